@@ -1,0 +1,1 @@
+"""Measures, checks and grades the exercises of the Training Workbook."""

@@ -1,0 +1,1 @@
+"""A training library for PyTorch: fast loops, honest measurements, reproducible runs."""
