@@ -1,0 +1,261 @@
+"""Paired timing: is the candidate faster than the baseline, and by how much?
+
+Two timings taken minutes apart compare two moments of a machine, not two programs. So the two are
+interleaved in *blocks* of four segments, in the order ABBA or BAAB: whatever drifts steadily during a
+block (heat, another process) weighs on both alike and cancels. The estimate over blocks is the
+Hodges-Lehmann estimate, which a single disturbed block hardly moves.
+
+Notebooks, the command line and the grader all measure with this module. It needs NumPy alone; SciPy is
+loaded for the interval.
+
+Source: Hodges and Lehmann, "Estimates of location based on rank tests", Ann. Math. Statist. 34 (1963).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+RunSegment = Callable[[int, int], float]
+"""`run(seed, num_steps)` does one untimed washout step, then `num_steps` steps on inputs made from `seed`,
+and returns the seconds those `num_steps` took. Equal arguments mean equal work for both sides."""
+
+MIN_SEGMENT_SECONDS = 0.25
+MIN_SEGMENT_STEPS = 3
+ORDERS = ("ABBA", "BAAB")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """Four timed segments. A is the baseline, B the candidate."""
+
+    order: str
+    """`"ABBA"` or `"BAAB"`."""
+    seconds: tuple[float, float, float, float]
+    """Elapsed seconds of the segments, in the order they ran."""
+    num_steps: int
+    """Steps in each segment."""
+    seeds: tuple[int, int]
+    """The first pair of segments (one A, one B) ran on the first seed, the second pair on the second."""
+
+    def __post_init__(self) -> None:
+        if self.order not in ORDERS:
+            raise ValueError(f"order must be one of {ORDERS}, got {self.order!r}")
+        if len(self.seconds) != 4 or not all(math.isfinite(s) and s > 0 for s in self.seconds):
+            raise ValueError(f"a block needs four positive, finite times in seconds, got {self.seconds}")
+
+    @property
+    def baseline_seconds(self) -> tuple[float, ...]:
+        return tuple(s for side, s in zip(self.order, self.seconds, strict=True) if side == "A")
+
+    @property
+    def candidate_seconds(self) -> tuple[float, ...]:
+        return tuple(s for side, s in zip(self.order, self.seconds, strict=True) if side == "B")
+
+    @property
+    def y(self) -> float:
+        """Log speedup of this block: ½(ln tA₁ + ln tA₂) − ½(ln tB₁ + ln tB₂)."""
+        baseline, candidate = self.baseline_seconds, self.candidate_seconds
+        return 0.5 * (sum(map(math.log, baseline)) - sum(map(math.log, candidate)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values, for evidence files; `from_dict` reads them back."""
+        return {
+            "order": self.order,
+            "seconds": list(self.seconds),
+            "num_steps": self.num_steps,
+            "seeds": list(self.seeds),
+            "y": self.y,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Block:
+        a, b, c, d = (float(s) for s in values["seconds"])
+        first, second = (int(s) for s in values["seeds"])
+        return cls(
+            order=str(values["order"]),
+            seconds=(a, b, c, d),
+            num_steps=int(values["num_steps"]),
+            seeds=(first, second),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeedupEstimate:
+    """Baseline time / candidate time: 2.0 means that the candidate needs half the time."""
+
+    estimate: float
+    low: float
+    high: float
+    blocks: tuple[Block, ...]
+    confidence: float = 0.95
+
+    def __str__(self) -> str:
+        return (
+            f"{self.estimate:.2f}× ({self.confidence:.0%} interval {self.low:.2f} to {self.high:.2f}, "
+            f"{len(self.blocks)} blocks)"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values; a bound that the data do not give (a single block) is None."""
+        return {
+            "estimate": self.estimate,
+            "low": self.low if self.low > 0 else None,
+            "high": self.high if math.isfinite(self.high) else None,
+            "confidence": self.confidence,
+            "blocks": [block.to_dict() for block in self.blocks],
+        }
+
+
+def measure_block(
+    run_baseline: RunSegment,
+    run_candidate: RunSegment,
+    rng: np.random.Generator,
+    seeds: Iterator[int],
+    *,
+    num_steps: int,
+) -> Block:
+    """Run one block in an order drawn from `rng`, on two fresh seeds taken from `seeds`.
+
+    Both sides see both seeds once, so that uneven inputs (short texts, long texts) cost both the same.
+    """
+    order = ORDERS[int(rng.integers(2))]
+    first, second = next(seeds), next(seeds)
+    runs = {"A": run_baseline, "B": run_candidate}
+    a, b, c, d = (
+        float(runs[side](seed, num_steps))
+        for side, seed in zip(order, (first, first, second, second), strict=True)
+    )
+    return Block(order=order, seconds=(a, b, c, d), num_steps=num_steps, seeds=(first, second))
+
+
+def choose_num_steps(
+    run_baseline: RunSegment,
+    run_candidate: RunSegment,
+    seeds: Iterator[int],
+    *,
+    min_seconds: float = MIN_SEGMENT_SECONDS,
+    min_steps: int = MIN_SEGMENT_STEPS,
+    max_steps: int = 1_000_000,
+) -> int:
+    """Smallest convenient number of steps for which even the faster side runs `min_seconds`.
+
+    It is also the warm-up: both sides run every number of steps that is tried, on seeds not used again.
+    """
+    num_steps = min_steps
+    while True:
+        seed = next(seeds)
+        fastest = min(run_baseline(seed, num_steps), run_candidate(seed, num_steps))
+        if fastest >= min_seconds or num_steps >= max_steps:
+            return num_steps
+        # 1.2: room for noise. 10: a first reading of almost nothing must not order a million steps.
+        growth = min(10.0, 1.2 * min_seconds / max(fastest, 1e-9))
+        num_steps = min(max_steps, max(num_steps + 1, math.ceil(num_steps * growth)))
+
+
+def hodges_lehmann(y: Sequence[float] | np.ndarray, *, axis: int = -1) -> Any:
+    """Median of the means of all pairs (each value with itself included), along `axis`.
+
+    Returns a float for one-dimensional `y`, else an array without `axis`.
+    """
+    values = np.moveaxis(np.asarray(y, dtype=np.float64), axis, -1)
+    if values.shape[-1] == 0:
+        raise ValueError("the Hodges-Lehmann estimate needs at least one value")
+    i, j = np.triu_indices(values.shape[-1])
+    result = np.median(0.5 * (values[..., i] + values[..., j]), axis=-1)
+    return float(result) if result.ndim == 0 else result
+
+
+def bootstrap_interval(
+    y: Sequence[float] | np.ndarray, *, confidence: float = 0.95, num_resamples: int = 2000, seed: int = 0
+) -> tuple[float, float]:
+    """Percentile bootstrap interval (`scipy.stats.bootstrap`) of the Hodges-Lehmann estimate of `y`.
+
+    Below five values a bootstrap promises more than it holds: then the smallest and largest value are
+    given, and for a single value nothing is known, so the interval is infinite.
+    """
+    values = np.asarray(y, dtype=np.float64)
+    if len(values) < 2:
+        return -math.inf, math.inf
+    if len(values) < 5 or np.ptp(values) == 0:
+        return float(values.min()), float(values.max())
+    from scipy import stats
+
+    result = stats.bootstrap(
+        (values,),
+        hodges_lehmann,
+        vectorized=True,
+        n_resamples=num_resamples,
+        confidence_level=confidence,
+        method="percentile",
+        rng=np.random.default_rng(seed),
+    )
+    return float(result.confidence_interval.low), float(result.confidence_interval.high)
+
+
+def estimate_speedup(blocks: Sequence[Block], *, confidence: float = 0.95) -> SpeedupEstimate:
+    """Speedup over all `blocks`, with its bootstrap interval."""
+    y = [block.y for block in blocks]
+    low, high = bootstrap_interval(y, confidence=confidence)
+    return SpeedupEstimate(
+        estimate=math.exp(hodges_lehmann(y)),
+        low=math.exp(low),
+        high=math.exp(high),
+        blocks=tuple(blocks),
+        confidence=confidence,
+    )
+
+
+def paired_speedup(
+    baseline: Callable[[], object],
+    candidate: Callable[[], object],
+    *,
+    blocks: int = 8,
+    min_seconds: float = MIN_SEGMENT_SECONDS,
+    seed: int = 0,
+    on_block: Callable[[Block], None] | None = None,
+) -> SpeedupEstimate:
+    """Time two plain functions against each other, in this process.
+
+    Each call is one step; both are warmed up first, and the work of one call must be the same for both.
+    Takes about `4 * blocks * min_seconds` when they are equally fast, more when the baseline is slower.
+    CUDA work is waited for when torch is in use.
+    """
+    if blocks < 1:
+        raise ValueError(f"blocks must be at least 1, got {blocks}")
+    seeds = iter(range(sys.maxsize))
+    run_baseline, run_candidate = _timed(baseline), _timed(candidate)
+    num_steps = choose_num_steps(run_baseline, run_candidate, seeds, min_seconds=min_seconds)
+    rng = np.random.default_rng(seed)
+    measured = []
+    for _ in range(blocks):
+        measured.append(measure_block(run_baseline, run_candidate, rng, seeds, num_steps=num_steps))
+        if on_block is not None:
+            on_block(measured[-1])
+    return estimate_speedup(measured)
+
+
+def _timed(step: Callable[[], object]) -> RunSegment:
+    def run(_seed: int, num_steps: int) -> float:
+        step()  # washout: caches and allocator forget the other side
+        _synchronize()
+        start = time.perf_counter()
+        for _ in range(num_steps):
+            step()
+        _synchronize()
+        return max(time.perf_counter() - start, 1e-9)
+
+    return run
+
+
+def _synchronize() -> None:
+    """Wait for CUDA, if torch has been loaded and CUDA is in use: its kernels run behind the clock's back."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
+        torch.cuda.synchronize()

@@ -1,0 +1,110 @@
+"""A compact transformer encoder that classifies texts: small enough to train on two CPU cores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """Sizes of a `TextClassifier`. Raises ValueError when they do not fit together."""
+
+    vocab_size: int
+    num_classes: int
+    max_length: int
+    """Most tokens of one text: as many positions are learned."""
+    d_model: int = 64
+    num_layers: int = 2
+    num_heads: int = 4
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "num_classes", "max_length", "d_model", "num_layers", "num_heads"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.d_model % self.num_heads:
+            raise ValueError(
+                f"d_model must be a multiple of num_heads, got d_model={self.d_model} and "
+                f"num_heads={self.num_heads}: each head takes an equal share"
+            )
+        if not 0.0 <= self.dropout < 1.0:
+            raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
+
+
+class EncoderBlock(nn.Module):
+    """Self-attention and a feed-forward layer, each behind a LayerNorm (pre-norm: Xiong et al., 2020)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.num_heads = config.num_heads
+        self.attention_norm = nn.LayerNorm(config.d_model)
+        self.query_key_value = nn.Linear(config.d_model, 3 * config.d_model)
+        self.attention_out = nn.Linear(config.d_model, config.d_model)
+        self.feed_forward_norm = nn.LayerNorm(config.d_model)
+        self.feed_forward_in = nn.Linear(config.d_model, 4 * config.d_model)
+        self.feed_forward_out = nn.Linear(4 * config.d_model, config.d_model)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, hidden: Tensor, key_mask: Tensor) -> Tensor:
+        """`hidden` [B, T, D], `key_mask` bool [B, 1, 1, T] (True = may be attended to) -> [B, T, D]."""
+        hidden = hidden + self.dropout(self._attend(self.attention_norm(hidden), key_mask))
+        expanded = F.gelu(self.feed_forward_in(self.feed_forward_norm(hidden)))
+        return hidden + self.dropout(self.feed_forward_out(expanded))
+
+    def _attend(self, hidden: Tensor, key_mask: Tensor) -> Tensor:
+        rows, width, dim = hidden.shape
+        qkv = self.query_key_value(hidden).view(rows, width, 3, self.num_heads, dim // self.num_heads)
+        query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+        # No dropout on attention weights: with it, CPUs lose the fused kernel and the T × T matrix is stored.
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=key_mask)
+        return self.attention_out(mixed.transpose(1, 2).reshape(rows, width, dim))
+
+
+class TextClassifier(nn.Module):
+    """Embedding, pre-norm encoder, mean over the real tokens, linear head.
+
+    Padding is masked in attention and in the mean, so the logits of a text do not depend on the width it
+    was padded to (up to rounding).
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.token_embedding = nn.Embedding(config.vocab_size, config.d_model)
+        self.position_embedding = nn.Embedding(config.max_length, config.d_model)
+        self.blocks = nn.ModuleList(EncoderBlock(config) for _ in range(config.num_layers))
+        self.final_norm = nn.LayerNorm(config.d_model)
+        self.head = nn.Linear(config.d_model, config.num_classes)
+        self.dropout = nn.Dropout(config.dropout)
+        for embedding in (self.token_embedding, self.position_embedding):
+            nn.init.normal_(embedding.weight, std=0.02)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """`input_ids` int64 [B, T], `attention_mask` [B, T] (True or 1 = real token) -> logits [B, C].
+
+        Raises ValueError when T is above `config.max_length`.
+        """
+        width = input_ids.shape[1]
+        if width > self.config.max_length:
+            raise ValueError(
+                f"a batch is {width} tokens wide but the model has {self.config.max_length} positions: "
+                f"truncate the texts or raise max_length"
+            )
+        is_real = attention_mask.bool()
+        hidden = self.token_embedding(input_ids) + self.position_embedding.weight[:width]
+        hidden = self.dropout(hidden)
+        key_mask = is_real[:, None, None, :]
+        for block in self.blocks:
+            hidden = block(hidden, key_mask)
+        return self.head(masked_mean(self.final_norm(hidden), is_real))
+
+
+def masked_mean(hidden: Tensor, is_real: Tensor) -> Tensor:
+    """Mean of `hidden` [B, T, D] over positions where `is_real` [B, T] -> [B, D]; 0 for a row without any."""
+    weights = is_real.to(hidden.dtype)
+    total = torch.einsum("btd,bt->bd", hidden, weights)
+    return total / weights.sum(dim=1, keepdim=True).clamp(min=1.0)
