@@ -6,8 +6,7 @@ when all of a window are read at once: one sync per window, and still the exact 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -16,15 +15,27 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
-Batch = Mapping[str, Tensor]
+from course_lib.callbacks import Callback, TrainState
+from course_lib.window import Batch, NonFiniteError, Window, timed
+
+__all__ = [
+    "Batch",
+    "Callback",
+    "NonFiniteError",
+    "TrainState",
+    "Window",
+    "evaluate",
+    "evaluation_mode",
+    "fit",
+    "timed",
+    "to_device",
+    "train_one_epoch",
+    "train_step",
+]
 
 
 class Scheduler(Protocol):
     def step(self) -> None: ...
-
-
-class NonFiniteError(ArithmeticError):
-    """The loss or the gradient norm became NaN or infinite; the message names the step."""
 
 
 def train_step(
@@ -49,66 +60,6 @@ def train_step(
     if scheduler is not None:
         scheduler.step()
     return {"loss": loss.detach(), "grad_norm": grad_norm}
-
-
-class Window:
-    """What happened in the steps since the last read. Tensors stay where they are until `read`."""
-
-    def __init__(self, first_step: int = 1) -> None:
-        self.first_step = first_step
-        self.losses: list[Tensor] = []
-        self.grad_norms: list[Tensor] = []
-        self.real_tokens: list[Tensor] = []
-        self.rows: list[int] = []
-        self.num_positions = 0
-        self.data_seconds = 0.0
-        self.start = time.perf_counter()
-
-    def add(self, batch: Batch, metrics: Mapping[str, Tensor], data_seconds: float = 0.0) -> None:
-        """Note one step; `data_seconds` is what the loop waited for this batch."""
-        mask = batch["attention_mask"]
-        self.losses.append(metrics["loss"])
-        self.grad_norms.append(metrics["grad_norm"])
-        self.real_tokens.append(mask.sum())
-        self.rows.append(mask.shape[0])
-        self.num_positions += mask.numel()
-        self.data_seconds += data_seconds
-
-    def read(self) -> dict[str, float]:
-        """Means and rates of the window: `loss` over samples, `grad_norm` over steps, rates per second.
-
-        The one sync of the window. Raises NonFiniteError naming the first step that went wrong.
-        """
-        num_steps = len(self.losses)
-        values = torch.stack([*self.losses, *self.grad_norms]).double().cpu()
-        self._check_finite(values)
-        losses, grad_norms = values[:num_steps], values[num_steps:]
-        seconds = max(time.perf_counter() - self.start, 1e-9)
-        num_samples, num_tokens = sum(self.rows), int(torch.stack(self.real_tokens).sum())
-        return {
-            "loss": float(losses @ torch.tensor(self.rows, dtype=torch.float64)) / num_samples,
-            "grad_norm": float(grad_norms.mean()),
-            "num_steps": num_steps,
-            "num_samples": num_samples,
-            "num_tokens": num_tokens,
-            "pad_fraction": 1.0 - num_tokens / self.num_positions,
-            "seconds": seconds,
-            "samples_per_sec": num_samples / seconds,
-            "tokens_per_sec": num_tokens / seconds,
-            "step_time": seconds / num_steps,
-            "data_wait_fraction": min(1.0, self.data_seconds / seconds),
-        }
-
-    def _check_finite(self, values: Tensor) -> None:
-        is_bad = ~values.isfinite().reshape(2, -1)
-        if not is_bad.any():
-            return
-        offset = int(is_bad.any(dim=0).nonzero()[0])
-        loss, grad_norm = values.reshape(2, -1)[:, offset].tolist()
-        raise NonFiniteError(
-            f"step {self.first_step + offset}: loss is {loss:.4g}, gradient norm is {grad_norm:.4g}; "
-            f"training stopped. Lower learning_rate, lengthen the warmup, or lower max_norm"
-        )
 
 
 def train_one_epoch(
@@ -182,20 +133,131 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
             module.training = was_training
 
 
-def timed(batches: Iterable[Batch]) -> Iterator[tuple[Batch, float]]:
-    """Each batch with the seconds that the loop waited for it."""
-    iterator = iter(batches)
-    while True:
-        start = time.perf_counter()
-        try:
-            batch = next(iterator)
-        except StopIteration:
-            return
-        yield batch, time.perf_counter() - start
-
-
 def to_device(batch: Batch, device: torch.device) -> Batch:
     """The batch on `device`; itself when it is there already. Copies from pinned memory do not block."""
     if batch["input_ids"].device == device:
         return batch
     return {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
+
+
+def fit(
+    model: nn.Module,
+    batches: Iterable[Batch],
+    optimizer: torch.optim.Optimizer,
+    *,
+    scheduler: Scheduler | None = None,
+    validation_batches: Iterable[Batch] | None = None,
+    max_epochs: int = 1,
+    max_steps: int | None = None,
+    max_norm: float = 1.0,
+    log_every_steps: int = 50,
+    validate_every_steps: int | None = None,
+    callbacks: Sequence[Callback] = (),
+    state: TrainState | None = None,
+) -> list[dict[str, Any]]:
+    """Train until `max_epochs` or `max_steps`, whichever comes first; returns the records made.
+
+    `batches` is iterated once per epoch; its `set_epoch(n)`, if any, is called before a new epoch. Validation
+    runs at the end of each epoch, and every `validate_every_steps` when given. To continue an interrupted
+    run, give the `state` it had and `batches` that begin at `state.step_in_epoch`.
+
+    Raises NonFiniteError at the log after a NaN, ValueError when an epoch has no batch.
+    """
+    state = state or TrainState()
+    run = _Fit(model, optimizer, validation_batches, callbacks, state)
+    device = next(model.parameters()).device
+    model.train()
+    while state.epoch < max_epochs and not run.is_over(max_steps):
+        if state.step_in_epoch == 0 and hasattr(batches, "set_epoch"):
+            batches.set_epoch(state.epoch)
+        run.window = Window(state.step + 1)
+        for batch, data_seconds in timed(batches):
+            run.learning_rate = optimizer.param_groups[0]["lr"]
+            on_device = to_device(batch, device)
+            metrics = train_step(model, on_device, optimizer, scheduler=scheduler, max_norm=max_norm)
+            run.window.add(batch, metrics, data_seconds)
+            state.step += 1
+            state.step_in_epoch += 1
+            for callback in callbacks:
+                callback.on_step(state)
+            must_validate = validate_every_steps is not None and state.step % validate_every_steps == 0
+            if must_validate or state.step % log_every_steps == 0:
+                run.log()
+                if must_validate:
+                    run.validate()
+                run.safe_point()
+            if run.is_over(max_steps):
+                run.finish()
+                return run.history
+        run.end_epoch()
+    return run.history
+
+
+class _Fit:
+    """What `fit` does between steps."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        validation_batches: Iterable[Batch] | None,
+        callbacks: Sequence[Callback],
+        state: TrainState,
+    ) -> None:
+        self.model = model
+        self.validation_batches = validation_batches
+        self.callbacks = callbacks
+        self.state = state
+        self.history: list[dict[str, Any]] = []
+        self.window = Window()
+        self.learning_rate = optimizer.param_groups[0]["lr"]
+
+    def is_over(self, max_steps: int | None) -> bool:
+        return self.state.should_stop or (max_steps is not None and self.state.step >= max_steps)
+
+    def log(self) -> None:
+        if not self.window.losses:
+            return
+        values = self.window.read()
+        self.state.num_samples += int(values["num_samples"])
+        self.state.num_tokens += int(values["num_tokens"])
+        self.state.train_seconds += values["seconds"]
+        self._record("train", {"learning_rate": self.learning_rate, **values})
+        self._restart_window()
+
+    def validate(self) -> None:
+        if self.validation_batches is None or self.state.last_validated_step == self.state.step:
+            return
+        self.state.last_validated_step = self.state.step
+        self._record("validation", evaluate(self.model, self.validation_batches))
+        self._restart_window()
+
+    def safe_point(self) -> None:
+        for callback in self.callbacks:
+            callback.on_safe_point(self.state)
+        self._restart_window()
+
+    def end_epoch(self) -> None:
+        if self.state.step_in_epoch == 0:
+            raise ValueError("there is no batch to train on: `batches` is empty, or already used up")
+        self.log()
+        self.validate()
+        self.state.epoch += 1
+        self.state.step_in_epoch = 0
+        self.safe_point()
+
+    def finish(self) -> None:
+        """The run ends inside an epoch, which stays open: a longer run could continue it."""
+        self.log()
+        self.validate()
+        self.safe_point()
+
+    def _record(self, kind: str, values: dict[str, Any]) -> None:
+        record = {"kind": kind, "step": self.state.step, "epoch": self.state.epoch, **values}
+        self.history.append(record)
+        for callback in self.callbacks:
+            callback.on_record(self.state, record)
+
+    def _restart_window(self) -> None:
+        # The next window's clock starts after logging, evaluation and saving: they are not step time.
+        self.window = Window(self.state.step + 1)

@@ -1,0 +1,38 @@
+"""What `fit` tells the outside: where the run is, what was measured, and when saving is safe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass
+class TrainState:
+    """Where a run is. Plain numbers, so that a checkpoint holds it as it is."""
+
+    step: int = 0
+    """Optimizer updates so far."""
+    epoch: int = 0
+    """Epochs completed."""
+    step_in_epoch: int = 0
+    """Updates in the current epoch; the next batch is the one after these."""
+    num_samples: int = 0
+    num_tokens: int = 0
+    train_seconds: float = 0.0
+    """Time in training steps, data wait included, evaluation and saving not."""
+    last_validated_step: int = 0
+    should_stop: bool = False
+    """A callback sets this to end the run after the current step."""
+
+
+class Callback:
+    """What may be hung into `fit`. Every method does nothing until it is overridden."""
+
+    def on_step(self, state: TrainState) -> None:
+        """After each update. Reading a tensor here costs a sync per step."""
+
+    def on_record(self, state: TrainState, record: dict[str, Any]) -> None:
+        """A record was made, `record["kind"]` is `"train"` or `"validation"`."""
+
+    def on_safe_point(self, state: TrainState) -> None:
+        """Nothing is pending: all steps are logged and checked for NaN. The moment to write a checkpoint."""
