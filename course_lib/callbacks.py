@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 
@@ -23,6 +23,9 @@ class TrainState:
     last_validated_step: int = 0
     should_stop: bool = False
     """A callback sets this to end the run after the current step."""
+
+    def state_dict(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 class Callback:

@@ -1,0 +1,153 @@
+"""Checkpoints that survive `kill -9` and continue a run bit for bit.
+
+A save goes to a temporary file, is forced to disk, and takes the real name in one step (`os.replace`). So
+the real name always holds a whole checkpoint: the old one or the new one.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from course_lib.callbacks import TrainState
+from course_lib.config import differences
+from course_lib.errors import UserError
+from course_lib.reproducibility import rng_state, set_rng_state
+
+FORMAT_VERSION = 1
+
+
+def atomic_write(path: Path, write: Any) -> None:
+    """`write(file)` into a temporary neighbour, then take the name `path` in one step.
+
+    If anything goes wrong, or the user interrupts, `path` is what it was and the neighbour is gone.
+    """
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        with temporary.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if os.name == "posix":  # the rename itself must reach the disk too
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def atomic_write_text(path: Path, text: str) -> None:
+    atomic_write(path, lambda file: file.write(text.encode("utf-8")))
+
+
+def save_checkpoint(path: str | Path, checkpoint: Mapping[str, Any]) -> None:
+    """Save atomically. `checkpoint` holds tensors and plain values only, so that loading is safe."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(path, lambda file: torch.save(dict(checkpoint), file))
+
+
+def load_checkpoint(path: str | Path) -> dict[str, Any]:
+    """Read on the CPU with `weights_only=True`: a checkpoint can never run code.
+
+    Raises UserError when the file is missing or is no checkpoint of this library.
+    """
+    try:
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise UserError(f"there is no checkpoint {path}") from None
+    except (RuntimeError, EOFError, OSError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
+        reason = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
+        raise UserError(f"cannot read the checkpoint {path} ({reason}); delete it to start over") from None
+    version = checkpoint.get("format_version") if isinstance(checkpoint, dict) else None
+    if version != FORMAT_VERSION:
+        raise UserError(
+            f"{path} has checkpoint format {version}, this version reads {FORMAT_VERSION}: "
+            f"continue it with the version that wrote it"
+        )
+    return checkpoint
+
+
+def capture(
+    *,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scheduler: Any,
+    sampler: Any,
+    state: TrainState,
+    config: Mapping[str, Any],
+    data_fingerprint: str,
+    extra: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """All that a run needs to go on as if nothing had happened, referring to live tensors: save at once."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "state": state.state_dict(),
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "scheduler": scheduler.state_dict(),
+        "sampler": sampler.state_dict(),
+        "rng": rng_state(),
+        "config": dict(config),
+        "data_fingerprint": data_fingerprint,
+        # Sums are split among threads: another number of them rounds differently.
+        "num_threads": torch.get_num_threads(),
+        "torch_version": str(torch.__version__),
+        "extra": dict(extra or {}),
+    }
+
+
+def restore(
+    checkpoint: Mapping[str, Any],
+    *,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scheduler: Any,
+    sampler: Any,
+) -> TrainState:
+    """Put back what `capture` took; returns the state to give to `fit`. Call it last before training: the
+    random generators continue from here."""
+    model.load_state_dict(checkpoint["model"])
+    optimizer.load_state_dict(checkpoint["optimizer"])
+    scheduler.load_state_dict(checkpoint["scheduler"])
+    sampler.load_state_dict(checkpoint["sampler"])
+    set_rng_state(checkpoint["rng"])
+    return TrainState(**checkpoint["state"])
+
+
+def check_same_run(
+    checkpoint: Mapping[str, Any], *, config: Mapping[str, Any], data_fingerprint: str, path: str | Path
+) -> None:
+    """Raise UserError, naming what differs, unless the checkpoint is of this config and these data."""
+    changed = differences(checkpoint["config"], config)
+    if changed:
+        raise UserError(
+            f"{path} was made with another config ({'; '.join(changed)}): "
+            f"resume with the old values, or start a new run with another --out"
+        )
+    if checkpoint["data_fingerprint"] != data_fingerprint:
+        raise UserError(
+            f"{path} was made with other data (fingerprint {checkpoint['data_fingerprint'][:12]}, "
+            f"now {data_fingerprint[:12]}): put the old data back, or start a new run with another --out"
+        )
+
+
+def different_conditions(checkpoint: Mapping[str, Any]) -> list[str]:
+    """What, outside the config, may make the resumed run round differently: one sentence each."""
+    found = []
+    if checkpoint["num_threads"] != torch.get_num_threads():
+        found.append(f"{checkpoint['num_threads']} threads then, {torch.get_num_threads()} now")
+    if checkpoint["torch_version"] != str(torch.__version__):
+        found.append(f"torch {checkpoint['torch_version']} then, {torch.__version__} now")
+    return found
