@@ -1,0 +1,75 @@
+"""`workbook test`: the project's tests in two runs, because a timing must not have a neighbour.
+
+First everything that keeps no clock, on two processes; then, one after the other, what is marked `measures` or
+`browser`. Ends with one summary line for both in pytest's own form.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from course_lib.errors import UserError
+
+ROOT = Path(__file__).resolve().parent.parent
+ALONE = "measures or browser"
+NOTHING_COLLECTED = 5
+KINDS = ("failed", "errors", "passed", "skipped")
+
+
+def run_tests(arguments: Sequence[str] = ()) -> int:
+    """Run the tests and return 0 if all of them passed, else 1. `arguments` go to one plain pytest instead.
+
+    Raises UserError outside a checkout, or where the test tools are missing.
+    """
+    if not (ROOT / "tests").is_dir():
+        raise UserError("the tests are in the project's checkout, not in the installed package; run it there")
+    missing = [
+        name for name in ("hypothesis", "xdist", "pytest_timeout") if not importlib.util.find_spec(name)
+    ]
+    if missing:
+        raise UserError("the test tools are not installed; run: python3 workbook.py test")
+    if arguments:
+        return min(1, subprocess.call([sys.executable, "-m", "pytest", *arguments], cwd=ROOT))
+    began = time.monotonic()
+    totals: Counter[str] = Counter()
+    statuses = []
+    with tempfile.TemporaryDirectory(prefix="workbook-test-") as folder:
+        for name, options in (
+            ("together", ["-n", "2", "-m", f"not ({ALONE})"]),
+            ("alone", ["-m", ALONE]),
+        ):
+            record = Path(folder) / f"{name}.xml"
+            command = [sys.executable, "-m", "pytest", f"--junitxml={record}", *options]
+            statuses.append(subprocess.call(command, cwd=ROOT))
+            totals += count(record)
+    failed = any(status not in (0, NOTHING_COLLECTED) for status in statuses) or not totals["passed"]
+    print(summary_line(totals, time.monotonic() - began, failed=failed), flush=True)
+    return 1 if failed else 0
+
+
+def count(record: Path) -> Counter[str]:
+    """Outcomes in a JUnit file that pytest wrote; empty if it died before writing one."""
+    totals: Counter[str] = Counter()
+    if record.exists():
+        for suite in ElementTree.parse(record).getroot().iter("testsuite"):
+            numbers = {name: int(suite.get(name, "0")) for name in ("tests", "failures", "errors", "skipped")}
+            totals["failed"] += numbers["failures"]
+            totals["errors"] += numbers["errors"]
+            totals["skipped"] += numbers["skipped"]
+            totals["passed"] += numbers["tests"] - sum(numbers.values()) + numbers["tests"]
+    return totals
+
+
+def summary_line(totals: Counter[str], seconds: float, *, failed: bool) -> str:
+    told = ", ".join(f"{totals[kind]} {kind}" for kind in KINDS if totals[kind]) or "no tests ran"
+    if failed and not (totals["failed"] or totals["errors"]):
+        told += ", pytest stopped early"
+    return f" {told} in {seconds:.2f}s ".center(78, "=")
