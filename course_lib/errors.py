@@ -1,7 +1,14 @@
-"""The one error that a user of the command line sees as a single line instead of a traceback."""
+"""The one exception that a user, rather than a programmer, is meant to read."""
 
 from __future__ import annotations
 
 
 class UserError(ValueError):
-    """What the user gave cannot be used. The message is one line: what is wrong, where, and the fix."""
+    """Something the user gave cannot be used; the message says what and how to mend it.
+
+    The message is always one line (line breaks and runs of spaces are folded), so that a command line can
+    print it as it is and exit with status 2.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))

@@ -1,0 +1,163 @@
+"""From samples to batches with little padding: dynamic padding and length bucketing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from course_lib.data.cache import digest
+from course_lib.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
+
+Sample = tuple[np.ndarray, int]
+
+
+def collate(
+    batch: Sequence[Sample], *, pad_id: int = 0, pad_to: int | None = None
+) -> dict[str, torch.Tensor]:
+    """Pad samples to one width and stack them.
+
+    Args:
+        batch: B samples: (1-D integer ids, label).
+        pad_id: the id that fills the rest of a row.
+        pad_to: the width T; None for the longest sample of this batch.
+
+    Returns:
+        `input_ids` int64 [B, T], `attention_mask` bool [B, T] (True = a real token), `labels` int64 [B].
+
+    Raises:
+        UserError: the batch is empty, or a sample is longer than `pad_to`.
+    """
+    import torch
+
+    if not batch:
+        raise UserError("collate got an empty batch: give it at least one sample")
+    rows = [np.asarray(ids) for ids, _ in batch]
+    lengths = np.array([len(row) for row in rows])
+    width = int(lengths.max()) if pad_to is None else pad_to
+    if lengths.max() > width:
+        raise UserError(
+            f"a sample has {lengths.max()} tokens but pad_to={pad_to}: raise pad_to or cut the sample"
+        )
+    mask = np.arange(width) < lengths[:, None]
+    input_ids = np.full((len(rows), width), pad_id, dtype=np.int64)
+    input_ids[mask] = np.concatenate(rows)
+    return {
+        "input_ids": torch.from_numpy(input_ids),
+        "attention_mask": torch.from_numpy(mask),
+        "labels": torch.tensor([int(label) for _, label in batch], dtype=torch.int64),
+    }
+
+
+class BucketBatchSampler:
+    """Batches of samples of similar length, in an order that is new each epoch.
+
+    Shuffle all indices, cut them into pools of `pool_batches` batches, sort each pool by length, cut it into
+    batches, then shuffle the batches. Within an epoch every index comes exactly once. The order depends on
+    `seed` and the epoch alone: call `set_epoch` before each epoch, as with torch's DistributedSampler.
+    """
+
+    def __init__(
+        self,
+        lengths: Sequence[int] | np.ndarray,
+        micro_batch_size: int,
+        *,
+        seed: int = 0,
+        drop_last: bool = False,
+        pool_batches: int = 100,
+    ) -> None:
+        """
+        Args:
+            lengths: tokens per sample, [n].
+            micro_batch_size: samples per batch; the last one may be shorter.
+            drop_last: leave out n % micro_batch_size samples, other ones each epoch.
+            pool_batches: larger pools pad less, smaller ones mix more.
+
+        Raises:
+            UserError: a size is below 1.
+        """
+        for name, value in (("micro_batch_size", micro_batch_size), ("pool_batches", pool_batches)):
+            if value < 1:
+                raise UserError(f"{name}={value} must be at least 1")
+        self.lengths = np.asarray(lengths, dtype=np.int64)
+        self.micro_batch_size = micro_batch_size
+        self.seed = seed
+        self.drop_last = drop_last
+        self.pool_batches = pool_batches
+        self.epoch = 0
+        self._position = 0
+        self._resume_at = 0
+
+    def __len__(self) -> int:
+        """Batches in a whole epoch."""
+        full, rest = divmod(len(self.lengths), self.micro_batch_size)
+        return full + (rest > 0 and not self.drop_last)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        start, self._resume_at = self._resume_at, 0
+        self._position = start
+        for batch in self._batches()[start:]:
+            self._position += 1
+            yield batch.tolist()
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the order. The same epoch again keeps a position that `load_state_dict` has set."""
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self._position = self._resume_at = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Epoch, and batches handed out so far in it.
+
+        A DataLoader with workers asks ahead: then count the batches trained on, and put that in "position".
+        """
+        return {"epoch": self.epoch, "position": self._position, "identity": self._identity()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue: the next iteration yields what was left of that epoch.
+
+        Raises:
+            UserError: the state is of other data, another seed or another batch size.
+        """
+        if state["identity"] != self._identity():
+            raise UserError(
+                "the saved sampler position belongs to other data, micro_batch_size or seed: "
+                "resume with the settings of the run, or start a new run"
+            )
+        self.epoch = int(state["epoch"])
+        self._position = self._resume_at = int(state["position"])
+
+    def _batches(self) -> list[np.ndarray]:
+        rng = np.random.default_rng([self.seed, self.epoch])
+        order = rng.permutation(len(self.lengths))
+        if self.drop_last:  # before sorting: after it, the longest would go every time
+            order = order[: len(self) * self.micro_batch_size]
+        pool_size = self.micro_batch_size * self.pool_batches
+        batches: list[np.ndarray] = []
+        for start in range(0, len(order), pool_size):
+            pool = order[start : start + pool_size]
+            pool = pool[np.argsort(self.lengths[pool], kind="stable")]
+            batches += [
+                pool[i : i + self.micro_batch_size] for i in range(0, len(pool), self.micro_batch_size)
+            ]
+        return [batches[i] for i in rng.permutation(len(batches))]
+
+    def _identity(self) -> str:
+        settings = f"{self.micro_batch_size} {self.seed} {self.drop_last} {self.pool_batches}"
+        return digest(settings, self.lengths.astype("<i8").tobytes())[:16]
+
+
+def pad_fraction(lengths: Sequence[int] | np.ndarray, batches: Iterable[Sequence[int]]) -> float:
+    """1 - real tokens / (rows x width), over batches of indices padded to their longest. 0 for no batches."""
+    sizes = np.asarray(lengths, dtype=np.int64)
+    real = padded = 0
+    for batch in batches:
+        chosen = sizes[np.asarray(batch, dtype=np.int64)]
+        if len(chosen):
+            real += int(chosen.sum())
+            padded += len(chosen) * int(chosen.max())
+    return 1.0 - real / padded if padded else 0.0

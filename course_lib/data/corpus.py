@@ -1,0 +1,218 @@
+"""A real text classification corpus without a download: docstrings, labelled by the package they come from.
+
+The files are read with `ast` and never imported. Which packages: those that this project's own dependencies
+bring along and that have at least about 400 docstrings. The sizes are left as they are: classes of unequal
+size and a long tail of lengths are what real data look like, and what padding and bucketing have to cope with.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import json
+import re
+import sys
+import sysconfig
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from course_lib.data.cache import atomic_file, cache_dir, digest
+from course_lib.data.parallel_extract import extract_all
+from course_lib.data.texts import Texts, normalise
+from course_lib.errors import UserError
+
+FORMAT = "3"  # raise it when the same packages give a different corpus
+MIN_WORDS = 4
+MIN_TEXTS_PER_LABEL = 100
+# Tests say little in their docstrings, and a vendored copy belongs to another package.
+_SKIPPED_FOLDERS = frozenset(
+    {"test", "tests", "idlelib", "lib2to3", "ensurepip", "site-packages", "dist-packages", "__pycache__"}
+    | {"_vendor", "vendor", "vendored", "_vendored", "extern", "externals", "third_party"}
+)
+_WORD = re.compile(r"[^\W\d_]{2,}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """One label of the corpus: a package's folder and the distribution that says its version."""
+
+    label: str
+    module: str
+    distribution: str
+
+
+STANDARD_LIBRARY = "stdlib"
+_PACKAGES = tuple(
+    Source(label=label, module=module, distribution=distribution)
+    for label, module, distribution in (
+        ("torch", "torch", "torch"),
+        ("sympy", "sympy", "sympy"),
+        ("scipy", "scipy", "scipy"),
+        ("sqlalchemy", "sqlalchemy", "SQLAlchemy"),
+        ("matplotlib", "matplotlib", "matplotlib"),
+        ("numpy", "numpy", "numpy"),
+        ("networkx", "networkx", "networkx"),
+        ("huggingface_hub", "huggingface_hub", "huggingface_hub"),
+        ("ipython", "IPython", "ipython"),
+        ("fonttools", "fontTools", "fonttools"),
+        ("prompt_toolkit", "prompt_toolkit", "prompt_toolkit"),
+        ("pygments", "pygments", "Pygments"),
+        ("pytest", "_pytest", "pytest"),
+        ("jupyter_server", "jupyter_server", "jupyter_server"),
+        ("tornado", "tornado", "tornado"),
+    )
+)
+
+
+def load_docstrings(*, progress: bool = True) -> Texts:
+    """The docstring corpus of this Python: built once (under a minute), then loaded from the cache.
+
+    Args:
+        progress: draw a progress bar on stdout while building.
+
+    Returns:
+        Texts whose `groups` number the source files. `notes` say which packages are absent and what was
+        left out: duplicates, texts found under two labels, very short ones, files that cannot be parsed.
+
+    Raises:
+        UserError: the cache folder cannot be written, or fewer than two packages were found.
+    """
+    path = cache_dir() / f"docstrings-{corpus_key()[:20]}.json"
+    cached = _read(path)
+    if cached is not None:
+        return cached
+    texts = build_docstrings(progress=progress)
+    _write(path, texts)
+    return texts
+
+
+def corpus_key() -> str:
+    """Changes whenever the corpus would: the Python build, the packages' versions, the rules above."""
+    versions = [f"{source.module}={_version(source)}" for source in _PACKAGES]
+    return digest("docstrings", FORMAT, sys.version, *versions)
+
+
+def build_docstrings(*, progress: bool = True) -> Texts:
+    """Read all packages now, without the cache. Arguments, result and errors as `load_docstrings`."""
+    files: list[tuple[str, Path]] = []
+    absent = []
+    for label, root in _roots():
+        found = sorted(_python_files(root)) if root is not None else []
+        files += [(label, path) for path in found]
+        if not found:
+            absent.append(label)
+    extracted = extract_all([path for _, path in files], progress=progress)
+    rows = [
+        (label, number, text)
+        for number, ((label, _), docs) in enumerate(zip(files, extracted, strict=True))
+        for text in docs or ()
+    ]
+    kept, notes = _select(rows)
+    if absent:
+        notes.insert(0, f"labels left out because the package is not installed: {', '.join(absent)}")
+    unread = sum(docs is None for docs in extracted)
+    if unread:
+        notes.append(f"{unread} of {len(files)} files could not be parsed and were passed over")
+    names = tuple(dict.fromkeys(label for label, _, _ in kept))
+    if len(names) < 2:
+        raise UserError(
+            "the docstring corpus needs at least two installed packages with docstrings: run "
+            "`python -m pip install --force-reinstall numpy torch`, or use your own CSV (text,label)"
+        )
+    number_of = {name: number for number, name in enumerate(names)}
+    return Texts(
+        texts=[text for _, _, text in kept],
+        labels=np.array([number_of[label] for label, _, _ in kept], dtype=np.int64),
+        label_names=names,
+        groups=np.array([number for _, number, _ in kept], dtype=np.int64),
+        notes=tuple(notes),
+    )
+
+
+def _select(rows: list[tuple[str, int, str]]) -> tuple[list[tuple[str, int, str]], list[str]]:
+    """Drop short texts, duplicates and contradictions, and say how many of each."""
+    labels_of: dict[str, set[str]] = {}
+    long_enough = []
+    for row in rows:
+        if len(_WORD.findall(row[2].replace("NAME", ""))) >= MIN_WORDS:
+            long_enough.append((normalise(row[2]), row))
+            labels_of.setdefault(long_enough[-1][0], set()).add(row[0])
+    kept, seen, ambiguous = [], set(), 0
+    for key, row in long_enough:
+        if len(labels_of[key]) > 1:
+            ambiguous += 1
+        elif key not in seen:
+            seen.add(key)
+            kept.append(row)
+    sizes = Counter(label for label, _, _ in kept)
+    small = sorted(label for label, size in sizes.items() if size < MIN_TEXTS_PER_LABEL)
+    notes = [
+        f"{len(rows) - len(long_enough)} docstrings with fewer than {MIN_WORDS} words left out",
+        f"{len(long_enough) - ambiguous - len(kept)} duplicates left out",
+        f"{ambiguous} docstrings found under more than one label left out",
+    ]
+    if small:
+        notes.append(f"labels left out for having fewer than {MIN_TEXTS_PER_LABEL} texts: {', '.join(small)}")
+    return [row for row in kept if row[0] not in small], notes
+
+
+def _roots() -> Iterator[tuple[str, Path | None]]:
+    """Label and folder of each package; None for one that is not installed. Imports nothing."""
+    yield STANDARD_LIBRARY, Path(sysconfig.get_paths()["stdlib"])
+    for source in _PACKAGES:
+        try:
+            spec = importlib.machinery.PathFinder.find_spec(source.module)
+        except (ImportError, ValueError):
+            spec = None
+        where = list(spec.submodule_search_locations or ()) if spec is not None else []
+        yield source.label, Path(where[0]) if where else None
+
+
+def _python_files(folder: Path) -> Iterator[Path]:
+    if not folder.is_dir():
+        return
+    for path in folder.rglob("*.py"):
+        if _SKIPPED_FOLDERS.isdisjoint(path.relative_to(folder).parts):
+            yield path
+
+
+def _version(source: Source) -> str:
+    try:
+        return importlib.metadata.version(source.distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return "absent"
+
+
+def _write(path: Path, texts: Texts) -> None:
+    assert texts.groups is not None
+    record = {
+        "texts": texts.texts,
+        "labels": texts.labels.tolist(),
+        "label_names": texts.label_names,
+        "groups": texts.groups.tolist(),
+        "fingerprint": texts.fingerprint,
+        "notes": texts.notes,
+    }
+    with atomic_file(path) as temporary:
+        temporary.write_text(json.dumps(record, ensure_ascii=False), encoding="utf-8")
+
+
+def _read(path: Path) -> Texts | None:
+    """The cached corpus; None when there is none or it is damaged, so that the caller builds it again."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        texts = Texts(
+            texts=record["texts"],
+            labels=np.array(record["labels"], dtype=np.int64),
+            label_names=tuple(record["label_names"]),
+            groups=np.array(record["groups"], dtype=np.int64),
+            notes=tuple(record["notes"]),
+        )
+        return texts if texts.fingerprint == record["fingerprint"] else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,107 @@
+"""Byte-level BPE, trained here (Hugging Face `tokenizers`). Nothing is fetched from a hub."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from course_lib.data.cache import atomic_file
+from course_lib.errors import UserError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+PAD_ID, UNK_ID, CLS_ID = 0, 1, 2
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]")
+NUM_BYTES = 256
+
+
+def train_tokenizer(texts: Iterable[str], *, vocab_size: int = 8192) -> Tokenizer:
+    """Train byte-level BPE on `texts` (the training split only, lest validation leak into the vocabulary).
+
+    Every text is encoded with a leading `[CLS]`, so none comes out empty, and a `[PAD]` written in a text is
+    ordinary characters. Deterministic: the same texts give the same tokenizer. Method: Sennrich et al. 2016
+    (BPE), Radford et al. 2019 (on bytes, so no text has unknown tokens).
+
+    Raises:
+        UserError: `vocab_size` has no room for the bytes and special tokens.
+    """
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+    smallest = NUM_BYTES + len(SPECIAL_TOKENS)
+    if vocab_size < smallest:
+        raise UserError(f"vocab_size={vocab_size} is too small: bytes and special tokens need {smallest}")
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        min_frequency=2,
+        show_progress=False,
+        special_tokens=list(SPECIAL_TOKENS),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
+    with parallel_tokenizers():
+        tokenizer.train_from_iterator(texts, trainer=trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A", special_tokens=[("[CLS]", CLS_ID)]
+    )
+    return _plain_text_only(tokenizer)
+
+
+def save_tokenizer(tokenizer: Tokenizer, path: str | Path) -> None:
+    """Write `tokenizer.json` (or another name), whole or not at all."""
+    with atomic_file(Path(path)) as temporary:
+        temporary.write_text(tokenizer.to_str(), encoding="utf-8")
+
+
+def load_tokenizer(path: str | Path) -> Tokenizer:
+    """Read a tokenizer that `save_tokenizer` wrote.
+
+    Raises:
+        UserError: the file is missing or is not a tokenizer.
+    """
+    from tokenizers import Tokenizer
+
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"cannot read the tokenizer {path}: {error}. Give the run folder's tokenizer.json."
+        ) from error
+    try:
+        return _plain_text_only(Tokenizer.from_str(text))
+    except Exception as error:  # the library raises bare Exception
+        raise UserError(
+            f"{path} is not a tokenizer: {error}. Give the run folder's tokenizer.json."
+        ) from error
+
+
+def _plain_text_only(tokenizer: Tokenizer) -> Tokenizer:
+    # Not kept in tokenizer.json. Without it a text that contains "[PAD]" would encode to the padding id.
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
+@contextlib.contextmanager
+def parallel_tokenizers() -> Iterator[None]:
+    """Let `tokenizers` use its threads inside the block, and tell it to use none afterwards.
+
+    Once its threads have run, a fork (a DataLoader with workers) makes it warn on stderr and may deadlock
+    unless TOKENIZERS_PARALLELISM is set. A value that the user has set is left alone.
+    """
+    name = "TOKENIZERS_PARALLELISM"
+    mine = os.environ.get(name) in (None, _OFF_AFTER_USE)
+    if mine:
+        os.environ[name] = "true"
+    try:
+        yield
+    finally:
+        if mine:
+            os.environ[name] = _OFF_AFTER_USE
+
+
+_OFF_AFTER_USE = "off"  # read as false, and told apart from a user's own "false"
