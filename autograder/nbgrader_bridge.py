@@ -1,0 +1,235 @@
+"""Grades an nbgrader submission by the workbook's checks; all else of nbgrader stays as it is.
+
+nbgrader executes a submission in a kernel and reads the outputs of the graded cells. Code in that kernel can
+rewrite any of them, so here nothing of the learner's runs in it: `MeasuredGrades` hands the notebook to the
+engine (separate, sandboxed processes) and writes the engine's answer into each graded cell in the form that
+nbgrader's own `SaveAutoGrades` scores: a number, with the reason beside it for the feedback.
+
+What nbgrader 0.9 makes of outputs, and hence the form: anything on stderr scores 0; no output, a word, NaN or
+a negative number scores full; a number above the maximum stops the grading. So a graded cell always gets one
+stdout stream and one number between 0 and the cell's points, and nothing else.
+
+`RestoreCells` goes before nbgrader's own clean-up, because one learner's copied exercise cell otherwise stops
+the grading of the whole class ("old version of the nbgrader metadata format").
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+import sysconfig
+import warnings
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbconvert.exporters.exporter import ResourcesDict
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+from nbgrader.api import Gradebook
+from nbgrader.api import Notebook as GradebookNotebook
+from nbgrader.preprocessors import Execute, NbGraderPreprocessor
+from nbgrader.utils import is_grade, is_solution
+
+CODE_STUB = '# Your turn: replace the next line with your code.\nraise NotImplementedError("not written yet")'
+
+SANITIZE_PREPROCESSORS = [
+    "nbgrader.preprocessors.ClearOutput",
+    "autograder.nbgrader_bridge.RestoreCells",
+    "nbgrader.preprocessors.DeduplicateIds",
+    "nbgrader.preprocessors.OverwriteKernelspec",
+    "nbgrader.preprocessors.OverwriteCells",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+AUTOGRADE_PREPROCESSORS = [
+    "autograder.nbgrader_bridge.MeasuredGrades",
+    "nbgrader.preprocessors.IgnorePattern",
+    "nbconvert.preprocessors.ClearMetadataPreprocessor",
+    "nbgrader.preprocessors.LimitOutput",
+    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+
+_SCHEMA_VERSION = 3
+_OURS = re.compile(r"(check|quiz)-([0-9A-Za-z]+(?:-[0-9A-Za-z]+)*)")
+
+
+class RestoreCells(NbGraderPreprocessor):
+    """Gives each cell of the assignment its own metadata again, and puts back graded cells that were deleted.
+
+    A submission may hold copies of cells (JupyterLab copies the metadata too), metadata changed by hand, or
+    lack a graded cell although the work above it is there. Of several cells with one id the last keeps it, as
+    in `DeduplicateIds`. `OverwriteCells.add_missing_cells` is no substitute: it stops with a KeyError when the
+    cell before the missing one is missing as well.
+    """
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+        names = resources["nbgrader"]
+        with Gradebook(names["db_url"]) as gradebook:
+            assigned = gradebook.find_notebook(names["notebook"], names["assignment"])
+            wanted = {cell.name: cell for cell in assigned.source_cells}
+            metadata = {name: _metadata(assigned, name) for name in wanted}
+            last = {_grade_id(cell): index for index, cell in enumerate(nb.cells)}
+            for index, cell in enumerate(nb.cells):
+                name = _grade_id(cell)
+                if name in wanted and last[name] == index:
+                    cell.metadata.nbgrader = metadata[name]
+                else:
+                    cell.metadata.pop("nbgrader", None)
+            for name in sorted(wanted.keys() - last.keys()):
+                if metadata[name].grade:
+                    self.log.warning("Graded cell %s was deleted from the submission: put back", name)
+                    _insert(nb, wanted[name].cell_type, wanted[name].source, metadata[name])
+        return nb, resources
+
+
+class MeasuredGrades(Execute):
+    """Stands where nbgrader's `Execute` stands in `c.Autograde.autograde_preprocessors`.
+
+    A notebook without any of the workbook's graded cells (an assignment of the instructor's own in the same
+    course) is executed as nbgrader always does.
+    """
+
+    def preprocess(
+        self, nb: NotebookNode, resources: ResourcesDict | None = None, km: Any = None
+    ) -> tuple[NotebookNode, ResourcesDict]:
+        assert resources is not None, "nbgrader always passes resources"
+        graded = {_grade_id(cell): cell for cell in nb.cells if _is_autograded(cell)}
+        if not any(_OURS.fullmatch(grade_id) for grade_id in graded):
+            return super().preprocess(nb, resources, km)
+        # nbgrader works in the course's root; the submission with its answers file lies elsewhere.
+        path = Path(resources["metadata"]["path"]).resolve() / f"{resources['metadata']['name']}.ipynb"
+        answers = _answers(path)
+        for grade_id, cell in graded.items():
+            if grade_id not in answers:
+                raise ValueError(
+                    f"graded cell {grade_id!r} is no check of lesson {path.stem}: give a cell of your own a "
+                    "notebook of its own, or generate the assignment again with the installed workbook"
+                )
+            write_answer(cell, **answers[grade_id])
+        return nb, resources
+
+
+def write_answer(cell: NotebookNode, *, score: float, max_score: float, text: str, html: str) -> None:
+    """Make the engine's answer the only output of a graded cell, in place.
+
+    Args:
+        cell: a graded code cell; its points may differ from `max_score` if the instructor weighted it anew.
+        score, max_score: points of the engine, 0 ≤ score ≤ max_score.
+        text, html: the reason, plain and as a card.
+
+    Raises:
+        ValueError: the score is no number within its range; nothing is written.
+    """
+    points = float(cell.metadata.nbgrader["points"])
+    if not (math.isfinite(score) and 0 <= score <= max_score):
+        raise ValueError(
+            f"{_grade_id(cell)}: score {score} is not between 0 and {max_score}: no grade was given; "
+            "this is a fault of the workbook, please report it"
+        )
+    number = repr(points * score / max_score if max_score else 0.0)
+    cell.outputs = [
+        new_output("stream", name="stdout", text=text.rstrip() + "\n"),
+        new_output("execute_result", {"text/plain": number, "text/html": html}, execution_count=None),
+    ]
+    cell.execution_count = None
+
+
+def prepare_environment() -> None:
+    """What nbgrader needs to run well when its virtual environment is not activated."""
+    # nbgrader starts `alembic` by its bare name.
+    scripts = sysconfig.get_path("scripts")
+    if shutil.which("alembic") is None:
+        os.environ["PATH"] = os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])
+    # nbgrader 0.9 builds a submission before adding it to the session; SQLAlchemy 2 warns on each one.
+    warnings.filterwarnings("ignore", message="Object of type <Submitted", module="nbgrader")
+
+
+def answers_files(course_root: Path) -> dict[str, list[str]]:
+    """For `c.Autograde.exclude_overwriting`: each assignment's answers file, which is the learner's own."""
+    folders = [path for step in ("source", "release") for path in sorted((course_root / step).glob("*"))]
+    return {path.name: [f"{path.name}_answers.json"] for path in folders if path.is_dir()}
+
+
+def withhold_answers(**_: Any) -> None:
+    """For `c.GenerateAssignment.post_convert_hook`: keep answers files out of the release.
+
+    An instructor's own run leaves one in `source`, and nbgrader copies what lies there. It cannot stand on
+    nbgrader's ignore list, for that would drop the learners' answers as well. nbgrader runs in the course root.
+    """
+    for path in sorted(Path("release").glob("*/*_answers.json")):
+        path.unlink()
+
+
+def _answers(notebook: Path) -> dict[str, dict[str, Any]]:
+    """What the engine says about a notebook: arguments of `write_answer` by grade id."""
+    from autograder import card, engine
+
+    report = engine.check_notebook(notebook)
+    answers = {
+        f"check-{result['id'].replace('.', '-')}": {
+            "score": float(result["score"]),
+            "max_score": float(result["max_score"]),
+            "text": card.result_text(result),
+            "html": card.result_html(result),
+        }
+        for result in report["exercises"]
+    }
+    if report["quiz"] is not None:
+        answers[f"quiz-{report['lesson']}"] = _quiz_answer(report["quiz"])
+    return answers
+
+
+def _metadata(assigned: GradebookNotebook, name: str) -> NotebookNode:
+    """The nbgrader metadata of one cell of an assignment, as the gradebook knows it."""
+    source = next(cell for cell in assigned.source_cells if cell.name == name)
+    points = {cell.name: cell.max_score for cell in (*assigned.grade_cells, *assigned.task_cells)}
+    is_task = name in {cell.name for cell in assigned.task_cells}
+    return nbformat.from_dict(
+        {
+            "cell_type": source.cell_type,
+            "checksum": source.checksum,
+            "grade": name in {cell.name for cell in assigned.grade_cells},
+            "grade_id": name,
+            "locked": source.locked,
+            **({"points": points[name]} if name in points else {}),
+            "schema_version": _SCHEMA_VERSION,
+            "solution": name in {cell.name for cell in assigned.solution_cells},
+            "task": is_task,
+        }
+    )
+
+
+def _insert(nb: NotebookNode, cell_type: str, source: str, metadata: NotebookNode) -> None:
+    """Put a cell behind the exercise that it checks, or at the end if that is gone too."""
+    new_cell = new_code_cell if cell_type == "code" else new_markdown_cell
+    exercise = metadata.grade_id.replace("check-", "exercise-", 1)
+    places = [index for index, cell in enumerate(nb.cells) if _grade_id(cell) == exercise]
+    place = places[-1] + 1 if places else len(nb.cells)
+    nb.cells.insert(place, new_cell(source, metadata={"nbgrader": metadata}))
+
+
+def _quiz_answer(quiz: dict[str, Any]) -> dict[str, Any]:
+    from autograder.quiz import PASS_MARK
+
+    verdict = "passed" if quiz["passed"] else f"not passed: {PASS_MARK:.0%} of the points pass"
+    text = f"Quiz: {quiz['score']:g} of {quiz['max_score']:g} points, {verdict}."
+    return {
+        "score": float(quiz["score"]),
+        "max_score": float(quiz["max_score"]),
+        "text": text,
+        "html": f"<p>{escape(text)}</p>",
+    }
+
+
+def _is_autograded(cell: NotebookNode) -> bool:
+    return cell.cell_type == "code" and is_grade(cell) and not is_solution(cell)
+
+
+def _grade_id(cell: NotebookNode) -> str:
+    mark = cell.metadata.get("nbgrader")
+    return str(mark.get("grade_id", "")) if isinstance(mark, dict) else ""

@@ -1,0 +1,28 @@
+"""nbgrader settings of this course. Run `nbgrader ...` in the folder of this file.
+
+Everything is stock nbgrader except one step of `nbgrader autograde`: the notebook is not executed in a
+kernel, it is measured by the workbook's own checks in separate, sandboxed processes.
+"""
+
+from pathlib import Path
+
+from autograder import nbgrader_bridge as bridge
+
+course_root = Path(__file__).resolve().parent
+bridge.prepare_environment()
+
+c = get_config()  # noqa: F821  (nbgrader puts it here)
+
+c.CourseDirectory.course_id = "training-workbook"
+c.CourseDirectory.root = str(course_root)
+
+# What a learner sees in place of a solution.
+c.ClearSolutions.code_stub = {"python": bridge.CODE_STUB}
+
+# The answers file travels with a submission; an instructor's own must never reach a learner.
+c.GenerateAssignment.post_convert_hook = "autograder.nbgrader_bridge.withhold_answers"
+c.Autograde.exclude_overwriting = bridge.answers_files(course_root)
+
+# nbgrader's own lists, in order: `RestoreCells` is added, `MeasuredGrades` stands in the place of `Execute`.
+c.Autograde.sanitize_preprocessors = bridge.SANITIZE_PREPROCESSORS
+c.Autograde.autograde_preprocessors = bridge.AUTOGRADE_PREPROCESSORS
