@@ -47,7 +47,8 @@ def build(
     """Generate every notebook and quiz from the texts; return the files that changed.
 
     With `check` nothing is written: the answer is the list of files that a build would change. A source
-    notebook that does not exist (a fresh clone has none) is no drift; one that differs is.
+    notebook that does not exist (a fresh clone has none) is no drift; one that differs is, and so is a release
+    that no text makes any more.
     Paths in the answer are relative to the folder above `notebooks_dir`, sorted.
 
     Raises:
@@ -62,15 +63,17 @@ def build(
         wanted = _generate(texts, notebooks, Path(scratch))
     wanted |= _quizzes(notebooks, package)
     changed = [path for path, content in wanted.items() if _differs(path, content, check=check)]
-    if not check:
+    named = [_shown(path, notebooks.parent) for path in changed]
+    if check:
+        orphans = set((notebooks / "release").glob("[0-9][0-9]_*/*.ipynb")) - set(wanted)
+        named += [
+            f"{_shown(path, notebooks.parent)} (no lesson text makes it: delete it)" for path in orphans
+        ]
+    else:
         for path in changed:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(wanted[path])
-    orphans = set((notebooks / "release").glob("[0-9][0-9]_*/*.ipynb")) - set(wanted)
-    return sorted(
-        [_shown(path, notebooks.parent) for path in changed]
-        + [f"{_shown(path, notebooks.parent)} (has no lesson text: delete it)" for path in orphans]
-    )
+    return sorted(named)
 
 
 def source_notebook(text: Path, points: Mapping[str, float]) -> NotebookNode:
@@ -99,7 +102,11 @@ def lesson_points(lesson_id: str, quiz_text: Path) -> dict[str, float]:
     """Maximum score of each exercise of a lesson, and under "quiz-01" of its quiz if it has one."""
     from autograder.lessons import load_lesson
 
-    points = {exercise.id: float(exercise.max_score) for exercise in load_lesson(lesson_id).exercises}
+    try:
+        lesson = load_lesson(lesson_id)
+    except KeyError as error:
+        raise UserError(f"{error.args[0]}; add autograder/lessons/lesson_{lesson_id}") from None
+    points = {exercise.id: float(exercise.max_score) for exercise in lesson.exercises}
     if quiz_text.exists():
         points[f"quiz-{lesson_id}"] = float(len(_compiled(quiz_text)["questions"]))
     return points

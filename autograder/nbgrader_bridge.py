@@ -168,6 +168,7 @@ def withhold_answers(**_: Any) -> None:
 def _answers(notebook: Path) -> dict[str, dict[str, Any]]:
     """What the engine says about a notebook: arguments of `write_answer` by grade id."""
     from autograder import card, engine
+    from autograder.lessons import load_lesson
 
     report = engine.check_notebook(notebook)
     answers = {
@@ -180,7 +181,8 @@ def _answers(notebook: Path) -> dict[str, dict[str, Any]]:
         for result in report["exercises"]
     }
     if report["quiz"] is not None:
-        answers[f"quiz-{report['lesson']}"] = _quiz_answer(report["quiz"])
+        file = notebook.with_name(f"{load_lesson(report['lesson']).slug}_answers.json")
+        answers[f"quiz-{report['lesson']}"] = _quiz_answer(report["quiz"], file)
     return answers
 
 
@@ -213,16 +215,15 @@ def _insert(nb: NotebookNode, cell_type: str, source: str, metadata: NotebookNod
     nb.cells.insert(place, new_cell(source, metadata={"nbgrader": metadata}))
 
 
-def _quiz_answer(quiz: dict[str, Any]) -> dict[str, Any]:
-    from autograder.quiz import PASS_MARK
+def _quiz_answer(quiz: dict[str, Any], answers: Path) -> dict[str, Any]:
+    from autograder.quiz_card import grade_html, grade_text
 
-    verdict = "passed" if quiz["passed"] else f"not passed: {PASS_MARK:.0%} of the points pass"
-    text = f"Quiz: {quiz['score']:g} of {quiz['max_score']:g} points, {verdict}."
+    missing = "" if answers.exists() else f"The submission came without its answers file, {answers.name}."
     return {
         "score": float(quiz["score"]),
         "max_score": float(quiz["max_score"]),
-        "text": text,
-        "html": f"<p>{escape(text)}</p>",
+        "text": "\n".join([*([missing] if missing else []), grade_text(quiz)]),
+        "html": (f"<p>{escape(missing)}</p>" if missing else "") + grade_html(quiz),
     }
 
 

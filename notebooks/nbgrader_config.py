@@ -19,6 +19,9 @@ c.CourseDirectory.root = str(course_root)
 # What a learner sees in place of a solution.
 c.ClearSolutions.code_stub = {"python": bridge.CODE_STUB}
 
+# The release is committed, and nbgrader would skip what exists without writing it to the gradebook.
+c.GenerateAssignment.force = True
+
 # The answers file travels with a submission; an instructor's own must never reach a learner.
 c.GenerateAssignment.post_convert_hook = "autograder.nbgrader_bridge.withhold_answers"
 c.Autograde.exclude_overwriting = bridge.answers_files(course_root)
