@@ -12,14 +12,837 @@
 
 # %% [markdown]
 # # 01 · Efficient training loops
+#
+# *60 to 90 minutes · 6 exercises · a quiz at the end*
+#
+# The same model, the same data, the same number of updates: one loop needs an hour, another twenty minutes.
+# In this lesson you find out where the other forty go, and you take them back one by one.
+# Nothing here asks for belief. You predict a number, measure it on this machine, and compare.
+#
+# | Part | What happens there |
+# |---|---|
+# | [Why it matters](#Why-it-matters) | one real data set, one picture of a training loop |
+# | [Watch it happen](#Watch-it-happen) | padding, bucketing, tokenising, syncs, slow storage: predicted, then measured |
+# | [Worked example](#Worked-example) | the loop in plain torch, then the same with `course_lib`; losses, optimizer, schedules |
+# | [Read the signals](#Read-the-signals) | six sick runs and what their curves say |
+# | [Exercises](#Exercises) | 1.1 to 1.6, each checked by measurement |
+# | [In the wild](#In-the-wild) | the same in Hugging Face Trainer, Accelerate and Lightning |
+# | [When it goes wrong](#When-it-goes-wrong) | eleven mistakes, reproduced |
+# | [Drills](#Drills), [checklist](#The-five-minute-checklist), [quiz](#Quiz) | practice, a page to keep, the test |
+#
+# You may do the exercises first and read the rest when you are stuck. No cell outside the exercises depends on
+# your solutions.
 
 # %%
-from autograder import answer, check, check_quiz, compare, exercise, predict, quiz
+import importlib.util
+import math
+import tempfile
+import time
+import warnings
+from itertools import cycle, islice
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from autograder import check, check_quiz, compare, exercise, predict, quiz
+from autograder.lab import SlowSamples
+from autograder.plots import BLUE, GREEN, GREY, ORANGE, RED, SKY, bars, figure, mark, show
+from course_lib import data, loop
+from course_lib.bench import paired_speedup
+from course_lib.counters import count_events
+from course_lib.models import ModelConfig, TextClassifier
+from course_lib.naive import naive_epoch, pad_to_maximum
+from course_lib.optim import make_optimizer, warmup_cosine
+
+# One thread: timings are steadier, and what you measure is the loop and not the scheduler of your machine.
+torch.set_num_threads(1)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} thread")
+
+# %% [markdown]
+# ## Why it matters
+#
+# The texts of this course are the docstrings of the Python packages on this machine. The task: which package was
+# a docstring written for? The first time, the next cell reads and tokenises them, which takes up to a minute.
+# Later it takes less than a second.
+
+# %%
+train, validation = data.docstring_store(max_length=1024)
+lengths = train.lengths
+median, p90, longest = (int(np.percentile(lengths, q)) for q in (50, 90, 100))
+num_classes = len(train.label_names)
+
+print(f"{len(train):,} texts to train on, {len(validation):,} to validate, {num_classes} classes")
+print(f"tokens per text: median {median}, 90th percentile {p90}, longest {longest}")
+print(f"the longest is {longest / median:.0f} times the median")
+
+# %% [markdown]
+# Real text has a long tail. Most texts are short, and a few are very long. A batch is a rectangle, so short rows
+# are filled up with padding, and the model computes on padding as diligently as on words.
+#
+# **A training loop is an assembly line.**
+#
+# > load → batch → forward → backward → step
+#
+# A line is as fast as its slowest station. Speeding up any other station changes nothing. So the method of this
+# course is always the same: *time the stations, fix the slowest, measure again.*
+#
+# Here is the line of the loop that most people write first. It pads every text to the width of the longest one.
+
+# %%
+PAD_TO = 256  # the experiments cut texts at 256 tokens, to stay quick on a small machine
+VOCAB_SIZE = train.vocab_size
+rng = np.random.default_rng(0)
+pool = [(ids[:PAD_TO], label) for ids, label in (train[int(i)] for i in rng.permutation(len(train))[:1024])]
+pool_lengths = np.array([len(ids) for ids, _ in pool])
+
+
+def new_model(seed: int = 0, **sizes: int) -> TextClassifier:
+    """A fresh small classifier; the same seed gives the same weights."""
+    torch.manual_seed(seed)
+    settings = {"d_model": 32, "num_layers": 1, "max_length": PAD_TO} | sizes
+    return TextClassifier(ModelConfig(vocab_size=VOCAB_SIZE, num_classes=num_classes, **settings)).to(device)
+
+
+def time_stations(samples, batches, make_batch, num_rounds=3):
+    """Seconds per station over all batches (lists of indices), the median of some rounds."""
+    model, rounds = new_model(), []
+    optimizer = make_optimizer(model)
+    for _ in range(num_rounds + 1):  # the first round warms up
+        stations = dict.fromkeys(["load", "batch", "forward", "backward", "step"], 0.0)
+
+        def lap(name, start, stations=stations):
+            if device.type == "cuda":
+                torch.cuda.synchronize()  # a sync per station: for a look only, never in a real loop
+            stations[name] += time.perf_counter() - start
+            return time.perf_counter()
+
+        for indices in batches:
+            clock = time.perf_counter()
+            chosen = [samples[i] for i in indices]
+            clock = lap("load", clock)
+            batch = loop.to_device(make_batch(chosen), device)
+            clock = lap("batch", clock)
+            loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+            clock = lap("forward", clock)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            clock = lap("backward", clock)
+            optimizer.step()
+            lap("step", clock)
+        rounds.append(list(stations.values()))
+    return dict(zip(stations, np.median(rounds[1:], axis=0), strict=True))
+
+
+some_batches = [list(range(start, start + 16)) for start in range(0, 128, 16)]
+stations = time_stations(pool, some_batches, lambda chosen: pad_to_maximum(chosen, PAD_TO))
+milliseconds = {name: 1000 * seconds / len(some_batches) for name, seconds in stations.items()}
+
+fig, ax = figure(height=2.1)
+bars(ax, list(milliseconds), milliseconds.values(), unit="ms")
+ax.set_title("One step of the naive line, station by station")
+show(fig, alt="Bars, milliseconds a step: " + ", ".join(f"{k} {v:.1f}" for k, v in milliseconds.items()))
+
+# %% [markdown]
+# Forward and backward take nearly all of it. You could think that the line is busy with useful work. The next
+# section looks at what it is busy *with*.
+#
+# ## Watch it happen
+#
+# ### Padding: how much of a batch is nothing?
+#
+# Commit to a number first. A wrong guess with a reason teaches more than a right one without.
+
+# %%
+predict("1a", "Every batch is padded to 1024 tokens. What share of all positions is padding?", unit="%")
+
+# %%
+micro_batch_size = 32
+order = np.random.default_rng(0).permutation(len(train))
+random_batches = [order[i : i + micro_batch_size] for i in range(0, len(order), micro_batch_size)]
+bucketed_batches = list(data.BucketBatchSampler(lengths, micro_batch_size, seed=0))
+
+share = {
+    "every batch padded to 1024": 1 - lengths.sum() / (1024 * len(lengths)),
+    "padded to the longest of its batch": data.pad_fraction(lengths, random_batches),
+    "the same, like lengths together": data.pad_fraction(lengths, bucketed_batches),
+}
+
+fig, (left, right) = figure(1, 2, height=2.9, width_ratios=[1.0, 1.05])
+left.hist(lengths, bins=np.geomspace(1, 1100, 45), color=BLUE)
+left.set_xscale("log")
+left.set_xticks([1, 10, 100, 1000], labels=["1", "10", "100", "1000"])
+left.set(title="Tokens per text", xlabel="tokens (log scale)", ylabel="texts")
+mark(left, median, f"median {median}", y=1.0, side="left")
+mark(left, p90, f"90 %: {p90}", y=1.0)
+bars(right, ["to 1024", "dynamic", "bucketed"], [100 * s for s in share.values()], unit="%",
+     colors=[RED, ORANGE, GREEN])  # fmt: skip
+right.set_title("Positions that hold padding")
+show(fig, alt=f"Left: histogram of text lengths, median {median}, 90th percentile {p90} tokens. "
+     + "Right: " + ", ".join(f"{name}: {100 * s:.1f} % padding" for name, s in share.items()))  # fmt: skip
+
+compare("1a", 100 * share["every batch padded to 1024"])
+
+# %% [markdown]
+# Three ways to build a batch, and they differ by arithmetic alone:
+#
+# - **Pad to a global maximum.** The longest text of the data set decides the width of *every* batch.
+# - **Dynamic padding.** The longest text of *this batch* decides. With a random batch of 32 there is nearly always
+#   one long text in it, so the gain is smaller than you may hope.
+# - **Length bucketing.** Put texts of like length into the same batch, then shuffle the batches.
+#
+# This is what four batches look like. Each row is a text; the pale part is padding.
+
+# %%
+fig, axes = figure(3, 4, height=4.2, sharex=True)
+picture = {"to 1024": random_batches[:4], "dynamic": random_batches[:4], "bucketed": bucketed_batches[:4]}
+for row, (name, batches) in zip(axes, picture.items(), strict=True):
+    for ax, indices in zip(row, batches, strict=True):
+        width = 1024 if name == "to 1024" else lengths[indices].max()
+        ax.barh(range(len(indices)), width, height=1.0, color="#DCE6EE")
+        ax.barh(range(len(indices)), lengths[indices], height=1.0, color=BLUE)
+        ax.set(xlim=(0, 1024), ylim=(-0.5, len(indices) - 0.5), yticks=[])
+        ax.set_xticks([0, 512, 1024])
+        ax.spines["left"].set_visible(False)
+    row[0].set_ylabel(name)
+for ax in axes[-1]:
+    ax.set_xlabel("position")
+show(fig, alt="Four batches of 32 texts for each method. Padded to 1024 nearly all area is padding; dynamic "
+     "padding cuts each batch at its longest text; bucketed batches are almost full rectangles.")  # fmt: skip
+
+# %% [markdown]
+# Less padding must be faster. How much? The next cell times a pass over the same 64 texts, twice: padded to
+# 256 in random batches, and bucketed. Each pass does real forward, backward and optimizer work.
+
+# %%
+predict(
+    "1b", "How many times faster is the bucketed pass than the one padded to 256? (1 = the same)", unit="×"
+)
+
+
+# %%
+def make_pass(samples, batches, make_batch):
+    """A function that trains once over `batches`; a call is one unit of equal work."""
+    model = new_model()
+    optimizer = make_optimizer(model)
+    model.train()
+
+    def one_pass():
+        for indices in batches:
+            batch = loop.to_device(make_batch([samples[i] for i in indices]), device)
+            loop.train_step(model, batch, optimizer)
+
+    return one_pass
+
+
+def random_and_bucketed(num_samples, rows):
+    """Batches of indices over the first texts of the pool: in random order, and like lengths together."""
+    plain = [list(range(i, i + rows)) for i in range(0, num_samples, rows)]
+    return plain, list(data.BucketBatchSampler(pool_lengths[:num_samples], rows, seed=0))
+
+
+plain, bucketed = random_and_bucketed(64, 16)
+to_maximum = make_pass(pool, plain, lambda chosen: pad_to_maximum(chosen, PAD_TO))
+dynamic_pass = make_pass(pool, plain, data.collate)
+bucketed_pass = make_pass(pool, bucketed, data.collate)
+
+dynamic_speedup = paired_speedup(to_maximum, dynamic_pass, blocks=3, min_seconds=0.1)
+bucketed_speedup = paired_speedup(to_maximum, bucketed_pass, blocks=3, min_seconds=0.1)
+print(f"dynamic padding over padding to {PAD_TO}:  speedup {dynamic_speedup}")
+print(f"bucketing over padding to {PAD_TO}:        speedup {bucketed_speedup}")
+compare("1b", bucketed_speedup.estimate)
+
+# %%
+positions = {
+    "padded to the maximum": PAD_TO * 64,
+    "dynamic": sum(pool_lengths[batch].max() * len(batch) for batch in plain),
+    "bucketed": sum(pool_lengths[batch].max() * len(batch) for batch in bucketed),
+}
+saved = positions["padded to the maximum"] / positions["bucketed"]
+print(
+    f"bucketing computes on {saved:.1f} times fewer positions; the clock says {bucketed_speedup.estimate:.1f}×"
+)
+
+# %% [markdown]
+# **Why do the two numbers differ?** Decide before you open this.
+#
+# <details><summary>An answer</summary>
+#
+# Two effects pull in opposite directions. Attention costs rows × width², so long padding costs *more* than its
+# share of positions: that raises the speedup. But each step also has costs that do not shrink with the batch:
+# Python, launching operations, the optimizer, and the gradient of the whole embedding table. They lower it. On a
+# model this small the second effect is large. On a bigger model the first one wins.
+#
+# </details>
+#
+# That timing is **paired**: `paired_speedup` runs both passes alternately in the order ABBA or BAAB, so a machine
+# that gets slower while you measure slows both alike. A speedup is baseline time / candidate time: 2× means half
+# the time. All speedups of this course are made by this one function.
+#
+# ### Tokenise once, store ids
+#
+# Tokenising is pure and never changes between epochs. Do it once, store the integers, map the file into memory.
+
+# %%
+predict("1c", "How many times faster is reading stored ids than tokenising the same texts again?", unit="×")
+
+# %%
+corpus = data.load_docstrings()
+some_texts = corpus.texts[:400]
+tokenizer = train.load_tokenizer()
+
+
+def tokenise_again():
+    return [encoding.ids for encoding in tokenizer.encode_batch(some_texts)]
+
+
+def read_stored():
+    return [train[i][0] for i in range(len(some_texts))]
+
+
+tokenise_speedup = paired_speedup(tokenise_again, read_stored, blocks=4, min_seconds=0.02)
+print(f"reading {len(some_texts)} stored samples instead of tokenising as many: speedup {tokenise_speedup}")
+compare("1c", tokenise_speedup.estimate)
+
+# %% [markdown]
+# The tokenizer here is a fast one, written in Rust. Ten epochs still pay for it ten times.
+#
+# <details><summary>If your tokenizer is slow and the data do not fit a store</summary>
+#
+# Tokenise in the workers of the loader, ahead of the step. You still pay, but on cores that would idle.
+# Streaming text of unknown size is the one case where that is the right place.
+#
+# </details>
+#
+# ### Values that Python asks for
+#
+# A GPU works behind Python's back: a line like `loss.backward()` only *queues* work, and Python runs ahead. The
+# moment you ask for a value (`loss.item()`, `float(loss)`, `print(loss)`, `if loss > 3`) Python must wait until the
+# queue is empty. That is a **sync**. One per step, and the GPU runs dry at every step while Python prepares the
+# next.
+#
+# A clock shows this on a GPU alone. A count shows it anywhere, because the line of code is the same.
+
+# %%
+few = pool[:128]
+counts = {}
+for name in ("naive", "lean"):
+    model = new_model(d_model=16, num_heads=2)
+    optimizer = make_optimizer(model)
+    with count_events(model) as events:
+        if name == "naive":
+            naive_epoch(model, few, optimizer, pad_to=PAD_TO, micro_batch_size=16)
+        else:
+            loop.train_one_epoch(model, (data.collate(few[i : i + 16]) for i in range(0, 128, 16)), optimizer)
+    counts[name] = events
+
+fig, ax = figure(height=1.5)
+bars(ax, ["naive loop", "sums kept on the device"], [c.num_syncs for c in counts.values()], digits=0,
+     colors=[RED, GREEN])  # fmt: skip
+ax.set_title(f"Syncs in one epoch of {counts['naive'].num_optimizer_steps} steps")
+show(fig, alt=f"Syncs per epoch: naive {counts['naive'].num_syncs}, lean {counts['lean'].num_syncs}.")
+
+
+# %%
+def steps(read_every_step: bool):
+    model = new_model()
+    optimizer = make_optimizer(model)
+    batch = loop.to_device(data.collate(pool[:16]), device)
+
+    def run():
+        total = torch.zeros((), device=device)
+        for _ in range(4):
+            loss = loop.train_step(model, batch, optimizer)["loss"]
+            total += loss.item() if read_every_step else loss
+        return total.item()
+
+    return run
+
+
+sync_speedup = paired_speedup(steps(True), steps(False), blocks=4, min_seconds=0.1)
+print(f"no sync per step over a sync per step, on this {device.type}: speedup {sync_speedup}")
+if device.type == "cpu":
+    print("On a CPU the work is done when the line returns, so there is little to wait for.")
+    print("The count above is what you would pay for on a GPU. This is why exercise 1.3 counts.")
+
+# %% [markdown]
+# ### Loader workers hide waiting
+#
+# Data come from a disk, a network share, a bucket. The wait is not work: nobody computes meanwhile. A
+# `DataLoader` with workers waits for many samples at once, and prepares the next batches while you train on this
+# one. Here each sample takes 2 ms to arrive, and a batch has 8.
+
+# %%
+predict("1d", "How many times faster is a pass with 4 workers than with none?", unit="×")
+
+
+# %%
+def loader_pass(num_workers: int):
+    loader = torch.utils.data.DataLoader(
+        SlowSamples(pool[:64], seconds=0.002),
+        batch_size=8,
+        collate_fn=data.collate,
+        num_workers=num_workers,
+        prefetch_factor=2 if num_workers else None,  # batches that each worker prepares ahead
+        persistent_workers=num_workers > 0,  # else each epoch starts new processes
+        pin_memory=device.type == "cuda",  # locked memory: what makes non_blocking=True truly not block
+    )
+    model = new_model(d_model=16, num_heads=2)
+    optimizer = make_optimizer(model)
+
+    def one_pass():
+        return loop.train_one_epoch(model, loader, optimizer)
+
+    return one_pass
+
+
+passes = {num_workers: loader_pass(num_workers) for num_workers in (0, 1, 2, 4, 8)}
+for one_pass in passes.values():
+    one_pass()  # starts the workers
+reports = {num_workers: one_pass() for num_workers, one_pass in passes.items()}
+worker_speedup = paired_speedup(passes[0], passes[4], blocks=3, min_seconds=0.1)
+
+fig, ax = figure(height=2.6)
+waits = [1000 * r["seconds"] * r["data_wait_fraction"] / r["num_steps"] for r in reports.values()]
+works = [1000 * r["step_time"] - wait for r, wait in zip(reports.values(), waits, strict=True)]
+names = [f"{n} worker{'s' if n != 1 else ''}" for n in reports]
+ax.barh(names, waits, color=ORANGE, label="waiting for data", height=0.62)
+ax.barh(names, works, left=waits, color=BLUE, label="training", height=0.62)
+ax.invert_yaxis()
+ax.set(title="Where a step's time goes", xlabel="milliseconds a step")
+ax.legend(loc="lower right")
+show(fig, alt="Milliseconds a step spent waiting for data: "
+     + ", ".join(f"{n} {w:.1f}" for n, w in zip(names, waits, strict=True)))  # fmt: skip
+
+print(f"4 workers over none: speedup {worker_speedup}")
+compare("1d", worker_speedup.estimate)
+del passes  # ends the worker processes
+
+# %% [markdown]
+# The share of time spent waiting is the **data-wait fraction**. It is the first number to look at when a GPU is
+# half idle. Workers help as long as there is waiting; beyond that they only cost memory.
+#
+# The switches of a loader, and when each does something:
+#
+# | Argument | What it does | When it does nothing |
+# |---|---|---|
+# | `num_workers=4` | four processes load and collate ahead | loading is already cheap: then it costs more than it gives |
+# | `prefetch_factor=2` | each worker keeps two batches ready | `num_workers=0` |
+# | `persistent_workers=True` | workers survive the epoch | one epoch only |
+# | `pin_memory=True` | batches land in locked memory, from which a GPU can copy by itself | no GPU |
+# | `.to(device, non_blocking=True)` | Python does not wait for that copy | memory not pinned, or no GPU |
+#
+# A *lean* collate matters too: it runs once for each batch, in Python. Fill one array, convert once.
+
+# %%
+if device.type == "cuda":
+    pageable = torch.randn(64, 1024, 256)
+    pinned = pageable.pin_memory()
+
+    def copy(source, non_blocking):
+        return lambda: source.to(device, non_blocking=non_blocking)
+
+    pin_speedup = paired_speedup(copy(pageable, False), copy(pinned, True), blocks=6, min_seconds=0.05)
+    print(f"pinned and non_blocking over pageable: speedup {pin_speedup}")
+else:
+    print("No GPU here, so pinned memory and non_blocking copies have nothing to do. Leave them in the code:")
+    print("pin_memory=torch.cuda.is_available() costs nothing here and works there.")
+
+# %% [markdown]
+# ## Worked example
+#
+# ### The loop, in plain torch
+#
+# Read it line by line. The comments say what each line costs or prevents. This is the whole of it: no framework.
+
+# %%
+epoch_batches = [data.collate([pool[i] for i in indices]) for indices in bucketed]
+
+
+def train_plainly(model, batches, *, learning_rate, max_norm, warmup_steps, max_steps):
+    optimizer = torch.optim.AdamW(
+        [  # matrices decay; biases and norms do not
+            {"params": [p for p in model.parameters() if p.ndim >= 2], "weight_decay": 0.01},
+            {"params": [p for p in model.parameters() if p.ndim < 2], "weight_decay": 0.0},
+        ],
+        lr=learning_rate,
+        fused=True,  # one kernel for all parameters
+    )
+
+    def factor(step):  # warmup, then half a cosine
+        if step < warmup_steps:
+            return (step + 1) / warmup_steps
+        return 0.5 * (1 + math.cos(math.pi * (step - warmup_steps) / max(1, max_steps - warmup_steps)))
+
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+    model.train()  # dropout on
+    loss_sum = torch.zeros((), device=device)  # a sum on the device: no sync
+    for batch in batches:
+        batch = {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
+        loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+        optimizer.zero_grad(set_to_none=True)  # drop the gradients: nothing to write, nothing to add to
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)  # after backward, before step
+        optimizer.step()
+        scheduler.step()  # after the optimizer, once an update
+        loss_sum += loss.detach() * len(batch["labels"])  # weighted: the last batch may be short
+    return loss_sum.item() / sum(len(batch["labels"]) for batch in batches)  # the one sync
+
+
+plain_model = new_model(seed=1)
+torch.manual_seed(1)  # dropout
+plain_loss = train_plainly(
+    plain_model, epoch_batches, learning_rate=1e-3, max_norm=1.0, warmup_steps=1, max_steps=len(epoch_batches)
+)
+print(
+    f"mean loss {plain_loss:.6f}   (guessing evenly would give ln {num_classes} = {math.log(num_classes):.3f})"
+)
+
+# %% [markdown]
+# ### The same with `course_lib`
+
+# %%
+library_model = new_model(seed=1)
+optimizer = make_optimizer(library_model, learning_rate=1e-3, weight_decay=0.01)
+scheduler = warmup_cosine(optimizer, warmup_steps=1, max_steps=len(epoch_batches))
+torch.manual_seed(1)
+report = loop.train_one_epoch(library_model, epoch_batches, optimizer, scheduler, max_norm=1.0)
+
+for name in ("loss", "grad_norm", "tokens_per_sec", "samples_per_sec", "pad_fraction", "data_wait_fraction"):
+    print(f"{name:>20}  {report[name]:,.4f}")
+print(f"{'lr':>20}  {scheduler.get_last_lr()[0]:.2e}")
+
+pairs = zip(plain_model.parameters(), library_model.parameters(), strict=True)
+largest = max((a - b).abs().max().item() for a, b in pairs)
+print(f"\nlargest difference between the two models' weights: {largest:.1e}")
+
+# %% [markdown]
+# The weights agree. What the library changed is not the training:
+#
+# | Plain torch | `course_lib` | What changed in meaning |
+# |---|---|---|
+# | two parameter groups by hand | `make_optimizer(model)` | nothing; it also says whether a fused kernel can be used |
+# | the factor function | `warmup_cosine(optimizer, …)` | nothing; it refuses `warmup_steps > max_steps` |
+# | eight lines of loop | `train_step(model, batch, optimizer)` | nothing; it returns loss and norm as tensors |
+# | `loss_sum` | the report | loss, gradient norm, tokens/s, pad fraction, data-wait: still one sync an epoch |
+# | – | `NonFiniteError` | a NaN names the step at which it came |
+#
+# Log these five always: **tokens/s** (real tokens, not padding), **pad fraction**, **learning rate**, **gradient
+# norm**, **data-wait**. When a run goes wrong, one of them says so before the loss does.
+#
+# ### Three losses, one function
+#
+# Classification, token classification and next-token prediction all end in `F.cross_entropy`. They differ in the
+# shape of the logits and in which positions count. Positions that must not count get the label `-100`, the default
+# `ignore_index`.
+
+# %%
+batch = data.collate([pool[i] for i in bucketed[0][:4]])
+rows, width = batch["input_ids"].shape
+is_real = batch["attention_mask"]
+torch.manual_seed(0)
+
+# 1. Classification: one label a text. Logits [B, C], labels [B].
+classification = F.cross_entropy(torch.randn(rows, num_classes), batch["labels"])
+
+# 2. Token classification: one label a token, padding ignored. Logits [B, T, K], labels [B, T].
+num_tags = 5
+tag_logits = torch.randn(rows, width, num_tags)
+tags = torch.randint(num_tags, (rows, width)).masked_fill(~is_real, -100)
+token_loss = F.cross_entropy(tag_logits.flatten(0, 1), tags.flatten(), ignore_index=-100)
+by_hand = F.cross_entropy(tag_logits[is_real], tags[is_real])
+
+# 3. Next token: position t predicts the id at t + 1. Shift by one, ignore what would predict padding.
+vocabulary_logits = torch.randn(rows, width, VOCAB_SIZE)
+targets = batch["input_ids"].masked_fill(~is_real, -100)
+next_token = F.cross_entropy(vocabulary_logits[:, :-1].flatten(0, 1), targets[:, 1:].flatten())
+
+print(f"classification        {classification:.3f}")
+print(f"token classification  {token_loss:.3f}   the same over real tokens only, by hand: {by_hand:.3f}")
+print(f"next token            {next_token:.3f}   random logits, so a little above ln {VOCAB_SIZE} = "
+      f"{math.log(VOCAB_SIZE):.3f}")  # fmt: skip
+
+forgot_mask = F.cross_entropy(tag_logits.flatten(0, 1), tags.clamp_min(0).flatten())
+print(f"\ntoken classification that scores the padding too: {forgot_mask:.3f}: a different number, no error")
+
+# %% [markdown]
+# ### A learning rate for each group of layers
+#
+# AdamW takes *groups*: each with its own learning rate and weight decay. In fine-tuning the pretrained body gets a
+# small rate and the new head a large one. A schedule multiplies each group's own rate, so their ratio stays.
+
+# %%
+model = new_model()
+head = list(model.head.parameters())
+embeddings = [model.token_embedding.weight, model.position_embedding.weight]
+taken = {id(p) for p in head + embeddings}
+body = [p for p in model.parameters() if id(p) not in taken]
+optimizer = torch.optim.AdamW(
+    [
+        {"params": embeddings, "lr": 1e-4, "weight_decay": 0.0, "name": "embeddings"},
+        {"params": body, "lr": 3e-4, "name": "body"},
+        {"params": head, "lr": 1e-3, "name": "head"},
+    ],
+    weight_decay=0.01,
+)
+scheduler = warmup_cosine(optimizer, warmup_steps=2, max_steps=10)
+for step in range(10):
+    if step in (0, 2, 6, 9):
+        print(f"step {step}: " + "   ".join(f"{g['name']} {g['lr']:.1e}" for g in optimizer.param_groups))
+    optimizer.step()
+    scheduler.step()
+
+covered = sum(p.numel() for group in optimizer.param_groups for p in group["params"])
+assert covered == sum(p.numel() for p in model.parameters()), (
+    "a parameter is in no group: it would never learn"
+)
+
+# %% [markdown]
+# The last line is worth keeping. A parameter that is in no group never changes, and nothing tells you.
+#
+# ### Schedules
+#
+# The learning rate is a plan over the whole run. **Warmup** keeps the first steps small, while Adam's averages are
+# still noise. **Decay** lets the weights settle. Here are the six you will meet, run for real over 100 steps.
+
+# %%
+from torch.optim import lr_scheduler
+
+
+def run_schedule(make, num_steps=100, losses=None):
+    optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))], lr=1e-3)
+    scheduler, rates = make(optimizer), []
+    for step in range(num_steps):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        if losses is None:
+            scheduler.step()
+        else:
+            scheduler.step(losses[step])  # plateau: it must be told the metric
+    return rates
+
+
+def warmup_then(decay, warmup_steps=10, max_steps=100):
+    def factor(step):
+        if step < warmup_steps:
+            return (step + 1) / warmup_steps
+        return decay((step - warmup_steps) / (max_steps - warmup_steps))
+
+    return lambda optimizer: lr_scheduler.LambdaLR(optimizer, factor)
+
+
+stalling_loss = [max(1.0, 3 - 0.1 * step) for step in range(100)]
+schedules = {
+    "warmup + cosine": run_schedule(lambda o: warmup_cosine(o, warmup_steps=10, max_steps=100)),
+    "warmup + linear": run_schedule(warmup_then(lambda progress: 1 - progress)),
+    "warmup + constant": run_schedule(warmup_then(lambda progress: 1.0)),
+    "cosine with restarts": run_schedule(lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, T_0=25)),
+    "one cycle": run_schedule(lambda o: lr_scheduler.OneCycleLR(o, max_lr=1e-3, total_steps=101)),
+    "reduce on plateau": run_schedule(
+        lambda o: lr_scheduler.ReduceLROnPlateau(o, factor=0.5, patience=10), losses=stalling_loss
+    ),
+}
+
+fig, axes = figure(2, 3, height=3.6, sharex=True, sharey=True)
+for ax, (name, rates) in zip(axes.flat, schedules.items(), strict=True):
+    ax.plot(rates, color=BLUE)
+    ax.set_title(name)
+    ax.set_ylim(0, 1.08e-3)
+    ax.set_yticks([0, 5e-4, 1e-3], labels=["0", "0.0005", "0.001"])
+for ax in axes[-1]:
+    ax.set_xlabel("step")
+axes[0, 0].set_ylabel("learning rate")
+axes[1, 0].set_ylabel("learning rate")
+show(fig, alt="Six learning-rate curves over 100 steps: warmup then cosine, linear or constant; a cosine that "
+     "restarts every 25 steps; one cycle, up then down; and steps down each time the loss stalls.")  # fmt: skip
+
+# %% [markdown]
+# | Schedule | Take it when | Step it |
+# |---|---|---|
+# | warmup + cosine | you know the number of steps: the default choice | once an update |
+# | warmup + linear | fine-tuning a pretrained model, where it is customary | once an update |
+# | warmup + constant | you do not know yet how long you will train | once an update |
+# | cosine with restarts | you want several good checkpoints in one run | once an update |
+# | one cycle | a short run with a high peak rate | once an update; one call too many raises an error |
+# | reduce on plateau | the length is open and validation decides | once an *evaluation*, with the metric |
+#
+# The right column is where loops go wrong. A schedule planned in epochs but stepped once a batch is over in
+# minutes; the next section shows such a run.
+
+# %% [markdown]
+# ## Read the signals
+#
+# A sick run says so early, if you know where to look. Six illnesses follow, each made on purpose, on a small model
+# and real texts. Look at the curves *before* you read the table below them.
+
+# %%
+short = [(ids[:32], label) for ids, label in pool]
+
+
+def batches_of(samples, num_steps, rows=16):
+    """`num_steps` batches, going round the samples."""
+    return (
+        data.collate(list(islice(endless, rows))) for endless in [cycle(samples)] for _ in range(num_steps)
+    )
+
+
+def short_run(batches, learning_rate=3e-3, schedule=None, each_step=None, max_norm=math.inf):
+    """Losses, gradient norms and learning rates, step by step. Reads values each step: for a look only."""
+    model = new_model(d_model=32, num_heads=2)
+    optimizer = make_optimizer(model, learning_rate=learning_rate)
+    scheduler = schedule(optimizer) if schedule else None
+    history = {"loss": [], "grad_norm": [], "lr": [], "seen": []}
+    model.train()
+    for batch in batches:
+        history["lr"].append(optimizer.param_groups[0]["lr"])
+        metrics = loop.train_step(
+            model, loop.to_device(batch, device), optimizer, scheduler=scheduler, max_norm=max_norm
+        )
+        history["loss"].append(metrics["loss"].item())
+        history["grad_norm"].append(metrics["grad_norm"].item())
+        if each_step:
+            history["seen"].append(each_step(model, len(history["loss"])))
+    return history
+
+
+class DividesByZero(TextClassifier):
+    """Mean over the tokens as it is often written: an empty text divides zero by zero."""
+
+    def forward(self, input_ids, attention_mask):
+        hidden = self.token_embedding(input_ids) * attention_mask[..., None]
+        return self.head(hidden.sum(dim=1) / attention_mask.sum(dim=1, keepdim=True))
+
+
+def nan_run(num_steps=60, bad_step=30):
+    torch.manual_seed(0)
+    model = DividesByZero(new_model().config).to(device)
+    optimizer, losses = make_optimizer(model), []
+    for step, batch in enumerate(batches_of(short, num_steps)):
+        if step == bad_step:
+            batch["attention_mask"][3] = False  # one text out of sixteen has no token left
+        losses.append(loop.train_step(model, loop.to_device(batch, device), optimizer)["loss"].item())
+    return losses
+
+
+def mislabelled(batches, bad_steps):
+    for step, batch in enumerate(batches):
+        if step in bad_steps:
+            batch["labels"] = (batch["labels"] + 1) % num_classes
+        yield batch
+
+
+held_out = [data.collate(short[512 + i : 544 + i]) for i in range(0, 128, 32)]
+train_few = [data.collate(short[i : i + 16]) for i in range(0, 64, 16)]
+
+
+def validation_loss(model, step):
+    return loop.evaluate(model, held_out)["loss"] if step % 10 == 0 else None
+
+
+flat = short_run(batches_of(short[:64], 60), learning_rate=1e-7)
+nan_losses = nan_run()
+overfit = short_run(islice(cycle(train_few), 100), each_step=validation_loss)
+spiky = short_run(mislabelled(islice(cycle(train_few), 90), bad_steps={55, 75}))
+too_fast = short_run(batches_of(short[:64], 60), schedule=lambda o: lr_scheduler.ExponentialLR(o, gamma=0.7))
+healthy = short_run(batches_of(short[:64], 60))
+slow_loader = torch.utils.data.DataLoader(
+    SlowSamples(short[:64], 0.001), batch_size=16, collate_fn=data.collate
+)
+starved = loop.train_one_epoch(new_model(), slow_loader, make_optimizer(new_model()))
+
+# %%
+fig, axes = figure(2, 3, height=4.6)
+(a, b, c), (d, e, f) = axes
+a.plot(flat["loss"], color=RED)
+a.axhline(math.log(num_classes), color=GREY, linestyle=":")
+a.set(title="A", ylim=(0, 1.3 * math.log(num_classes)), ylabel="loss")
+b.plot(nan_losses, color=RED)
+b.set(title="B", xlim=(0, 60), ylim=(0, 1.3 * math.log(num_classes)))
+evaluations = [(step, seen) for step, seen in enumerate(overfit["seen"]) if seen is not None]
+c.plot(overfit["loss"], color=BLUE, label="train")
+c.plot(*zip(*evaluations, strict=True), color=RED, marker="o", markersize=4, label="validation")
+c.set(title="C")
+c.legend()
+d.plot(spiky["grad_norm"], color=RED)
+d.set(title="D", ylabel="gradient norm", xlabel="step")
+e.plot(too_fast["loss"], color=RED, label="this run")
+e.plot(healthy["loss"], color=GREY, linestyle="--", label="healthy")
+e.set(title="E", ylim=(0, None), ylabel="loss", xlabel="step")
+e.legend()
+busy = 100 * (1 - starved["data_wait_fraction"])
+f.barh(["busy", "waiting"], [busy, 100 - busy], color=[BLUE, ORANGE], height=0.55)
+f.set(title="F", xlim=(0, 100), xlabel="% of the epoch")
+show(fig, alt=f"Six small charts. A: loss stays at {flat['loss'][-1]:.1f}. B: loss falls, then ends at step 30. "
+     f"C: training loss falls to {overfit['loss'][-1]:.1f} while validation loss rises to {evaluations[-1][1]:.1f}. "
+     f"D: gradient norm jumps to {max(spiky['grad_norm'][50:]):.0f} twice. E: loss stops falling early, a "
+     f"healthy run goes on. F: the device is busy {busy:.0f} % of the time.")  # fmt: skip
+
+# %% [markdown]
+# | | Signal | What it says | Look first at | Cure |
+# |---|---|---|---|---|
+# | A | loss flat at ln(classes) | nothing is learned | the learning rate in the log; `requires_grad`; is each parameter in a group? | here the rate was 1e-7: raise it until the loss moves |
+# | B | loss becomes NaN and stays | one bad value reached the weights | the *first* bad step, its batch, its empty rows | here a text without tokens was divided by zero: clamp the divisor, drop empty rows |
+# | C | validation rises while training falls | it learns the texts by heart | size of the data against the model; leaks in the split | here 64 texts: more data, more dropout, stop early ([lesson 04](#What-next)) |
+# | D | gradient norm spikes | single batches disagree with the rest | the batch at the spike: labels, lengths, duplicates | here two mislabelled batches: clean them; clipping limits the harm |
+# | E | loss stops early, far from the best | the learning rate died | the learning rate in the log | here a per-epoch decay was stepped once a batch: count in updates |
+# | F | utilisation under 40 % | the line waits for a station | data-wait; then syncs; then tiny batches | here loading: workers, or a store ([1.5](#1.5-·-A-loader-that-hides-the-wait)) |
+#
+# In B the loss is gone after one step, for good: NaN in, NaN out, at every weight. `course_lib` stops there and
+# names the step:
+
+# %%
+sick = loop.Window()
+batch = data.collate(short[:16])
+for value in (2.5, 2.4, math.nan, math.nan):
+    sick.add(batch, {"loss": torch.tensor(value), "grad_norm": torch.tensor(1.0)})
+try:
+    sick.read()
+except loop.NonFiniteError as error:
+    print(error)
 
 # %% [markdown]
 # ## Exercises
 #
+# Write your solution where the cell raises `NotImplementedError`. The check under it runs your cell in a process of
+# its own, on secret random inputs, and says what it expected, what it got, the likely cause and the next step.
+#
+# Everything that your function needs, imports too, stands in its own cell. Names from other cells are not there.
+#
+# | Kind | What is asked |
+# |---|---|
+# | **property** | it computes the right thing |
+# | **count** | a cost that has no noise: padded positions, syncs |
+# | **speed** | a speedup over a fixed baseline, measured in pairs. If the machine is too noisy to decide, the verdict is *inconclusive*: not a fail, and a rerun goes on from there |
+#
 # ### 1.1 · A collate function that pads no more than it must
+#
+# > Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · property, count, speed (at least 1.5× over padding to the maximum)
+#
+# A `DataLoader` hands a list of samples to `collate_fn` and takes back one batch. Write that function.
+#
+# <details><summary>Hint: "I do not see how rows of different lengths become one array"</summary>
+#
+# Make the full rectangle first, filled with `PAD_ID`, in NumPy. Then write each text into the left part of its row.
+#
+# </details>
+# <details><summary>Hint: "the check says that the mask is wrong"</summary>
+#
+# The mask comes from the *lengths*, not from the ids. An id may happen to equal `PAD_ID` inside a text.
+#
+# </details>
+# <details><summary>Hint: "the dtype is wrong", or "NumPy array is not writable"</summary>
+#
+# Ids and labels are int64, the mask is bool. The ids you get are read-only: copy them into your own array.
+#
+# </details>
+# <details><summary>Hint: "it is right, but not fast enough"</summary>
+#
+# Count the torch calls per row. `torch.tensor`, `F.pad` and `torch.stack` for each text cost more than the padding
+# they save. One NumPy array for the batch, one `torch.from_numpy` at the end.
+#
+# </details>
 
 # %%
 import numpy as np
@@ -63,6 +886,36 @@ check("1.1")
 
 # %% [markdown]
 # ### 1.2 · A batch sampler that puts like lengths together
+#
+# > Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · property, count, speed (at least 1.3× over 1.1 with random batches)
+#
+# A batch sampler says which samples form a batch. Three promises: every index exactly once an epoch; another order
+# every epoch; little padding. Each is easy alone. The art is to keep all three.
+#
+# <details><summary>Hint: "sorting by length pads least, but then every epoch is the same"</summary>
+#
+# Random first, then sorted: shuffle all indices, cut them into big pools, sort *within* a pool, cut into batches.
+# Or sort by length plus a little noise that is new each epoch.
+#
+# </details>
+# <details><summary>Hint: "the batches go from short to long"</summary>
+#
+# Shuffle the batches at the end. A model that sees only short texts for half an epoch learns something you did not
+# plan.
+#
+# </details>
+# <details><summary>Hint: "some indices are missing", or "some come twice"</summary>
+#
+# The number of samples is not a multiple of the batch size. Keep the short batch at the end: do not drop it, do not
+# fill it up with others. `__len__` counts it too.
+#
+# </details>
+# <details><summary>Hint: "the same epoch gives different batches when I iterate twice"</summary>
+#
+# Make the random generator inside `__iter__`, from seed *and* epoch: `np.random.default_rng([seed, epoch])`. A
+# generator that is kept moves on with every use.
+#
+# </details>
 
 # %%
 import math
@@ -120,6 +973,34 @@ check("1.2")
 
 # %% [markdown]
 # ### 1.3 · One epoch of training that never waits for a number
+#
+# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property, count (syncs an epoch)
+#
+# The heart of every training script. The order is forward, loss, `zero_grad`, backward, clip, optimizer, scheduler.
+# The report is exact, and costs a handful of syncs for the whole epoch.
+#
+# <details><summary>Hint: "too many syncs"</summary>
+#
+# Look for `.item()`, `float(...)`, `int(...)`, `print(...)` and `if tensor` inside the loop. Add tensors to tensors,
+# and read the sums after the loop. `attention_mask.sum()` is a tensor too: leave it one.
+#
+# </details>
+# <details><summary>Hint: "the loss is slightly off"</summary>
+#
+# The last batch is shorter. Each batch's mean must count as many times as the batch has rows.
+#
+# </details>
+# <details><summary>Hint: "the gradient norm is never above max_norm"</summary>
+#
+# `clip_grad_norm_` *returns* the norm from before it clips. Measured afterwards it is always small.
+#
+# </details>
+# <details><summary>Hint: "the weights differ from the reference"</summary>
+#
+# Check the order: clip stands between `backward()` and `optimizer.step()`; `scheduler.step()` comes after
+# `optimizer.step()`; gradients are dropped once a step; the model is in `train()` mode.
+#
+# </details>
 
 # %%
 from collections.abc import Iterable
@@ -193,6 +1074,29 @@ check("1.3")
 
 # %% [markdown]
 # ### 1.4 · An evaluation that tells the truth
+#
+# > Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · property
+#
+# Evaluation decides which model you ship. It must be repeatable, count every sample once, and leave the model as it
+# found it.
+#
+# <details><summary>Hint: "two evaluations of the same model differ"</summary>
+#
+# Dropout is still on. `model.eval()` switches it off; `torch.inference_mode()` does not, it switches off gradients.
+# You need both.
+#
+# </details>
+# <details><summary>Hint: "right when the batches are even, wrong when the last one is short"</summary>
+#
+# Sum over samples, divide once by the number of samples. `F.cross_entropy(..., reduction="sum")` gives the sum.
+#
+# </details>
+# <details><summary>Hint: "the mode afterwards is wrong"</summary>
+#
+# Remember `model.training` before you change it, and put that value back. Not always `train()`: it may have come in
+# as `eval()`.
+#
+# </details>
 
 # %%
 from collections.abc import Iterable
@@ -244,6 +1148,29 @@ check("1.4")
 
 # %% [markdown]
 # ### 1.5 · A loader that hides the wait
+#
+# > Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · property, speed (at least 2× over a loader without workers)
+#
+# Each sample sleeps before it arrives, as storage does. The sum of the sleeps is fixed; you choose how many happen at
+# the same time.
+#
+# <details><summary>Hint: "how many workers?"</summary>
+#
+# Here workers wait and do not compute, so more of them than cores is fine. Where they compute, cores are the limit.
+# Try 2, 4, 8 and measure.
+#
+# </details>
+# <details><summary>Hint: "it is no faster, or slower"</summary>
+#
+# Are processes started anew for each epoch? See `persistent_workers`. Is there only one batch per worker? Then
+# there is nothing to prepare ahead.
+#
+# </details>
+# <details><summary>Hint: "the order is wrong, or the second pass is empty"</summary>
+#
+# Order: `shuffle=False`. A generator can be used up; a `DataLoader` can be iterated again and again.
+#
+# </details>
 
 # %%
 from collections.abc import Callable, Iterable
@@ -286,6 +1213,30 @@ check("1.5")
 
 # %% [markdown]
 # ### 1.6 · Challenge: the whole loop, three times as fast
+#
+# > Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · property, speed (at least 3× samples/s over the naive loop, validation accuracy within 0.5 points)
+#
+# Put the parts together. The naive loop is `naive_epoch` from `course_lib/naive.py`; read it, each of its costs is said
+# at the line. You may copy from your own exercises, but everything must stand in this cell. The number of updates
+# stays what it is: fewer, larger steps would be another training, and lesson 03 is about that.
+#
+# <details><summary>Hint: "where do I start?"</summary>
+#
+# As always: time the stations. Padding is by far the largest cost. Bucketing and dynamic padding alone bring you most
+# of the way.
+#
+# </details>
+# <details><summary>Hint: "fast, but the accuracy is lower"</summary>
+#
+# Are the batches shuffled, or does the epoch go from short to long? Is every sample used? Is the gradient clipped at
+# 1.0, as in the naive loop?
+#
+# </details>
+# <details><summary>Hint: "stuck between 2× and 3×"</summary>
+#
+# Look for what is left per step: a sync, a `torch` call per row, `zero_grad(set_to_none=False)`.
+#
+# </details>
 
 # %%
 from typing import Any
@@ -348,10 +1299,538 @@ def fast_epoch(
 check("1.6")
 
 # %% [markdown]
+# ## In the wild
+#
+# The frameworks do the same things under other names. Know the names, and know the defaults: most of them are safe,
+# some are slow. The tables were read from the sources of Transformers 5, Accelerate 1 and Lightning 2, as of 2026;
+# the cells run the real thing when it is installed, and say so when it is not.
+#
+# ### Hugging Face Trainer
+#
+# | This lesson | `TrainingArguments` | Default | What surprises |
+# |---|---|---|---|
+# | dynamic padding | `data_collator=` of the `Trainer` | pads to the batch when a tokenizer is given | `padding="max_length"` in your own `map` undoes it, silently |
+# | bucketing | `train_sampling_strategy="group_by_length"` | `"random"` | was `group_by_length=True` before version 5 |
+# | workers | `dataloader_num_workers` | 0 | nothing is loaded ahead |
+# | persistent workers | `dataloader_persistent_workers` | `False` | |
+# | pinned memory | `dataloader_pin_memory` | `True` | |
+# | clipping | `max_grad_norm` | 1.0 | clips without being asked |
+# | schedule | `lr_scheduler_type`, `warmup_steps` | `"linear"`, 0 | no warmup; a float below 1 is a share of the run |
+# | weight decay | `weight_decay` | 0.0 | AdamW without the W |
+# | evaluation | `eval_strategy` | `"no"` | no validation at all |
+# | logging | `logging_steps` | 500 | a short run logs nothing |
+# | NaN | `logging_nan_inf_filter` | `True` | **the log hides NaN losses** |
+# | saving | `save_steps`, `save_total_limit` | 500, none | checkpoints fill the disk |
+
+
+# %%
+def is_installed(package: str) -> bool:
+    found = importlib.util.find_spec(package) is not None
+    if not found:
+        print(f"{package} is not installed, so this cell has nothing to run. Nothing later needs it.")
+    return found
+
+
+class WithLoss(torch.nn.Module):
+    """The form that the Trainer expects: the model computes its own loss."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids, attention_mask, labels):
+        logits = self.model(input_ids, attention_mask)
+        return {"loss": F.cross_entropy(logits, labels), "logits": logits}
+
+
+if is_installed("transformers") and is_installed("accelerate"):
+    from transformers import Trainer, TrainingArguments
+
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = TrainingArguments(
+            output_dir=folder,
+            max_steps=4,
+            per_device_train_batch_size=16,
+            learning_rate=1e-3,
+            logging_nan_inf_filter=False,
+            save_strategy="no",
+            report_to=[],
+            disable_tqdm=True,
+            use_cpu=device.type == "cpu",
+            dataloader_pin_memory=device.type == "cuda",
+        )
+        trainer = Trainer(
+            WithLoss(new_model()), arguments, data_collator=data.collate, train_dataset=pool[:64]
+        )
+        print(
+            f"Trainer: mean loss of {trainer.train().global_step} steps {trainer.state.log_history[-1]['train_loss']:.3f}"
+        )
+        for name in (
+            "max_grad_norm",
+            "weight_decay",
+            "warmup_steps",
+            "dataloader_num_workers",
+            "logging_steps",
+        ):
+            print(f"  {name} = {getattr(TrainingArguments(output_dir=folder), name)}")
+
+# %% [markdown]
+# ### Accelerate
+#
+# Your own loop, with four lines changed: `prepare`, `accelerator.backward`, `accelerator.clip_grad_norm_`, and no
+# `.to(device)`.
+#
+# | Argument | Default | What surprises |
+# |---|---|---|
+# | `step_scheduler_with_optimizer` | `True` | on N processes `scheduler.step()` steps N times: plan the schedule in steps of *one* process |
+# | `split_batches` | `False` | your batch size is *per process*: the global batch grows with the processes |
+# | `even_batches` | `True` | the last batches are filled up with samples from the start: a plain mean over them is wrong. Use `gather_for_metrics` |
+# | `non_blocking` | `False` | copies wait, even from pinned memory |
+
+# %%
+if is_installed("accelerate"):
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(cpu=device.type == "cpu")
+    model = new_model()
+    optimizer = make_optimizer(model)
+    loader = torch.utils.data.DataLoader(pool[:64], batch_size=16, collate_fn=data.collate)
+    scheduler = warmup_cosine(optimizer, warmup_steps=1, max_steps=len(loader))
+    model, optimizer, loader, scheduler = accelerator.prepare(model, optimizer, loader, scheduler)
+    for batch in loader:
+        loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+        optimizer.zero_grad()
+        accelerator.backward(loss)
+        accelerator.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        scheduler.step()
+    print(f"Accelerate: {len(loader)} steps on {accelerator.device}, last loss {loss.item():.3f}")
+
+# %% [markdown]
+# ### Lightning
+#
+# | This lesson | `Trainer` / `LightningModule` | Default | What surprises |
+# |---|---|---|---|
+# | clipping | `gradient_clip_val` | `None` | **no clipping** until you ask |
+# | schedule | `lr_scheduler_config["interval"]` | `"epoch"` | **a schedule planned in steps crawls**: say `"step"` |
+# | logging | `log_every_n_steps` | 50 | a short epoch logs nothing |
+# | validation first | `num_sanity_val_steps` | 2 | metrics see two batches of an untrained model |
+# | length of a run | `max_epochs` | 1000, if `max_steps` is not given either | |
+# | eval mode, inference mode | done for you | `inference_mode=True` | |
+# | saving | `enable_checkpointing` | `True` | one checkpoint an epoch, the last one kept |
+
+# %%
+if is_installed("lightning"):
+    import logging
+
+    from lightning.pytorch import LightningModule, Trainer
+
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+
+    class Lit(LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.model = new_model()
+
+        def training_step(self, batch, batch_idx):
+            return F.cross_entropy(self.model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+
+        def configure_optimizers(self):
+            optimizer = make_optimizer(self.model)
+            scheduler = warmup_cosine(optimizer, warmup_steps=1, max_steps=4)
+            return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # advice about workers and loggers, which this lesson gives itself
+        trainer = Trainer(
+            max_steps=4, gradient_clip_val=1.0, logger=False, enable_checkpointing=False,
+            enable_progress_bar=False, enable_model_summary=False, accelerator="auto", devices=1,
+        )  # fmt: skip
+        trainer.fit(Lit(), torch.utils.data.DataLoader(pool[:64], batch_size=16, collate_fn=data.collate))
+    print(f"Lightning: {trainer.global_step} steps")
+
+# %% [markdown]
+# ## When it goes wrong
+#
+# Eleven mistakes that real projects contain. Each runs here in small. Learn the *symptom*: it is what you will see.
+#
+# ### Padding to a global maximum
+# *Symptom:* tokens/s looks fine if padding is counted, and the epoch takes for ever.
+
+# %%
+batch = pad_to_maximum([pool[i] for i in range(16)], PAD_TO)
+real, positions = int(batch["attention_mask"].sum()), batch["input_ids"].numel()
+print(f"{positions} positions computed for {real} tokens: {positions / real:.1f} times the work")
+
+# %% [markdown]
+# *Cure:* pad to the longest of the batch, then bucket. Count **real** tokens. Caught by
+# [1.1](#1.1-·-A-collate-function-that-pads-no-more-than-it-must).
+#
+# ### Bucketing that never reshuffles
+# *Symptom:* the loss curve shows the same bumps at the same place in every epoch.
+
+
+# %%
+def sorted_once(lengths, rows):
+    order = np.argsort(lengths, kind="stable")
+    return [order[i : i + rows].tolist() for i in range(0, len(order), rows)]
+
+
+def share_of_same_batches(first, second):
+    return len({frozenset(b) for b in first} & {frozenset(b) for b in second}) / len(first)
+
+
+frozen = share_of_same_batches(sorted_once(pool_lengths, 16), sorted_once(pool_lengths, 16))
+sampler = data.BucketBatchSampler(pool_lengths, 16, seed=0)
+first_epoch = list(sampler)
+sampler.set_epoch(1)
+print(f"sorted once:  {100 * frozen:.0f} % of the batches are the same in the next epoch")
+print(f"reshuffled:   {100 * share_of_same_batches(first_epoch, list(sampler)):.0f} %")
+sampler.set_epoch(0)
+print(f"without set_epoch a reshuffling sampler is frozen too: "
+      f"{100 * share_of_same_batches(first_epoch, list(sampler)):.0f} %")  # fmt: skip
+
+# %% [markdown]
+# *Cure:* shuffle before sorting, shuffle the batches, and call `set_epoch(epoch)`. Caught by
+# [1.2](#1.2-·-A-batch-sampler-that-puts-like-lengths-together).
+#
+# ### Dropping or repeating the tail
+# *Symptom:* none in training. In evaluation, a score over samples that are not your data set.
+
+# %%
+num_samples, rows = 100, 16
+kept = [list(range(i, i + rows)) for i in range(0, num_samples - rows + 1, rows)]
+padded_up = [[j % num_samples for j in range(i, i + rows)] for i in range(0, num_samples, rows)]
+print(f"tail dropped:  {num_samples - sum(map(len, kept))} of {num_samples} samples are never seen")
+print(f"tail repeated: {sum(map(len, padded_up)) - num_samples} samples count twice")
+by_length = np.argsort(pool_lengths[:num_samples], kind="stable")
+print(
+    f"after sorting by length the dropped ones are the longest: {pool_lengths[by_length[-4:]].tolist()} tokens"
+)
+
+# %% [markdown]
+# The last line is the treacherous one: sort, then drop the tail, and the longest texts go *every* epoch.
+#
+# *Cure:* keep the short batch. Caught by [1.2](#1.2-·-A-batch-sampler-that-puts-like-lengths-together) and
+# [1.4](#1.4-·-An-evaluation-that-tells-the-truth).
+#
+# ### The mean-pool ignores the mask
+# *Symptom:* the same text gets another score in another batch. Offline and online results disagree.
+
+# %%
+torch.manual_seed(0)
+hidden, num_real = torch.randn(1, 8, 4), 5  # 5 tokens of a text
+for width in (8, 64):
+    padded = torch.zeros(1, width, 4)
+    padded[:, :8] = hidden
+    is_real = (torch.arange(width) < num_real)[None]
+    plain_mean = padded.mean(dim=1)
+    masked_mean = (padded * is_real[..., None]).sum(dim=1) / is_real.sum(dim=1, keepdim=True)
+    print(f"width {width:>2}: plain mean {plain_mean[0, 0]:+.3f}   masked mean {masked_mean[0, 0]:+.3f}")
+
+# %% [markdown]
+# *Cure:* weigh by the mask, and test that a text scores the same at two widths. A wrong mask has the same symptom;
+# [1.1](#1.1-·-A-collate-function-that-pads-no-more-than-it-must) checks yours.
+#
+# ### `.item()` every step
+# *Symptom:* a GPU at 60 % that gets better when you log less.
+
+# %%
+per_epoch = {name: events.num_syncs for name, events in counts.items()}
+print(f"naive loop {per_epoch['naive']} syncs, lean loop {per_epoch['lean']}, for the same "
+      f"{counts['lean'].num_optimizer_steps} steps")  # fmt: skip
+print(f"at 100,000 steps: {per_epoch['naive'] / counts['naive'].num_optimizer_steps * 100_000:,.0f} waits")
+
+# %% [markdown]
+# *Cure:* keep sums on the device, read them at log time. Progress bars are a frequent culprit:
+# `bar.set_postfix(loss=loss.item())`. Caught by
+# [1.3](#1.3-·-One-epoch-of-training-that-never-waits-for-a-number).
+#
+# ### Scheduler before optimizer
+# *Symptom:* a warning that nobody reads, and a first learning rate that is never used.
+
+# %%
+for order_of_calls in ("optimizer first", "scheduler first"):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    scheduler = lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (step + 1))
+    used = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            if order_of_calls == "scheduler first":
+                scheduler.step()
+            used.append(optimizer.param_groups[0]["lr"])
+            optimizer.step()
+            if order_of_calls == "optimizer first":
+                scheduler.step()
+    print(f"{order_of_calls}: rates used {[round(rate, 2) for rate in used]}")
+    for warning in caught:
+        print("  torch warned:", str(warning.message).split(".")[0])
+
+# %% [markdown]
+# *Cure:* `optimizer.step()`, then `scheduler.step()`. Caught by
+# [1.3](#1.3-·-One-epoch-of-training-that-never-waits-for-a-number).
+#
+# ### Clipping at the wrong moment
+# *Symptom:* clipping is in the code, and the gradient norm spikes all the same.
+
+
+# %%
+def norm_at_step(where: str) -> float:
+    """Norm of the gradient that the optimizer really uses."""
+    model = new_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    batch = loop.to_device(data.collate(short[:16]), device)
+    loss = 100 * F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+    clip = torch.nn.utils.clip_grad_norm_
+    if where == "before backward":
+        clip(model.parameters(), 1.0)  # there is no gradient yet
+    loss.backward()
+    if where == "between":
+        clip(model.parameters(), 1.0)
+    used = torch.nn.utils.get_total_norm([p.grad for p in model.parameters()]).item()
+    optimizer.step()
+    if where == "after step":
+        clip(model.parameters(), 1.0)  # too late
+    return used
+
+
+for where in ("before backward", "between", "after step"):
+    print(f"clip {where:<16} gradient norm used: {norm_at_step(where):8.2f}")
+
+# %% [markdown]
+# *Cure:* backward, clip, step. Caught by [1.3](#1.3-·-One-epoch-of-training-that-never-waits-for-a-number).
+#
+# ### Forgot `eval()`
+# *Symptom:* the same model, evaluated twice, gives two numbers.
+
+# %%
+model = new_model(dropout=0.3)
+loop.train_one_epoch(model, batches_of(short[:64], 30), make_optimizer(model, learning_rate=3e-3))
+
+
+def accuracy(model, use_eval_mode):
+    model.train(not use_eval_mode)
+    with torch.inference_mode():
+        right = sum(
+            (
+                model(*(b[k].to(device) for k in ("input_ids", "attention_mask"))).argmax(1).cpu()
+                == b["labels"]
+            ).sum()
+            for b in held_out
+        )
+    return 100 * right.item() / sum(len(b["labels"]) for b in held_out)
+
+
+print("dropout on: ", [f"{accuracy(model, False):.1f} %" for _ in range(4)])
+print("eval():     ", [f"{accuracy(model, True):.1f} %" for _ in range(4)])
+
+# %% [markdown]
+# `inference_mode()` was on in both rows. It switches off gradients, not dropout.
+#
+# *Cure:* `model.eval()`, and back to the mode it came in. Caught by [1.4](#1.4-·-An-evaluation-that-tells-the-truth).
+#
+# ### The mean of batch means
+# *Symptom:* the metric changes when you change the evaluation batch size.
+
+# %%
+losses = torch.tensor([0.2] * 32 + [3.0] * 2)  # the last batch holds two hard samples
+batch_means = torch.stack([chunk.mean() for chunk in losses.split(16)])
+print(f"mean of batch means {batch_means.mean():.3f}   mean over samples {losses.mean():.3f}")
+
+# %% [markdown]
+# *Cure:* sums and counts, one division at the end. Caught by [1.4](#1.4-·-An-evaluation-that-tells-the-truth), and by
+# [1.3](#1.3-·-One-epoch-of-training-that-never-waits-for-a-number) for the training loss.
+#
+# ### Tokenising every epoch
+# *Symptom:* data-wait is high, a core is at 100 %, and the disk is idle.
+
+# %%
+seconds = sum(tokenise_speedup.blocks[0].baseline_seconds) / 2 / tokenise_speedup.blocks[0].num_steps
+per_text = seconds / len(some_texts)
+print(f"tokenising costs {1e6 * per_text:.0f} microseconds a text here: {per_text * len(train):.1f} s for each epoch "
+      f"over {len(train):,} texts")  # fmt: skip
+print(f"ten epochs: {10 * per_text * len(train):.0f} s, of which one tenth was needed")
+
+# %% [markdown]
+# *Cure:* tokenise once, store ids. Nothing in [1.6](#1.6-·-Challenge:-the-whole-loop,-three-times-as-fast) tokenises.
+#
+# ### Saving every epoch
+# *Symptom:* the loop pauses at regular intervals, and the disk fills up.
+
+# %%
+model = new_model(d_model=64, num_layers=2)
+optimizer = make_optimizer(model)
+loop.train_step(model, loop.to_device(epoch_batches[0], device), optimizer)  # AdamW makes its state here
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "last.pt"
+    start = time.perf_counter()
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, path)
+    save_seconds, megabytes = time.perf_counter() - start, path.stat().st_size / 1e6
+weights = sum(p.numel() * p.element_size() for p in model.parameters()) / 1e6
+print(
+    f"{megabytes:.1f} MB on disk for {weights:.1f} MB of weights: AdamW keeps two more numbers for each one"
+)
+print(f"saved in {1000 * save_seconds:.0f} ms; 100 epochs would keep {100 * megabytes / 1000:.1f} GB")
+
+# %% [markdown]
+# *Cure:* keep two files, `last` and `best`, and choose how often by how much work you can afford to lose. No exercise
+# here checks it; lesson 04 will measure it.
+#
+# ## Drills
+#
+# Not graded. Each takes a few minutes: predict, change one thing, run. The answer is what this machine measures.
+#
+# **Drill 1 · Batch size and padding.** With random batches and dynamic padding, does a *larger* batch waste a larger
+# or a smaller share? Say a number for batches of 128.
+
+# %%
+predict("drill 1", "Random batches of 128, dynamic padding: share of padding?", unit="%")
+
+# %%
+drill_batch_size = 128  # try 1, 8, 32, 512
+drill = [order[i : i + drill_batch_size] for i in range(0, len(order), drill_batch_size)]
+in_buckets = list(data.BucketBatchSampler(lengths, drill_batch_size, seed=0))
+print(f"random {100 * data.pad_fraction(lengths, drill):.1f} %   bucketed "
+      f"{100 * data.pad_fraction(lengths, in_buckets):.1f} %")  # fmt: skip
+compare("drill 1", 100 * data.pad_fraction(lengths, drill))
+
+# %% [markdown]
+# **Drill 2 · Cutting the tail.** You cut texts at 256 tokens. How many texts lose something, and which share of all
+# tokens is gone?
+
+# %%
+predict("drill 2", "Share of all tokens lost when texts are cut at 256?", unit="%")
+
+# %%
+cut_at = 256  # try 64, 128, 512
+lost = 1 - np.minimum(lengths, cut_at).sum() / lengths.sum()
+print(
+    f"{100 * (lengths > cut_at).mean():.1f} % of the texts are cut, {100 * lost:.1f} % of the tokens are gone"
+)
+compare("drill 2", 100 * lost)
+
+# %% [markdown]
+# **Drill 3 · What does clipping do to a healthy run?** In run D above, `max_norm` was infinite. Set it, and predict the
+# largest gradient norm *before clipping* in the last 35 steps.
+
+# %%
+predict("drill 3", "With max_norm=1.0: largest norm before clipping in the last 35 steps of run D?")
+
+# %%
+drill_max_norm = 1.0  # try 0.1 and 10
+clipped = short_run(mislabelled(islice(cycle(train_few), 90), bad_steps={55, 75}), max_norm=drill_max_norm)
+print(f"without clipping {max(spiky['grad_norm'][55:]):.2f}, final loss {spiky['loss'][-1]:.3f}")
+print(f"with clipping    {max(clipped['grad_norm'][55:]):.2f}, final loss {clipped['loss'][-1]:.3f}")
+compare("drill 3", max(clipped["grad_norm"][55:]))
+
+# %% [markdown]
+# **Drill 4 · The last bit of `zero_grad`.** `set_to_none=False` writes zeros instead of dropping the gradients. What
+# does that cost here?
+
+# %%
+predict("drill 4", "Speedup of set_to_none=True over False, for zero_grad and backward together?", unit="×")
+
+
+# %%
+def backward_with(set_to_none: bool):
+    model = new_model()
+    batch = loop.to_device(data.collate(short[:16]), device)
+
+    def run():
+        loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+        model.zero_grad(set_to_none=set_to_none)
+        loss.backward()
+
+    return run
+
+
+zero_grad_speedup = paired_speedup(backward_with(False), backward_with(True), blocks=4, min_seconds=0.1)
+print(
+    f"speedup {zero_grad_speedup}; the embedding table alone has {new_model().token_embedding.weight.numel():,} numbers"
+)
+compare("drill 4", zero_grad_speedup.estimate)
+
+# %% [markdown]
+# ## The five-minute checklist
+#
+# Before any long run, and first of all when something is odd. Five questions, one cell. Copy it into your projects.
+
+
+# %%
+def five_minute_check(make_model, samples, make_batches, num_overfit_steps=60):
+    """Prints one batch, overfits a few samples, looks for NaN, times the loader, logs the lr."""
+    # 1. Look at one batch. Shapes, types, and does the text match the label?
+    batch = next(iter(make_batches()))
+    for name, tensor in batch.items():
+        print(f"1. {name:<15} {str(tensor.dtype):<12} {list(tensor.shape)}")
+    first = batch["input_ids"][0][batch["attention_mask"][0]].tolist()
+    print(
+        f"   text  {train.load_tokenizer().decode(first)[:60]!r}\n   label {train.label_names[batch['labels'][0]]}"
+    )
+
+    # 2. Can it learn 8 samples by heart? If not, it will not learn 46,000.
+    model = make_model()
+    optimizer = make_optimizer(model, learning_rate=3e-3)
+    scheduler = warmup_cosine(optimizer, warmup_steps=6, max_steps=num_overfit_steps)
+    tiny = loop.to_device(data.collate(samples[:8]), device)
+    history = []
+    for _ in range(num_overfit_steps):
+        rate = scheduler.get_last_lr()[0]
+        metrics = loop.train_step(model, tiny, optimizer, scheduler=scheduler)
+        history.append((metrics["loss"].item(), metrics["grad_norm"].item(), rate))
+    losses, norms, rates = zip(*history, strict=True)
+    print(
+        f"2. loss on 8 samples: {losses[0]:.2f} -> {losses[-1]:.2f}  {'good' if losses[-1] < 0.5 else 'LOOK HERE'}"
+    )
+
+    # 3. NaN or Inf anywhere: loss, gradients, weights?
+    is_finite = all(map(math.isfinite, losses + norms)) and all(
+        p.isfinite().all() for p in model.parameters()
+    )
+    print(f"3. all values finite: {is_finite}   largest gradient norm {max(norms):.1f}")
+
+    # 4. Is the loader quicker than the step?
+    report = loop.train_one_epoch(model, make_batches(), optimizer)
+    print(f"4. data-wait {100 * report['data_wait_fraction']:.0f} % of the time, "
+          f"padding {100 * report['pad_fraction']:.0f} %, {report['tokens_per_sec']:,.0f} tokens/s")  # fmt: skip
+
+    # 5. Is the learning rate what you planned?
+    print(f"5. lr: first {rates[0]:.1e}, peak {max(rates):.1e}, last {rates[-1]:.1e}")
+
+
+five_minute_check(new_model, pool, lambda: (data.collate([pool[i] for i in batch]) for batch in bucketed))
+
+# %% [markdown]
+# | # | Question | If the answer is no |
+# |---|---|---|
+# | 1 | Does the printed batch look like the data you meant? | tokenizer, labels, mask, truncation |
+# | 2 | Does a tiny subset go to almost zero loss? | the bug is in model or loop, not in the data or the size |
+# | 3 | Is everything finite? | empty rows, too high a rate, log or division of zero |
+# | 4 | Is data-wait under 10 %? | workers, a store, bucketing |
+# | 5 | Is the logged learning rate the planned one? | scheduler stepped in the wrong unit or the wrong order |
+#
 # ## Quiz
+#
+# Seventy percent pass. Questions are decisions: a log to diagnose, a loop with one bug, a number to estimate. Each
+# answer is saved at once; run the cell again and it is there. Without a mouse: `answer("01.3", "b")` in a cell does
+# the same.
 
 # %%
 quiz("01")
 
 # %%
 check_quiz("01")
+
+# %% [markdown]
+# ## What next
+#
+# You can now build a batch that wastes little, a loop that never waits without need, an evaluation that can be
+# trusted, and read the signs of illness in its log.
+#
+# - Run `course-lib train --data your.csv --out runs/first` on a CSV of your own with the columns `text` and `label`.
+#   Its report shows the five numbers of this lesson.
+# - Take one training script that you use. Run the five-minute checklist on it. Fix the slowest station only.
+# - The next lessons are in preparation: 02 mixed precision, 03 batch size and accumulation, 04 checkpoints and early
+#   stopping, 05 tuning, 06 distributed training, 07 GPUs and cost, 08 reproducibility. They build on this loop.
+# - Back to the [start page](../00_start_here/00_start_here.ipynb), which shows your progress.

@@ -1,0 +1,33 @@
+"""Parts of the lessons' experiments that worker processes import: a notebook's own classes cannot be.
+
+Where processes are started afresh (macOS, Windows, Linux from Python 3.14), a `DataLoader` worker cannot load
+a class that was defined in a notebook cell.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+
+class SlowSamples:
+    """Samples that come from slow storage: each waits `seconds` before it is there."""
+
+    def __init__(self, samples: Sequence[Any], seconds: float) -> None:
+        """
+        Args:
+            samples: anything with a length and an index; must be picklable for loader workers.
+            seconds: the wait for each sample, at least 0.
+        """
+        if seconds < 0:
+            raise ValueError(f"seconds must be at least 0, got {seconds}")
+        self.samples = samples
+        self.seconds = seconds
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, index: int) -> Any:
+        time.sleep(self.seconds)
+        return self.samples[index]
