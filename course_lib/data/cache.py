@@ -50,8 +50,9 @@ def digest(*parts: str | bytes) -> str:
 @contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; it takes `path`'s place when the block ends without an error."""
-    temporary = _temporary(path)
+    temporary = _temporary_name(path)
     try:
+        _prepare(path.parent)
         yield temporary
         with temporary.open("rb+") as written:
             os.fsync(written.fileno())
@@ -59,7 +60,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise _cannot_write(path, error) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 @contextlib.contextmanager
@@ -68,8 +70,9 @@ def atomic_directory(path: Path) -> Iterator[Path]:
 
     When another process was quicker, its folder is kept: callers name folders by their content.
     """
-    temporary = _temporary(path)
+    temporary = _temporary_name(path)
     try:
+        _prepare(path.parent)
         temporary.mkdir()
         yield temporary
         try:
@@ -83,15 +86,14 @@ def atomic_directory(path: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _temporary(path: Path) -> Path:
-    """A fresh name beside `path` (a rename is atomic only within one file system)."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_stale(path.parent)
+def _temporary_name(path: Path) -> Path:
+    """A fresh name beside `path`: a rename is atomic only within one file system."""
     return path.parent / f"{BUILDING}{os.getpid()}-{secrets.token_hex(4)}"
 
 
-def _remove_stale(folder: Path) -> None:
-    """Clear what a build left that was killed (not merely interrupted) more than a day ago."""
+def _prepare(folder: Path) -> None:
+    """Make the folder, and clear what a build left that was killed more than a day ago."""
+    folder.mkdir(parents=True, exist_ok=True)
     for leftover in folder.glob(f"{BUILDING}*"):
         with contextlib.suppress(OSError):
             if time.time() - leftover.stat().st_mtime < _STALE_SECONDS:

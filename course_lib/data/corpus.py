@@ -22,11 +22,12 @@ from pathlib import Path
 import numpy as np
 
 from course_lib.data.cache import atomic_file, cache_dir, digest
+from course_lib.data.extract import MASK
 from course_lib.data.parallel_extract import extract_all
 from course_lib.data.texts import Texts, normalise
 from course_lib.errors import UserError
 
-FORMAT = "3"  # raise it when the same packages give a different corpus
+FORMAT = "5"  # raise it when the same packages give a different corpus
 MIN_WORDS = 4
 MIN_TEXTS_PER_LABEL = 100
 # Tests say little in their docstrings, and a vendored copy belongs to another package.
@@ -101,12 +102,14 @@ def build_docstrings(*, progress: bool = True) -> Texts:
     """Read all packages now, without the cache. Arguments, result and errors as `load_docstrings`."""
     files: list[tuple[str, Path]] = []
     absent = []
+    modules: set[str] = set()
     for label, root in _roots():
         found = sorted(_python_files(root)) if root is not None else []
         files += [(label, path) for path in found]
         if not found:
             absent.append(label)
-    extracted = extract_all([path for _, path in files], progress=progress)
+        modules.update(path.relative_to(root).parts[0].removesuffix(".py") for path in found if root)
+    extracted = extract_all([path for _, path in files], modules=sorted(modules), progress=progress)
     rows = [
         (label, number, text)
         for number, ((label, _), docs) in enumerate(zip(files, extracted, strict=True))
@@ -139,7 +142,7 @@ def _select(rows: list[tuple[str, int, str]]) -> tuple[list[tuple[str, int, str]
     labels_of: dict[str, set[str]] = {}
     long_enough = []
     for row in rows:
-        if len(_WORD.findall(row[2].replace("NAME", ""))) >= MIN_WORDS:
+        if len(_WORD.findall(row[2].replace(MASK, ""))) >= MIN_WORDS:
             long_enough.append((normalise(row[2]), row))
             labels_of.setdefault(long_enough[-1][0], set()).add(row[0])
     kept, seen, ambiguous = [], set(), 0

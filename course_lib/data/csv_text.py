@@ -73,9 +73,10 @@ def read_text(path: Path) -> tuple[str, list[str]]:
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
+        line = error.object[: error.start].count(b"\n") + 1  # .object: the data without a byte order mark
         raise UserError(
-            f"{path}: line {line}: byte 0x{data[error.start]:02X} is not valid {encoding[:6].upper()}. "
+            f"{path}: line {line}: byte 0x{error.object[error.start]:02X} is not valid "
+            f"{'UTF-16' if notes else 'UTF-8'}. "
             "Save the file as UTF-8 (spreadsheets call it 'CSV UTF-8')"
         ) from None
     if "\x00" in text:

@@ -6,13 +6,14 @@ user's script needs no `if __name__ == "__main__"` guard.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from course_lib.data import extract
@@ -20,10 +21,11 @@ from course_lib.data import extract
 MAX_PROCESSES = 8
 
 
-def extract_all(paths: Sequence[Path], *, progress: bool) -> list[list[str] | None]:
+def extract_all(paths: Sequence[Path], *, modules: Sequence[str], progress: bool) -> list[list[str] | None]:
     """Masked docstrings of each file, in the order of `paths`; None where a file cannot be parsed.
 
-    The result does not depend on the number of processes. Draws a progress bar (in bytes read) on stdout.
+    `modules` are the names that `extract.Mask` takes. The result does not depend on the number of processes.
+    Draws a progress bar (in bytes read) on stdout.
     """
     from tqdm import tqdm
 
@@ -34,21 +36,26 @@ def extract_all(paths: Sequence[Path], *, progress: bool) -> list[list[str] | No
         desc="Reading docstrings",
         unit="B",
         unit_scale=True,
+        mininterval=0.5,
         file=sys.stdout,
         disable=not progress,
     )
-    with bar:
-        for index, docs in _in_processes(paths, sizes):
+    # closing: on Ctrl-C the traceback would otherwise keep the generator, and with it the processes, alive.
+    with bar, contextlib.closing(_in_processes(paths, modules, sizes)) as arriving:
+        for index, docs in arriving:
             results[index] = docs
             bar.update(sizes[index])
+        # Processes cannot be started here, or one was killed: slower, but the same result.
+        mask = extract.Mask(modules)
         for index in (i for i in range(len(paths)) if i not in results):
-            # Processes cannot be started here, or one was killed: slower, but the same result.
-            results[index] = extract.extract(str(paths[index]))
+            results[index] = extract.extract(str(paths[index]), mask)
             bar.update(sizes[index])
     return [results[index] for index in range(len(paths))]
 
 
-def _in_processes(paths: Sequence[Path], sizes: Sequence[int]) -> Iterator[tuple[int, list[str] | None]]:
+def _in_processes(
+    paths: Sequence[Path], modules: Sequence[str], sizes: Sequence[int]
+) -> Generator[tuple[int, list[str] | None], None, None]:
     largest_first = sorted(range(len(paths)), key=lambda index: (-sizes[index], index))
     num_processes = max(1, min(MAX_PROCESSES, _available_cores(), len(paths)))
     arrived: queue.SimpleQueue[tuple[int, list[str] | None] | None] = queue.SimpleQueue()
@@ -59,7 +66,8 @@ def _in_processes(paths: Sequence[Path], sizes: Sequence[int]) -> Iterator[tuple
             worker = _start()
             if worker is not None:
                 workers.append(worker)
-                arguments = (worker, share, [str(paths[index]) for index in share], arrived)
+                job = {"modules": list(modules), "paths": [str(paths[index]) for index in share]}
+                arguments = (worker, share, job, arrived)
                 threading.Thread(target=_converse, args=arguments, daemon=True).start()
         still_running = len(workers)
         while still_running:
@@ -91,14 +99,14 @@ def _start() -> subprocess.Popen[str] | None:
 def _converse(
     worker: subprocess.Popen[str],
     share: list[int],
-    paths: list[str],
+    job: dict[str, list[str]],
     arrived: queue.SimpleQueue[tuple[int, list[str] | None] | None],
 ) -> None:
     """Give one worker its files and pass on what it answers; a worker that dies just answers less."""
     try:
         assert worker.stdin is not None and worker.stdout is not None
         with worker.stdin:
-            json.dump(paths, worker.stdin)
+            json.dump(job, worker.stdin)
         with worker.stdout:
             for line in worker.stdout:
                 position, docs = json.loads(line)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 _ENCODE_AT_ONCE = 1024
+_FILES = {"ids.npy", "offsets.npy", "labels.npy", "meta.json", "tokenizer.json"}
 SPLIT_SEED = 0
 VOCAB_SIZE = 8192
 
@@ -198,10 +199,10 @@ def _open(directory: Path) -> TokenStore | None:
 
 
 def _make_room(target: Path) -> None:
-    """Move away an older or damaged store; refuse to touch a folder that is something else."""
+    """Remove an older or damaged store, but never a folder that holds anything else."""
     if not target.exists():
         return
-    if not (target / "meta.json").exists() and any(target.iterdir()):
+    if not target.is_dir() or not {item.name for item in target.iterdir()} <= _FILES:
         raise UserError(f"{target} exists and is not a token store. Choose another folder or empty it.")
     shutil.rmtree(target, ignore_errors=True)
 
@@ -215,7 +216,9 @@ def _encode(
     dtype = np.uint16 if tokenizer.get_vocab_size() <= 2**16 else np.int32
     pieces: list[np.ndarray] = []
     num_truncated = 0
-    with tqdm(total=len(texts), desc="Tokenising", file=sys.stdout, disable=not progress) as bar:
+    with tqdm(
+        total=len(texts), desc="Tokenising", mininterval=0.5, file=sys.stdout, disable=not progress
+    ) as bar:
         for start in range(0, len(texts), _ENCODE_AT_ONCE):
             with parallel_tokenizers():
                 encoded = tokenizer.encode_batch(texts[start : start + _ENCODE_AT_ONCE])

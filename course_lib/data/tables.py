@@ -6,13 +6,14 @@ cannot be understood for certain is refused with the row and the fix.
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
 from course_lib.data.csv_text import Row, read_rows, read_text, show
-from course_lib.data.texts import Texts
+from course_lib.data.texts import Texts, normalise
 from course_lib.errors import UserError
 
 COLUMNS = ("text", "label")
@@ -35,7 +36,9 @@ def load_csv(path: str | Path) -> Texts:
             not UTF-8; a column is missing or doubled; a row has too many or too few fields, or a quote that
             is not closed; there is no usable row, or just one label.
     """
-    path = Path(path).expanduser()
+    with contextlib.suppress(RuntimeError):  # no such user: then "~name" is an ordinary file name
+        path = Path(path).expanduser()
+    path = Path(path)
     content, notes = read_text(path)
     table = read_rows(path, content)
     notes += table.notes
@@ -50,7 +53,7 @@ def load_csv(path: str | Path) -> Texts:
         )
     labels = [label.strip() for label in raw_labels]
     names = _label_names(path, labels)
-    notes += _label_notes(raw_labels, labels)
+    notes += _label_notes(raw_labels, labels) + _repeat_notes(texts, labels)
     number_of = {name: number for number, name in enumerate(names)}
     return Texts(
         texts=texts,
@@ -154,4 +157,19 @@ def _label_notes(raw: list[str], labels: list[str]) -> list[str]:
             ", …" if single[_ROWS_LISTED:] else ""
         )
         notes.append(f"labels with a single text, which cannot be validated: {shown}")
+    return notes
+
+
+def _repeat_notes(texts: list[str], labels: list[str]) -> list[str]:
+    labels_of: dict[str, set[str]] = {}
+    for text, label in zip(texts, labels, strict=True):
+        labels_of.setdefault(normalise(text), set()).add(label)
+    notes = []
+    repeated = len(texts) - len(labels_of)
+    if repeated:
+        notes.append(f"{repeated} texts repeat an earlier one; a split keeps equal texts on one side")
+    torn = next((text for text, found in labels_of.items() if len(found) > 1), None)
+    if torn is not None:
+        count = sum(len(found) > 1 for found in labels_of.values())
+        notes.append(f"{count} of the texts occur with different labels, the first being {show(torn)}")
     return notes
