@@ -72,23 +72,21 @@ def figure(
     # On its first run matplotlib announces on stderr that it builds a font cache; no cell should look failed.
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
     from cycler import cycler
-    from matplotlib import rc_context
+    from matplotlib import rcParams
     from matplotlib.figure import Figure
 
-    with rc_context({**STYLE, "axes.prop_cycle": cycler(color=PALETTE)}):
-        made = Figure(figsize=(width, height), layout="constrained")
-        axes = made.subplots(rows, columns, **subplots)
-    return made, axes
+    # For good, not within a context: titles and legends ask for the style when they are added, later.
+    rcParams.update({**STYLE, "axes.prop_cycle": cycler(color=PALETTE)})
+    made = Figure(figsize=(width, height), layout="constrained")
+    return made, made.subplots(rows, columns, **subplots)
 
 
 def png(fig: Figure) -> bytes:
     """The figure as PNG, at two pixels per CSS pixel."""
-    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     buffer = io.BytesIO()
-    with rc_context(STYLE):
-        FigureCanvasAgg(fig).print_figure(buffer, dpi=2 * PIXELS_PER_INCH)
+    FigureCanvasAgg(fig).print_figure(buffer, dpi=2 * PIXELS_PER_INCH)
     return buffer.getvalue()
 
 
