@@ -1,0 +1,208 @@
+"""The learner's answers: a JSON file beside the notebook, saved at every choice and never torn.
+
+    {"format": 1, "lesson": "01", "answers": {"01.3": {"choice": "b", …}, "predict:1a": {"value": 2.5, …}}}
+
+The file travels with a submission. It is replaced whole (temporary file, fsync, rename) and changed under a lock,
+so that two kernels lose nothing of each other's and a kernel killed while writing leaves the file as it was.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from autograder.file_lock import locked
+from course_lib.errors import UserError
+
+FORMAT = 1
+MAX_BYTES = 5_000_000  # a whole lesson's answers are a few kilobytes; a submission's file is never trusted
+PROBLEM = "problem"
+Entry = dict[str, Any]
+
+
+class NotSavedError(UserError):
+    """An answer could not be written; the message says why and what to do."""
+
+
+class AnswersFile:
+    """The answers of one lesson in one folder.
+
+    Attributes:
+        path: the file.
+        notices: lines that the learner must see, such as a damaged file that was set aside.
+    """
+
+    def __init__(self, path: Path | str, lesson_id: str) -> None:
+        self.path = Path(path)
+        self.lesson_id = lesson_id
+        self.notices: list[str] = []
+
+    def entries(self) -> dict[str, Entry]:
+        """All answers by key. A damaged file is set aside, with a notice, and counts as empty."""
+        try:
+            return _parse(self.path)
+        except _DamagedError:
+            try:
+                with locked(self.path):
+                    return self._load()
+            except OSError as error:
+                self.notices.append(
+                    f"{self.path.name} is damaged and could not be set aside ({error.strerror or error})."
+                )
+                return {}
+
+    def save(self, key: str, entry: Entry | Callable[[Entry], Entry]) -> Entry:
+        """Write one answer and return it; other answers in the file stay, whoever wrote them.
+
+        Args:
+            entry: the new value, or a function of the old one (`{}` if there is none).
+
+        Raises:
+            NotSavedError: the file could not be written. What it held before is still there.
+        """
+        try:
+            with locked(self.path):
+                entries = self._load()
+                saved = entry(entries.get(key, {})) if callable(entry) else entry
+                saved = saved | {"at": now()}
+                entries[key] = saved
+                document = {"format": FORMAT, "lesson": self.lesson_id, "answers": entries}
+                _replace(self.path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+        except TimeoutError:
+            raise NotSavedError(
+                f"not saved: another program keeps {self.path.name} locked; try again, or restart other kernels"
+            ) from None
+        except OSError as error:
+            raise NotSavedError(f"not saved: {_why(error, self.path)}") from None
+        return saved
+
+    def take_notices(self) -> str:
+        """The notices so far as one text; each is given out once."""
+        text, self.notices = "\n".join(self.notices), []
+        return text
+
+    def _load(self) -> dict[str, Entry]:
+        """The answers, with a damaged file renamed. Call it under the lock."""
+        try:
+            return _parse(self.path)
+        except _DamagedError as damage:
+            stamp = datetime.now().strftime("%Y%m%d-%H%M%S-%f")
+            aside = self.path.with_name(f"{self.path.stem}.damaged-{stamp}.json")
+            self.path.rename(aside)
+            self.notices.append(
+                f"{self.path.name} could not be read ({damage}); it is kept as {aside.name}, a new one begins."
+            )
+            return {}
+
+
+class _DamagedError(Exception):
+    pass
+
+
+def answers_file(lesson_id: str) -> AnswersFile:
+    """The answers of a lesson in the current folder, which in a kernel is the notebook's."""
+    return AnswersFile(Path.cwd() / f"{lesson_slug(lesson_id)}_answers.json", lesson_id)
+
+
+def lesson_slug(lesson_id: str) -> str:
+    """The stem of the lesson's files, for instance "01_efficient_training_loops"."""
+    from autograder.lessons import load_lesson
+
+    try:
+        return load_lesson(lesson_id).slug
+    except KeyError as error:
+        raise UserError(str(error.args[0])) from None
+
+
+def read_answers(path: Path | str) -> dict[str, Any]:
+    """The answers in a file by key, for grading: nothing is changed, and nothing in the file can raise.
+
+    A file that is missing or damaged gives no answers; when it is damaged, the key "problem" says how.
+    """
+    try:
+        return dict(_parse(Path(path)))
+    except _DamagedError as damage:
+        return {PROBLEM: f"the answers file could not be read ({damage})"}
+
+
+def answer(question_id: str, choice: str) -> None:
+    """Answer a quiz question without widgets: save the choice and print what it gets right or wrong.
+
+    Example:
+        `answer("01.3", "b")`
+    """
+    from autograder.quiz import give_answer
+
+    try:
+        print(give_answer(question_id, choice).text)
+    except UserError as error:
+        print(error)
+
+
+def now() -> str:
+    """The time, UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _parse(path: Path) -> dict[str, Entry]:
+    """Read and validate. Entries of a kind that this version does not know stay; those that are no dict go."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise _DamagedError(f"larger than {MAX_BYTES // 1_000_000} MB")
+        document = json.loads(path.read_bytes().decode("utf-8"), parse_constant=_refuse_constant)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise _DamagedError(error.strerror or str(error)) from None
+    except (ValueError, RecursionError) as error:
+        raise _DamagedError("not UTF-8" if isinstance(error, UnicodeDecodeError) else "not JSON") from None
+    entries = document.get("answers") if isinstance(document, dict) else None
+    if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
+        raise _DamagedError("it holds no answers in the form this course writes")
+    return entries
+
+
+def _refuse_constant(name: str) -> float:
+    value = float(name.replace("Infinity", "inf"))
+    if not math.isfinite(value):
+        raise ValueError(f"{name} is no JSON")
+    return value
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write `text` to `path` so that a reader sees the old file or the new one. Call it under the lock."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        # Under the lock nobody else writes this name, and a leftover of a killed kernel is simply overwritten.
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    if os.name == "posix":  # the rename itself must survive a power cut
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        except OSError:
+            pass  # some network folders cannot; the file is in place all the same
+        finally:
+            os.close(folder)
+
+
+def _why(error: OSError, path: Path) -> str:
+    if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
+        return "the disk is full; free some space and answer again"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return (
+            f"{path.parent} cannot be written to; make it writable or copy the notebook to a folder of yours"
+        )
+    return f"{path.name}: {error.strerror or error}"

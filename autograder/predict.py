@@ -1,0 +1,192 @@
+"""Predict first, then measure: the learner's number, kept, and later shown beside what was measured.
+
+That a prediction was made is graded; how near it came is not.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from html import escape
+from typing import Any
+
+from autograder.answers import AnswersFile, answers_file
+from autograder.callable_module import make_callable
+from autograder.rich import BLUE, card, inline_html, plain, show_html, show_widget
+from course_lib.errors import UserError
+
+_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+
+
+def predict(name: str, question: str, unit: str = "", value: float | None = None) -> None:
+    """Ask for a number before it is measured, and keep it at once beside the notebook.
+
+    Args:
+        name: lesson number and a letter, for instance "1a".
+        unit: shown behind the number, for instance "×" or "%".
+        value: the prediction itself, for working without widgets; `None` shows a number box.
+    """
+    try:
+        file = prediction_file(name)
+        if value is not None:
+            number = parse_number(value, unit)
+            save_prediction(file, name, number, unit)
+            print(f"{plain(question)}\nYour prediction {_shown(number, unit)} is saved in {file.path.name}")
+            return
+        kept = kept_prediction(file, name)
+    except UserError as error:
+        print(error)
+        return
+    if notices := file.take_notices():
+        print(notices)
+    state = "Nothing predicted yet." if kept is None else f"Your prediction: {_shown(kept, unit)}"
+    text = f'{plain(question)}\n{state}\nWithout a number box: predict("{name}", "…", value=2.5)'
+
+    def build() -> Any:
+        from autograder.predict_widget import PredictView
+
+        return PredictView(name, question, unit, file).widget
+
+    if not show_widget(build, text):
+        print(text)
+
+
+def predicted(name: str) -> float | None:
+    """The number that was predicted under this name, or None."""
+    try:
+        return kept_prediction(prediction_file(name), name)
+    except UserError as error:
+        print(error)
+        return None
+
+
+def compare(name: str, measured: float, unit: str = "", digits: int = 2, why: str | None = None) -> None:
+    """Show the prediction beside the measurement, and ask why they differ.
+
+    Args:
+        measured: what was measured, in the unit of the prediction.
+        digits: decimal places to show.
+        why: your reason, for working without widgets; `None` shows a text box.
+    """
+    try:
+        file = prediction_file(name)
+        if why is not None:
+            file.save(why_key(name), {"text": str(why)})
+        kept = kept_prediction(file, name)
+        measured = float(measured)
+    except UserError as error:
+        print(error)
+        return
+    except (TypeError, ValueError):
+        print(f'compare("{name}", measured): measured must be one number, got {measured!r:.80}')
+        return
+    show_html(_compared_html(kept, measured, unit, digits), compared_text(kept, measured, unit, digits))
+    if why is not None:
+        print(f"Your reason is saved in {file.path.name}")
+        return
+    ask = f'Why do they differ? One sentence: compare("{name}", …, why="…")'
+
+    def build() -> Any:
+        from autograder.predict_widget import WhyView
+
+        return WhyView(name, file).widget
+
+    if kept is not None and not show_widget(build, ask):
+        print(ask)
+
+
+def prediction_file(name: str) -> AnswersFile:
+    """The answers file that keeps a prediction: "1a" is of lesson 01."""
+    digits = re.match(r"\d+", str(name))
+    if not digits:
+        raise UserError(f'"{name}" names no prediction; write lesson number and letter, for instance "1a"')
+    return answers_file(digits[0].zfill(2))
+
+
+def save_prediction(file: AnswersFile, name: str, number: float, unit: str) -> None:
+    """Keep a prediction. Raises `NotSavedError`."""
+    from autograder import progress
+
+    file.save(
+        f"predict:{name}", lambda old: {"value": number, "unit": unit, "first": old.get("first", number)}
+    )
+    progress.record_visit(file.lesson_id, f"prediction {name}")
+
+
+def why_key(name: str) -> str:
+    """Where the learner's reason is kept in the answers file."""
+    return f"why:{name}"
+
+
+def parse_number(text: object, unit: str = "") -> float:
+    """A finite number as people type it: "2.5", "2,5", "2.5 ×", "40 %".
+
+    Raises:
+        UserError: it is none; the message shows how to write one.
+    """
+    cleaned = str(text).strip().removesuffix(unit).strip().replace("−", "-")
+    if re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", cleaned):
+        cleaned = cleaned.replace(",", "")  # 12,000
+    cleaned = cleaned.replace(",", ".")
+    cleaned = cleaned.removesuffix("×").removesuffix("x").removesuffix("%").strip()
+    if isinstance(text, bool) or not _NUMBER.fullmatch(cleaned) or not math.isfinite(float(cleaned)):
+        raise UserError(f"not saved: {str(text)[:40]!r} is no number; write for instance 2.5")
+    return float(cleaned)
+
+
+def compared_text(kept: float | None, measured: float, unit: str, digits: int) -> str:
+    """Prediction and measurement in three lines."""
+    if kept is None:
+        return (
+            f"predicted  nothing: run the predict cell above first, it is the point of this\n"
+            f"measured   {_shown(measured, unit, digits)}"
+        )
+    return (
+        f"predicted  {_shown(kept, unit, digits)}\nmeasured   {_shown(measured, unit, digits)}\n"
+        f"{_difference(kept, measured)}"
+    )
+
+
+def _compared_html(kept: float | None, measured: float, unit: str, digits: int) -> str:
+    if kept is None:
+        missing = "You predicted nothing here. Run the predict cell above first: it is the point of this."
+        body = f"{missing}<br>Measured: <strong>{_shown(measured, unit, digits)}</strong>"
+        return card(BLUE, body, label="Prediction and measurement")
+    figures = "".join(
+        f'<div style="display:inline-block;min-width:9em;margin-right:2em"><div style="opacity:.75">{name}</div>'
+        f'<div style="font-size:1.7em">{escape(_shown(value, unit, digits))}</div></div>'
+        for name, value in (("You predicted", kept), ("Measured here", measured))
+    )
+    return card(
+        BLUE,
+        f"{figures}<div>{inline_html(_difference(kept, measured))}</div>",
+        label="Prediction and measurement",
+    )
+
+
+def _difference(kept: float, measured: float) -> str:
+    """How far apart, without praise or blame."""
+    if kept == measured:
+        return "The same."
+    if kept > 0 and measured > 0:
+        ratio = max(kept, measured) / min(kept, measured)
+        if ratio < 1.005:
+            return "The same to within half a percent."
+        return f"The prediction is {ratio:.3g} times too {'high' if kept > measured else 'low'}."
+    return f"The prediction is {abs(kept - measured):.3g} too {'high' if kept > measured else 'low'}."
+
+
+def _shown(value: float, unit: str, digits: int | None = None) -> str:
+    number = f"{value:,g}" if digits is None else f"{value:,.{digits}f}"
+    return f"{number} {unit}".strip() if unit not in ("×", "x") else f"{number}{unit}"
+
+
+def kept_prediction(file: AnswersFile, name: str) -> float | None:
+    """The number in the file, or None if there is none or it is no number."""
+    value = file.entries().get(f"predict:{name}", {}).get("value")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+make_callable(__name__, predict)

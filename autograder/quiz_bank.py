@@ -1,0 +1,223 @@
+"""Quiz questions: from the author's text (TOML) to the shipped bank (JSON), and what an answer is worth.
+
+    [[question]]
+    id = "01.3"
+    kind = "diagnose"            # diagnose, bug, estimate, interpret
+    text = "…"                   # `code`, **bold** and ``` blocks
+    [[question.option]]          # lettered a, b, c … in this order
+    text = "…"
+    right = true                 # exactly one; the others name their `mistake`
+    reason = "…"                 # shown after answering
+
+A measured question names a function of its lesson's `measured` module (`measured = "…"`) and gives each option
+an interval `low ≤ value < high`; the right option is the one that holds what this machine measures.
+Keys and reasons are shipped only lightly hidden: enough to keep a glance at the file from giving them away.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib
+import itertools
+import json
+import math
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from course_lib.errors import UserError
+
+KINDS = ("diagnose", "bug", "estimate", "interpret")
+NOTE = "Practice release: the keys are in this file, only lightly hidden. Looking them up cheats only you."
+Question = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """What one choice is worth.
+
+    Attributes:
+        is_right: whether it counts as right.
+        mistake: name of the mistake behind a wrong option.
+        reason: why, for the learner.
+        measured: what this machine measured, as text; empty for questions that measure nothing.
+    """
+
+    is_right: bool
+    mistake: str
+    reason: str
+    measured: str = ""
+
+
+def compile_bank(toml_path: Path | str) -> dict[str, Any]:
+    """The shipped form of an author's quiz. The same text always gives the same bank.
+
+    Raises:
+        UserError: the text is no good quiz; names the question and the fix.
+    """
+    path = Path(toml_path)
+    try:
+        text = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path.name}: cannot be read: {error}") from None
+    _check_keys(path.name, text, needed={"lesson", "title", "question"})
+    questions = [_compile(path.name, question) for question in text["question"]]
+    ids = [question["id"] for question in questions]
+    expected = [f"{text['lesson']}.{number}" for number in range(1, len(ids) + 1)]
+    if ids != expected:
+        raise UserError(
+            f"{path.name}: question ids must run {expected[0]}, {expected[0][:-1]}2, …; got {ids}"
+        )
+    _check_tells(path.name, questions)
+    return {
+        "format": 1,
+        "lesson": text["lesson"],
+        "title": text["title"],
+        "note": NOTE,
+        "questions": questions,
+    }
+
+
+def judge(lesson_id: str, question: Question, choice: str) -> Judgement:
+    """Whether a choice is right, and the reason to show. Takes the measurement if the question is measured."""
+    sealed = unseal(question)
+    own = sealed["options"][choice]
+    if "measured" not in question:
+        is_right = choice == sealed["key"]
+        return Judgement(is_right=is_right, mistake=own["mistake"], reason=own["reason"])
+    try:
+        value = measure(lesson_id, question["measured"])
+    except Exception as error:  # whatever stops a measurement is the machine's fault, never the learner's
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return Judgement(
+            is_right=True,
+            mistake="",
+            reason=f"This machine could not take the measurement ({said}), so any answer counts.",
+            measured="not measured",
+        )
+    option = next(option for option in question["options"] if option["id"] == choice)
+    slack = question.get("slack", 0.0)  # a value next to a limit counts on both sides: machines differ
+    is_right = _low(option) - slack <= value < _high(option) + slack
+    shown = f"{value:.0%}" if question.get("unit") == "%" else f"{value:.3g}{question.get('unit', '')}"
+    return Judgement(
+        is_right=is_right,
+        mistake="" if is_right else own["mistake"],
+        reason=question_reason(sealed, own, is_right),
+        measured=shown,
+    )
+
+
+def question_reason(sealed: dict[str, Any], own: dict[str, str], is_right: bool) -> str:
+    """Measured options may be right on one machine and wrong on the next: each has its reason, all share one."""
+    return str(sealed["explain"]) if is_right else f"{own['reason']} {sealed['explain']}"
+
+
+def measure(lesson_id: str, name: str) -> float:
+    """A lesson's measurement by name, taken on this machine."""
+    module = importlib.import_module(f"autograder.lessons.lesson_{lesson_id}.measured")
+    value = float(module.MEASUREMENTS[name]())
+    if not math.isfinite(value):
+        raise ValueError(f"{name} gave {value}")
+    return value
+
+
+def seal(question_id: str, secret: dict[str, Any]) -> str:
+    """Lightly hidden: base64 of salted JSON."""
+    salt = hashlib.sha256(question_id.encode()).hexdigest()[:12]
+    text = salt + json.dumps(secret, ensure_ascii=False, sort_keys=True)
+    return base64.b64encode(text.encode()).decode("ascii")
+
+
+def unseal(question: Question) -> dict[str, Any]:
+    """The key (None if measured), and mistake and reason of each option."""
+    secret: dict[str, Any] = json.loads(base64.b64decode(question["sealed"]).decode()[12:])
+    return secret
+
+
+def _compile(name: str, text: dict[str, Any]) -> Question:
+    where = f"{name}, question {text.get('id', '?')}"
+    _check_keys(
+        where, text, needed={"id", "kind", "text", "option"}, free={"measured", "unit", "slack", "explain"}
+    )
+    if text["kind"] not in KINDS:
+        raise UserError(f"{where}: kind must be one of {', '.join(KINDS)}")
+    options = {chr(ord("a") + i): option for i, option in enumerate(text["option"])}
+    if not 3 <= len(options) <= 6:
+        raise UserError(f"{where}: give three to six options")
+    if len({option.get("text", "").strip() for option in options.values()}) != len(options):
+        raise UserError(f"{where}: two options read the same")
+    is_measured = "measured" in text
+    for letter, option in options.items():
+        _check_option(f"{where}, option {letter}", option, is_measured)
+    if is_measured:
+        _check_intervals(where, list(options.values()))
+    keys = [letter for letter, option in options.items() if option.get("right")]
+    if len(keys) != (0 if is_measured else 1):
+        raise UserError(f"{where}: mark exactly one option `right = true` (none if it is measured)")
+    secret = {
+        "key": None if is_measured else keys[0],
+        "explain": text.get("explain", "").strip(),
+        "options": {
+            letter: {"mistake": option.get("mistake", ""), "reason": option["reason"].strip()}
+            for letter, option in options.items()
+        },
+    }
+    shown = [
+        {"id": letter, "text": option["text"].strip()}
+        | {k: option[k] for k in ("low", "high") if k in option}
+        for letter, option in options.items()
+    ]
+    question = {"id": text["id"], "kind": text["kind"], "text": text["text"].strip(), "options": shown}
+    question |= {key: text[key] for key in ("measured", "unit", "slack") if key in text}
+    return question | {"sealed": seal(text["id"], secret)}
+
+
+def _check_option(where: str, option: dict[str, Any], is_measured: bool) -> None:
+    _check_keys(where, option, needed={"text", "reason"}, free={"right", "mistake", "low", "high"})
+    if not option.get("right") and not option.get("mistake"):
+        raise UserError(f"{where}: a wrong option needs `mistake`, the name of the mistake behind it")
+    if not is_measured and ("low" in option or "high" in option):
+        raise UserError(f"{where}: `low` and `high` need a question with `measured`")
+
+
+def _check_intervals(where: str, options: list[dict[str, Any]]) -> None:
+    """The intervals must follow each other without gap or overlap, the outer ones open."""
+    ordered = sorted(options, key=_low)
+    joined = all(_high(one) == _low(two) for one, two in itertools.pairwise(ordered))
+    if not joined or _low(ordered[0]) != -math.inf or _high(ordered[-1]) != math.inf:
+        raise UserError(
+            f"{where}: intervals must cover every value once: each `high` is the next one's `low`"
+        )
+
+
+def _check_tells(name: str, questions: list[Question]) -> None:
+    """Refuse a quiz that can be passed without thinking: by position, or by the longest option."""
+    keyed = [(question, unseal(question)["key"]) for question in questions if "measured" not in question]
+    if len(keyed) < 3:
+        return
+    letters = [key for _, key in keyed]
+    if max(letters.count(letter) for letter in letters) > math.ceil(len(letters) / 2):
+        raise UserError(f"{name}: the right option is too often at the same place ({' '.join(letters)})")
+    longest = [
+        key == max(question["options"], key=lambda option: len(option["text"]))["id"]
+        for question, key in keyed
+    ]
+    if sum(longest) > len(longest) / 2:
+        raise UserError(f"{name}: the longest option is right in {sum(longest)} of {len(longest)} questions")
+
+
+def _check_keys(where: str, table: dict[str, Any], *, needed: set[str], free: set[str] = frozenset()) -> None:  # type: ignore[assignment]
+    if missing := sorted(needed - set(table)):
+        raise UserError(f"{where}: `{missing[0]}` is missing")
+    if unknown := sorted(set(table) - needed - free):
+        raise UserError(f"{where}: `{unknown[0]}` is not known; it takes {', '.join(sorted(needed | free))}")
+
+
+def _low(option: dict[str, Any]) -> float:
+    return float(option.get("low", -math.inf))
+
+
+def _high(option: dict[str, Any]) -> float:
+    return float(option.get("high", math.inf))
