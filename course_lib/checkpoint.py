@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import pickle
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from torch import nn
 
-from course_lib.callbacks import TrainState
+from course_lib.callbacks import Callback, TrainState
 from course_lib.config import differences
 from course_lib.errors import UserError
 from course_lib.reproducibility import rng_state, set_rng_state
@@ -24,7 +24,7 @@ from course_lib.reproducibility import rng_state, set_rng_state
 FORMAT_VERSION = 1
 
 
-def atomic_write(path: Path, write: Any) -> None:
+def atomic_write(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """`write(file)` into a temporary neighbour, then take the name `path` in one step.
 
     If anything goes wrong, or the user interrupts, `path` is what it was and the neighbour is gone.
@@ -151,3 +151,45 @@ def different_conditions(checkpoint: Mapping[str, Any]) -> list[str]:
     if checkpoint["torch_version"] != str(torch.__version__):
         found.append(f"torch {checkpoint['torch_version']} then, {torch.__version__} now")
     return found
+
+
+class Checkpointer(Callback):
+    """Keeps `last` fresh and `best` at the best validation so far.
+
+    `last` is written at the first safe point at least `every_steps` after the one before, and at the end of
+    each epoch; `best` right after a validation whose `monitor` (`"loss"`: lower, `"accuracy"`: higher) beats
+    all earlier ones.
+    """
+
+    def __init__(
+        self,
+        last: Path,
+        best: Path,
+        make_checkpoint: Callable[[], Mapping[str, Any]],
+        *,
+        every_steps: int,
+        monitor: str = "loss",
+    ) -> None:
+        self.last_path, self.best_path = last, best
+        self.make_checkpoint = make_checkpoint
+        self.every_steps = every_steps
+        self.monitor = monitor
+        self.best: dict[str, Any] | None = None
+        self.saved_step = 0
+
+    def on_record(self, state: TrainState, record: dict[str, Any]) -> None:
+        if record["kind"] != "validation":
+            return
+        value = float(record[self.monitor])
+        sign = -1.0 if self.monitor == "loss" else 1.0
+        if self.best is None or sign * value > sign * self.best["value"]:
+            self.best = {"monitor": self.monitor, "value": value, "step": state.step}
+            save_checkpoint(self.best_path, self.make_checkpoint())
+
+    def on_safe_point(self, state: TrainState) -> None:
+        if state.step - self.saved_step >= self.every_steps or state.step_in_epoch == 0:
+            self.save_last(state)
+
+    def save_last(self, state: TrainState) -> None:
+        save_checkpoint(self.last_path, self.make_checkpoint())
+        self.saved_step = state.step

@@ -46,7 +46,7 @@ class TrainConfig:
     max_norm: float = 1.0
     """Gradients are scaled down to this total norm; `.inf` turns clipping off."""
     max_epochs: int | None = None
-    """None: as many as make about 1,000 steps, within 3 and 40."""
+    """None: as many as make about 1,000 steps, within 3 and 100."""
     max_steps: int | None = None
     """None: the epochs decide."""
     seed: int = 0
@@ -111,7 +111,8 @@ _TINY = math.ulp(0.0)
 _BELOW_ONE = math.nextafter(1.0, 0.0)
 _RANGES: dict[str, tuple[float, float, str]] = {
     "validation": (_TINY, _BELOW_ONE, "above 0 and below 1"),
-    "vocab_size": (16, 2**24, "between 16 and 16777216"),
+    # 256 bytes and 3 special tokens are always in the vocabulary.
+    "vocab_size": (259, 2**24, "between 259 and 16777216"),
     "dropout": (0.0, _BELOW_ONE, "at least 0 and below 1"),
     "learning_rate": (_TINY, 1e3, "above 0 and at most 1000"),
     "final_learning_rate_ratio": (0.0, 1.0, "between 0 and 1"),

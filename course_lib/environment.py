@@ -1,0 +1,82 @@
+"""What a run ran on: versions, processor, memory, accelerator; and which device to use."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from course_lib.errors import UserError
+
+_PACKAGES = ("training-workbook", "torch", "numpy", "tokenizers", "matplotlib", "tensorboard")
+
+
+def environment() -> dict[str, Any]:
+    """Versions of Python, the system and the packages that shape a run; None for one not installed."""
+    return {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()}",
+        "packages": {name: _version(name) for name in _PACKAGES},
+    }
+
+
+def hardware() -> dict[str, Any]:
+    """Processor, cores, threads that torch uses, memory in bytes, accelerators by name."""
+    return {
+        "processor": _processor(),
+        "num_cores": os.cpu_count(),
+        "num_threads": torch.get_num_threads(),
+        "memory_bytes": _memory_bytes(),
+        "accelerators": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
+    }
+
+
+def resolve_device(requested: str) -> tuple[torch.device, str]:
+    """The device for `"auto"`, `"cpu"`, `"cuda"`, `"cuda:1"`, `"mps"`, and why.
+
+    Raises UserError for a device that torch does not know or that this machine does not have.
+    """
+    has_mps = torch.backends.mps.is_available()
+    if requested == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda"), f"auto: {torch.cuda.get_device_name(0)} is there"
+        if has_mps:
+            return torch.device("mps"), "auto: Apple's GPU is there"
+        return torch.device("cpu"), "auto: torch sees no GPU"
+    try:
+        device = torch.device(requested)
+    except RuntimeError:
+        raise UserError(f"device must be auto, cpu, cuda, cuda:N or mps, got {requested!r}") from None
+    num_cuda = torch.cuda.device_count()
+    is_there = {"cpu": True, "mps": has_mps, "cuda": (device.index or 0) < num_cuda}.get(device.type, False)
+    if not is_there:
+        raise UserError(f"device {requested!r} is not on this machine; use device=auto or device=cpu")
+    return device, f"{requested}: asked for"
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory_bytes() -> int | None:
+    try:
+        import psutil
+    except ImportError:
+        return None
+    return int(psutil.virtual_memory().total)
