@@ -1,1 +1,35 @@
-"""Measures, checks and grades the exercises of the Training Workbook."""
+"""Measures, checks and grades the exercises of the Training Workbook.
+
+Light on purpose: torch, NumPy and the widgets are loaded only where they are used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from autograder.answers import answer
+    from autograder.exercises import Score, check, exercise
+    from autograder.predict import compare, predict, predicted
+    from autograder.quiz import check_quiz, quiz
+
+_HOMES = {
+    "Score": "exercises",
+    "check": "exercises",
+    "exercise": "exercises",
+    "answer": "answers",
+    "check_quiz": "quiz",
+    "compare": "predict",
+    "predict": "predict",
+    "predicted": "predict",
+    "quiz": "quiz",
+}
+
+__all__ = ["Score", "answer", "check", "check_quiz", "compare", "exercise", "predict", "predicted", "quiz"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'autograder' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"autograder.{_HOMES[name]}"), name)

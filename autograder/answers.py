@@ -107,7 +107,13 @@ class _DamagedError(Exception):
 
 def answers_file(lesson_id: str) -> AnswersFile:
     """The answers of a lesson in the current folder, which in a kernel is the notebook's."""
-    return AnswersFile(Path.cwd() / f"{lesson_slug(lesson_id)}_answers.json", lesson_id)
+    name = f"{lesson_slug(lesson_id)}_answers.json"
+    try:
+        return AnswersFile(Path.cwd() / name, lesson_id)
+    except FileNotFoundError:
+        raise UserError(
+            "the notebook's folder is gone: save the notebook elsewhere and open it there"
+        ) from None
 
 
 def lesson_slug(lesson_id: str) -> str:

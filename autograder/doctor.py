@@ -184,12 +184,12 @@ def _sandbox() -> Iterator[Finding]:
 def _folders() -> dict[str, Path]:
     from autograder.handout import default_folder
     from autograder.paths import data_directory
-    from course_lib.data import cache_directory
+    from course_lib.data.cache import cache_dir
 
     return {
         "your notebooks": default_folder(),
         "progress": data_directory(),
-        "data cache": cache_directory(),
+        "data cache": cache_dir(),
         "temporary": Path(tempfile.gettempdir()),
     }
 
@@ -236,9 +236,9 @@ def _write_access() -> Iterator[Finding]:
 
 
 def _data_cache() -> Iterator[Finding]:
-    from course_lib.data import cache_directory
+    from course_lib.data.cache import cache_dir
 
-    folder = cache_directory()
+    folder = cache_dir()
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.exists() else 0
     if size:
         yield Finding("data cache", "ok", f"{size / 1e6:.0f} MB in {folder}")

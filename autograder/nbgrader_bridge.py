@@ -161,7 +161,7 @@ def withhold_answers(**_: Any) -> None:
     An instructor's own run leaves one in `source`, and nbgrader copies what lies there. It cannot stand on
     nbgrader's ignore list, for that would drop the learners' answers as well. nbgrader runs in the course root.
     """
-    for path in sorted(Path("release").glob("*/*_answers.json")):
+    for path in sorted(Path("release").glob("*/*_answers*")):
         path.unlink()
 
 

@@ -186,7 +186,8 @@ def kept_prediction(file: AnswersFile, name: str) -> float | None:
     value = file.entries().get(f"predict:{name}", {}).get("value")
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) else None
+    # A submission's file may hold anything, such as an int too large for a float.
+    return float(value) if abs(value) < 1e300 else None
 
 
 make_callable(__name__, predict)

@@ -30,7 +30,7 @@ from typing import Any
 from course_lib.errors import UserError
 
 KINDS = ("diagnose", "bug", "estimate", "interpret")
-NOTE = "Practice release: the keys are in this file, only lightly hidden. Looking them up cheats only you."
+NOTE = "Practice release: the keys come with the quiz, only lightly hidden. Looking them up would cheat only you."
 Question = dict[str, Any]
 
 

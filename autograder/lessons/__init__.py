@@ -1,0 +1,92 @@
+"""The registry of lessons: what each exercise is called, what it is worth and how it is checked."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from autograder.job import Job
+
+Kind = Literal["property", "count", "speed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutant:
+    """A wrong solution with a name. Its check must fail with a reason that contains `says`."""
+
+    name: str
+    source: str
+    says: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exercise:
+    """One graded exercise.
+
+    Attributes:
+        id: for instance "1.1"; the part before the dot is the lesson's number.
+        entry: name of the function or class that the cell defines.
+        max_score: points for a pass.
+        clock_free_score: points that rest on properties and counts; what an inconclusive timing still earns.
+        check: returns when the solution is right, raises what `autograder.job` defines when it is not.
+        num_workers: processes that the check uses at once.
+    """
+
+    id: str
+    title: str
+    entry: str
+    max_score: int
+    clock_free_score: int
+    kinds: tuple[Kind, ...]
+    check: Callable[[Job], None]
+    num_workers: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lesson:
+    """A lesson's exercises in order, and the harness that runs around a solution in the sandbox."""
+
+    id: str
+    slug: str
+    title: str
+    harness: str
+    exercises: tuple[Exercise, ...]
+
+
+def lesson_ids() -> list[str]:
+    """The lessons that exist, in order: "00", "01", …"""
+    folder = Path(__file__).parent
+    return sorted(path.name.removeprefix("lesson_") for path in folder.glob("lesson_*") if path.is_dir())
+
+
+@functools.cache
+def load_lesson(lesson_id: str) -> Lesson:
+    """The lesson with this id. Raises `KeyError` with the known ids."""
+    if lesson_id not in lesson_ids():
+        raise KeyError(f"no lesson {lesson_id!r}; there are: {', '.join(lesson_ids())}")
+    lesson = importlib.import_module(f"autograder.lessons.lesson_{lesson_id}").LESSON
+    assert isinstance(lesson, Lesson)
+    return lesson
+
+
+def load_mutants(lesson_id: str) -> dict[str, tuple[Mutant, ...]]:
+    """The named wrong solutions of a lesson, by exercise id."""
+    mutants: dict[str, tuple[Mutant, ...]] = importlib.import_module(
+        f"autograder.lessons.lesson_{lesson_id}.mutants"
+    ).MUTANTS
+    return mutants
+
+
+def find_exercise(exercise_id: str) -> tuple[Lesson, Exercise]:
+    """The exercise with this id and its lesson. Raises `KeyError` with the ids of that lesson."""
+    number = exercise_id.partition(".")[0]
+    lesson = load_lesson(number.zfill(2))
+    for exercise in lesson.exercises:
+        if exercise.id == exercise_id:
+            return lesson, exercise
+    known = ", ".join(exercise.id for exercise in lesson.exercises)
+    raise KeyError(f"lesson {lesson.id} has no exercise {exercise_id!r}; it has: {known}")

@@ -1,0 +1,75 @@
+"""Lesson 01: efficient training loops."""
+
+from pathlib import Path
+
+from autograder.lessons import Exercise, Lesson
+from autograder.lessons.lesson_01 import checks, loop_checks
+
+LESSON = Lesson(
+    id="01",
+    slug="01_efficient_training_loops",
+    title="Efficient training loops",
+    harness=Path(__file__).with_name("harness.py").read_text(encoding="utf-8"),
+    exercises=(
+        Exercise(
+            id="1.1",
+            title="Pad no more than you must",
+            entry="collate",
+            max_score=10,
+            clock_free_score=6,
+            kinds=("property", "count", "speed"),
+            check=checks.check_collate,
+            num_workers=2,
+        ),
+        Exercise(
+            id="1.2",
+            title="Like lengths together",
+            entry="BucketBatchSampler",
+            max_score=10,
+            clock_free_score=6,
+            kinds=("property", "count", "speed"),
+            check=checks.check_bucket_sampler,
+            num_workers=2,
+        ),
+        Exercise(
+            id="1.3",
+            title="An epoch that never waits for a number",
+            entry="train_one_epoch",
+            max_score=10,
+            clock_free_score=10,
+            kinds=("property", "count"),
+            check=loop_checks.check_train_one_epoch,
+            num_workers=2,
+        ),
+        Exercise(
+            id="1.4",
+            title="An evaluation that tells the truth",
+            entry="evaluate",
+            max_score=10,
+            clock_free_score=10,
+            kinds=("property",),
+            check=loop_checks.check_evaluate,
+            num_workers=2,
+        ),
+        Exercise(
+            id="1.5",
+            title="A loader that hides the wait",
+            entry="make_loader",
+            max_score=10,
+            clock_free_score=4,
+            kinds=("property", "speed"),
+            check=checks.check_loader,
+            num_workers=2,
+        ),
+        Exercise(
+            id="1.6",
+            title="Challenge: the whole loop",
+            entry="fast_epoch",
+            max_score=10,
+            clock_free_score=6,
+            kinds=("property", "count", "speed"),
+            check=loop_checks.check_fast_epoch,
+            num_workers=2,
+        ),
+    ),
+)

@@ -1,0 +1,131 @@
+"""The frozen baselines that speeds of lesson 1 are measured against. They never change with the library."""
+
+PAD_TO_MAXIMUM = '''
+import numpy as np
+import torch
+
+def collate(batch):
+    """Every row as wide as the longest text of the data set."""
+    input_ids = np.zeros((len(batch), 1024), dtype=np.int64)
+    attention_mask = np.zeros((len(batch), 1024), dtype=bool)
+    for row, (ids, _) in enumerate(batch):
+        input_ids[row, : len(ids)] = ids
+        attention_mask[row, : len(ids)] = True
+    return {
+        "input_ids": torch.from_numpy(input_ids),
+        "attention_mask": torch.from_numpy(attention_mask),
+        "labels": torch.tensor([label for _, label in batch]),
+    }
+'''
+
+RANDOM_BATCHES = '''
+import numpy as np
+
+class BucketBatchSampler:
+    """Batches of random samples, long beside short."""
+
+    def __init__(self, lengths, micro_batch_size, seed=0):
+        self.size, self.micro_batch_size, self.seed, self.epoch = len(lengths), micro_batch_size, seed, 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def __len__(self):
+        return -(-self.size // self.micro_batch_size)
+
+    def __iter__(self):
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(self.size)
+        for start in range(0, self.size, self.micro_batch_size):
+            yield order[start : start + self.micro_batch_size].tolist()
+'''
+
+ONE_AFTER_THE_OTHER = '''
+def make_loader(dataset, micro_batch_size, collate_fn):
+    """Fetch, collate, hand out, and only then fetch again."""
+    return _Loader(dataset, micro_batch_size, collate_fn)
+
+class _Loader:
+    def __init__(self, dataset, micro_batch_size, collate_fn):
+        self.dataset, self.micro_batch_size, self.collate_fn = dataset, micro_batch_size, collate_fn
+
+    def __iter__(self):
+        for start in range(0, len(self.dataset), self.micro_batch_size):
+            stop = min(start + self.micro_batch_size, len(self.dataset))
+            yield self.collate_fn([self.dataset[index] for index in range(start, stop)])
+'''
+
+NAIVE_EPOCH = '''
+from course_lib.naive import naive_epoch
+
+def fast_epoch(model, samples, optimizer, micro_batch_size, seed):
+    """The naive loop: pad to the longest text of the data set, a sync at every step."""
+    return naive_epoch(
+        model, samples, optimizer, pad_to=model.config.max_length, micro_batch_size=micro_batch_size, seed=seed
+    )
+'''
+
+# The two twins below hold one mistake on request: a wrong result that equals a twin's names its mistake.
+
+TRAIN_EPOCH = """
+import torch
+import torch.nn.functional as F
+
+MISTAKE = "none"
+
+def train_one_epoch(model, batches, optimizer, scheduler, max_norm=1.0):
+    model.train()
+    parameters = list(model.parameters())
+    losses, rows, norms, tokens, slots = [], [], [], 0, 0
+    for batch in batches:
+        if MISTAKE == "scheduler first":
+            scheduler.step()
+        loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+        if MISTAKE != "gradients never cleared":
+            optimizer.zero_grad()
+        loss.backward()
+        norms.append(torch.cat([p.grad.flatten() for p in parameters if p.grad is not None]).norm())
+        if MISTAKE != "unclipped":
+            torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+        optimizer.step()
+        if MISTAKE != "scheduler first":
+            scheduler.step()
+        losses.append(loss.detach())
+        rows.append(len(batch["labels"]))
+        tokens += int(batch["attention_mask"].sum())
+        slots += batch["input_ids"].numel()
+    weights = torch.tensor(rows, dtype=torch.float64)
+    losses = torch.stack(losses).double()
+    return {
+        "loss": (losses * weights).sum() / weights.sum(),
+        "mean_of_means": losses.mean(),
+        "grad_norm": torch.stack(norms).mean(),
+        "num_samples": sum(rows),
+        "num_tokens": tokens,
+        "pad_fraction": 1 - tokens / slots,
+    }
+"""
+
+EVALUATE = """
+import torch
+import torch.nn.functional as F
+
+def evaluate(model, batches):
+    was_training = model.training
+    model.eval()
+    losses, rows, correct = [], [], 0
+    with torch.no_grad():
+        for batch in batches:
+            logits = model(batch["input_ids"], batch["attention_mask"])
+            losses.append(F.cross_entropy(logits, batch["labels"]).double())
+            rows.append(len(batch["labels"]))
+            correct += int((logits.argmax(-1) == batch["labels"]).sum())
+    model.train(was_training)
+    weights = torch.tensor(rows, dtype=torch.float64)
+    losses = torch.stack(losses)
+    return {
+        "loss": (losses * weights).sum() / weights.sum(),
+        "mean_of_means": losses.mean(),
+        "accuracy": correct / sum(rows),
+        "num_samples": sum(rows),
+    }
+"""

@@ -1,0 +1,309 @@
+"""The checks of exercises 1.1, 1.2 and 1.5: what is handed to the model, and how it gets there."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from autograder.job import Job
+from autograder.lessons.lesson_01 import baselines
+from autograder.measure import measure_speedup
+
+PAD_ID = 0
+LOSS_TOLERANCE = 5e-3  # relative; another padding width changes the order of float32 sums and no more
+
+
+def check_collate(job: Job) -> None:
+    """1.1: the batch is right, no wider than its longest sample, and trains 1.5× faster than padding to 1,024."""
+    rng = job.rng
+    slots = needed = 0
+    for lengths in (
+        rng.integers(5, 90, 16),
+        rng.integers(2, 12, 7),
+        np.full(4, 31),
+        rng.integers(100, 400, 1),
+    ):
+        ids = [rng.integers(3, 8000, size=int(n)) for n in lengths]
+        labels = [int(label) for label in rng.integers(0, 16, size=len(ids))]
+        answer = job.learner().call("collate_once", ids=ids, labels=labels)
+        _require_batch(job, answer, ids, labels)
+        slots += answer["batch"]["input_ids"].size
+        needed += len(ids) * int(lengths.max())
+    job.counts["positions_computed"] = slots
+    job.counts["positions_needed"] = needed
+    job.corpus()
+    measure_speedup(
+        job,
+        baseline=baselines.PAD_TO_MAXIMUM,
+        bar=1.5,
+        function="collate_segment",
+        compare=lambda a, b: require_equal_training(job, a, b),
+        likely="the batch is right, but building it takes longer than the padding it saves",
+        look="how many Python steps does your function take per token? Copy whole rows.",
+    )
+
+
+def _require_batch(job: Job, answer: dict[str, Any], ids: list[np.ndarray], labels: list[int]) -> None:
+    longest = max(map(len, ids))
+    batch = answer["batch"]
+    keys = {"input_ids", "attention_mask", "labels"}
+    job.require(
+        answer["type"] == "dict" and batch.keys() >= keys,
+        expected=f"a dict of tensors with the keys {', '.join(sorted(keys))}",
+        got=f"a {answer['type']} with the tensors {', '.join(sorted(batch)) or 'none'}",
+        likely="a key is missing or misspelt, or its value is a list and not a tensor",
+        look="the docstring lists each key with its type and shape",
+    )
+    _require_shapes(job, batch, ids, longest)
+    width = batch["input_ids"].shape[1]
+    for row, sample in enumerate(ids):
+        real = batch["input_ids"][row, : len(sample)]
+        job.require(
+            np.array_equal(real, sample) and bool((batch["input_ids"][row, len(sample) :] == PAD_ID).all()),
+            expected=f"row {row} to hold its {len(sample)} ids and then {PAD_ID} up to width {width}",
+            got="other ids",
+            likely="rows out of order, padding on the left, or another padding id",
+            look="print `batch['input_ids'][0]` for two samples of lengths 2 and 4",
+        )
+        job.require(
+            np.array_equal(batch["attention_mask"][row], np.arange(width) < len(sample)),
+            expected=f"attention_mask True at the first {len(sample)} positions of row {row}, False after",
+            got=f"{int(batch['attention_mask'][row].sum())} positions True",
+            likely="the attention mask marks padding as real, so attention and mean-pool take it in",
+            look="the mask says where a real token stands, row by row",
+        )
+    job.require(
+        np.array_equal(batch["labels"], labels),
+        expected=f"labels {labels[:5]} …",
+        got=f"{batch['labels'].tolist()[:5]} …",
+        likely="labels out of order or taken from the wrong half of the sample",
+        look="a sample is `(ids, label)`",
+    )
+    job.require(
+        all(np.array_equal(a, b) for a, b in zip(answer["samples"], ids, strict=True)),
+        expected="the samples as they were",
+        got="changed samples",
+        likely="padding was written into the samples themselves",
+        look="make a new array and copy into it",
+    )
+
+
+def _require_shapes(job: Job, batch: dict[str, Any], ids: list[np.ndarray], longest: int) -> None:
+    shape = batch["input_ids"].shape
+    rows, width = shape if len(shape) == 2 else (0, 0)
+    job.require(
+        rows == len(ids),
+        expected=f"input_ids of shape [{len(ids)}, {longest}]",
+        got=f"shape {list(shape)}",
+        likely="a sample was dropped, or the batch dimension is missing",
+        look="one row per sample",
+    )
+    job.require(
+        width >= longest,
+        expected=f"width {longest}, the longest of this batch",
+        got=f"width {width}",
+        likely="long samples are cut: the width is not the longest of the batch",
+        look="max, not min or the first",
+    )
+    job.require(
+        width <= math.ceil(longest / 8) * 8,
+        expected=f"width {longest}, the longest of this batch (a multiple of 8 above it is fine)",
+        got=f"width {width}",
+        likely="padding to a global maximum: every batch pays for the longest text of the data set",
+        look="the width may depend on this batch alone",
+    )
+    types = {name: batch[name].dtype.name for name in ("input_ids", "attention_mask", "labels")}
+    job.require(
+        types == {"input_ids": "int64", "attention_mask": "bool", "labels": "int64"}
+        and batch["attention_mask"].shape == shape
+        and batch["labels"].shape == (len(ids),),
+        expected="input_ids int64 [B, T], attention_mask bool [B, T], labels int64 [B]",
+        got=", ".join(f"{name} {kind} {list(batch[name].shape)}" for name, kind in types.items()),
+        likely="a tensor was made with another dtype or shape",
+        look="print the dtype and shape of each of the three",
+    )
+
+
+def require_equal_training(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:
+    """The same losses step by step and the same logits after: the work was the same."""
+    for name in ("losses", "logits"):
+        a, b = baseline[name], learner[name]
+        job.require(
+            a.shape == b.shape and bool(np.allclose(a, b, rtol=LOSS_TOLERANCE, atol=LOSS_TOLERANCE)),
+            expected=f"the same {name} as with padding to the maximum, within {LOSS_TOLERANCE:g}",
+            got=f"{name} that differ by up to {_largest_difference(a, b):.3g}",
+            likely="on real texts your batches hold something else than the samples",
+            look="compare your batch with `course_lib.collate` on samples of `docstring_store()`",
+        )
+
+
+def _largest_difference(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.abs(a - b).max()) if a.shape == b.shape else math.inf
+
+
+def check_bucket_sampler(job: Job) -> None:
+    """1.2: each index once, new order each epoch, little padding, and 1.3× faster than random batches."""
+    lengths = np.clip(job.rng.lognormal(3.6, 1.1, size=2003), 2, 1024).astype(np.int64)
+    seed = job.seed()
+    epochs = job.learner().call(
+        "sampler_epochs", lengths=lengths, micro_batch_size=16, seed=seed, epochs=[0, 1, 1]
+    )
+    for epoch in epochs:
+        _require_permutation(job, epoch, len(lengths), 16)
+    first, second, again = (epoch["indices"] for epoch in epochs)
+    job.require(
+        not np.array_equal(first, second),
+        expected="another order after set_epoch(1)",
+        got="the batches of epoch 0 again",
+        likely="bucketing that never reshuffles: the order does not depend on the epoch",
+        look="where does `set_epoch` go, and who reads it?",
+    )
+    job.require(
+        np.array_equal(second, again),
+        expected="the same batches for the same seed and epoch",
+        got="two different orders",
+        likely="an unseeded generator, or one that carries on from the last epoch",
+        look="make the generator from seed and epoch at the start of `__iter__`",
+    )
+    _require_order_and_padding(job, epochs[1], lengths)
+    job.corpus()
+    measure_speedup(
+        job,
+        baseline=baselines.RANDOM_BATCHES,
+        bar=1.3,
+        function="sampler_segment",
+        compare=lambda a, b: _require_all_used(job, a, b),
+        likely="the batches are right, but making them takes longer than the padding they save",
+        look="sort once per epoch with NumPy; Python steps per pair of samples grow too fast",
+    )
+
+
+def _require_permutation(job: Job, epoch: dict[str, Any], size: int, micro_batch_size: int) -> None:
+    indices, sizes = epoch["indices"], epoch["sizes"]
+    counts = np.bincount(indices[(indices >= 0) & (indices < size)], minlength=size)
+    missing, repeated = int((counts == 0).sum()), int((counts > 1).sum())
+    job.require(
+        missing == 0,
+        expected=f"all {size} indices once",
+        got=f"{missing} that never come",
+        likely="the tail is dropped: the last, shorter batch is missing",
+        look=f"{size} is no multiple of {micro_batch_size} on purpose",
+    )
+    job.require(
+        repeated == 0 and len(indices) == size,
+        expected=f"all {size} indices once",
+        got=f"{repeated} that come twice or more, {len(indices)} in all",
+        likely="the tail is filled up with samples that were already used",
+        look="a shorter last batch is fine",
+    )
+    short = int((sizes < micro_batch_size).sum())
+    job.require(
+        sizes.max() <= micro_batch_size and short <= 1,
+        expected=f"batches of {micro_batch_size}, at most one shorter",
+        got=f"{short} shorter ones, the largest of {sizes.max()}",
+        likely="each bucket ends in a short batch of its own",
+        look="cut one sorted order into batches, or merge the rests of the buckets",
+    )
+    job.require(
+        epoch["len"] == len(sizes),
+        expected=f"len(sampler) == {len(sizes)}, the number of batches",
+        got=f"{epoch['len']}",
+        likely="`__len__` counts samples, or rounds down",
+        look="division that rounds up",
+    )
+
+
+def _require_order_and_padding(job: Job, epoch: dict[str, Any], lengths: np.ndarray) -> None:
+    ends = np.cumsum(epoch["sizes"])
+    batches = [lengths[batch] for batch in np.split(epoch["indices"], ends[:-1])]
+    slots = sum(len(batch) * int(batch.max()) for batch in batches)
+    pad_fraction = 1 - int(lengths.sum()) / slots
+    job.counts["pad_fraction"] = round(pad_fraction, 4)
+    job.require(
+        pad_fraction <= 0.15,
+        expected="a pad fraction of at most 0.15",
+        got=f"{pad_fraction:.2f}",
+        likely="batches still mix short and long samples",
+        look="which samples stand side by side just before you cut them into batches?",
+    )
+    ranks = np.argsort(np.argsort([batch.mean() for batch in batches]))
+    trend = abs(float(np.corrcoef(np.arange(len(ranks)), ranks)[0, 1]))
+    job.require(
+        trend < 0.5,
+        expected="batches in random order",
+        got=f"batch lengths that follow the position (rank correlation {trend:.2f})",
+        likely="sorted batches come from short to long: the model sees a curriculum nobody asked for",
+        look="shuffle the batches after cutting them",
+    )
+
+
+def _require_all_used(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:
+    job.require(
+        np.array_equal(np.sort(learner["used"]), np.sort(baseline["used"])) and _finite(learner["losses"]),
+        expected=f"each of {len(baseline['used'])} samples trained once",
+        got=f"{len(np.unique(learner['used']))} different ones in {len(learner['used'])}",
+        likely="on other lengths the sampler drops or repeats samples",
+        look="try your sampler on the lengths of `docstring_store()[0]`",
+    )
+
+
+def _finite(values: np.ndarray) -> bool:
+    return bool(np.isfinite(values).all())
+
+
+def check_loader(job: Job) -> None:
+    """1.5: every sample once and in order, pass after pass, at 2× the speed of fetching one after the other."""
+    size = 37
+    answer = job.learner().call("load_all", seed=job.seed(), size=size, micro_batch_size=8, passes=2)
+    expected = answer["expected"]
+    for number, (ids, labels) in enumerate(zip(answer["ids"], answer["labels"], strict=True), start=1):
+        job.require(
+            len(ids) > 0 or number == 1,
+            expected="the same batches in the second pass",
+            got="none",
+            likely="a generator, which is used up after one pass",
+            look="return an object with `__iter__`, such as a DataLoader",
+        )
+        job.require(
+            len(ids) == size,
+            expected=f"{size} samples in a pass",
+            got=f"{len(ids)}",
+            likely="the tail is dropped: the last, shorter batch is missing",
+            look=f"{size} is no multiple of 8 on purpose",
+        )
+        job.require(
+            np.array_equal(ids, expected) and np.array_equal(labels, expected.sum(axis=1) % 5),
+            expected="the samples in the order of the dataset",
+            got="another order" if np.array_equal(np.sort(ids, 0), np.sort(expected, 0)) else "other samples",
+            likely="the loader shuffles, or hands out whatever arrives first",
+            look="fetch ahead, but hand out in order",
+        )
+    job.require(
+        all(max(sizes) <= 8 for sizes in answer["sizes"]),
+        expected="batches of at most 8 samples",
+        got=f"one of {max(map(max, answer['sizes']))}",
+        likely="micro_batch_size is not used",
+        look="the second argument",
+    )
+    measure_speedup(
+        job,
+        baseline=baselines.ONE_AFTER_THE_OTHER,
+        bar=2.0,
+        function="loader_segment",
+        max_cores=4.0,  # loader processes may compute too; the sleep is what is to be hidden
+        compare=lambda a, b: _require_same_sums(job, a, b),
+        likely="the waits stand one after the other: nothing is fetched while something else is waited for",
+        look="how many samples are on their way at the same moment?",
+    )
+
+
+def _require_same_sums(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:
+    job.require(
+        np.array_equal(baseline["sums"], learner["sums"]),
+        expected="the same batches as without overlap",
+        got="other batches",
+        likely="with more data, samples are lost, repeated or reordered",
+        look="compare with a plain loop over a few hundred samples",
+    )

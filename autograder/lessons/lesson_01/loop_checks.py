@@ -1,0 +1,324 @@
+"""The checks of exercises 1.3, 1.4 and 1.6: the loops themselves."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from autograder.job import Job, failure
+from autograder.lessons.lesson_01 import baselines
+from autograder.measure import measure_speedup
+
+MAX_SYNCS_PER_EPOCH = 8
+REPORT_TOLERANCE = 1e-4  # relative, on float32 sums in another order
+WEIGHT_TOLERANCE = 1e-4
+
+
+def check_train_one_epoch(job: Job) -> None:
+    """1.3: the weights and the report of a hand-written loop, without a sync per step."""
+    job.prepare(2)
+    learner, num_batches = job.learner(), 24
+    for gradient_scale in (1.0, 20.0):
+        arguments: dict[str, Any] = {
+            "seed": job.seed(),
+            "num_batches": num_batches,
+            "max_norm": 0.5,
+            "gradient_scale": gradient_scale,
+        }
+        answer = learner.call("train_epoch_once", **arguments)
+        twin = job.twin(baselines.TRAIN_EPOCH).call("train_epoch_once", **arguments)
+        _require_steps(job, answer, num_batches)
+        if not _close(answer["weights"], twin["weights"], WEIGHT_TOLERANCE):
+            _name_the_mistake(job, answer, twin, arguments)
+        _require_report(job, answer["report"], twin["report"])
+    job.counts["syncs_per_epoch"] = answer["syncs"]
+    job.counts["steps_per_epoch"] = num_batches
+    job.require(
+        answer["syncs"] <= MAX_SYNCS_PER_EPOCH,
+        expected=f"at most {MAX_SYNCS_PER_EPOCH} device syncs in an epoch of {num_batches} steps",
+        got=f"{answer['syncs']}",
+        likely="a sync every step: `.item()`, `float()`, `int()` or `if tensor` inside the loop",
+        look="keep sums as tensors, and bring them to Python after the loop",
+    )
+
+
+def _require_steps(job: Job, answer: dict[str, Any], num_batches: int) -> None:
+    job.require(
+        answer["optimizer_steps"] == num_batches,
+        expected=f"{num_batches} optimizer steps for {num_batches} batches",
+        got=f"{answer['optimizer_steps']}",
+        likely="a batch is skipped, or stepped twice",
+        look="one `optimizer.step()` per batch",
+    )
+    job.require(
+        answer["scheduler_steps"] == num_batches,
+        expected=f"{num_batches} scheduler steps, one per optimizer step",
+        got=f"{answer['scheduler_steps']}",
+        likely="the scheduler is stepped per epoch, or not at all",
+        look="the schedule counts steps: call it inside the loop",
+    )
+    job.require(
+        answer["train_mode"],
+        expected="the model in training mode at every step",
+        got="evaluation mode: dropout was off",
+        likely="`model.train()` is missing; an evaluation before may have left the model in eval()",
+        look="the first line of an epoch",
+    )
+
+
+def _name_the_mistake(
+    job: Job, answer: dict[str, Any], twin: dict[str, Any], arguments: dict[str, Any]
+) -> None:
+    """The weights are wrong. A twin that makes one known mistake and ends with equal weights names it."""
+    true_norm = twin["report"]["grad_norm"]
+    sees_norm = math.isclose(answer["report"].get("grad_norm", math.nan), true_norm, rel_tol=0.2)
+    likely = {
+        "scheduler first": "the scheduler is stepped before the optimizer, so every step uses the next step's lr",
+        "gradients never cleared": "gradients are never cleared: each step adds those of all steps before",
+        "unclipped": (
+            "clipping comes after the optimizer's step, so the step itself is unclipped"
+            if sees_norm
+            else "clipping comes before backward (or not at all), so there is nothing to clip yet"
+        ),
+    }
+    for mistake, text in likely.items():
+        source = baselines.TRAIN_EPOCH.replace('MISTAKE = "none"', f'MISTAKE = "{mistake}"')
+        wrong = job.twin(source).call("train_epoch_once", **arguments)
+        if _close(answer["weights"], wrong["weights"], WEIGHT_TOLERANCE):
+            raise failure(
+                expected="the weights of a loop that clears, goes backward, clips, steps, schedules",
+                got="other weights",
+                likely=text,
+                look="write the five calls of a step in order on paper, then compare",
+            )
+    difference = float(np.abs(answer["weights"] - twin["weights"]).max())
+    raise failure(
+        expected="the weights of a hand-written loop on the same batches",
+        got=f"weights that differ by up to {difference:.3g}",
+        likely="another loss than the batch mean of the cross-entropy, or a step that works on something else",
+        look="run one batch by hand and compare each number with your loop's",
+    )
+
+
+def _require_report(job: Job, report: dict[str, float], expected: dict[str, float]) -> None:
+    _require_keys(job, report, ("loss", "grad_norm", "num_samples", "num_tokens", "pad_fraction"))
+    _require_loss(job, report, expected)
+    hints = {
+        "grad_norm": "the norm after clipping, or only of the last step; clip_grad_norm_ returns the norm before",
+        "num_samples": "batches counted as if all were full",
+        "num_tokens": "padding counted as tokens",
+        "pad_fraction": "the mean of the batches' fractions; it is one fraction over the whole epoch",
+    }
+    for name, likely in hints.items():
+        _require_close(job, name, report[name], expected[name], likely)
+
+
+def _require_keys(job: Job, report: dict[str, float], names: tuple[str, ...]) -> None:
+    missing = [name for name in names if name not in report]
+    job.require(
+        not missing,
+        expected=f"a report with {', '.join(names)}",
+        got=f"no {', '.join(missing)}",
+        likely="a key is missing or misspelt",
+        look="the docstring lists them",
+    )
+
+
+def _require_loss(job: Job, report: dict[str, float], expected: dict[str, float]) -> None:
+    averaged = math.isclose(report["loss"], expected["mean_of_means"], rel_tol=REPORT_TOLERANCE)
+    likely = (
+        "averaged batch means: the short last batch counts as much as a full one"
+        if averaged
+        else "a sum where a mean is asked for, or a mean over the wrong number"
+    )
+    _require_close(job, "loss", report["loss"], expected["loss"], likely)
+
+
+def _require_close(job: Job, name: str, got: float, expected: float, likely: str) -> None:
+    job.require(
+        math.isclose(got, expected, rel_tol=REPORT_TOLERANCE, abs_tol=1e-6),
+        expected=f"{name} = {expected:.6g}",
+        got=f"{got:.6g}",
+        likely=likely,
+        look=f"work {name} out by hand for two batches of 3 and 1 samples",
+    )
+
+
+def _close(a: np.ndarray, b: np.ndarray, tolerance: float) -> bool:
+    # Written so that a NaN on either side is a difference.
+    return a.shape == b.shape and bool((np.abs(a - b) <= tolerance * (1 + np.abs(b))).all())
+
+
+def check_evaluate(job: Job) -> None:
+    """1.4: evaluation mode, no gradients, means over samples, and the model left as it came."""
+    job.prepare(2)
+    for training in (True, False):
+        arguments: dict[str, Any] = {"seed": job.seed(), "num_batches": 6, "training": training}
+        answer = job.learner().call("evaluate_once", **arguments)
+        twin = job.twin(baselines.EVALUATE).call("evaluate_once", **arguments)
+        _require_quiet_forward(job, answer, training)
+        _require_keys(job, answer["report"], ("loss", "accuracy", "num_samples"))
+        _require_loss(job, answer["report"], twin["report"])
+        _require_close(
+            job,
+            "accuracy",
+            answer["report"]["accuracy"],
+            twin["report"]["accuracy"],
+            "the mean of the batches' accuracies, or a count that was not divided",
+        )
+        _require_close(
+            job,
+            "num_samples",
+            answer["report"]["num_samples"],
+            twin["report"]["num_samples"],
+            "batches counted",
+        )
+
+
+def _require_quiet_forward(job: Job, answer: dict[str, Any], training: bool) -> None:
+    job.require(
+        answer["eval_mode"],
+        expected="the model in evaluation mode while it is measured",
+        got="training mode: dropout was on" if answer["forwards"] else "no forward pass at all",
+        likely="forgot `model.eval()`",
+        look="what do dropout layers do in training mode?",
+    )
+    job.require(
+        not answer["gradients"],
+        expected="no gradients recorded",
+        got="a forward pass that keeps everything for backward",
+        likely="gradients are still on: `torch.inference_mode()` or `torch.no_grad()` is missing",
+        look="memory: what is kept of each batch, and for whom?",
+    )
+    job.require(
+        not answer["weights_changed"],
+        expected="the weights as they came",
+        got="changed weights",
+        likely="an optimizer step inside the evaluation",
+        look="measuring must not train",
+    )
+    job.require(
+        answer["left_training"] == training,
+        expected=f"the model back in {'training' if training else 'evaluation'} mode, as it came",
+        got="the other mode",
+        likely="the mode is not put back: the next epoch would train without dropout"
+        if training
+        else "`model.train()` is called whatever the mode was before",
+        look="remember `model.training` first; put it back last, also when an error is raised",
+    )
+
+
+def check_fast_epoch(job: Job) -> None:
+    """1.6: the same samples in the same number of steps, as good a model, at 3× the naive loop's speed."""
+    job.prepare(2)
+    job.corpus()
+    num_samples = 8 * 24 + 3  # a tail on purpose
+    answer = job.learner().call("epoch_once", seed=job.seed(), num_samples=num_samples)
+    _require_whole_epoch(job, answer, math.ceil(num_samples / 8))
+    job.counts["pad_fraction"] = round(answer["pad_fraction"], 4)
+    job.counts["syncs_per_epoch"] = answer["syncs"]
+    _require_quality(job)
+    measure_speedup(
+        job,
+        baseline=baselines.NAIVE_EPOCH,
+        bar=3.0,
+        function="epoch_segment",
+        compare=lambda a, b: _require_same_work(job, a, b),
+        likely=_slowest_station(answer),
+        look="time each station alone: fetch, collate, forward, backward, step. Mend the slowest, measure again.",
+    )
+
+
+def _require_whole_epoch(job: Job, answer: dict[str, Any], steps: int) -> None:
+    counts, expected = answer["counts"], answer["expected"]
+    job.require(
+        counts["rows"] == expected["rows"]
+        and math.isclose(answer["report"].get("num_samples", 0), expected["rows"]),
+        expected=f"{expected['rows']} samples trained and reported, each once",
+        got=f"{counts['rows']} trained, {answer['report'].get('num_samples', 0):g} reported",
+        likely="the tail is dropped or repeated: the number of samples is no multiple of the micro-batch",
+        look="the last, shorter batch",
+    )
+    job.require(
+        counts["tokens"] == expected["tokens"],
+        expected=f"{expected['tokens']} real tokens through the model",
+        got=f"{counts['tokens']}",
+        likely="texts are cut short, or padding is marked as real: faster, but another task",
+        look="sum the attention masks over the epoch and compare with `samples.lengths.sum()`",
+    )
+    job.require(
+        counts["steps"] == steps and counts["widest"] <= 8,
+        expected=f"{steps} optimizer steps of at most 8 samples",
+        got=f"{counts['steps']} steps of up to {counts['widest']} samples",
+        likely="other batch sizes: fewer steps are faster, but they train another model",
+        look="`micro_batch_size` is given",
+    )
+    job.require(
+        answer["changed"] and math.isfinite(answer["report"].get("loss", math.nan)),
+        expected="a trained model and its mean loss",
+        got=f"weights {'changed' if answer['changed'] else 'unchanged'}, loss {answer['report'].get('loss')}",
+        likely="no step is taken, or the loss is not reported",
+        look="the report's keys: loss, num_samples",
+    )
+
+
+def _slowest_station(answer: dict[str, Any]) -> str:
+    steps = answer["counts"]["steps"]
+    if answer["saves"]:
+        return f"a checkpoint is saved {answer['saves']} times in {steps} steps: save by the clock, not by the step"
+    if answer["pad_fraction"] > 0.5:
+        return (
+            f"padding to a global maximum: {answer['pad_fraction']:.0%} of what the model computes is padding"
+        )
+    if answer["pad_fraction"] > 0.2:
+        return f"{answer['pad_fraction']:.0%} of what the model computes is padding: batches mix short and long texts"
+    if answer["syncs"] >= steps:
+        return f"{answer['syncs']} device syncs in {steps} steps"
+    return "the loop is right, but a station outside the model takes its time"
+
+
+QUALITY_SEEDS = 3
+QUALITY_MARGIN = 0.5  # points of validation accuracy
+# Standard deviation, in points, of (accuracy of a right solution - accuracy of the naive loop) over seeds.
+# Measured by tests/benchmarks/quality_spread.py.
+QUALITY_SPREAD = 1.5
+
+
+def _require_quality(job: Job) -> None:
+    """Fail when the model is worse by more than the margin, at 1 % error: z = 2.33 over the mean of the seeds."""
+    arguments = {"num_samples": 1200, "num_epochs": 3}
+    baseline = job.worker("baseline", baselines.NAIVE_EPOCH)
+    differences = []
+    for number in range(QUALITY_SEEDS):
+        job.progress("Comparing validation accuracy with the naive loop's", number / QUALITY_SEEDS)
+        seed = job.seed()
+        own = job.learner().call("quality", seed=seed, seconds=60.0, **arguments)
+        theirs = baseline.call("quality", seed=seed, seconds=60.0, **arguments)
+        differences.append(own - theirs)
+    mean = float(np.mean(differences))
+    slack = 2.33 * QUALITY_SPREAD / math.sqrt(QUALITY_SEEDS)
+    job.counts["accuracy_difference_points"] = round(mean, 2)
+    job.require(
+        mean >= -(QUALITY_MARGIN + slack),
+        expected=f"a validation accuracy within {QUALITY_MARGIN} points of the naive loop's "
+        f"(over {QUALITY_SEEDS} paired seeds, whose noise allows {slack:.1f} more)",
+        got=f"{mean:+.1f} points",
+        likely="the loop is faster because it learns less: samples, clipping, loss or labels are not what they should be",
+        look="train both loops on the same seed and compare the loss curves",
+    )
+
+
+def _require_same_work(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:
+    job.require(
+        learner["counts"] == baseline["counts"] and bool(np.isfinite(learner["logits"]).all()),
+        expected="the same rows, tokens and steps as the naive loop: " + _listed(baseline["counts"]),
+        got=_listed(learner["counts"]),
+        likely="under the clock the loop does less than it did before",
+        look="does your loop depend on how often it is called, or on the number of samples?",
+    )
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{value} {name}" for name, value in counts.items())

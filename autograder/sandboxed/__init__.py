@@ -1,0 +1,1 @@
+"""The two files that are shown to learner code's process: the worker and its wire."""
