@@ -15,7 +15,7 @@ from autograder.callable_module import make_callable
 from autograder.rich import BLUE, card, inline_html, plain, show_html, show_widget
 from course_lib.errors import UserError
 
-_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
 def predict(name: str, question: str, unit: str = "", value: float | None = None) -> None:

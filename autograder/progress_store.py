@@ -12,7 +12,7 @@ from typing import TypeVar
 from autograder.paths import data_directory
 
 FILE_NAME = "progress.sqlite3"
-BUSY_SECONDS = 2.0
+BUSY_SECONDS = 1.0
 T = TypeVar("T")
 
 # One entry per version; `PRAGMA user_version` says how many have been applied. Only ever append.

@@ -1,0 +1,131 @@
+"""The author's text and the shipped bank."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from autograder.quiz import compile_bank, load_bank
+from autograder.quiz_bank import judge, unseal
+
+from course_lib.errors import UserError
+
+LESSONS = Path(__file__).parents[2] / "notebooks" / "lessons"
+HEAD = 'lesson = "77"\ntitle = "T"\n'
+RIGHT = '[[question.option]]\ntext = "r"\nright = true\nreason = "because"\n'
+WRONG = '[[question.option]]\ntext = "{}"\nmistake = "m"\nreason = "since"\n'
+QUESTION = '[[question]]\nid = "77.{}"\nkind = "bug"\ntext = "?"\n'
+ONE = HEAD + QUESTION.format(1) + RIGHT + WRONG.format("w1") + WRONG.format("w2")
+
+
+def _compiled(tmp_path: Path, text: str) -> dict:
+    path = tmp_path / "77_quiz.toml"
+    path.write_text(text)
+    return compile_bank(path)
+
+
+def _measured(*intervals: str) -> str:
+    question = '[[question]]\nid = "77.1"\nkind = "estimate"\ntext = "?"\nmeasured = "m"\n'
+    options = [WRONG.format(f"o{i}") + interval for i, interval in enumerate(intervals)]
+    return HEAD + question + "".join(options)
+
+
+def test_the_shipped_bank_is_what_its_text_compiles_to() -> None:
+    assert load_bank("01") == compile_bank(LESSONS / "01_quiz.toml")
+
+
+def test_nothing_in_the_shipped_bank_gives_a_key_away_at_a_glance() -> None:
+    shown = json.dumps(load_bank("01"), ensure_ascii=False)
+    for question in load_bank("01")["questions"]:
+        for option in unseal(question)["options"].values():
+            assert option["reason"] not in shown
+            assert not option["mistake"] or option["mistake"] not in shown
+    assert "Practice release" in load_bank("01")["note"]
+
+
+def test_every_question_of_lesson_01_has_one_right_option_and_names_every_mistake() -> None:
+    bank = load_bank("01")
+    assert 7 <= len(bank["questions"]) <= 10
+    assert any("measured" in question for question in bank["questions"])
+    for question in bank["questions"]:
+        judged = [judge("01", question, option["id"]) for option in question["options"]]
+        assert sum(one.is_right for one in judged) == 1, question["id"]
+        for one in judged:
+            assert one.reason
+            assert one.is_right or one.mistake
+            assert one.measured or "measured" not in question
+
+
+def test_a_small_quiz_compiles_and_can_be_judged(tmp_path: Path) -> None:
+    question = _compiled(tmp_path, ONE)["questions"][0]
+    assert judge("77", question, "a").is_right
+    wrong = judge("77", question, "b")
+    assert (wrong.is_right, wrong.mistake, wrong.reason) == (False, "m", "since")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("not toml", "77_quiz.toml"),
+        (HEAD, "`question` is missing"),
+        (ONE.replace("right = true", 'mistake = "x"'), "exactly one option"),
+        (ONE.replace('mistake = "m"', "right = true"), "exactly one option"),
+        (ONE.replace('mistake = "m"\n', ""), "option b: a wrong option needs `mistake`"),
+        (ONE.replace('reason = "because"\n', ""), "`reason` is missing"),
+        (ONE.replace("kind =", "knid ="), "`kind` is missing"),
+        (ONE.replace('kind = "bug"', 'kind = "trivia"'), "kind must be one of"),
+        (ONE.replace('id = "77.1"', 'id = "77.2"'), "ids must run"),
+        (ONE.replace('"w2"', '"w1"'), "read the same"),
+        (ONE + "low = 1\n", "need a question with `measured`"),
+        (ONE + "weight = 1\n", "`weight` is not known"),
+        (_measured("high = 1\n", "low = 1\nhigh = 2\n", "low = 3\n"), "intervals must cover"),
+        (_measured("high = 1\n", "low = 0.5\nhigh = 2\n", "low = 2\n"), "intervals must cover"),
+        (_measured("high = 1\n", "low = 1\nhigh = 2\n", "low = 2\nhigh = 3\n"), "intervals must cover"),
+    ],
+)
+def test_a_bad_text_is_refused_with_the_place_and_the_fix(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(UserError, match="77_quiz.toml") as caught:
+        _compiled(tmp_path, text)
+    assert says in str(caught.value)
+
+
+def test_a_quiz_that_can_be_guessed_is_refused(tmp_path: Path) -> None:
+    wrongs = WRONG.format("ww1") + WRONG.format("ww2")
+    always_a = HEAD + "".join(QUESTION.format(n) + RIGHT + wrongs for n in range(1, 5))
+    with pytest.raises(UserError, match="same place"):
+        _compiled(tmp_path, always_a)
+    long = RIGHT.replace('"r"', '"a right option that is long"')
+    orders = [long + wrongs, wrongs + long, WRONG.format("ww1") + long + WRONG.format("ww2")]
+    longest = HEAD + "".join(QUESTION.format(n + 1) + order for n, order in enumerate(orders))
+    with pytest.raises(UserError, match="longest option"):
+        _compiled(tmp_path, longest)
+
+
+def test_intervals_meet_without_gap_and_a_value_at_the_limit_counts_on_both_sides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from autograder import quiz_bank
+
+    text = _measured("high = 1\n", "low = 1\nhigh = 2\n", "low = 2\n")
+    text = text.replace('measured = "m"', 'measured = "m"\nslack = 0.1')
+    question = _compiled(tmp_path, text)["questions"][0]
+    # The measurement is the world's part here: the rule about its value is what is under test.
+    for value, right in [
+        (0.5, "a"),
+        (0.95, "ab"),
+        (1.0, "ab"),
+        (1.5, "b"),
+        (2.05, "bc"),
+        (1e9, "c"),
+        (-1e9, "a"),
+    ]:
+        monkeypatch.setattr(quiz_bank, "measure", lambda lesson, name, value=value: value)
+        assert "".join(c for c in "abc" if judge("77", question, c).is_right) == right
+
+
+def test_a_measurement_that_fails_is_not_held_against_the_learner(tmp_path: Path) -> None:
+    text = _measured("high = 1\n", "low = 1\nhigh = 2\n", "low = 2\n")
+    question = _compiled(tmp_path, text)["questions"][0]
+    judged = judge("77", question, "b")  # lesson 77 has no measurements
+    assert judged.is_right and "could not take the measurement" in judged.reason

@@ -1,0 +1,81 @@
+"""Quiz and prediction in a real kernel: shown, clicked, restored in the next kernel, silent on stderr."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from autograder.quiz import load_bank
+from autograder.quiz_bank import unseal
+from nbclient import NotebookClient
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+FIND = """
+import ipywidgets
+from ipywidgets.widgets.widget import _instances
+def find(kind, text):
+    return [w for w in _instances.values() if isinstance(w, kind) and text in w.description][-1]
+"""
+
+
+def _run(folder: Path, *cells: str) -> list[Any]:
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    NotebookClient(notebook, timeout=60, resources={"metadata": {"path": str(folder)}}).execute()
+    outputs = [cell.outputs for cell in notebook.cells]
+    assert not [o for cell in outputs for o in cell if o.get("name") == "stderr" or o.output_type == "error"]
+    return outputs
+
+
+def _printed(outputs: list[Any]) -> str:
+    return "".join(output.get("text", "") for output in outputs)
+
+
+@pytest.mark.timeout(180)
+def test_what_is_clicked_in_one_kernel_is_there_in_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("JPY_PARENT_PID", "")
+    folder = tmp_path / "lesson"
+    folder.mkdir()
+    imports = "from autograder import check_quiz, compare, predict, predicted, quiz"
+    first = _run(
+        folder,
+        imports,
+        'quiz("01")',
+        'predict("1a", "How many times fewer?", "×")',
+        FIND
+        + 'find(ipywidgets.RadioButtons, "question 2").value = "d"\nfind(ipywidgets.Text, "prediction").value = "4.5"',
+        'compare("1a", 4.9, "×")',
+    )
+    (shown,) = first[1]
+    assert WIDGET in shown.data
+    # A frontend without widgets shows the text of the same output.
+    assert 'answer("01.1", "b")' in shown.data["text/plain"] and "01.10" in shown.data["text/plain"]
+    card = first[4][0]
+    assert "4.50×" in card.data["text/html"] and "4.90×" in card.data["text/html"]
+    assert "predicted  4.50×" in card.data["text/plain"]
+    assert WIDGET in first[4][1].data  # the box for the reason
+
+    kept = json.loads((folder / "01_efficient_training_loops_answers.json").read_text())["answers"]
+    assert kept["01.2"]["choice"] == "d" and kept["predict:1a"]["value"] == 4.5
+
+    second = _run(
+        folder,
+        imports,
+        'quiz("01"); predict("1a", "How many times fewer?", "×")',
+        FIND
+        + 'print(find(ipywidgets.RadioButtons, "question 2").value, find(ipywidgets.Text, "prediction").value)',
+        "predicted('1a')",
+        'check_quiz("01")',
+    )
+    assert _printed(second[2]).strip() == "d 4.5"
+    assert second[3][0].data["text/plain"] == "4.5"
+    graded = second[4][-1]
+    right = unseal(load_bank("01")["questions"][1])["key"] == "d"
+    assert graded.output_type == "execute_result"  # nbgrader reads the number from here
+    assert graded.data["text/plain"] == f"{int(right)}"
+    assert "Quiz 01" in graded.data["text/html"]
