@@ -61,7 +61,7 @@ def read_text(path: Path) -> tuple[str, list[str]]:
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"{path}: cannot be read: {reason}. Check the path and its permissions") from None
     if not data.strip():
-        raise UserError(f"{path}: the file is empty. Its first row must be text,label and the data below it")
+        raise _empty(path)
     for magic, what in _FOREIGN:
         if data.startswith(magic):
             raise UserError(f"{path}: this is {what}")
@@ -92,15 +92,12 @@ def read_rows(path: Path, text: str) -> Table:
     delimiter = _delimiter(text)
     records = _records(path, text, delimiter)
     blank_before = 0
-    header = next(records)
-    while not header.fields:  # the file is not empty, so some record has fields
+    for header in records:
+        if header.fields:
+            break
         blank_before += 1
-        following = next(records, None)
-        if following is None:
-            raise UserError(
-                f"{path}: the file is empty. Its first row must be text,label and the data below it"
-            )
-        header = following
+    else:
+        raise _empty(path)
     notes = []
     if delimiter != ",":
         notes.append(f"read with the delimiter {DELIMITERS[delimiter]} instead of comma")
@@ -142,6 +139,10 @@ def _records(path: Path, text: str, delimiter: str) -> Iterator[Row]:
                 'Put a field with quotes in quotes and double those inside: "she said ""hi"""'
             ) from None
     return iter(records)
+
+
+def _empty(path: Path) -> UserError:
+    return UserError(f"{path}: the file is empty. Its first row must be text,label and the data below it")
 
 
 def _explain(message: str) -> str:

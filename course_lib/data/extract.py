@@ -18,14 +18,14 @@ MASK = "NAME"
 # Any identifier or dotted path that contains one of these gives its label away, whoever wrote it.
 _NAMES = re.compile(
     r"(?i:torch|numpy|scipy|matplotlib|sympy|networkx|python|sqlalchemy|tornado|pygments|huggingface"
-    r"|fonttools|prompt[_-]?toolkit|pytest|py\.test|jupyter|stdlib|^_?mpl)|^[hH]f_|^Hf[A-Z]|^HF_"
+    r"|fonttools|prompt_?toolkit|pytest|py\.test|jupyter|stdlib|^_?mpl)|^[hH]f_|^Hf[A-Z]|^HF_"
 )
-_SPACED_NAMES = re.compile(r"\b(?:hugging\s+face|prompt\s+toolkit|font\s+tools)\b", re.IGNORECASE)
+_SPACED_NAMES = re.compile(r"\b(?:hugging[\s-]+face|prompt[\s-]+toolkit|font[\s-]+tools)\b", re.IGNORECASE)
 # The names under which the packages are usually imported: alone or as the root of a path …
 _ALIASES = frozenset({"np", "plt", "nx", "hf"})
 # … and those that are also words or variables, hence only as the root of a path: `nn.Linear`, `os.path`.
 _PATH_ROOTS = frozenset({"nn", "F", "sp", "sa"}) | sys.stdlib_module_names
-_PATH = re.compile(r"[^\W\d][\w-]*(?:\.[^\W\d][\w-]*)*")
+_PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 # One package signs all its modules with these: the label could be read off the signature alone.
 _SIGNATURE = re.compile(r"^[ \t]*:?(?:copyright|licen[cs]e)\b.*\n?", re.IGNORECASE | re.MULTILINE)
 

@@ -52,7 +52,8 @@ class TokenStore:
         self._ids = np.asarray(np.load(self.directory / "ids.npy", mmap_mode="r"))
         offsets = np.load(self.directory / "offsets.npy")
         labels = np.load(self.directory / "labels.npy")
-        if len(offsets) != len(labels) + 1 or offsets[-1] != len(self._ids):
+        has_tokenizer = (self.directory / "tokenizer.json").is_file()
+        if len(offsets) != len(labels) + 1 or offsets[-1] != len(self._ids) or not has_tokenizer:
             raise ValueError("its parts do not fit together")
         self._indices = indices
         chosen = slice(None) if indices is None else indices
