@@ -131,8 +131,17 @@ def check_keys(values: Mapping[Any, Any], *, source: str) -> None:
     """Raise UserError for the first key that `TrainConfig` does not have."""
     for key in values:
         if key not in known_keys():
-            near = difflib.get_close_matches(str(key), known_keys(), n=1, cutoff=0.0)[0]
-            raise UserError(f"{source}: unknown key {str(key)!r}; the nearest known key is {near!r}")
+            raise UserError(
+                f"{source}: unknown key {str(key)!r}; the nearest known key is {_nearest(str(key))!r}"
+            )
+
+
+def _nearest(key: str) -> str:
+    """`lr` -> learning_rate (initials), `batch_size` -> micro_batch_size (a part), else by spelling."""
+    known = known_keys()
+    by_initials = [name for name in known if "".join(part[0] for part in name.split("_")) == key]
+    by_part = [name for name in known if len(key) > 3 and (key in name or name in key)]
+    return (by_initials or by_part or difflib.get_close_matches(key, known, n=1, cutoff=0.0))[0]
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:

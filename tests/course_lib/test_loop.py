@@ -1,0 +1,292 @@
+"""The loop against its hand-written twin, bit for bit; and what it must not do (sync, forget, average wrongly)."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from course_lib.batches import Batches, evaluation_batches
+from course_lib.callbacks import Callback, TrainState
+from course_lib.checkpoint import capture, load_checkpoint, restore, save_checkpoint
+from course_lib.counters import count_events
+from course_lib.data.batching import BucketBatchSampler, collate
+from course_lib.loop import NonFiniteError, evaluate, fit, train_one_epoch, train_step
+from course_lib.models import ModelConfig, TextClassifier
+from course_lib.naive import naive_epoch
+from course_lib.optim import make_optimizer, parameter_groups, warmup_cosine, warmup_cosine_factor
+from course_lib.reproducibility import seed_everything, weights_sha256
+
+NUM_CLASSES = 4
+
+
+class Samples(list):
+    """Texts whose label is written in their tokens, with a long tail of lengths."""
+
+    def __init__(self, num_samples=70, seed=0):
+        rng = np.random.default_rng(seed)
+        for _ in range(num_samples):
+            label = int(rng.integers(NUM_CLASSES))
+            ids = rng.integers(10, 60, size=int(rng.integers(3, 30)))
+            ids[: 1 + len(ids) // 3] = 3 + label
+            self.append((ids, label))
+        self.lengths = np.array([len(ids) for ids, _ in self])
+
+
+def setup(max_steps=12, dropout=0.1, learning_rate=1e-2):
+    seed_everything(7)
+    config = ModelConfig(
+        vocab_size=60, num_classes=NUM_CLASSES, max_length=32, d_model=16, num_layers=1, dropout=dropout
+    )
+    model = TextClassifier(config)
+    optimizer = make_optimizer(model, learning_rate=learning_rate)
+    scheduler = warmup_cosine(optimizer, warmup_steps=3, max_steps=max_steps)
+    return model, optimizer, scheduler
+
+
+def make_batches(seed=0):
+    samples = Samples()
+    return Batches(samples, BucketBatchSampler(samples.lengths, 16, seed=seed))
+
+
+def twin(max_steps, max_norm=0.5):
+    """Plain torch, written by hand: two parameter groups, clipping, warmup and cosine by formula."""
+    seed_everything(7)
+    config = ModelConfig(
+        vocab_size=60, num_classes=NUM_CLASSES, max_length=32, d_model=16, num_layers=1, dropout=0.1
+    )
+    model = TextClassifier(config)
+    matrices = [p for p in model.parameters() if p.ndim > 1]
+    vectors = [p for p in model.parameters() if p.ndim == 1]
+    optimizer = torch.optim.AdamW(
+        [{"params": matrices, "weight_decay": 0.01}, {"params": vectors, "weight_decay": 0.0}],
+        lr=1e-2,
+        fused=True,
+    )
+    samples, losses, step, epoch = Samples(), [], 0, 0
+    sampler = BucketBatchSampler(samples.lengths, 16, seed=0)
+    model.train()
+    while step < max_steps:
+        sampler.set_epoch(epoch)
+        for indices in sampler:
+            batch = collate([samples[i] for i in indices])
+            if step < 3:
+                factor = (step + 1) / 3
+            else:
+                factor = 0.5 * (1 + math.cos(math.pi * (step - 3) / (max_steps - 3)))
+            for group in optimizer.param_groups:
+                group["lr"] = 1e-2 * factor
+            loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+            optimizer.step()
+            losses.append(loss.item())
+            step += 1
+            if step == max_steps:
+                break
+        epoch += 1
+    return model, losses
+
+
+def test_fit_equals_the_hand_written_loop_bit_for_bit_and_logs_its_loss_curve():
+    expected_model, expected_losses = twin(12)
+    model, optimizer, scheduler = setup(12)
+    records = fit(
+        model,
+        make_batches(),
+        optimizer,
+        scheduler=scheduler,
+        validation_batches=evaluation_batches(Samples(20, seed=1), 8),  # evaluation must leave no trace
+        max_epochs=9,
+        max_steps=12,
+        max_norm=0.5,
+        log_every_steps=1,
+    )
+    assert weights_sha256(model) == weights_sha256(expected_model)
+    losses = [record["loss"] for record in records if record["kind"] == "train"]
+    assert losses == pytest.approx(expected_losses, rel=1e-6)
+    assert losses[-1] < 0.8 * losses[0]
+    rates = [record["learning_rate"] for record in records if record["kind"] == "train"]
+    assert rates == pytest.approx(
+        [1e-2 * warmup_cosine_factor(k, warmup_steps=3, max_steps=12) for k in range(12)]
+    )
+
+
+def test_one_epoch_by_the_pieces_equals_one_epoch_by_fit():
+    model_a, optimizer_a, scheduler_a = setup()
+    (record,) = fit(model_a, make_batches(), optimizer_a, scheduler=scheduler_a, max_norm=0.5)
+    model_b, optimizer_b, scheduler_b = setup()
+    result = train_one_epoch(model_b, make_batches(), optimizer_b, scheduler_b, 0.5)
+    model_c, optimizer_c, scheduler_c = setup()
+    model_c.train()
+    for batch in make_batches():
+        train_step(model_c, batch, optimizer_c, scheduler=scheduler_c, max_norm=0.5)
+    assert weights_sha256(model_a) == weights_sha256(model_b) == weights_sha256(model_c)
+    assert result["loss"] == record["loss"]
+    assert (result["num_samples"], result["num_steps"]) == (70, 5)
+    lengths = Samples().lengths
+    assert result["num_tokens"] == lengths.sum()
+    order = list(make_batches().order)
+    slots = sum(len(chosen) * lengths[chosen].max() for chosen in order)
+    assert result["pad_fraction"] == pytest.approx(1 - lengths.sum() / slots)
+
+
+def test_the_epoch_loss_weighs_samples_and_not_batches():
+    model, optimizer, _ = setup(dropout=0.0, learning_rate=1e-12)
+    samples = Samples()
+    uneven = Batches(samples, [list(range(64)), [64], [65, 66, 67, 68, 69]])
+    trained = train_one_epoch(model, uneven, optimizer)["loss"]
+    whole = evaluate(model, [collate(samples)])["loss"]
+    assert trained == pytest.approx(whole, rel=1e-5)
+    assert evaluate(model, uneven)["loss"] == pytest.approx(whole, rel=1e-5)
+    means = [evaluate(model, [collate([samples[i] for i in chosen])])["loss"] for chosen in uneven.order]
+    assert trained != pytest.approx(np.mean(means), rel=1e-3)  # the mistake would have shown
+
+
+def test_syncs_do_not_grow_with_the_number_of_steps():
+    def syncs(num_epochs, **options):
+        model, optimizer, scheduler = setup()
+        batches = list(make_batches()) * num_epochs
+        with count_events(model) as counts:
+            fit(model, batches, optimizer, scheduler=scheduler, **options)
+        assert counts.num_optimizer_steps == counts.num_forwards == 5 * num_epochs
+        return counts.num_syncs
+
+    assert syncs(1) == syncs(4) <= 8
+    assert syncs(4, log_every_steps=1) > syncs(4)  # the counter does see them
+
+
+def test_naive_epoch_learns_the_same_and_syncs_each_step():
+    model, optimizer, _ = setup()
+    samples = Samples()
+    with count_events(model) as counts:
+        first = naive_epoch(model, samples, optimizer, pad_to=32, micro_batch_size=16)
+    assert counts.num_syncs >= counts.num_optimizer_steps == 5
+    for epoch in range(1, 6):
+        last = naive_epoch(model, samples, optimizer, pad_to=32, micro_batch_size=16, seed=epoch)
+    assert last["num_samples"] == 70
+    assert last["loss"] < 0.7 * first["loss"]
+
+
+def test_evaluate_is_exact_restores_every_mode_and_takes_no_gradient():
+    model, _, _ = setup(dropout=0.5)
+    model.train()
+    model.blocks[0].eval()  # a frozen part must stay frozen
+    samples = Samples(33, seed=3)
+    before = torch.get_rng_state()
+    result = evaluate(model, evaluation_batches(samples, 8), return_predictions=True)
+    assert torch.equal(before, torch.get_rng_state())
+    assert model.training and not model.blocks[0].training and not model.blocks[0].dropout.training
+    assert all(p.grad is None for p in model.parameters())
+    model.eval()
+    with torch.no_grad():
+        whole = collate(samples)
+        logits = model(whole["input_ids"], whole["attention_mask"])
+    assert result["loss"] == pytest.approx(F.cross_entropy(logits, whole["labels"]).item(), rel=1e-5)
+    assert result["accuracy"] == pytest.approx((logits.argmax(1) == whole["labels"]).float().mean().item())
+    assert result["num_samples"] == 33
+    assert (result["predictions"] == result["labels"]).double().mean() == pytest.approx(result["accuracy"])
+
+
+def test_a_nan_is_named_with_its_step_and_nothing_is_saved_after_it():
+    class Poison(Callback):
+        safe_steps = []
+
+        def on_step(self, state):
+            if state.step == 7:
+                model.head.bias.data.fill_(math.nan)
+
+        def on_safe_point(self, state):
+            self.safe_steps.append(state.step)
+
+    model, optimizer, _ = setup()
+    with pytest.raises(NonFiniteError, match=r"step 8: loss is nan.*learning_rate"):
+        fit(model, make_batches(), optimizer, max_epochs=4, log_every_steps=10, callbacks=[Poison()])
+    assert Poison.safe_steps == [5]
+
+
+@pytest.mark.parametrize("stop_at", [3, 5, 8])
+def test_a_run_cut_anywhere_and_resumed_from_disk_ends_with_the_same_weights(tmp_path, stop_at):
+    class Save(Callback):
+        def on_safe_point(self, state):
+            if state.step == stop_at:
+                path = tmp_path / "last.pt"
+                save_checkpoint(
+                    path,
+                    capture(
+                        model=model,
+                        optimizer=optimizer,
+                        scheduler=scheduler,
+                        sampler=batches.order,
+                        state=state,
+                        config={},
+                        data_fingerprint="",
+                    ),
+                )
+
+    options = {"max_epochs": 3, "max_norm": 0.5, "log_every_steps": 1}
+    model, optimizer, scheduler = setup(15)
+    batches = make_batches()
+    whole = fit(model, batches, optimizer, scheduler=scheduler, callbacks=[Save()], **options)
+    expected = weights_sha256(model)
+
+    seed_everything(99)  # nothing of the first run may be left but the file
+    model, optimizer, scheduler = setup(15)
+    batches = make_batches()
+    state = restore(
+        load_checkpoint(tmp_path / "last.pt"),
+        model=model,
+        optimizer=optimizer,
+        scheduler=scheduler,
+        sampler=batches.order,
+    )
+    rest = fit(model, batches, optimizer, scheduler=scheduler, state=state, **options)
+    assert weights_sha256(model) == expected
+    assert [r["loss"] for r in rest] == [r["loss"] for r in whole[-len(rest) :]]
+    assert (rest[0]["step"], rest[-1]["step"]) == (stop_at + 1, 15)
+
+
+def test_a_callback_can_stop_and_the_run_can_go_on():
+    class Stop(Callback):
+        def on_step(self, state):
+            state.should_stop = state.step == 7
+
+    model, optimizer, scheduler = setup()
+    state = TrainState()
+    batches = make_batches()
+    fit(model, batches, optimizer, scheduler=scheduler, max_epochs=3, callbacks=[Stop()], state=state)
+    assert (state.step, state.epoch, state.step_in_epoch) == (7, 1, 2)
+
+
+def test_an_empty_epoch_is_an_error_that_says_why():
+    model, optimizer, _ = setup()
+    for call in (
+        lambda: fit(model, [], optimizer),
+        lambda: fit(model, iter(make_batches()), optimizer, max_epochs=2),
+        lambda: train_one_epoch(model, [], optimizer),
+        lambda: evaluate(model, []),
+    ):
+        with pytest.raises(ValueError, match="already used up"):
+            call()
+
+
+def test_norms_and_biases_do_not_decay():
+    model, _, _ = setup()
+    decayed, plain = parameter_groups(model, 0.1)
+    assert (decayed["weight_decay"], plain["weight_decay"]) == (0.1, 0.0)
+    names = {id(p): name for name, p in model.named_parameters()}
+    assert all(names[id(p)].endswith("weight") and "norm" not in names[id(p)] for p in decayed["params"])
+    assert all("norm" in names[id(p)] or names[id(p)].endswith("bias") for p in plain["params"])
+    assert len(decayed["params"]) + len(plain["params"]) == len(names)
+
+
+def test_the_schedule_rises_falls_and_ends_where_it_should():
+    factors = [warmup_cosine_factor(k, warmup_steps=4, max_steps=20, final_ratio=0.1) for k in range(22)]
+    assert factors[:5] == pytest.approx([0.25, 0.5, 0.75, 1.0, 1.0])
+    assert all(a >= b for a, b in zip(factors[4:], factors[5:], strict=False))
+    assert factors[12] == pytest.approx(0.55)
+    assert factors[20] == factors[21] == pytest.approx(0.1)
+    with pytest.raises(ValueError, match="warmup_steps"):
+        warmup_cosine(torch.optim.SGD([torch.zeros(1)], lr=1.0), warmup_steps=5, max_steps=4)
