@@ -44,7 +44,6 @@ def test_the_label_cannot_be_read_off_a_name(texts):
         "prompt-toolkit",
         "jupyter",
         "python",
-        "pyplot.",
     ):
         assert name not in folded, folded[folded.index(name) - 40 :][:90]
     paths = (
