@@ -8,7 +8,7 @@ import ipywidgets as widgets
 
 from autograder.answers import AnswersFile
 from autograder.predict import kept_prediction, parse_number, save_prediction, why_key
-from autograder.rich import GREEN, RED, rich_html
+from autograder.rich import ERROR_TEXT, rich_html
 from course_lib.errors import UserError
 
 _STYLE = """<style>
@@ -66,7 +66,9 @@ class WhyView:
             continuous_update=False,
             layout=widgets.Layout(width="100%", max_width="46em", height="4.5em"),
         )
-        self.status = widgets.HTML(_status("restored" if kept else "", file))
+        self.status = widgets.HTML(
+            _status("restored" if kept else "", file, hint="saved when you leave the box")
+        )
         self.box.observe(self._typed, names="value")
         self.widget = widgets.VBox([widgets.HTML(_STYLE), self.box, self.status])
         self.widget.add_class("workbook-predict")
@@ -80,10 +82,10 @@ class WhyView:
             self.status.value = _status("saved", self.file)
 
 
-def _status(word: str, file: AnswersFile, *, problem: str = "") -> str:
+def _status(word: str, file: AnswersFile, *, problem: str = "", hint: str = "saved as you type") -> str:
     if problem:
-        said = f'<span style="color:{RED}">! {escape(problem)}</span>'
+        said = f'<span style="color:{ERROR_TEXT}">! {escape(problem)}</span>'
     else:
-        said = f'<span style="color:{GREEN}">✓ {escape(word)}</span>' if word else "saved as you type"
+        said = f"✓ {escape(word)}" if word else hint
     notices = escape(file.take_notices())
     return f'<div role="status">{said} {notices}</div>'

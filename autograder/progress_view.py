@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder import progress
-from autograder.rich import BLUE, GREEN, ORANGE, card
+from autograder.rich import BLUE, ERROR_TEXT, GREEN, card
 
 TITLES = {
     "00": "Start here",
@@ -64,7 +64,9 @@ def summary_text(summary: dict[str, Any]) -> str:
 def summary_html(summary: dict[str, Any]) -> str:
     """What `progress.summary` found, as a card with a bar per lesson and the way back to the last place."""
     rows = "".join(_row_html(row) for row in _rows(summary))
-    problem = f'<p style="color:{ORANGE}">{escape(summary["problem"])}</p>' if summary.get("problem") else ""
+    problem = (
+        f'<p style="color:{ERROR_TEXT}">{escape(summary["problem"])}</p>' if summary.get("problem") else ""
+    )
     return card(
         BLUE,
         f"<strong>Your progress</strong> <span style='opacity:.75'>({escape(summary['learner'])})</span>{problem}"
@@ -121,7 +123,8 @@ def _row_html(row: dict[str, Any]) -> str:
     )
     faint = ' style="opacity:.6"' if row["words"] == "not out yet" else ""
     cell = '<td style="text-align:left;padding:.15em .8em .15em 0">'
-    return f"<tr{faint}>{cell}{linked}</td>{cell}{bar}</td>{cell}{escape(row['words'])}</td></tr>"
+    named = cell.replace("text-align", "white-space:nowrap;text-align")
+    return f"<tr{faint}>{named}{linked}</td>{cell}{bar}</td>{cell}{escape(row['words'])}</td></tr>"
 
 
 def _continue_html(last: dict[str, Any] | None) -> str:

@@ -11,13 +11,13 @@ import ipywidgets as widgets
 from autograder.answers import AnswersFile, Entry
 from autograder.quiz_bank import Question, judge
 from autograder.quiz_card import feedback_html
-from autograder.rich import GREEN, RED, plain, rich_html
+from autograder.rich import ERROR_TEXT, plain, rich_html
 
 # ipywidgets keeps every option on one line of fixed height; long options must wrap, and focus must be seen.
 _STYLE = """<style>
-.workbook-quiz .widget-radio-box label{white-space:normal;height:auto;line-height:1.4;padding:.18em 0 .18em 1.7em;
- text-indent:-1.7em;max-width:46em}
-.workbook-quiz .widget-radio-box input{width:1em;height:1em;margin:0 .7em 0 0;vertical-align:-.1em}
+.workbook-quiz .widget-radio-box label{position:relative;display:block;white-space:normal;height:auto;
+ line-height:1.4;padding:.2em .4em .2em 1.9em;max-width:44em}
+.workbook-quiz .widget-radio-box input{position:absolute;left:.3em;top:.42em;float:none;width:1em;height:1em;margin:0}
 .workbook-quiz .widget-radio-box{height:auto;margin-bottom:0!important}
 .workbook-quiz .widget-radio{width:auto;height:auto;flex-direction:column}
 .workbook-quiz .widget-radio>.widget-label{text-align:left;font-weight:600;width:auto!important}
@@ -94,14 +94,14 @@ class QuizView:
     def _show_status(self, word: str, problem: str = "") -> None:
         count = f"{self._answered()} of {len(self.radios)} answered"
         if problem:
-            said = f'<strong style="color:{RED}">! {escape(problem)}</strong>'
+            said = f'<strong style="color:{ERROR_TEXT}">! {escape(problem)}</strong>'
         elif word:
             where = (
                 f"in {escape(self.file.path.name)}"
                 if word == "saved"
                 else f"from {escape(self.file.path.name)}"
             )
-            said = f'<span style="color:{GREEN}">✓ {word}</span> {where}'
+            said = f"✓ {word} {where}"
         else:
             said = "each choice is saved at once"
         notices = escape(self.file.take_notices())

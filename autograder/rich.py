@@ -13,8 +13,9 @@ CARD = (
     "padding:.7em 1em;margin:.3em 0;max-width:46em;font-family:var(--jp-ui-font-family,system-ui,sans-serif);"
     "color:var(--jp-ui-font-color1,inherit);line-height:1.45"
 )
-# Read on white and on JupyterLab's dark grey alike; a word or a sign always says the same as the colour.
-GREEN, ORANGE, RED, BLUE, GREY = "#1a7f37", "#b35900", "#b42318", "#0072b2", "#767d86"
+# For edges and bars, on white and on dark alike; a word or a sign always says the same as the colour.
+GREEN, ORANGE, BLUE, GREY = "#1a7f37", "#b35900", "#0072b2", "#767d86"
+ERROR_TEXT = "var(--jp-error-color1,#b42318)"  # text must follow the theme
 
 
 def card(colour: str, body: str, *, label: str = "") -> str:

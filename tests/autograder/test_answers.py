@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from autograder import answers
 from autograder.answers import AnswersFile, NotSavedError, read_answers
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
+from autograder import compare, predict, predicted
 from autograder.answers import answers_file, read_answers
 from autograder.predict import compared_text, parse_number, prediction_file
 from autograder.predict_widget import PredictView, WhyView
-
-from autograder import compare, predict, predicted
 from course_lib.errors import UserError
 
 NAME = "01_efficient_training_loops_answers.json"
@@ -66,8 +66,20 @@ def test_the_reason_is_kept(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("2.5", 2.5), ("2,5", 2.5), (" 2.5 ×", 2.5), ("40%", 40), ("-3", -3), ("−3", -3), ("1e3", 1000), (7, 7)]
-    + [("12,000", 12000), ("3 s", 3), ("2.", 2), (".5", 0.5)],
+    [
+        ("2.5", 2.5),
+        ("2,5", 2.5),
+        (" 2.5 ×", 2.5),
+        ("40%", 40),
+        ("-3", -3),
+        ("−3", -3),
+        ("1e3", 1000),
+        (7, 7),
+        ("12,000", 12000),
+        ("3 s", 3),
+        ("2.", 2),
+        (".5", 0.5),
+    ],
 )
 def test_numbers_as_people_type_them(text: object, number: float) -> None:
     assert parse_number(text, "s") == number
@@ -93,7 +105,7 @@ def test_the_difference_in_words(kept: float, measured: float, says: str) -> Non
 
 @pytest.mark.parametrize("value", ['"2"', "true", "null", "[1]", "1" + "0" * 400])
 def test_a_prediction_that_is_none_in_the_file_counts_as_none(folder: Path, value: str) -> None:
-    (folder / NAME).write_text('{"answers": {"predict:1a": {"value": %s}}}' % value)
+    (folder / NAME).write_text('{"answers": {"predict:1a": {"value": VALUE}}}'.replace("VALUE", value))
     assert predicted("1a") is None
     assert PredictView("1a", "?", "", prediction_file("1a")).box.value == ""
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from autograder.progress_store import MIGRATIONS
 
 from autograder import progress
+from autograder.progress_store import MIGRATIONS
 
 
 @pytest.fixture(autouse=True)

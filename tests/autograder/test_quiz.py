@@ -8,12 +8,12 @@ from pathlib import Path
 
 import ipywidgets
 import pytest
+
+import autograder
 from autograder.answers import answers_file, read_answers
 from autograder.quiz import PASS_MARK, check_quiz, give_answer, grade_quiz, load_bank
 from autograder.quiz_bank import judge, unseal
 from autograder.quiz_widget import QuizView
-
-import autograder
 from course_lib.errors import UserError
 
 NAME = "01_efficient_training_loops_answers.json"
@@ -217,7 +217,8 @@ def test_unknown_questions_raise_for_programmers() -> None:
     ],
 )
 def test_quiz_and_predict_are_functions_whatever_was_imported_before(imports: str) -> None:
-    code = f"{imports}\nquiz('01', widgets=False); predict('1a', 'How much?')\nimport sys; assert 'torch' not in sys.modules"
+    code = f"{imports}\nquiz('01', widgets=False); predict('1a', 'How much?')\n"
+    code += "import sys; assert 'torch' not in sys.modules"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("Quiz 01") and "How much?" in ran.stdout

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+
 from autograder.quiz import compile_bank, load_bank
 from autograder.quiz_bank import judge, unseal
-
 from course_lib.errors import UserError
 
 LESSONS = Path(__file__).parents[2] / "notebooks" / "lessons"
@@ -85,7 +85,7 @@ def test_a_small_quiz_compiles_and_can_be_judged(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_text_is_refused_with_the_place_and_the_fix(tmp_path: Path, text: str, says: str) -> None:
-    with pytest.raises(UserError, match="77_quiz.toml") as caught:
+    with pytest.raises(UserError, match=r"77_quiz\.toml") as caught:
         _compiled(tmp_path, text)
     assert says in str(caught.value)
 

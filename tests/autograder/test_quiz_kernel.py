@@ -8,9 +8,10 @@ from typing import Any
 
 import nbformat
 import pytest
+from nbclient import NotebookClient
+
 from autograder.quiz import load_bank
 from autograder.quiz_bank import unseal
-from nbclient import NotebookClient
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 FIND = """
