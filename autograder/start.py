@@ -102,6 +102,7 @@ def _serve(folder: Path, port: int, token: str, settings: Path, log: Path) -> su
     (settings / "labconfig" / "page_config.json").write_text(json.dumps(_PAGE_CONFIG), encoding="utf-8")
     command = [
         sys.executable,
+        "-P",  # a learner's file named like a module of the standard library must not stop the server
         "-m",
         "jupyterlab",
         "--no-browser",

@@ -111,7 +111,8 @@ def is_ready(marker: dict, env: Path, wanted: str, *, dev: bool) -> bool:
         return False
     # More is fine: a learner may install something for themselves.
     recorded = marker.get("entries", {})
-    return env_python(env).exists() and all(now.get(name, -1) >= num for name, num in recorded.items())
+    is_python = env_python(env).exists() and (env / "pyvenv.cfg").exists()
+    return is_python and all(now.get(name, -1) >= num for name, num in recorded.items())
 
 
 def make_venv(env: Path) -> None:

@@ -18,25 +18,26 @@ def install(root: Path, python: Path, *, dev: bool, log: Path, keep_open: int | 
     """
     log.unlink(missing_ok=True)
     pip = Pip(root, python, log, keep_open)
-    # The size of a download can be told beforehand by a recent pip only: older ones download to find out.
     say("Bringing pip to the tested version …")
-    pip.run("--upgrade", "pip")
-    say("Finding out what is missing …")
+    try:
+        pip.run("--upgrade", "pip")
+    except SetupError:  # a folder of wheels without pip among them; the one that is there may do
+        say("  pip stays as it is: no other version can be had here")
     target = f"{root}[dev]" if dev else str(root)
-    source = os.environ.get(torch_build.INDEX_VARIABLE)
+    if not pip.can_plan():
+        say("Installing into .venv; this pip cannot tell the size of the download beforehand …")
+        pip.run("--editable", target)
+        return
+    say("Finding out what is missing …")
     plan = pip.plan("--editable", target)
-    if plan.torch_is_missing and not source:
-        source = torch_build.choose(plan.sizes)
-    if plan.torch_is_missing and source:
+    source = os.environ.get(torch_build.INDEX_VARIABLE) or torch_build.choose(plan.sizes)
+    if "torch" in plan.sizes and source:
         say(f"Installing the build of torch offered by {source} …")
         pip.run("--no-deps", *torch_build.pip_source(source), "torch")
         plan = pip.plan("--editable", target)
-    say(
-        f"Installing {len(plan.sizes)} packages into .venv; the download is {plan.describe()}."
-        if plan.sizes
-        else "All packages are there."
-    )
-    pip.run("--editable", target, num_packages=len(plan.sizes), num_bytes=plan.num_bytes)
+    if plan.sizes:
+        say(f"Packages to install into .venv: {len(plan.sizes)}; the download is {plan.describe()}.")
+    pip.run("--progress-bar", "raw", "--editable", target, plan=plan)
 
 
 class Plan:
@@ -44,10 +45,6 @@ class Plan:
 
     def __init__(self, sizes: dict[str, int | None]) -> None:
         self.sizes = sizes
-
-    @property
-    def torch_is_missing(self) -> bool:
-        return "torch" in self.sizes
 
     @property
     def num_bytes(self) -> int:
@@ -60,6 +57,11 @@ class Plan:
 
 
 class Pip:
+    """The environment's pip: its output goes to `log`, `keep_open` is the lock that it inherits."""
+
+    #: From here on a dry run downloads descriptions instead of packages, and progress can be read by a program.
+    PLANS_SINCE = (26, 0)
+
     def __init__(self, root: Path, python: Path, log: Path, keep_open: int | None) -> None:
         self._root = root
         self._python = python
@@ -84,6 +86,13 @@ class Pip:
             env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PYTHONUTF8": "1"},
         )
 
+    def can_plan(self) -> bool:
+        answer = subprocess.run(
+            [self._python, "-c", "import pip; print(pip.__version__)"], capture_output=True, text=True
+        )
+        found = re.match(r"(\d+)\.(\d+)", answer.stdout)
+        return bool(found) and (int(found[1]), int(found[2])) >= self.PLANS_SINCE
+
     def plan(self, *args: str) -> Plan:
         """Ask pip what it would do. Downloads no package, only descriptions."""
         with tempfile.TemporaryDirectory() as folder:
@@ -103,12 +112,11 @@ class Pip:
         # Sizes are information; without them the set-up still works.
         return Plan(json.loads(answer.stdout) if answer.returncode == 0 else dict.fromkeys(urls))
 
-    def run(self, *args: str, num_packages: int = 0, num_bytes: int = 0) -> None:
-        progress = Progress(num_packages, num_bytes)
+    def run(self, *args: str, plan: Plan | None = None) -> None:
+        """Run `pip install` with these arguments; raises SetupError with its reason in one line."""
+        progress = Progress(plan, site_packages_of(self._python))
         last_lines: list[str] = []
-        process = self._start(
-            self._command("--progress-bar", "raw", *args) if num_packages else self._command(*args)
-        )
+        process = self._start(self._command(*args))
         try:
             with self._log.open("a", encoding="utf-8") as log, LiveLine(progress.text):
                 assert process.stdout is not None
@@ -126,10 +134,19 @@ class Pip:
             raise SetupError(explain(last_lines, self._log))
 
 
+def site_packages_of(python: Path) -> Path | None:
+    return next(python.parent.parent.glob("[Ll]ib/**/site-packages"), None)
+
+
 def explain(lines: list[str], log: Path) -> str:
     """One line from pip's last words: its ERROR lines say what, the advice follows from the kind of error."""
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+    errors = [error for error in errors if not error.startswith("ResolutionImpossible")]
     text = errors[-1] if errors else next((line for line in reversed(lines) if line), "pip gave no reason")
+    for index, line in enumerate(lines[:-1]):
+        if "no matching distributions available" in line:
+            names = ", ".join(name for name in lines[index + 1 : index + 4] if re.fullmatch(r"[\w.-]+", name))
+            text = f"nowhere in pip's settings is there a fitting version of {names}"
     joined = " ".join(lines)
     if "No space left" in joined:
         advice = "free about 2 GB on this disk"
@@ -145,37 +162,38 @@ def explain(lines: list[str], log: Path) -> str:
 class Progress:
     """Turns pip's output into one short line of text."""
 
-    def __init__(self, num_packages: int, num_bytes: int) -> None:
-        self._num_packages = num_packages
-        self._num_bytes = num_bytes
-        self._num_found = 0
+    def __init__(self, plan: Plan | None, site: Path | None) -> None:
+        self._plan = plan
+        self._site = site
+        self._num_before = self._num_installed()
         self._finished_bytes = 0
         self._current = (0, 0)
         self._doing = "asking pip"
 
+    def _num_installed(self) -> int:
+        return sum(1 for _ in self._site.glob("*.dist-info")) if self._site else 0
+
     def feed(self, line: str) -> bool:
         """Take one line of pip's output; True if it is a progress report and not worth keeping."""
-        report = re.match(r"\s*Progress (\d+) of (\d+)", line)
-        if report:
+        if report := re.match(r"\s*Progress (\d+) of (\d+)", line):
             now, total = int(report[1]), int(report[2])
             if total != self._current[1] or now < self._current[0]:
                 self._finished_bytes += self._current[1]
             self._current = (now, total)
             return True
         word, _, rest = line.strip().partition(" ")
-        if word in ("Downloading", "Using", "Processing", "Collecting"):
-            name = rest.split()[-1] if word == "Using" else rest.split(" ")[0]
-            name = re.split(r"[<>=!;\[]", name.rsplit("/", 1)[-1])[0]
-            self._num_found += word == "Collecting"
-            self._doing = f"{word.lower()} {name}"
+        if word in ("Downloading", "Processing", "Collecting"):
+            name = rest.split(" ")[0].rsplit("/", 1)[-1]
+            self._doing = f"{word.lower()} {re.split(r'[<>=!;~[]', name)[0]}"
         elif line.startswith("Installing collected packages"):
             self._doing = "unpacking"
         return False
 
     def text(self) -> str:
-        if self._num_packages and self._doing != "unpacking":
-            return (
-                f"{human_size(self._finished_bytes + self._current[0])} of {human_size(self._num_bytes)}: "
-                f"{self._doing}"
-            )
-        return self._doing
+        if not self._plan:
+            return self._doing
+        if self._doing == "unpacking":  # pip says nothing meanwhile, but the packages appear one by one
+            num = min(self._num_installed() - self._num_before, len(self._plan.sizes))
+            return f"unpacked {num} of {len(self._plan.sizes)} packages"
+        loaded = human_size(self._finished_bytes + self._current[0])
+        return f"{loaded} of {human_size(self._plan.num_bytes)}: {self._doing}"

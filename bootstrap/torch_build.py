@@ -53,7 +53,7 @@ def choose(sizes: dict[str, int | None]) -> str | None:
     say(
         f"That download is {total}, of which {human_size(cuda_bytes(sizes))} are CUDA libraries without use here;"
     )
-    say("with the CPU build it is about 0.3 GB. Where its wheels are is told on")
+    say("with the CPU build all of it is about 0.4 GB. Where its wheels are is told on")
     say(f"  {CPU_WHEELS}")
     if not (sys.stdin.isatty() and sys.stderr.isatty()) or os.environ.get("CI"):
         say(f"Nobody is here to ask, so the download goes on; to spare it, set {INDEX_VARIABLE}=ADDRESS")

@@ -1,0 +1,30 @@
+"""What every test shares: nothing touches the user's own folders, and torch keeps to one thread."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is loaded, by this process and its children
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Progress, evidence and handed-out notebooks go to a temporary folder. The data cache is shared on purpose:
+    what it holds is found by fingerprint, and building it for every run would take a minute."""
+    folder = tmp_path_factory.mktemp("user")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WORKBOOK_DATA", str(folder / "data"))
+        patch.setenv("WORKBOOK_DIR", str(folder / "notebooks"))
+        yield
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The checkout."""
+    return ROOT
