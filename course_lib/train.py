@@ -179,6 +179,8 @@ class _Run:
             self._train()
             return self._finish()
         except KeyboardInterrupt:
+            if self.folder.last.exists():  # the signal may have come between the file and our note of it
+                self.checkpointer.saved_step = load_checkpoint(self.folder.last)["state"]["step"]
             self.folder.write_record(self._record("interrupted"))
             raise
         except NonFiniteError as error:

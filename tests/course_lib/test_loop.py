@@ -1,5 +1,6 @@
 """The loop against its hand-written twin, bit for bit; and what it must not do (sync, forget, average wrongly)."""
 
+import itertools
 import math
 
 import numpy as np
@@ -71,10 +72,8 @@ def twin(max_steps, max_norm=0.5):
         sampler.set_epoch(epoch)
         for indices in sampler:
             batch = collate([samples[i] for i in indices])
-            if step < 3:
-                factor = (step + 1) / 3
-            else:
-                factor = 0.5 * (1 + math.cos(math.pi * (step - 3) / (max_steps - 3)))
+            cosine = 0.5 * (1 + math.cos(math.pi * (step - 3) / (max_steps - 3)))
+            factor = (step + 1) / 3 if step < 3 else cosine
             for group in optimizer.param_groups:
                 group["lr"] = 1e-2 * factor
             loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
@@ -191,20 +190,20 @@ def test_evaluate_is_exact_restores_every_mode_and_takes_no_gradient():
 
 
 def test_a_nan_is_named_with_its_step_and_nothing_is_saved_after_it():
-    class Poison(Callback):
-        safe_steps = []
+    safe_steps = []
 
+    class Poison(Callback):
         def on_step(self, state):
             if state.step == 7:
                 model.head.bias.data.fill_(math.nan)
 
         def on_safe_point(self, state):
-            self.safe_steps.append(state.step)
+            safe_steps.append(state.step)
 
     model, optimizer, _ = setup()
     with pytest.raises(NonFiniteError, match=r"step 8: loss is nan.*learning_rate"):
         fit(model, make_batches(), optimizer, max_epochs=4, log_every_steps=10, callbacks=[Poison()])
-    assert Poison.safe_steps == [5]
+    assert safe_steps == [5]
 
 
 @pytest.mark.parametrize("stop_at", [3, 5, 8])
@@ -285,7 +284,7 @@ def test_norms_and_biases_do_not_decay():
 def test_the_schedule_rises_falls_and_ends_where_it_should():
     factors = [warmup_cosine_factor(k, warmup_steps=4, max_steps=20, final_ratio=0.1) for k in range(22)]
     assert factors[:5] == pytest.approx([0.25, 0.5, 0.75, 1.0, 1.0])
-    assert all(a >= b for a, b in zip(factors[4:], factors[5:], strict=False))
+    assert all(a >= b for a, b in itertools.pairwise(factors[4:]))
     assert factors[12] == pytest.approx(0.55)
     assert factors[20] == factors[21] == pytest.approx(0.1)
     with pytest.raises(ValueError, match="warmup_steps"):
