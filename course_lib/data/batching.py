@@ -36,19 +36,19 @@ def collate(
 
     if not batch:
         raise UserError("collate got an empty batch: give it at least one sample")
-    rows = [np.asarray(ids) for ids, _ in batch]
-    lengths = np.array([len(row) for row in rows])
-    width = int(lengths.max()) if pad_to is None else pad_to
-    if lengths.max() > width:
-        raise UserError(
-            f"a sample has {lengths.max()} tokens but pad_to={pad_to}: raise pad_to or cut the sample"
-        )
-    mask = np.arange(width) < lengths[:, None]
-    input_ids = np.full((len(rows), width), pad_id, dtype=np.int64)
-    input_ids[mask] = np.concatenate(rows)
+    longest = max(len(ids) for ids, _ in batch)
+    width = longest if pad_to is None else pad_to
+    if longest > width:
+        raise UserError(f"a sample has {longest} tokens but pad_to={pad_to}: raise pad_to or cut the sample")
+    # Filled as NumPy arrays, which torch then shares: 16 small tensors and a stack would cost several times more.
+    input_ids = np.full((len(batch), width), pad_id, dtype=np.int64)
+    attention_mask = np.zeros((len(batch), width), dtype=np.bool_)
+    for row, (ids, _) in enumerate(batch):
+        input_ids[row, : len(ids)] = ids
+        attention_mask[row, : len(ids)] = True
     return {
         "input_ids": torch.from_numpy(input_ids),
-        "attention_mask": torch.from_numpy(mask),
+        "attention_mask": torch.from_numpy(attention_mask),
         "labels": torch.tensor([int(label) for _, label in batch], dtype=torch.int64),
     }
 

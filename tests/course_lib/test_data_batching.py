@@ -58,6 +58,7 @@ sampler_arguments = {
 }
 
 
+@settings(deadline=None)
 @given(**sampler_arguments)
 def test_every_index_once_and_full_batches_but_one(lengths, micro_batch_size, seed, pool_batches):
     sampler = BucketBatchSampler(lengths, micro_batch_size, seed=seed, pool_batches=pool_batches)
@@ -73,6 +74,7 @@ def test_every_index_once_and_full_batches_but_one(lengths, micro_batch_size, se
         assert list(sampler) == batches, "the order is a function of seed and epoch alone"
 
 
+@settings(deadline=None)
 @given(**sampler_arguments)
 def test_drop_last_leaves_out_the_remainder_only(lengths, micro_batch_size, seed, pool_batches):
     sampler = BucketBatchSampler(
@@ -112,6 +114,7 @@ def test_batches_do_not_come_in_order_of_length():
     assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.4
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=90), st.integers(1, 9), st.integers(0, 3), st.data())
 def test_resumed_equals_uninterrupted(lengths, micro_batch_size, epoch, data):
     def fresh():

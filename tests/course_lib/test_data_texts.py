@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.data import Texts, split
@@ -23,6 +23,7 @@ def make(texts, labels, groups=None):
     )
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), min_size=2, max_size=120),
     st.floats(0.02, 0.9),
@@ -38,6 +39,7 @@ def test_groups_never_part_and_no_text_is_lost(rows, share, seed):
     assert not set(texts.groups[train]) & set(texts.groups[validation])
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 11), min_size=1, max_size=80), st.floats(0.02, 0.9), st.integers(0, 99))
 def test_every_label_with_two_groups_is_on_both_sides(groups, share, seed):
     texts = make([f"t{i}" for i in range(len(groups))], [group % 3 for group in groups], groups)
@@ -51,6 +53,7 @@ def test_every_label_with_two_groups_is_on_both_sides(groups, share, seed):
     assert set(texts.labels[train]) == set(texts.labels)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=8, max_size=200), st.integers(0, 99))
 def test_without_groups_each_label_gives_its_share(labels, seed):
     texts = make([f"text {i}" for i in range(len(labels))], labels)
