@@ -246,3 +246,29 @@ def test_an_interrupted_build_leaves_nothing_behind(tmp_path, stop):
     process.communicate(timeout=30)  # returns when the worker processes have let go of the pipes too
     assert process.returncode != 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_two_processes_may_build_everything_at_once(tmp_path):
+    """On two of the packages, so that it takes seconds: corpus, tokenizer, both stores and the index."""
+    code = (
+        "from course_lib.data import corpus, docstring_store\n"
+        "corpus._PACKAGES = tuple(s for s in corpus._PACKAGES if s.label in ('tornado', 'pygments'))\n"
+        "train, validation = docstring_store(max_length=64, progress=False)\n"
+        "print(train.fingerprint, validation.fingerprint, *train.label_names)\n"
+    )
+    environment = os.environ | {"COURSE_LIB_CACHE": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", code]
+    both = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    answers = [process.communicate(timeout=240) for process in both]
+    assert [process.returncode for process in both] == [0, 0], answers
+    assert answers[0] == answers[1]
+    assert answers[0][0].split()[2:] == ["stdlib", "pygments", "tornado"] and answers[0][1] == ""
+    kept = sorted(re.sub(r"-[0-9a-f]{20}", "", path.name) for path in tmp_path.iterdir())
+    assert kept == ["docstring-store.json", "docstrings.json", "store", "store"]
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert (again.stdout, again.stderr) == answers[0]
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before, "found, not built again"
