@@ -24,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 
-VERBS = ("start", "test", "doctor", "check", "grade", "build", "progress")
+VERBS = ("start", "test", "doctor", "check", "build", "progress")
 USAGE = """usage: python3 workbook.py VERB [options]
 
   start     open the course in JupyterLab      (--no-browser, --port N, --dir FOLDER)

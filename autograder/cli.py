@@ -134,7 +134,8 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _progress(arguments: argparse.Namespace) -> int:
-    from autograder.progress import summary, summary_text
+    from autograder.progress import summary
+    from autograder.progress_view import summary_text
 
     found = summary()
     if arguments.json:

@@ -91,7 +91,7 @@ class Pip:
             [self._python, "-c", "import pip; print(pip.__version__)"], capture_output=True, text=True
         )
         found = re.match(r"(\d+)\.(\d+)", answer.stdout)
-        return bool(found) and (int(found[1]), int(found[2])) >= self.PLANS_SINCE
+        return found is not None and (int(found[1]), int(found[2])) >= self.PLANS_SINCE
 
     def plan(self, *args: str) -> Plan:
         """Ask pip what it would do. Downloads no package, only descriptions."""

@@ -1,0 +1,101 @@
+"""The learner's folder: filled once, and never written over."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pytest
+
+from autograder.handout import START_PAGE, hand_out, release_folder
+from course_lib.errors import UserError
+
+TODAY = datetime.date(2026, 11, 20)
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    folder = tmp_path / "release"
+    for name in ("00_start_here/00_start_here.ipynb", "01_lesson/01_lesson.ipynb", "01_lesson/figure.png"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"first release of {name}")
+    (folder / "01_lesson" / ".ipynb_checkpoints").mkdir()
+    (folder / "01_lesson" / ".ipynb_checkpoints" / "01_lesson.ipynb").write_text("not for learners")
+    return folder
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    return tmp_path / "mine"
+
+
+def listing(folder: Path) -> dict[str, str]:
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name[0] != ".")
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in files}
+
+
+def test_copies_all_once(release: Path, mine: Path) -> None:
+    assert hand_out(release, mine, today=TODAY) == ["3 new notebooks and files were copied there"]
+    assert set(listing(mine)) == {
+        "00_start_here/00_start_here.ipynb",
+        "01_lesson/01_lesson.ipynb",
+        "01_lesson/figure.png",
+    }
+    before = listing(mine)
+    assert hand_out(release, mine, today=TODAY) == []
+    assert listing(mine) == before
+
+
+def test_work_stays_and_a_newer_release_comes_beside_it_once(release: Path, mine: Path) -> None:
+    hand_out(release, mine, today=TODAY)
+    work = mine / "01_lesson" / "01_lesson.ipynb"
+    work.write_text("my solution")
+    assert hand_out(release, mine, today=TODAY) == []  # the release did not change
+
+    (release / "01_lesson" / "01_lesson.ipynb").write_text("second release")
+    said = hand_out(release, mine, today=TODAY)
+    assert len(said) == 1 and "01_lesson.release-2026-11-20.ipynb" in said[0]
+    assert work.read_text() == "my solution"
+    assert (mine / "01_lesson" / "01_lesson.release-2026-11-20.ipynb").read_text() == "second release"
+    assert hand_out(release, mine, today=TODAY) == []
+
+    (release / "01_lesson" / "01_lesson.ipynb").write_text("third release, the same day")
+    hand_out(release, mine, today=TODAY)
+    assert work.read_text() == "my solution"
+    assert (mine / "01_lesson" / "01_lesson.release-2026-11-20.ipynb").read_text() == "second release"
+    assert (mine / "01_lesson" / "01_lesson.release-2026-11-20-2.ipynb").read_text().startswith("third")
+
+
+def test_an_untouched_copy_is_not_overwritten_either(release: Path, mine: Path) -> None:
+    hand_out(release, mine, today=TODAY)
+    (release / START_PAGE).write_text("second release")
+    hand_out(release, mine, today=TODAY)
+    assert (mine / START_PAGE).read_text().startswith("first")
+
+
+def test_a_file_of_the_same_name_from_elsewhere_is_kept(release: Path, mine: Path) -> None:
+    (mine / START_PAGE).parent.mkdir(parents=True)
+    (mine / START_PAGE).write_text("mine before the course")
+    said = hand_out(release, mine, today=TODAY)
+    assert (mine / START_PAGE).read_text() == "mine before the course"
+    assert any("00_start_here.release-2026-11-20.ipynb" in line for line in said)
+
+
+def test_a_lost_record_costs_nothing(release: Path, mine: Path) -> None:
+    hand_out(release, mine, today=TODAY)
+    before = listing(mine)
+    for content in (None, "", "[]", "{half"):
+        record = next(mine.glob(".workbook-release.json"))
+        record.unlink() if content is None else record.write_text(content)
+        assert hand_out(release, mine, today=TODAY) == []
+        assert listing(mine) == before
+
+
+def test_a_folder_that_cannot_be_written_is_named_with_the_fix(release: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="--dir FOLDER"):
+        hand_out(release, tmp_path / "file" / "folder")
+
+
+def test_the_checkout_has_its_release(root: Path) -> None:
+    assert release_folder() == root / "notebooks" / "release"

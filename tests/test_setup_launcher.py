@@ -1,0 +1,88 @@
+"""workbook.py itself, before anything is installed, and the gate's script."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+OLD_PYTHONS = sorted(
+    str(path)
+    for folder in (Path("/usr/bin"), Path("/usr/local/bin"), *Path.home().glob(".pyenv/versions/3.*/bin"))
+    for path in folder.glob("python3.*")
+    if re.fullmatch(r"python3\.([6-9]|10)", path.name)
+)
+
+
+@pytest.fixture
+def bare(root: Path, tmp_path: Path) -> Path:
+    """workbook.py with nothing beside it but bootstrap: it could not install even if it tried."""
+    shutil.copy(root / "workbook.py", tmp_path)
+    shutil.copytree(root / "bootstrap", tmp_path / "bootstrap", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def launch(python: str, folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    command = [python, str(folder / "workbook.py"), *args]
+    return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+
+
+def test_parses_on_the_oldest_python_that_it_speaks_to(root: Path) -> None:
+    ast.parse((root / "workbook.py").read_text(), feature_version=(3, 6))
+
+
+@pytest.mark.skipif(not OLD_PYTHONS, reason="no Python older than 3.11 on this machine")
+def test_an_old_python_is_told_so_in_one_line(bare: Path) -> None:
+    for python in OLD_PYTHONS:
+        done = launch(python, bare, "start")
+        assert done.returncode == 2, done
+        assert len(done.stderr.splitlines()) == 1
+        assert "needs Python 3.11 or newer" in done.stderr
+
+
+def test_help_installs_nothing(bare: Path) -> None:
+    for args in ((), ("--help",), ("help",)):
+        done = launch(sys.executable, bare, *args)
+        assert done.returncode == 0 and "start" in done.stdout and "test" in done.stdout
+    assert not (bare / ".venv").exists()
+
+
+def test_a_misspelt_verb_installs_nothing(bare: Path) -> None:
+    done = launch(sys.executable, bare, "strat")
+    assert done.returncode == 2
+    assert "no verb 'strat'" in done.stderr and "start" in done.stderr
+    assert not (bare / ".venv").exists()
+
+
+def test_a_python_without_ensurepip_names_the_debian_package(bare: Path) -> None:
+    # What Debian's python3 looks like without python3-venv: the module cannot be found.
+    script = (
+        "import runpy, sys; sys.modules['ensurepip'] = None; sys.argv = ['workbook.py', 'start']; "
+        f"sys.path.insert(0, {str(bare)!r}); runpy.run_path({str(bare / 'workbook.py')!r}, run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 2
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert f"apt install python{version}-venv" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_launcher_and_the_command_know_the_same_verbs(root: Path) -> None:
+    namespace: dict[str, object] = {"__name__": "workbook", "__file__": str(root / "workbook.py")}
+    exec((root / "workbook.py").read_text(), namespace)
+    shown = subprocess.run(
+        [sys.executable, "-m", "autograder.cli", "--help"], capture_output=True, text=True, cwd=root
+    ).stdout
+    verbs = re.findall(r"^    ([a-z]+) ", shown, re.MULTILINE)
+    assert verbs and set(verbs) == set(namespace["VERBS"])  # type: ignore[call-overload]
+
+
+def test_the_gate_is_a_sound_script(root: Path) -> None:
+    script = root / ".ci" / "run"
+    assert script.stat().st_mode & 0o100
+    assert subprocess.run(["bash", "-n", script]).returncode == 0
