@@ -103,7 +103,7 @@ def test_check_of_a_solved_notebook_says_yes(start_page: Path, tmp_path: Path) -
 
 def test_check_shows_a_bar_in_a_terminal(start_page: Path, tmp_path: Path) -> None:
     leader, follower = pty.openpty()
-    stub = "raise NotImplementedError(\\"not written yet\\")"
+    stub = r"raise NotImplementedError(\"not written yet\")"  # as it stands in JSON
     source = start_page.read_text()
     assert stub in source
     (tmp_path / start_page.name).write_text(source.replace(stub, "return 7"))
