@@ -159,11 +159,12 @@ def public(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def _grade_quiz(lesson: Lesson, folder: Path) -> dict[str, Any] | None:
-    from autograder import answers, quiz
+    from autograder.answers import read_answers
+    from autograder.quiz import grade_quiz, has_quiz
 
-    if not quiz.has_quiz(lesson.id):
+    if not has_quiz(lesson.id):
         return None
-    return quiz.grade_quiz(lesson.id, answers.read_answers(folder / f"{lesson.slug}_answers.json"))
+    return grade_quiz(lesson.id, read_answers(folder / f"{lesson.slug}_answers.json"))
 
 
 def _prefixed(on_progress: Progress | None, exercise_id: str) -> Progress | None:

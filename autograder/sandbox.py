@@ -158,6 +158,7 @@ def start_worker(*, threads: int = 1, readable: tuple[Path, ...] = ()) -> Worker
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        bufsize=0,
         stderr=subprocess.DEVNULL,
         env=environment,
         cwd=folder,

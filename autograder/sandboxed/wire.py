@@ -10,20 +10,24 @@ from __future__ import annotations
 import json
 import math
 import struct
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
 MAX_TEXT_BYTES = 16 * 2**20
 MAX_ARRAY_BYTES = 512 * 2**20
-DTYPES = frozenset(
-    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-    + ["float16", "float32", "float64"]
-)
+_INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+DTYPES = frozenset(("bool", *_INTEGERS, "float16", "float32", "float64"))
 
 
 class WireError(Exception):
     """The other side sent something that is not a frame, or hung up."""
+
+
+class Readable(Protocol):
+    """Something to read exactly `size` bytes from; fewer mean that the other side hung up."""
+
+    def read(self, size: int, /) -> bytes: ...
 
 
 def send(stream: BinaryIO, message: Any) -> None:
@@ -36,7 +40,7 @@ def send(stream: BinaryIO, message: Any) -> None:
     stream.flush()
 
 
-def receive(stream: BinaryIO) -> Any:
+def receive(stream: Readable) -> Any:
     """Read one message. Raises `WireError` on a closed pipe or a malformed or oversized frame."""
     (size,) = struct.unpack("<Q", _read(stream, 8))
     if size > MAX_TEXT_BYTES:
@@ -65,7 +69,7 @@ def _pack(value: Any, arrays: list[np.ndarray]) -> Any:
     raise TypeError(f"a {type(value).__name__} cannot be sent")
 
 
-def _unpack(value: Any, stream: BinaryIO, budget: list[int]) -> Any:
+def _unpack(value: Any, stream: Readable, budget: list[int]) -> Any:
     # Depth first in the order of the text, which is the order in which `_pack` met the arrays.
     if isinstance(value, dict):
         if set(value) == {"__array__"}:
@@ -76,7 +80,7 @@ def _unpack(value: Any, stream: BinaryIO, budget: list[int]) -> Any:
     return value
 
 
-def _read_array(description: Any, stream: BinaryIO, budget: list[int]) -> np.ndarray:
+def _read_array(description: Any, stream: Readable, budget: list[int]) -> np.ndarray:
     try:
         name, shape = description
         if name not in DTYPES or not all(isinstance(n, int) and n >= 0 for n in shape):
@@ -91,7 +95,7 @@ def _read_array(description: Any, stream: BinaryIO, budget: list[int]) -> np.nda
     return np.frombuffer(_read(stream, size), dtype=dtype).reshape(shape)
 
 
-def _read(stream: BinaryIO, size: int) -> bytes:
+def _read(stream: Readable, size: int) -> bytes:
     data = stream.read(size)
     if data is None or len(data) < size:
         raise WireError("the other side hung up")

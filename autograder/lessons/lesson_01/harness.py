@@ -31,17 +31,20 @@ def _new_model(seed: int) -> tuple[TextClassifier, torch.optim.Optimizer]:
     """A fresh classifier of the corpus, without dropout, so that equal inputs give equal losses."""
     torch.manual_seed(seed)
     store = _store()
-    config = ModelConfig(
+    model = TextClassifier(_sizes(num_classes=len(store.label_names), max_length=MAX_LENGTH))
+    return model, torch.optim.AdamW(model.parameters(), lr=1e-3)
+
+
+def _sizes(num_classes: int, max_length: int) -> ModelConfig:
+    return ModelConfig(
         vocab_size=8192,
-        num_classes=len(store.label_names),
-        max_length=MAX_LENGTH,
+        num_classes=num_classes,
+        max_length=max_length,
         d_model=32,
         num_layers=1,
         num_heads=2,
         dropout=0.0,
     )
-    model = TextClassifier(config)
-    return model, torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 
 def _train_step(model: Any, optimizer: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -120,7 +123,8 @@ def sampler_segment(seed: int, num_steps: int) -> dict[str, Any]:
     chosen = rng.integers(len(store), size=num_steps * BATCHES_PER_STEP * MICRO_BATCH_SIZE)
     sampler = learner(store.lengths[chosen], MICRO_BATCH_SIZE, seed)
     sampler.set_epoch(1)
-    used, losses = [], []
+    used: list[int] = []
+    losses: list[torch.Tensor] = []
     for batch_indices in sampler:
         batch = collate([store[int(chosen[index])] for index in batch_indices])
         losses.append(_train_step(model, optimizer, batch))
@@ -310,7 +314,7 @@ def epoch_once(seed: int, num_samples: int) -> dict[str, Any]:
     samples = store.subset(np.random.default_rng(seed).choice(short, size=num_samples, replace=False))
     saves: list[int] = []
     torch_save = torch.save
-    torch.save = lambda *args, **kwargs: saves.append(1) or torch_save(*args, **kwargs)  # type: ignore[func-returns-value]
+    torch.save = lambda *args, **kwargs: saves.append(1) or torch_save(*args, **kwargs)
     with count_events(model) as events:
         report = learner(model, samples, optimizer, MICRO_BATCH_SIZE, seed)
     torch.save = torch_save
@@ -335,11 +339,10 @@ def quality(seed: int, num_samples: int, num_epochs: int) -> float:
     samples = train.subset(rng.choice(short[0], size=num_samples, replace=False))
     held_out = validation.subset(rng.permutation(short[1])[:1500])
     torch.manual_seed(seed)
-    sizes = {"d_model": 32, "num_layers": 1, "num_heads": 2, "dropout": 0.0, "max_length": 48}
-    model = TextClassifier(ModelConfig(vocab_size=8192, num_classes=len(train.label_names), **sizes))
+    model = TextClassifier(_sizes(num_classes=len(train.label_names), max_length=48))
     optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3)
     for epoch in range(num_epochs):
-        learner(model, samples, optimizer, MICRO_BATCH_SIZE, seed * 100 + epoch)
+        learner(model, samples, optimizer, 2 * MICRO_BATCH_SIZE, seed * 100 + epoch)
     model.eval()
     correct = 0
     with torch.no_grad():

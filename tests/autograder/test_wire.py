@@ -1,0 +1,87 @@
+"""Frames survive the round trip, and nothing malformed gets through."""
+
+import contextlib
+import io
+import json
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from autograder.sandboxed import wire
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(max_size=8).filter(lambda key: key != "__array__"), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+arrays = hnp.arrays(st.sampled_from([np.float32, np.int64, np.bool_, np.uint8]), hnp.array_shapes(max_side=4))
+
+
+def round_trip(message: object) -> object:
+    stream = io.BytesIO()
+    wire.send(stream, message)
+    stream.seek(0)
+    answer = wire.receive(stream)
+    assert not stream.read()
+    return answer
+
+
+@given(values)
+def test_plain_values_come_back(value: object) -> None:
+    assert round_trip(value) == value
+
+
+@given(st.lists(arrays, max_size=4))
+def test_arrays_come_back_in_order(items: list[np.ndarray]) -> None:
+    answer = round_trip({"first": items, "then": [1, items]})
+    assert isinstance(answer, dict)
+    for sent, first, second in zip(items, answer["first"], answer["then"][1], strict=True):
+        for got in (first, second):
+            assert got.dtype == sent.dtype and np.array_equal(got, sent, equal_nan=sent.dtype.kind == "f")
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, np.array(["text"]), np.array([object()]), 1j])
+def test_what_is_not_data_is_not_sent(value: object) -> None:
+    with pytest.raises(TypeError):
+        wire.send(io.BytesIO(), value)
+
+
+def frame(text: bytes, tail: bytes = b"") -> io.BytesIO:
+    return io.BytesIO(struct.pack("<Q", len(text)) + text + tail)
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        io.BytesIO(b""),
+        io.BytesIO(b"\x00"),
+        io.BytesIO(struct.pack("<Q", 2**60)),
+        frame(b"not json"),
+        frame(b"[" * 100_000),
+        frame(json.dumps({"__array__": ["object", [2]]}).encode()),
+        frame(json.dumps({"__array__": ["float64", [-1]]}).encode()),
+        frame(json.dumps({"__array__": ["float64", [2**60]]}).encode()),
+        frame(json.dumps({"__array__": "float64"}).encode()),
+        frame(json.dumps({"__array__": ["float64", [4]]}).encode(), b"short"),
+    ],
+)
+def test_malformed_frames_raise_wire_error(stream: io.BytesIO) -> None:
+    with pytest.raises(wire.WireError):
+        wire.receive(stream)
+
+
+@given(st.binary(max_size=200))
+def test_random_bytes_never_raise_anything_else(data: bytes) -> None:
+    with contextlib.suppress(wire.WireError):
+        wire.receive(io.BytesIO(data))
