@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import shutil
 import subprocess
@@ -11,12 +10,12 @@ import sys
 import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 
 import autograder
+from autograder.answers import AnswersFile
 from autograder.build import build
 
 NOTEBOOKS = Path(autograder.__file__).parents[1] / "notebooks"
@@ -55,15 +54,18 @@ class Course:
         return ran.stdout
 
     def environment(self) -> dict[str, str]:
-        """This process's environment with `data` in the place of the user's own files, without its venv on PATH."""
-        path = [
-            part for part in os.environ["PATH"].split(os.pathsep) if not (Path(part) / "nbgrader").exists()
-        ]
+        """This process's environment, with `data` in the place of the user's own files.
+
+        A measured course must work from a virtual environment that is not activated; plain nbgrader does not.
+        """
+        scripts = sysconfig.get_path("scripts")
+        path = [part for part in os.environ["PATH"].split(os.pathsep) if part != scripts]
+        if not self.is_measured:
+            path.insert(0, scripts)
         return os.environ | {
             "WORKBOOK_DATA": str(self.data),
             "OMP_NUM_THREADS": "1",
             "PATH": os.pathsep.join(path),
-            "JUPYTER_PLATFORM_DIRS": "1",
         }
 
     def notebook(self, step: str, slug: str) -> NotebookNode:
@@ -71,14 +73,14 @@ class Course:
         return nbformat.read(self.root / step / slug / f"{slug}.ipynb", as_version=4)
 
     def submit(
-        self, student: str, slug: str, notebook: NotebookNode, answers: Mapping[str, Any] | None = None
+        self, student: str, slug: str, notebook: NotebookNode, choices: Mapping[str, str] | None = None
     ) -> None:
-        """Put a submission where the exchange would."""
+        """Put a submission where the exchange would: a notebook and the choices of the quiz."""
         folder = self.root / "submitted" / student / slug
         folder.mkdir(parents=True)
         nbformat.write(notebook, folder / f"{slug}.ipynb")
-        if answers is not None:
-            (folder / f"{slug}_answers.json").write_text(json.dumps(answers), encoding="utf-8")
+        for question_id, choice in (choices or {}).items():
+            AnswersFile(folder / f"{slug}_answers.json", slug[:2]).save(question_id, {"choice": choice})
 
     def scores(self, student: str, slug: str) -> dict[str, float | None]:
         """The automatic score of each graded cell, as the gradebook has it."""
@@ -88,11 +90,16 @@ class Course:
             submission = gradebook.find_submission_notebook(slug, slug, student)
             return {grade.name: grade.auto_score for grade in submission.grades}
 
-    def exported(self) -> dict[str, float]:
-        """Student → score, from `nbgrader export`."""
+    def exported(self, slug: str) -> dict[str, float]:
+        """Student → score of one assignment, from `nbgrader export`."""
         self.nbgrader("export")
         with (self.root / "grades.csv").open(encoding="utf-8") as file:
-            return {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
+            rows = list(csv.DictReader(file))
+        return {
+            row["student_id"]: float(row["score"])
+            for row in rows
+            if row["assignment"] == slug and row["score"]
+        }
 
     def feedback(self, student: str, slug: str) -> str:
         """The HTML that a learner gets back."""
@@ -118,3 +125,11 @@ def without(notebook: NotebookNode, *grade_ids: str) -> NotebookNode:
     gone = {id(cell(notebook, grade_id)) for grade_id in grade_ids}
     notebook.cells = [c for c in notebook.cells if id(c) not in gone]
     return notebook
+
+
+def right_answers(lesson_id: str) -> dict[str, str]:
+    """The key of each quiz question that has a fixed one; a measured question has none before it is measured."""
+    from autograder.quiz import load_bank
+    from autograder.quiz_bank import unseal
+
+    return {q["id"]: unseal(q)["key"] for q in load_bank(lesson_id)["questions"] if "measured" not in q}

@@ -1,0 +1,58 @@
+"""What the swapped steps do to a notebook, tried with nbgrader's own scoring."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from nbformat.v4 import new_code_cell
+from nbgrader.converters import Autograde
+from nbgrader.utils import determine_grade
+
+from autograder import nbgrader_bridge as bridge
+
+
+def graded_cell(points: float = 10.0) -> bridge.NotebookNode:
+    mark = {"grade": True, "grade_id": "check-1-1", "locked": True, "points": points, "solution": False}
+    cell = new_code_cell('check("1.1")', metadata={"nbgrader": mark})
+    cell.outputs = [bridge.new_output("stream", name="stderr", text="a warning")]
+    return cell
+
+
+@pytest.mark.parametrize(
+    ("score", "max_score", "points", "expected"),
+    [(0, 10, 10, 0), (10, 10, 10, 10), (4, 10, 10, 4), (4, 10, 5, 2), (1 / 3, 1, 7, 7 / 3), (0, 0, 0, 0)],
+)
+def test_nbgrader_reads_the_score_that_was_written(
+    score: float, max_score: float, points: float, expected: float
+) -> None:
+    cell = graded_cell(points)
+    bridge.write_answer(cell, score=score, max_score=max_score, text="why", html="<b>why</b>")
+    assert determine_grade(cell) == (pytest.approx(expected), points)
+    assert [output.output_type for output in cell.outputs] == ["stream", "execute_result"]
+    assert cell.outputs[0].name == "stdout" and cell.outputs[0].text == "why\n"
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -1.0, 10.5])
+def test_a_score_that_nbgrader_would_misread_is_refused(score: float) -> None:
+    cell = graded_cell()
+    before = cell.copy()
+    with pytest.raises(ValueError, match=r"check-1-1: score .* is not between 0 and 10"):
+        bridge.write_answer(cell, score=score, max_score=10, text="why", html="")
+    assert cell == before
+
+
+def test_lists_are_nbgraders_own_but_for_two_steps() -> None:
+    """A new version of nbgrader with other steps must be looked at, not silently overruled."""
+
+    def named(classes: list[type]) -> list[str]:
+        return [cls.__name__ for cls in classes]
+
+    stock = {
+        name: named(getattr(Autograde(), name))
+        for name in ("sanitize_preprocessors", "autograde_preprocessors")
+    }
+    ours = [path.rpartition(".")[2] for path in bridge.SANITIZE_PREPROCESSORS]
+    assert [name for name in ours if name != "RestoreCells"] == stock["sanitize_preprocessors"]
+    ours = [path.rpartition(".")[2] for path in bridge.AUTOGRADE_PREPROCESSORS]
+    assert [name.replace("MeasuredGrades", "Execute") for name in ours] == stock["autograde_preprocessors"]
