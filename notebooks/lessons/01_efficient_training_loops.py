@@ -1729,7 +1729,8 @@ print(f"tokenising costs {1e6 * per_text:.0f} microseconds a text here: {per_tex
 print(f"ten epochs: {10 * per_text * len(train):.0f} s, of which one tenth was needed")
 
 # %% [markdown]
-# *Cure:* tokenise once, store ids. Nothing in [1.6](#1.6-·-Challenge:-the-whole-loop,-three-times-as-fast) tokenises.
+# *Cure:* tokenise once, store ids. [1.6](#1.6-·-Challenge:-the-whole-loop,-three-times-as-fast) hands you stored ids, and a
+# loop that tokenises again does not reach its bar.
 #
 # ### Saving every epoch
 # *Symptom:* the loop pauses at regular intervals, and the disk fills up.
@@ -1750,8 +1751,9 @@ print(
 print(f"saved in {1000 * save_seconds:.0f} ms; 100 epochs would keep {100 * megabytes / 1000:.1f} GB")
 
 # %% [markdown]
-# *Cure:* keep two files, `last` and `best`, and choose how often by how much work you can afford to lose. No exercise
-# here checks it; lesson 04 will measure it.
+# *Cure:* keep two files, `last` and `best`, and choose how often by how much work you can afford to lose.
+# [1.6](#1.6-·-Challenge:-the-whole-loop,-three-times-as-fast) counts the saves of a loop that is too slow; lesson 04 will
+# measure the right cadence.
 #
 # ## Drills
 #
@@ -1787,7 +1789,7 @@ print(
 compare("1f", 100 * lost, unit="%")
 
 # %% [markdown]
-# **Drill 3 · What does clipping do to a healthy run?** In run D above, `max_norm` was infinite. Set it, and predict the
+# **Drill 3 · What does clipping do to the norm?** In run D above, `max_norm` was infinite. Set it, and predict the
 # largest gradient norm *before clipping* in the last 35 steps.
 
 # %%
@@ -1884,7 +1886,7 @@ def five_minute_check(make_model, samples, make_batches, num_overfit_steps=60):
     print(f"5. lr: first {rates[0]:.1e}, peak {max(rates):.1e}, last {rates[-1]:.1e}")
 
 
-five_minute_check(new_model, short, lambda: (data.collate([pool[i] for i in batch]) for batch in bucketed))
+five_minute_check(new_model, short, lambda: (data.collate([pool[i] for i in batch]) for batch in sixteen))
 
 # %% [markdown]
 # | # | Question | If the answer is no |
