@@ -24,12 +24,17 @@ from course_lib.reproducibility import rng_state, set_rng_state
 FORMAT_VERSION = 1
 
 
+def temporary_name(path: Path) -> Path:
+    """Where `path` is written before it takes its name: always the same, so that a killed save leaves one file."""
+    return path.with_name(path.name + ".tmp")
+
+
 def atomic_write(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """`write(file)` into a temporary neighbour, then take the name `path` in one step.
 
     If anything goes wrong, or the user interrupts, `path` is what it was and the neighbour is gone.
     """
-    temporary = path.with_name(path.name + ".tmp")
+    temporary = temporary_name(path)
     try:
         with temporary.open("wb") as file:
             write(file)

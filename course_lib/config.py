@@ -46,7 +46,7 @@ class TrainConfig:
     max_norm: float = 1.0
     """Gradients are scaled down to this total norm; `.inf` turns clipping off."""
     max_epochs: int | None = None
-    """None: as many as make about 1,000 steps, within 3 and 100."""
+    """None: as many as make about 500 steps, within 3 and 100."""
     max_steps: int | None = None
     """None: the epochs decide."""
     seed: int = 0

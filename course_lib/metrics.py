@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from course_lib.callbacks import Callback, TrainState
-from course_lib.checkpoint import atomic_write_text
+from course_lib.checkpoint import atomic_write_text, temporary_name
+from course_lib.config import TrainConfig, differences, read_yaml
 from course_lib.errors import UserError
 
 
@@ -43,6 +44,30 @@ class RunFolder:
             self.last.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"cannot make the folder {self.directory}: {error.strerror}") from None
+
+    def check_config(self, config: TrainConfig) -> None:
+        """Raise UserError unless a run with these values is here; say which values differ."""
+        if not self.config.exists():
+            raise UserError(f"{self.directory} holds no run to resume: leave out --resume to start one")
+        changed = differences(read_yaml(self.config), config.to_dict())
+        if changed:
+            raise UserError(
+                f"the run in {self.directory} has another config ({'; '.join(changed)}): "
+                f"resume with the old values, or start a new run with another --out"
+            )
+
+    def remove_leftovers(self) -> None:
+        """Remove what a kill in the middle of a save has left beside the whole files."""
+        for path in (
+            self.config,
+            self.record,
+            self.metrics,
+            self.last,
+            self.best,
+            self.tokenizer,
+            self.report,
+        ):
+            temporary_name(path).unlink(missing_ok=True)
 
     def write_record(self, record: dict[str, Any]) -> None:
         atomic_write_text(self.record, to_json(record) + "\n")

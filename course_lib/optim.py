@@ -8,6 +8,8 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
+AUTO_STEPS = 500
+AUTO_EPOCHS = (3, 100)
 FUSED_DEVICES = frozenset({"cpu", "cuda", "mps", "xpu"})
 
 
@@ -76,3 +78,19 @@ def warmup_cosine(
         )
 
     return LambdaLR(optimizer, factor)
+
+
+def resolve_epochs(
+    steps_per_epoch: int, *, max_epochs: int | None = None, max_steps: int | None = None
+) -> tuple[int, str]:
+    """Number of epochs to train, and why: as asked for, as `max_steps` needs, else by the size of the data."""
+    if max_epochs is not None:
+        return max_epochs, f"{max_epochs}: asked for"
+    if max_steps is not None:
+        return math.ceil(max_steps / steps_per_epoch), f"as many as {max_steps} steps need"
+    low, high = AUTO_EPOCHS
+    epochs = min(high, max(low, math.ceil(AUTO_STEPS / steps_per_epoch)))
+    return (
+        epochs,
+        f"auto: {epochs} × {steps_per_epoch} steps; {low} to {high} epochs, {AUTO_STEPS} steps if they can",
+    )

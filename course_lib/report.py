@@ -23,14 +23,16 @@ _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
 h1 { font-size: 1.6rem; margin-bottom: 0 } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem }
 .lead { color: #555; margin-top: .2rem; overflow-wrap: anywhere }
-.cards { display: flex; flex-wrap: wrap; gap: .75rem; padding: 0; list-style: none }
-.cards li { border: 1px solid #ddd; border-radius: 8px; padding: .6rem 1rem; min-width: 7.5rem }
-.cards strong { display: block; font-size: 1.4rem }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.2rem, 1fr)); gap: .75rem }
+.cards { padding: 0; list-style: none }
+.cards li { border: 1px solid #ddd; border-radius: 8px; padding: .6rem .8rem }
+.cards strong { display: block; font-size: 1.3rem; white-space: nowrap }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: 1rem }
 figure { margin: 0 } svg { width: 100%; height: auto }
 table { border-collapse: collapse; width: 100% }
 th, td { padding: .3rem .6rem; border-bottom: 1px solid #e5e5e5; text-align: right }
 th:first-child, td:first-child { text-align: left; overflow-wrap: anywhere }
+.made th { white-space: nowrap; vertical-align: top } .made td { text-align: left; overflow-wrap: anywhere }
 thead th { border-bottom: 2px solid #999 }
 pre { background: #f6f6f6; padding: .8rem; border-radius: 8px; overflow-x: auto; font-size: .85rem }
 """
@@ -61,7 +63,7 @@ def report_html(name: str, record: dict[str, Any], records: Records) -> str:
 <ul class="cards">{_cards(record)}</ul>
 <p>These are the figures of the best weights (step {record["best"]["step"]:,}, chosen by validation
 {_text(record["best"]["monitor"])}) on the validation texts. Always answering the most frequent label would
-reach {_majority_share(record):.1%}.</p>
+reach {_majority_share(record):.1%}. {_advice(record)}</p>
 <h2>Curves</h2>
 <div class="figures">{_figures(records)}</div>
 <h2>Per label</h2>
@@ -69,7 +71,7 @@ reach {_majority_share(record):.1%}.</p>
 <h2>Notes on the data</h2>
 <ul>{notes}</ul>
 <h2>How it was made</h2>
-<table><tbody>{_provenance(record)}</tbody></table>
+<table class="made"><tbody>{_provenance(record)}</tbody></table>
 <h2>Config</h2>
 <pre>{_text(settings)}</pre>
 </body>
@@ -79,6 +81,16 @@ reach {_majority_share(record):.1%}.</p>
 
 def _text(value: object) -> str:
     return html.escape(str(value))
+
+
+def _advice(record: dict[str, Any]) -> str:
+    """What the place of the best step says about the length of the run."""
+    best, last = record["best"]["step"], record["step"]
+    if best == last:
+        return "The last weights were the best: more epochs may help."
+    if best < 0.6 * last:
+        return f"After step {best:,} of {last:,} it only got worse: fewer epochs, or more dropout, would do."
+    return ""
 
 
 def _majority_share(record: dict[str, Any]) -> float:

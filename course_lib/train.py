@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from pathlib import Path
 from typing import Any
@@ -20,20 +19,16 @@ from course_lib.checkpoint import (
     load_checkpoint,
     restore,
 )
-from course_lib.config import TrainConfig, differences, read_yaml, write_yaml
+from course_lib.config import TrainConfig, write_yaml
 from course_lib.data.batching import BucketBatchSampler
 from course_lib.environment import environment, hardware, resolve_device
-from course_lib.errors import UserError
 from course_lib.loop import NonFiniteError, evaluate, fit
 from course_lib.metrics import RecordWriter, RunFolder, classification_table, macro_f1
 from course_lib.models import ModelConfig, TextClassifier
-from course_lib.optim import make_optimizer, resolve_fused, warmup_cosine
+from course_lib.optim import make_optimizer, resolve_epochs, resolve_fused, warmup_cosine
 from course_lib.progress import ProgressBar, say
 from course_lib.reproducibility import seed_everything, weights_sha256
 from course_lib.run_data import RunData, load_data
-
-AUTO_STEPS = 1000
-AUTO_EPOCHS = (3, 100)
 
 
 def run_training(
@@ -49,7 +44,8 @@ def run_training(
     """
     folder = RunFolder(out)
     if resume:
-        _check_same_config(folder, config)
+        folder.check_config(config)
+        folder.remove_leftovers()
         if folder.read_record().get("status") == "finished":
             say(f"{folder.directory} is finished already; nothing to resume", enabled=progress)
             return folder.read_record()
@@ -65,20 +61,6 @@ def run_training(
         atomic_write_text(folder.config, write_yaml(config))
     run.resolved["device"] = f"{device} ({device_reason})"
     return run.run()
-
-
-def resolve_epochs(config: TrainConfig, steps_per_epoch: int) -> tuple[int, str]:
-    """Number of epochs, and why."""
-    if config.max_epochs is not None:
-        return config.max_epochs, f"{config.max_epochs}: asked for"
-    if config.max_steps is not None:
-        return math.ceil(config.max_steps / steps_per_epoch), f"as many as {config.max_steps} steps need"
-    low, high = AUTO_EPOCHS
-    epochs = min(high, max(low, math.ceil(AUTO_STEPS / steps_per_epoch)))
-    return (
-        epochs,
-        f"auto: {epochs} × {steps_per_epoch} steps, about {AUTO_STEPS} within {low} to {high} epochs",
-    )
 
 
 class _Run:
@@ -100,7 +82,9 @@ class _Run:
         )
         self.model = TextClassifier(self.model_config).to(device)
         self.sampler = BucketBatchSampler(data.train.lengths, config.micro_batch_size, seed=config.seed)
-        self.max_epochs, epochs_reason = resolve_epochs(config, len(self.sampler))
+        self.max_epochs, epochs_reason = resolve_epochs(
+            len(self.sampler), max_epochs=config.max_epochs, max_steps=config.max_steps
+        )
         steps = self.max_epochs * len(self.sampler)
         self.max_steps = min(steps, config.max_steps or steps)
         self.optimizer = make_optimizer(
@@ -170,10 +154,8 @@ class _Run:
 
     def run(self) -> dict[str, Any]:
         """Train to the end, or write down why not."""
-        from course_lib.data.tokenizer import save_tokenizer
-
         if not self.folder.tokenizer.exists():
-            save_tokenizer(self.data.train.load_tokenizer(), self.folder.tokenizer)
+            atomic_write_text(self.folder.tokenizer, self.data.train.load_tokenizer().to_str())
         self.folder.write_record(self._record("running"))
         try:
             self._train()
@@ -266,14 +248,3 @@ class _Run:
             "environment": environment(),
             "hardware": hardware(),
         }
-
-
-def _check_same_config(folder: RunFolder, config: TrainConfig) -> None:
-    if not folder.config.exists():
-        raise UserError(f"{folder.directory} holds no run to resume: leave out --resume to start one")
-    changed = differences(read_yaml(folder.config), config.to_dict())
-    if changed:
-        raise UserError(
-            f"the run in {folder.directory} has another config ({'; '.join(changed)}): "
-            f"resume with the old values, or start a new run with another --out"
-        )

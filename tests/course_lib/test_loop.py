@@ -16,7 +16,13 @@ from course_lib.data.batching import BucketBatchSampler, collate
 from course_lib.loop import NonFiniteError, evaluate, fit, train_one_epoch, train_step
 from course_lib.models import ModelConfig, TextClassifier
 from course_lib.naive import naive_epoch
-from course_lib.optim import make_optimizer, parameter_groups, warmup_cosine, warmup_cosine_factor
+from course_lib.optim import (
+    make_optimizer,
+    parameter_groups,
+    resolve_epochs,
+    warmup_cosine,
+    warmup_cosine_factor,
+)
 from course_lib.reproducibility import seed_everything, weights_sha256
 
 NUM_CLASSES = 4
@@ -289,3 +295,9 @@ def test_the_schedule_rises_falls_and_ends_where_it_should():
     assert factors[20] == factors[21] == pytest.approx(0.1)
     with pytest.raises(ValueError, match="warmup_steps"):
         warmup_cosine(torch.optim.SGD([torch.zeros(1)], lr=1.0), warmup_steps=5, max_steps=4)
+
+
+def test_epochs_as_asked_for_or_by_the_size_of_the_data():
+    assert resolve_epochs(10, max_epochs=7)[0] == 7
+    assert resolve_epochs(10, max_steps=25)[0] == 3
+    assert [resolve_epochs(steps)[0] for steps in (1, 20, 10_000)] == [100, 25, 3]

@@ -169,6 +169,8 @@ def test_killed_again_and_again_the_run_ends_with_the_same_weights(command, run,
     for key in ("weights_sha256", "best_weights_sha256", "best", "per_class", "validation", "step"):
         assert record[key] == expected[key], key
 
+    assert not list(folder.directory.rglob("*.tmp"))
+
     def timeless(lines):
         return [
             {k: v for k, v in line.items() if k in ("kind", "step", "loss", "learning_rate")}
