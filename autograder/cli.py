@@ -69,7 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     doctor = verb("doctor", _doctor, "look for what could go wrong on this machine, with one fix for each")
     _add_json(doctor)
     check = verb("check", _check, "check a notebook's exercises and its quiz")
-    check.add_argument("notebook", type=Path, metavar="NOTEBOOK")
+    what = check.add_mutually_exclusive_group(required=True)
+    what.add_argument("notebook", type=Path, nargs="?", metavar="NOTEBOOK")
+    what.add_argument("--evidence", type=Path, metavar="FILE", help="run the check of an evidence file again")
     check.add_argument(
         "--only", action="append", metavar="ID", help="this exercise alone, such as 1.2; repeatable"
     )
@@ -117,11 +119,14 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     from autograder.check_report import full_marks, progress_bar, table
-    from autograder.engine import check_notebook, public
+    from autograder.engine import check_evidence, check_notebook, public
     from course_lib.errors import UserError
 
     with progress_bar() as show:
-        report = check_notebook(arguments.notebook, only=arguments.only, on_progress=show)
+        if arguments.evidence:
+            report = check_evidence(arguments.evidence, on_progress=show)
+        else:
+            report = check_notebook(arguments.notebook, only=arguments.only, on_progress=show)
     if unknown := set(arguments.only or ()) - {result["id"] for result in report["exercises"]}:
         raise UserError(
             f"lesson {report['lesson']} has no exercise {sorted(unknown)[0]}; leave --only out to see all"

@@ -134,6 +134,26 @@ def check_notebook(
     }
 
 
+def check_evidence(path: Path | str, *, on_progress: Progress | None = None) -> dict[str, Any]:
+    """Check the source in an evidence file again, and report it as a notebook of that one exercise.
+
+    Raises `UserError` when the file is no evidence.
+    """
+    from autograder import evidence
+
+    record = evidence.read(Path(path))
+    exercise_id = str(record["result"]["id"])
+    report = _prefixed(on_progress, exercise_id)
+    result = check_source(exercise_id, record["source"], on_progress=report)
+    return {
+        "lesson": exercise_id.partition(".")[0].zfill(2),
+        "score": result["score"],
+        "max_score": result["max_score"],
+        "exercises": [result],
+        "quiz": None,
+    }
+
+
 def lesson_of(path: Path, sources: dict[str, str]) -> Lesson:
     """The lesson that a notebook belongs to, by its exercises, else by its name."""
     prefixes = [exercise_id.partition(".")[0].zfill(2) for exercise_id in sources]

@@ -55,7 +55,7 @@ def start(*, directory: Path | None = None, port: int | None = None, open_browse
             url = f"http://{HOST}:{chosen}/lab/tree/{START_PAGE.as_posix()}?token={token}"
             print(f"JupyterLab is ready: {url}")
             print("Stop it with Ctrl-C in this window.", flush=True)
-            if open_browser and not webbrowser.open(url):
+            if open_browser and not _open(url):
                 print("No browser opened by itself: copy the address above into one.", flush=True)
             status = server.wait()
             raise UserError(f"JupyterLab ended by itself (status {status}): {_last_line(log)}")
@@ -64,6 +64,14 @@ def start(*, directory: Path | None = None, port: int | None = None, open_browse
             return 0
         finally:
             _stop(server)
+
+
+def _open(url: str) -> bool:
+    """Open the page in a browser with windows; one of the terminal would take the terminal away."""
+    has_windows = any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "BROWSER")
+    )
+    return (has_windows or not sys.platform.startswith("linux")) and webbrowser.open(url)
 
 
 def choose_port(wanted: int | None) -> int:

@@ -16,11 +16,15 @@ Kind = Literal["property", "count", "speed"]
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """A wrong solution with a name. Its check must fail with a reason that contains `says`."""
+    """A wrong solution with a name. Its check must fail with a reason that contains `says`.
+
+    `is_timed` tells that only the clock shows what is wrong with it.
+    """
 
     name: str
     source: str
     says: str
+    is_timed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import struct
-from typing import Any, BinaryIO, Protocol
+from typing import IO, Any, BinaryIO, Protocol
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def send(stream: BinaryIO, message: Any) -> None:
+def send(stream: BinaryIO | IO[bytes], message: Any) -> None:
     """Write one message: dicts with text keys, lists, numbers, text, None and NumPy arrays."""
     arrays: list[np.ndarray] = []
     text = json.dumps(_pack(message, arrays)).encode()

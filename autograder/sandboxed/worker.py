@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import wire
+import wire  # type: ignore[import-not-found]
 
 CELL_NAME = "<your cell>"
 

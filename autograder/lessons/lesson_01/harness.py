@@ -312,9 +312,14 @@ def epoch_once(seed: int, num_samples: int) -> dict[str, Any]:
     before = [p.detach().clone() for p in model.parameters()]
     short = np.flatnonzero(store.lengths <= 64)
     samples = store.subset(np.random.default_rng(seed).choice(short, size=num_samples, replace=False))
-    saves: list[int] = []
+    saves: list[Any] = []
     torch_save = torch.save
-    torch.save = lambda *args, **kwargs: saves.append(1) or torch_save(*args, **kwargs)
+
+    def counted_save(*arguments: Any, **options: Any) -> None:
+        saves.append(arguments)
+        torch_save(*arguments, **options)
+
+    torch.save = counted_save
     with count_events(model) as events:
         report = learner(model, samples, optimizer, MICRO_BATCH_SIZE, seed)
     torch.save = torch_save

@@ -294,6 +294,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             name="one after the other",
             source=_swap(_LOADER, (", num_workers=4, persistent_workers=True", "")),
             says="one after the other",
+            is_timed=True,
         ),
         Mutant(
             name="drops the tail",
@@ -318,6 +319,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             name="padding to a global maximum",
             source=_swap(_FAST, ("max(len(ids) for ids, _ in batch)", "model.config.max_length")),
             says="padding to a global maximum",
+            is_timed=True,
         ),
         Mutant(
             name="drops the tail",

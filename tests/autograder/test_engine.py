@@ -1,0 +1,164 @@
+"""The engine on whole notebooks, from the command line, in a kernel and under pytest."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from autograder import evidence
+from autograder.card import result_html, result_text, speed_plot
+from autograder.engine import check_notebook, check_source
+from autograder.exercises import Score
+
+RIGHT = '@exercise("0.1")\ndef speedup(a, b):\n    if a <= 0 or b <= 0:\n        raise ValueError("zero")\n    return a / b\n'
+WRONG = RIGHT.replace("a / b", "b / a")
+EXERCISE_KEYS = {"id", "score", "max_score", "verdict", "reason", "speedup", "counts", "sandbox", "evidence"}
+
+
+def write_notebook(folder: Path, *sources: str, name: str = "00_start_here.ipynb") -> Path:
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    path = folder / name
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    return path
+
+
+def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=False, **options
+    )
+
+
+def test_a_notebook_from_the_command_line(tmp_path: Path) -> None:
+    path = write_notebook(tmp_path, "import os", RIGHT)
+    ran = run("-m", "autograder.cli", "check", str(path), "--json")
+    assert ran.returncode == 0, ran.stderr
+    report = json.loads(ran.stdout)
+    assert (report["lesson"], report["score"], report["max_score"]) == ("00", 1, 1)
+    assert set(report["exercises"][0]) == EXERCISE_KEYS
+    record = evidence.read(Path(report["exercises"][0]["evidence"]))
+    assert record["source"] == RIGHT and record["versions"]["torch"] and record["threads"] == 1
+
+
+def test_the_answer_no_is_exit_1_and_a_user_error_exit_2(tmp_path: Path) -> None:
+    path = write_notebook(tmp_path, WRONG)
+    ran = run("-m", "autograder.cli", "check", str(path))
+    assert ran.returncode == 1 and "upside down" in ran.stdout
+    ran = run("-m", "autograder.cli", "check", str(tmp_path / "missing.ipynb"))
+    assert ran.returncode == 2 and len(ran.stderr.splitlines()) == 1
+
+
+def test_evidence_is_run_again(tmp_path: Path) -> None:
+    result = check_source("0.1", WRONG)
+    ran = run("-m", "autograder.cli", "check", "--evidence", result["evidence"], "--json")
+    assert ran.returncode == 1, ran.stderr
+    again = json.loads(ran.stdout)
+    assert again["exercises"][0]["verdict"] == "fail"
+    damaged = tmp_path / "evidence.json"
+    damaged.write_text("{}")
+    ran = run("-m", "autograder.cli", "check", "--evidence", str(damaged))
+    assert ran.returncode == 2 and "not an evidence file" in ran.stderr
+
+
+def test_a_missing_cell_is_not_attempted(tmp_path: Path) -> None:
+    (result,) = check_notebook(write_notebook(tmp_path, "x = 1"))["exercises"]
+    assert result["verdict"] == "not_attempted" and result["score"] == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "verdict", "says"),
+    [
+        (RIGHT.replace("def speedup(a, b):", "def speedup(a, b)"), "fail", "SyntaxError"),
+        (RIGHT.replace("a / b", "np.divide(a, b)"), "fail", "everything it needs, imports too"),
+        (RIGHT.replace("speedup", "speed_up"), "fail", "defines no `speedup`"),
+        (RIGHT.replace("a / b", "None"), "fail", "does not return"),
+        (RIGHT.replace("a / b", "__import__('os')._exit(0)"), "error", "it ended itself"),
+        (RIGHT.replace("return a / b", "raise SystemExit"), "fail", "SystemExit"),
+        (RIGHT.replace("return a / b", "raise NotImplementedError"), "fail", "still the stub"),
+    ],
+)
+def test_what_does_not_run_is_explained(source: str, verdict: str, says: str) -> None:
+    result = check_source("0.1", source)
+    assert (result["verdict"], result["score"]) == (verdict, 0)
+    assert says in result["reason"]
+
+
+def test_the_same_check_in_a_kernel(tmp_path: Path) -> None:
+    nb = nbformat.v4.new_notebook(
+        cells=[
+            nbformat.v4.new_code_cell(source)
+            for source in ("from autograder import check, exercise", 'check("0.1")', RIGHT, 'check("0.1")')
+        ]
+    )
+    NotebookClient(nb, timeout=60, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    before, after = nb.cells[1].outputs, nb.cells[3].outputs
+    assert score_of(before) == 0 and score_of(after) == 1
+    assert not [o for o in (*before, *after) if o.get("name") == "stderr"]
+    card = next(o for o in after if o.output_type == "execute_result")["data"]["text/html"]
+    assert "Passed" in card
+
+
+def score_of(outputs: list[Any]) -> float:
+    (result,) = [output for output in outputs if output.output_type == "execute_result"]
+    return float(result["data"]["text/plain"])
+
+
+def test_what_a_kernel_patches_changes_no_points(tmp_path: Path) -> None:
+    nb = nbformat.v4.new_notebook(
+        cells=[
+            nbformat.v4.new_code_cell(source)
+            for source in (
+                "from autograder import check, exercise",
+                WRONG,
+                "import time, autograder.engine\ntime.monotonic = lambda: 0.0\nspeedup = lambda a, b: a / b\n"
+                "autograder.engine.check_source = lambda *a, **k: {'score': 1, 'verdict': 'pass'}",
+                'check("0.1")',
+            )
+        ]
+    )
+    NotebookClient(
+        nb, timeout=60, resources={"metadata": {"path": str(tmp_path)}}, allow_errors=True
+    ).execute()
+    results = [o for o in nb.cells[3].outputs if o.output_type == "execute_result"]
+    assert not results or score_of(results) == 0
+
+
+def test_pytest_runs_a_notebook_as_items(tmp_path: Path) -> None:
+    wrong = write_notebook(tmp_path, WRONG, name="00_wrong.ipynb")
+    ran = run("-m", "pytest", str(wrong), "-q", "-p", "no:cacheprovider", cwd=tmp_path)
+    assert ran.returncode == 1 and "upside down" in ran.stdout and "Traceback" not in ran.stdout
+    right = write_notebook(tmp_path, RIGHT)
+    ran = run("-m", "pytest", str(right), "-v", "-p", "no:cacheprovider", cwd=tmp_path)
+    assert ran.returncode == 0 and "1 passed" in ran.stdout
+    other = write_notebook(tmp_path, "print('not of this course')", name="other.ipynb")
+    assert run("-m", "pytest", str(other), "-p", "no:cacheprovider", cwd=tmp_path).returncode in (4, 5)
+
+
+def test_a_score_is_a_number_that_knows_why() -> None:
+    result = check_source("0.1", RIGHT)
+    score = Score(result["score"], result)
+    assert repr(score) == "1" and score + 1 == 2
+    assert "Passed" in score._repr_html_()
+
+
+def test_cards_escape_what_learners_write() -> None:
+    result = check_source("0.1", RIGHT.replace('ValueError("zero")', "KeyError('<script>alert(1)</script>')"))
+    assert "<script>" in result_text(result)
+    assert "<script>" not in result_html(result)
+
+
+def test_the_plot_shows_every_block_and_says_what_it_shows() -> None:
+    speed = {"ratios": [1.9, 2.1, 2.0], "bar": 1.5, "estimate": 2.0, "low": 1.9, "high": 2.1}
+    plot = speed_plot(speed)
+    assert plot.count("<circle") == 3 and 'role="img"' in plot and "asked for 1.5 times" in plot
+
+
+def test_importing_autograder_is_light() -> None:
+    code = "import autograder, sys; print([m for m in ('torch', 'numpy', 'ipywidgets', 'scipy') if m in sys.modules])"
+    assert run("-c", code).stdout.strip() == "[]"

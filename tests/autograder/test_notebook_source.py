@@ -1,0 +1,80 @@
+"""Exercise cells are found whatever was done to the notebook around them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from autograder.notebook_source import exercise_ids, exercise_sources, is_stub, read_notebook
+from course_lib.errors import UserError
+
+STUB = '@exercise("1.1")\ndef collate(batch):\n    """Text."""\n    # YOUR CODE HERE\n    raise NotImplementedError\n'
+CLASS = (
+    "class collate:\n    def __init__(self):\n        self.x = 1\n"
+    "    def run(self):\n        raise NotImplementedError\n    def go(self):\n        {body}\n"
+)
+DONE = '@exercise("1.1")\ndef collate(batch):\n    return {}\n'
+
+
+def notebook(*sources: object) -> dict[str, object]:
+    return {"cells": [{"cell_type": "code", "source": source} for source in sources]}
+
+
+def test_sources_as_text_or_lines_and_the_last_cell_counts() -> None:
+    lines = DONE.splitlines(keepends=True)
+    assert exercise_sources(notebook("x = 1", STUB, lines)) == {"1.1": DONE}
+
+
+def test_a_syntax_error_hides_nothing_and_a_comment_marks_nothing() -> None:
+    assert exercise_ids("@exercise('1.2')\ndef f(:\n") == ["1.2"]
+    assert exercise_ids('# @exercise("1.2")\n') == []
+
+
+def test_cells_without_text_are_passed_over() -> None:
+    broken = {"cells": [None, 3, {"cell_type": "code"}, {"cell_type": "markdown", "source": STUB}]}
+    assert exercise_sources(broken) == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (STUB, True),
+        (STUB.replace("NotImplementedError", "NotImplementedError('later')"), True),
+        (DONE, False),
+        (STUB.replace("raise", "x = 1\n    raise"), False),
+        ("def f(:", False),
+        (
+            "class collate:\n    def __init__(self):\n        self.x = 1\n    def run(self):\n        raise NotImplementedError",
+            True,
+        ),
+        (
+            "class collate:\n    def run(self):\n        raise NotImplementedError\n    def go(self):\n        return 1",
+            False,
+        ),
+        ("def other():\n    raise NotImplementedError", False),
+    ],
+)
+def test_what_is_still_the_stub(source: str, expected: bool) -> None:
+    assert is_stub(source, "collate") is expected
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "no such file"),
+        (b"", "not valid JSON"),
+        (b"\xff\xfe\x00", "not valid JSON"),
+        (b"[" * 100_000, "not valid JSON"),
+        (b"[1]", "not a notebook"),
+        (json.dumps({"cells": 3}).encode(), "not a notebook"),
+    ],
+)
+def test_what_is_no_notebook_gets_one_line(tmp_path: Path, content: bytes | None, says: str) -> None:
+    path = tmp_path / "a.ipynb"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UserError, match=says) as raised:
+        read_notebook(path)
+    assert "\n" not in str(raised.value)
