@@ -17,7 +17,13 @@ from autograder.card import result_html, result_text, speed_plot
 from autograder.engine import check_notebook, check_source
 from autograder.exercises import Score
 
-RIGHT = '@exercise("0.1")\ndef speedup(a, b):\n    if a <= 0 or b <= 0:\n        raise ValueError("zero")\n    return a / b\n'
+RIGHT = """\
+@exercise("0.1")
+def speedup(a, b):
+    if a <= 0 or b <= 0:
+        raise ValueError("zero")
+    return a / b
+"""
 WRONG = RIGHT.replace("a / b", "b / a")
 EXERCISE_KEYS = {"id", "score", "max_score", "verdict", "reason", "speedup", "counts", "sandbox", "evidence"}
 

@@ -45,14 +45,8 @@ def test_cells_without_text_are_passed_over() -> None:
         (DONE, False),
         (STUB.replace("raise", "x = 1\n    raise"), False),
         ("def f(:", False),
-        (
-            "class collate:\n    def __init__(self):\n        self.x = 1\n    def run(self):\n        raise NotImplementedError",
-            True,
-        ),
-        (
-            "class collate:\n    def run(self):\n        raise NotImplementedError\n    def go(self):\n        return 1",
-            False,
-        ),
+        (CLASS.format(body="raise NotImplementedError"), True),
+        (CLASS.format(body="return 1"), False),
         ("def other():\n    raise NotImplementedError", False),
     ],
 )

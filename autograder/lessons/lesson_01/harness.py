@@ -223,7 +223,7 @@ def _numbers(report: Any) -> dict[str, float]:
 # 1.5
 
 
-class _SlowSamples(torch.utils.data.Dataset):  # type: ignore[type-arg]
+class _SlowSamples(torch.utils.data.Dataset):
     """Samples behind a latency. The sleep stands for a disk or a bucket; the verdict is stable because of it."""
 
     def __init__(self, seed: int, size: int, latency_seconds: float) -> None:
