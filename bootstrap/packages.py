@@ -184,7 +184,8 @@ class Progress:
         word, _, rest = line.strip().partition(" ")
         if word in ("Downloading", "Processing", "Collecting"):
             name = rest.split(" ")[0].rsplit("/", 1)[-1]
-            self._doing = f"{word.lower()} {re.split(r'[<>=!;~[]', name)[0]}"
+            what = word.lower() if self._plan else "reading about"  # a dry run downloads descriptions
+            self._doing = f"{what} {re.split(r'[<>=!;~[]', name)[0]}"
         elif line.startswith("Installing collected packages"):
             self._doing = "unpacking"
         return False

@@ -6,7 +6,9 @@ The checkout has the true workbook.py and bootstrap/; its packages are wheels ma
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
+import http.server
 import importlib.metadata
 import importlib.util
 import json
@@ -17,6 +19,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from pathlib import Path
@@ -212,7 +215,8 @@ def test_test_adds_the_test_tools_and_start_keeps_them(checkout: Checkout) -> No
     assert "tool" in json.loads(done.stdout)["dists"]
 
 
-def test_a_killed_set_up_is_finished_by_the_next_one(checkout: Checkout) -> None:
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_stopped_set_up_is_finished_by_the_next_one(checkout: Checkout, how: signal.Signals) -> None:
     make_small(
         checkout.wheels, "1.0", num_parts=4000
     )  # takes pip long enough to unpack to be killed meanwhile
@@ -223,8 +227,11 @@ def test_a_killed_set_up_is_finished_by_the_next_one(checkout: Checkout) -> None
     while not (checkout.site / "small" / "part_10.py").exists():
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    os.killpg(process.pid, how)
+    _, errors = process.communicate(timeout=60)
+    if how == signal.SIGINT:
+        assert process.returncode == 130
+        assert b"run the same command again" in errors and b"Traceback" not in errors
     assert not (checkout.site / "small" / "part_3999.py").exists()
     assert not (checkout.folder / ".venv" / ".workbook-setup.json").exists()
 
@@ -336,6 +343,23 @@ def test_the_cuda_build_is_announced_with_its_size_where_nobody_can_be_asked(cud
 @no_driver
 def test_the_cpu_build_is_taken_from_where_the_variable_says(cuda_checkout: Checkout, tmp_path: Path) -> None:
     dists = cuda_checkout.start("start", **{torch_build.INDEX_VARIABLE: str(tmp_path / "cpu")})["dists"]
+    assert dists["torch"] == "1.0+cpu"
+    assert not any(name.startswith("nvidia") for name in dists)
+
+
+@no_driver
+def test_the_cpu_build_is_taken_from_an_index(cuda_checkout: Checkout, tmp_path: Path) -> None:
+    (tmp_path / "index").mkdir()
+    (tmp_path / "cpu").rename(tmp_path / "index" / "torch")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        env = {"PIP_NO_INDEX": "", "PIP_INDEX_URL": f"{address}/nothing"}
+        dists = cuda_checkout.start("start", **{torch_build.INDEX_VARIABLE: f"{address}/index", **env})[
+            "dists"
+        ]
+        server.shutdown()
     assert dists["torch"] == "1.0+cpu"
     assert not any(name.startswith("nvidia") for name in dists)
 
