@@ -48,7 +48,7 @@ import torch.nn.functional as F
 
 from autograder import check, check_quiz, compare, exercise, predict, quiz
 from autograder.lab import SlowSamples
-from autograder.plots import BLUE, GREEN, GREY, ORANGE, RED, SKY, bars, figure, mark, show
+from autograder.plots import BLUE, GREEN, GREY, ORANGE, RED, bars, figure, mark, show
 from course_lib import data, loop
 from course_lib.bench import paired_speedup
 from course_lib.counters import count_events
@@ -1850,7 +1850,7 @@ def five_minute_check(make_model, samples, make_batches, num_overfit_steps=60):
     # 1. Look at one batch. Shapes, types, and does the text match the label?
     batch = next(iter(make_batches()))
     for name, tensor in batch.items():
-        print(f"1. {name:<15} {str(tensor.dtype):<12} {list(tensor.shape)}")
+        print(f"1. {name:<15} {tensor.dtype!s:<12} {list(tensor.shape)}")
     first = batch["input_ids"][0][batch["attention_mask"][0]].tolist()
     print(
         f"   text  {train.load_tokenizer().decode(first)[:60]!r}\n   label {train.label_names[batch['labels'][0]]}"
