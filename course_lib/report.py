@@ -89,7 +89,11 @@ def _advice(record: dict[str, Any]) -> str:
     if best == last:
         return "The last weights were the best: more epochs may help."
     if best < 0.6 * last:
-        return f"After step {best:,} of {last:,} it only got worse: fewer epochs, or more dropout, would do."
+        monitor = record["best"]["monitor"]
+        return (
+            f"Validation {_text(monitor)} did not improve after step {best:,} of {last:,}: "
+            f"fewer epochs would do, or more dropout may help."
+        )
     return ""
 
 
@@ -106,7 +110,7 @@ def _cards(record: dict[str, Any]) -> str:
         "loss": f"{validation['loss']:.3f}",
         "steps": f"{record['step']:,}",
         "training time": _duration(record["train_seconds"]),
-        "texts per second": f"{record['samples_per_sec'] or 0:,.0f}",
+        "texts/s": f"{record['samples_per_sec'] or 0:,.0f}",
     }
     return "".join(f"<li><strong>{value}</strong>{_text(label)}</li>" for label, value in shown.items())
 
@@ -132,7 +136,7 @@ def _provenance(record: dict[str, Any]) -> str:
     environment, hardware = record["environment"], record["hardware"]
     packages = ", ".join(f"{name} {version}" for name, version in environment["packages"].items() if version)
     rows = {
-        "processor": f"{hardware['processor']}, {hardware['num_threads']} threads",
+        "processor": f"{hardware['processor']}, threads: {hardware['num_threads']}",
         "accelerators": ", ".join(hardware["accelerators"]) or "none",
         "software": f"Python {environment['python']}, {packages}",
         **record["resolved"],
