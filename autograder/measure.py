@@ -16,6 +16,7 @@ from autograder.verdict import ALPHA_PASS, MAX_BLOCKS, MAX_SPREAD, Decision, dec
 from course_lib.bench import Block, choose_num_steps, estimate_speedup, hodges_lehmann, measure_block
 
 Compare = Callable[[Any, Any], None]
+MIN_SECONDS = 0.12  # of the faster side's segment; the slower one's is longer by the speedup
 MAX_CORES = 1.4  # of CPU time per second of the clock, for a solution that was given one thread
 MAX_IDLE_SHARE = 0.2  # CPU time while the clock stood still, as a share of the time under the clock
 
@@ -81,7 +82,7 @@ def measure_speedup(
     }
     seeds = (job.seed() for _ in itertools.count())
     job.progress("Warming up both sides", 0.0)
-    num_steps = choose_num_steps(sides["A"].run, sides["B"].run, seeds)
+    num_steps = choose_num_steps(sides["A"].run, sides["B"].run, seeds, min_seconds=MIN_SECONDS)
     blocks, decision = _run_blocks(job, sides, bar, num_steps, seeds, compare)
     _check_cpu(sides["B"], max_cores)
     _report(job, blocks, bar)

@@ -224,46 +224,63 @@ def _numbers(report: Any) -> dict[str, float]:
 
 
 class _SlowSamples(torch.utils.data.Dataset):
-    """Samples behind a latency. The sleep stands for a disk or a bucket; the verdict is stable because of it."""
+    """Samples in a file behind a latency. The sleep stands for a disk or a bucket; it makes the verdict stable.
 
-    def __init__(self, seed: int, size: int, latency_seconds: float) -> None:
-        rng = np.random.default_rng(seed)
-        self.values = rng.integers(3, 60, size=(size, 8))
-        self.latency_seconds = latency_seconds
+    The file is read at each access, so what was fetched before the file changed is of no use after.
+    """
+
+    def __init__(self, size: int, latency_seconds: float) -> None:
+        self.path, self.size, self.latency_seconds = f"samples-{size}", size, latency_seconds
+
+    def write(self, seed: int) -> np.ndarray:
+        """Put new samples into the file: int64 [size, 8]."""
+        values = np.random.default_rng(seed).integers(3, 60, size=(self.size, 8))
+        values.tofile(self.path)
+        return values
 
     def __len__(self) -> int:
-        return len(self.values)
+        return self.size
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
-        if not 0 <= index < len(self.values):
+        if not 0 <= index < self.size:
             raise IndexError(index)
         time.sleep(self.latency_seconds)
-        return self.values[index], int(self.values[index].sum() % 5)
+        row = np.fromfile(self.path, dtype=np.int64, count=8, offset=index * 64)
+        return row, int(row.sum() % 5)
 
 
 def load_all(seed: int, size: int, micro_batch_size: int, passes: int) -> dict[str, Any]:
     """Everything the learner's loader yields in each pass, and what it should have."""
-    dataset = _SlowSamples(seed, size, 0.0005)
+    dataset = _SlowSamples(size, 0.0005)
+    expected = dataset.write(seed)
     loader = learner(dataset, micro_batch_size, collate)
     seen = [[(b["input_ids"].clone(), b["labels"].clone()) for b in loader] for _ in range(passes)]
     return {
         "ids": [torch.cat([ids for ids, _ in one]) if one else torch.zeros(0, 8) for one in seen],
         "labels": [torch.cat([labels for _, labels in one]) if one else torch.zeros(0) for one in seen],
         "sizes": [[len(labels) for _, labels in one] for one in seen],
-        "expected": dataset.values,
+        "expected": expected,
     }
 
 
+_loaders: dict[int, tuple[_SlowSamples, Any]] = {}
+
+
 def loader_segment(seed: int, num_steps: int) -> dict[str, Any]:
-    """Two epochs over a slow data set with a little work per batch; a step is 64 samples in each."""
-    dataset = _SlowSamples(seed, num_steps * 64, 0.004)
-    loader = learner(dataset, 16, collate)
+    """One epoch over new samples behind the learner's loader, with a little work per batch of 16.
+
+    A loader is made once per size and used again, as an epoch after the first is.
+    """
+    if num_steps not in _loaders:
+        dataset = _SlowSamples(num_steps * 16, 0.004)
+        _loaders[num_steps] = dataset, learner(dataset, 16, collate)
+    dataset, loader = _loaders[num_steps]
+    dataset.write(seed)
     weight = torch.ones(128, 128)
     sums = []
-    for _ in range(2):
-        for batch in loader:
-            (weight @ weight).sum()
-            sums.append(batch["input_ids"].sum() + batch["labels"].sum() * 7)
+    for batch in loader:
+        (weight @ weight).sum()
+        sums.append(batch["input_ids"].sum() + batch["labels"].sum() * 7)
     return {"sums": torch.stack(sums)}
 
 
