@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from autograder.answers import answer
     from autograder.exercises import Score, check, exercise
-    from autograder.predict import compare, predict, predicted
-    from autograder.quiz import check_quiz, quiz
+    from autograder.predictions import compare, predict, predicted
+    from autograder.quizzes import check_quiz, quiz
 
 _HOMES = {
     "Score": "exercises",
     "check": "exercises",
     "exercise": "exercises",
     "answer": "answers",
-    "check_quiz": "quiz",
-    "compare": "predict",
-    "predict": "predict",
-    "predicted": "predict",
-    "quiz": "quiz",
+    "check_quiz": "quizzes",
+    "compare": "predictions",
+    "predict": "predictions",
+    "predicted": "predictions",
+    "quiz": "quizzes",
 }
 
 __all__ = ["Score", "answer", "check", "check_quiz", "compare", "exercise", "predict", "predicted", "quiz"]

@@ -143,7 +143,7 @@ def answer(question_id: str, choice: str) -> None:
     Example:
         `answer("01.3", "b")`
     """
-    from autograder.quiz import give_answer
+    from autograder.quizzes import give_answer
 
     try:
         print(give_answer(question_id, choice).text)

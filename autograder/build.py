@@ -153,7 +153,7 @@ def _quizzes(notebooks: Path, package: Path) -> dict[Path, bytes]:
 
 
 def _compiled(text: Path) -> dict[str, Any]:
-    from autograder.quiz import compile_bank
+    from autograder.quizzes import compile_bank
 
     return compile_bank(text)
 

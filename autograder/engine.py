@@ -180,7 +180,7 @@ def public(report: dict[str, Any]) -> dict[str, Any]:
 
 def _grade_quiz(lesson: Lesson, folder: Path) -> dict[str, Any] | None:
     from autograder.answers import read_answers
-    from autograder.quiz import grade_quiz, has_quiz
+    from autograder.quizzes import grade_quiz, has_quiz
 
     if not has_quiz(lesson.id):
         return None

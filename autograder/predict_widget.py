@@ -7,7 +7,7 @@ from html import escape
 import ipywidgets as widgets
 
 from autograder.answers import AnswersFile
-from autograder.predict import kept_prediction, parse_number, save_prediction, why_key
+from autograder.predictions import kept_prediction, parse_number, save_prediction, why_key
 from autograder.rich import ERROR_TEXT, rich_html
 from course_lib.errors import UserError
 

@@ -28,7 +28,7 @@ class NotebookFile(pytest.File):
         """One item per exercise of the lesson, and one for its quiz."""
         from autograder.engine import lesson_of
         from autograder.notebook_source import exercise_sources, read_notebook
-        from autograder.quiz import has_quiz
+        from autograder.quizzes import has_quiz
 
         sources = exercise_sources(read_notebook(self.path))
         lesson = lesson_of(self.path, sources)
@@ -83,7 +83,7 @@ class QuizItem(_Item):
 
     def runtest(self) -> None:
         from autograder.answers import read_answers
-        from autograder.quiz import grade_quiz
+        from autograder.quizzes import grade_quiz
 
         answers = read_answers(self.path.parent / f"{self.lesson.slug}_answers.json")
         quiz = grade_quiz(self.lesson.id, answers)

@@ -84,7 +84,7 @@ def grade_html(result: dict[str, Any]) -> str:
 
 
 def _headline(result: dict[str, Any]) -> str:
-    from autograder.quiz import PASS_MARK
+    from autograder.quizzes import PASS_MARK
 
     at_once = sum(question["right_first"] for question in result["questions"])
     needed = f"{PASS_MARK:.0%} are needed"

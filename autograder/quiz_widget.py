@@ -74,7 +74,7 @@ class QuizView:
         return [stem, radio, feedback]
 
     def _choose(self, question: Question, choice: str | None) -> None:
-        from autograder.quiz import give_answer
+        from autograder.quizzes import give_answer
 
         if choice is None:
             return

@@ -8,8 +8,8 @@ import pytest
 
 from autograder import compare, predict, predicted
 from autograder.answers import answers_file, read_answers
-from autograder.predict import compared_text, parse_number, prediction_file
 from autograder.predict_widget import PredictView, WhyView
+from autograder.predictions import compared_text, parse_number, prediction_file
 from course_lib.errors import UserError
 
 NAME = "01_efficient_training_loops_answers.json"

@@ -11,9 +11,9 @@ import pytest
 
 import autograder
 from autograder.answers import answers_file, read_answers
-from autograder.quiz import PASS_MARK, check_quiz, give_answer, grade_quiz, load_bank
 from autograder.quiz_bank import judge, unseal
 from autograder.quiz_widget import QuizView
+from autograder.quizzes import PASS_MARK, check_quiz, give_answer, grade_quiz, load_bank
 from course_lib.errors import UserError
 
 NAME = "01_efficient_training_loops_answers.json"
@@ -212,8 +212,8 @@ def test_unknown_questions_raise_for_programmers() -> None:
     [
         "from autograder import quiz, predict",
         "from autograder import check_quiz, compare, quiz, predict",
-        "import autograder.quiz, autograder.predict; from autograder import quiz, predict",
-        "from autograder.quiz import grade_quiz; from autograder import quiz, predict",
+        "import autograder.quizzes, autograder.predictions; from autograder import quiz, predict",
+        "from autograder.quizzes import grade_quiz; from autograder import quiz, predict",
     ],
 )
 def test_quiz_and_predict_are_functions_whatever_was_imported_before(imports: str) -> None:

@@ -10,8 +10,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from autograder.quiz import load_bank
 from autograder.quiz_bank import unseal
+from autograder.quizzes import load_bank
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 FIND = """

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from autograder.answers import AnswersFile, Entry, answers_file
-from autograder.callable_module import make_callable
 from autograder.exercises import Score
 from autograder.quiz_bank import Judgement, Question, compile_bank, judge
 from course_lib.errors import UserError
@@ -225,6 +224,3 @@ def _bank_path(lesson_id: str) -> Path:
     # The name goes into a path, and it may come from a submission's file.
     name = lesson_id if lesson_id.isalnum() else "none"
     return Path(__file__).parent / "lessons" / f"lesson_{name}" / "quiz.json"
-
-
-make_callable(__name__, quiz)

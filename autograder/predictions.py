@@ -11,7 +11,6 @@ from html import escape
 from typing import Any
 
 from autograder.answers import AnswersFile, answers_file
-from autograder.callable_module import make_callable
 from autograder.rich import BLUE, card, inline_html, plain, show_html, show_widget
 from course_lib.errors import UserError
 
@@ -188,6 +187,3 @@ def kept_prediction(file: AnswersFile, name: str) -> float | None:
         return None
     # A submission's file may hold anything, such as an int too large for a float.
     return float(value) if abs(value) < 1e300 else None
-
-
-make_callable(__name__, predict)
