@@ -9,10 +9,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbgrader_course import LESSON_00, LESSON_01, NOTEBOOKS, cell
 
 from autograder.build import build
 from course_lib.errors import UserError
+from tests.autograder.nbgrader_course import LESSON_00, LESSON_01, NOTEBOOKS, cell
 
 
 @pytest.fixture

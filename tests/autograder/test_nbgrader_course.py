@@ -8,9 +8,18 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
-from nbgrader_course import LESSON_00, LESSON_01, Course, cell, right_answers, with_solutions, without
 
 from autograder.lessons import load_lesson
+from tests.autograder.nbgrader_course import (
+    LESSON_00,
+    LESSON_01,
+    NOTEBOOKS,
+    Course,
+    cell,
+    right_answers,
+    with_solutions,
+    without,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -65,8 +74,6 @@ def test_an_instructors_answers_are_not_released(course: Course) -> None:
 
 
 def test_generate_assignment_gives_the_committed_release(course: Course) -> None:
-    from nbgrader_course import NOTEBOOKS
-
     name = Path("release", LESSON_01, f"{LESSON_01}.ipynb")
     assert (course.root / name).read_bytes() == (NOTEBOOKS / name).read_bytes()
 

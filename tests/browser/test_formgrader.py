@@ -14,10 +14,8 @@ from urllib.error import URLError
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "autograder"))
-from nbgrader_course import LESSON_01, Course, cell, right_answers, with_solutions
-
 from autograder.lessons import load_lesson
+from tests.autograder.nbgrader_course import LESSON_01, Course, cell, right_answers, with_solutions
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the `dev` extra")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
