@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -155,14 +157,11 @@ def check_evidence(path: Path | str, *, on_progress: Progress | None = None) -> 
 
 
 def lesson_of(path: Path, sources: dict[str, str]) -> Lesson:
-    """The lesson that a notebook belongs to, by its exercises, else by its name."""
-    prefixes = [exercise_id.partition(".")[0].zfill(2) for exercise_id in sources]
-    name = path.name[:2]
-    for lesson_id in (*prefixes, name):
-        try:
+    """The lesson that a notebook belongs to: that of most of its exercises, else by its name."""
+    prefixes = Counter(exercise_id.partition(".")[0].zfill(2) for exercise_id in sources)
+    for lesson_id in (*(lesson_id for lesson_id, _ in prefixes.most_common()), path.name[:2]):
+        with contextlib.suppress(KeyError):
             return load_lesson(lesson_id)
-        except KeyError:
-            continue
     raise UserError(f"{path}: no lesson of this course; its cells hold no @exercise of a known number")
 
 

@@ -1,0 +1,1 @@
+"""Measurements whose results the project states. Run by hand; nothing here is a test."""
