@@ -63,7 +63,7 @@ def speed_plot(speed: dict[str, Any], *, width: int = 560, height: int = 150) ->
     ratios, bar, estimate = speed["ratios"], speed["bar"], speed["estimate"]
     values = [*ratios, bar, 1.0, estimate]
     low, high = math.log(min(values) / 1.1), math.log(max(values) * 1.1)
-    left, right, top, bottom = 44, width - 90, 10, height - 26
+    left, right, top, bottom = 0, width - 90, 10, height - 26
 
     def y(value: float) -> float:
         return bottom - (math.log(value) - low) / (high - low) * (bottom - top)
