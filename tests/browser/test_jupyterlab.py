@@ -13,11 +13,11 @@ import pytest
 
 pytest.importorskip("playwright.sync_api", reason="needs the `dev` extra")
 
-from lab import CHROMIUM, MISSING_WIDGET, PATIENCE, Notebook, chromium, served
 from playwright.sync_api import Locator, Page, expect
 
 from autograder.answers import AnswersFile
 from autograder.lessons import load_lesson
+from tests.browser.lab import CHROMIUM, MISSING_WIDGET, PATIENCE, Notebook, chromium, served
 
 pytestmark = [
     pytest.mark.browser,
@@ -30,7 +30,9 @@ pytestmark = [
 START = "00_start_here"
 LESSON = "01_efficient_training_loops"
 QUESTION = "01.3"
-EXERCISE = {exercise.id: exercise for exercise in load_lesson("01").exercises}["1.1"]
+EXERCISES = {exercise.id: exercise for exercise in load_lesson("01").exercises}
+EXERCISE = EXERCISES["1.1"]
+ALL_POINTS = sum(exercise.max_score for exercise in EXERCISES.values())
 
 SPEEDUP = """\
 from autograder import exercise
@@ -110,53 +112,73 @@ def test_an_exercise_and_a_quiz_survive_a_reload(page: Page, folder: Path, tmp_p
     figure = cell_with(lesson, "show(fig")
     lesson.run_through(figure)
     expect(lesson.outputs(figure).locator("img[alt]")).to_be_visible()
-    shoot(lesson.cell(figure), tmp_path / "figure.png")
+    shoot(lesson.outputs(figure).first, tmp_path / "figure.png")
 
+    points = fail_then_solve(lesson, tmp_path)
+    start = in_tab(page, folder, START)
+    progress = cell_with(start, "progress_html()")
+    start.run(progress)
+    expect(start.cell(progress)).to_contain_text("Continue where you stopped: 01")
+    start.cell(progress).get_by_role("link", name="exercise 1.1").click()
+    answer_the_quiz(Notebook(page, lesson.path), tmp_path)
+
+    page.reload()
+    find_all_again(Notebook(page, lesson.path), points, tmp_path)
+    start = in_tab(page, folder, START)
+    start.run(start.code_ids()[0], progress)
+    shoot(start.cell(progress), tmp_path / "progress.png")
+    row = start.cell(progress).get_by_role("row").filter(has_text="01 · Efficient training loops")
+    expect(row).to_contain_text(f"{points:g} of {ALL_POINTS:g} points")
+    expect(row).to_contain_text("1 answered")
+
+
+def fail_then_solve(lesson: Notebook, pictures: Path) -> float:
+    """Exercise 1.1, first with a mistake, then right; returns the points on the card."""
     lesson.write("exercise-1-1", WRONG_COLLATE)
     lesson.run("exercise-1-1", "check-1-1")
-    shoot(lesson.cell("check-1-1"), tmp_path / "fail.png")
+    shoot(lesson.cell("check-1-1"), pictures / "fail.png")
     expect(card(lesson, "check-1-1")).to_contain_text("Not yet")
     expect(card(lesson, "check-1-1")).to_contain_text("Next")
 
     lesson.write("exercise-1-1", COLLATE)
     lesson.run("exercise-1-1", "check-1-1")
-    shoot(lesson.cell("check-1-1"), tmp_path / "verdict.png")
-    points = assert_solved(card(lesson, "check-1-1"))
+    shoot(lesson.cell("check-1-1"), pictures / "verdict.png")
+    return assert_solved(card(lesson, "check-1-1"))
 
+
+def answer_the_quiz(lesson: Notebook, pictures: Path) -> None:
+    """One click, and the answer is on disk."""
     lesson.run(cell_with(lesson, 'quiz("01")'))
-    chosen = option(lesson, QUESTION, 1)
-    chosen.click()
-    expect(quiz(lesson)).to_contain_text("1 of 10 answered · ✓ saved in")
-    shoot(quiz(lesson), tmp_path / "quiz.png")
-    assert (
-        AnswersFile(lesson.path.with_name(f"{LESSON}_answers.json"), "01").entries()[QUESTION]["choice"]
-        == "b"
-    )
+    expect(quiz(lesson).locator("input:checked")).to_have_count(0)
+    option(lesson, QUESTION, 1).click()
+    expect(quiz_status(lesson)).to_have_text(re.compile(r"^1 of \d+ answered · ✓ saved in"))
+    shoot(option(lesson, QUESTION, 1), pictures / "quiz.png", whole_page=True)
+    answers = AnswersFile(lesson.path.with_name(f"{LESSON}_answers.json"), "01")
+    assert answers.entries()[QUESTION]["choice"] == "b"
     assert_nothing_looks_broken(lesson)
 
-    page.reload()
-    lesson = Notebook(page, lesson.path)
+
+def find_all_again(lesson: Notebook, points: float, pictures: Path) -> None:
+    """After a reload: the solution and its verdict; with a new kernel: the answer."""
     expect(lesson.cell("exercise-1-1").locator(".cm-content")).to_contain_text("width = max(len(ids)")
-    assert lesson.saved().cells[lesson.ids.index("exercise-1-1")].source.strip() == COLLATE.strip()
-    shoot(lesson.cell("check-1-1"), tmp_path / "verdict_after_reload.png")
+    saved = lesson.saved().cells[lesson.ids.index("exercise-1-1")].source
+    assert saved.strip() == COLLATE.strip()
+    shoot(lesson.cell("check-1-1"), pictures / "verdict_after_reload.png")
     assert assert_solved(card(lesson, "check-1-1")) == points
 
     lesson.restart_and_clear()
     lesson.run(lesson.code_ids()[0], cell_with(lesson, 'quiz("01")'))
-    expect(quiz(lesson)).to_contain_text("1 of 10 answered · ✓ restored from")
+    expect(quiz_status(lesson)).to_have_text(re.compile(r"^1 of \d+ answered · ✓ restored from"))
     expect(option(lesson, QUESTION, 1)).to_be_checked()
     expect(quiz(lesson).locator("input:checked")).to_have_count(1)
-    shoot(quiz(lesson), tmp_path / "quiz_after_reload.png")
+    shoot(option(lesson, QUESTION, 1), pictures / "quiz_after_reload.png", whole_page=True)
     assert_nothing_looks_broken(lesson)
 
-    page.locator(".lm-TabBar-tab").filter(has_text=START).click()
-    start = Notebook(page, folder / START / f"{START}.ipynb")
-    progress = cell_with(start, "progress_html()")
-    start.run(start.code_ids()[0], progress)
-    shoot(start.cell(progress), tmp_path / "progress.png")
-    row = start.cell(progress).get_by_role("row").filter(has_text="01 · Efficient training loops")
-    expect(row).to_contain_text(f"{points:g} of 60 points")
-    expect(row).to_contain_text("1 answered")
+
+def in_tab(page: Page, folder: Path, slug: str) -> Notebook:
+    """An open notebook, brought to the front by its tab."""
+    page.locator(".lm-TabBar-tab").filter(has_text=slug).click()
+    return Notebook(page, folder / slug / f"{slug}.ipynb")
 
 
 def cell_with(notebook: Notebook, text: str) -> str:
@@ -174,7 +196,7 @@ def assert_solved(shown: Locator) -> float:
     """A card that says pass, or honestly that the clock could not decide; returns its points."""
     expect(shown).to_have_count(1)
     text = shown.text_content() or ""
-    found = re.search(r"([\d.]+) of 10 points", text)
+    found = re.search(rf"([\d.]+) of {EXERCISE.max_score:g} points", text)
     assert found, text
     # On a busy machine the verdict may stay open. Then the card says so, and the counts still earn their points.
     if "The clock could not decide" in text:
@@ -188,6 +210,10 @@ def assert_solved(shown: Locator) -> float:
 
 def quiz(notebook: Notebook) -> Locator:
     return notebook.panel.locator(".workbook-quiz")
+
+
+def quiz_status(notebook: Notebook) -> Locator:
+    return quiz(notebook).get_by_role("status").filter(has_text="answered ·")
 
 
 def option(notebook: Notebook, question_id: str, index: int) -> Locator:
@@ -207,6 +233,7 @@ def assert_nothing_looks_broken(notebook: Notebook) -> None:
     assert [o for o in outputs if o.get("name") == "stderr" or o.output_type == "error"] == []
 
 
-def shoot(what: Locator, path: Path) -> None:
+def shoot(what: Locator, path: Path, *, whole_page: bool = False) -> None:
+    """A picture of one thing, or of the page with the thing in sight (for what is higher than the page)."""
     what.scroll_into_view_if_needed()
-    what.screenshot(path=path)
+    (what.page if whole_page else what).screenshot(path=path)
