@@ -356,13 +356,17 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
 SLOW: dict[str, str] = {
     "1.1": _swap(
         _COLLATE,
+        ("torch.zeros(len(batch), width, ", "torch.zeros(len(batch), 1024, "),
         (
             "        input_ids[row, : len(ids)] = torch.as_tensor(ids)[:width]\n        mask[row, : len(ids)] = True\n",
-            "        for column in range(width):\n"
-            "            if column < len(ids):\n"
-            "                input_ids[row, column] = int(ids[column])\n"
-            "                mask[row, column] = True\n"
-            "                mask[row, column] = input_ids[row, column] >= 0\n",
+            "        for column in range(1024):\n"
+            "            mask[row, column] = column < len(ids)\n"
+            "            if mask[row, column]:\n"
+            "                input_ids[row, column] = int(ids[column])\n",
+        ),
+        (
+            '"input_ids": input_ids, "attention_mask": mask',
+            '"input_ids": input_ids[:, :width], "attention_mask": mask[:, :width]',
         ),
     ),
     "1.2": _swap(
