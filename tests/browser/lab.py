@@ -136,7 +136,10 @@ class Notebook:
         return self.cell(cell_id).locator(".jp-OutputArea-output")
 
     def run(self, *cell_ids: str) -> None:
-        """Run these cells with Shift+Enter, each after the one before has ended."""
+        """Run these cells with Shift+Enter, each after the one before has ended.
+
+        The end is seen by the cell's number. A new kernel counts from 1 again: use `restart_and_clear` before.
+        """
         for cell_id in cell_ids:
             if "jp-mod-active" not in (self.cell(cell_id).get_attribute("class") or ""):
                 self.prompt(cell_id).click()
