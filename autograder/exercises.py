@@ -65,9 +65,10 @@ def check(exercise_id: str) -> Score:
                 _show_progress(event["text"], event["fraction"])
         _clear_progress()
     _record(result, _SOURCES.get(exercise_id, ""))
-    from autograder.card import result_text
+    if not _in_notebook():  # a notebook shows the card
+        from autograder.card import result_text
 
-    print(result_text(result))
+        print(result_text(result))
     return Score(result["score"], result)
 
 
