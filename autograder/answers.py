@@ -8,19 +8,21 @@ so that two kernels lose nothing of each other's and a kernel killed while writi
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import hashlib
 import json
-import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from autograder.file_lock import locked
+from autograder.paths import data_directory
 from course_lib.errors import UserError
 
 FORMAT = 1
+LOCK_SECONDS = 10.0
 MAX_BYTES = 5_000_000  # a whole lesson's answers are a few kilobytes; a submission's file is never trusted
 PROBLEM = "problem"
 Entry = dict[str, Any]
@@ -52,9 +54,7 @@ class AnswersFile:
                 with locked(self.path):
                     return self._load()
             except OSError as error:
-                self.notices.append(
-                    f"{self.path.name} is damaged and could not be set aside ({error.strerror or error})."
-                )
+                self.notices.append(f"{self.path.name} is damaged and could not be set aside ({error}).")
                 return {}
 
     def save(self, key: str, entry: Entry | Callable[[Entry], Entry]) -> Entry:
@@ -70,7 +70,7 @@ class AnswersFile:
             with locked(self.path):
                 entries = self._load()
                 saved = entry(entries.get(key, {})) if callable(entry) else entry
-                saved = saved | {"at": now()}
+                saved |= {"at": datetime.now(UTC).isoformat(timespec="seconds")}
                 entries[key] = saved
                 document = {"format": FORMAT, "lesson": self.lesson_id, "answers": entries}
                 _replace(self.path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
@@ -92,8 +92,7 @@ class AnswersFile:
         try:
             return _parse(self.path)
         except _DamagedError as damage:
-            stamp = datetime.now().strftime("%Y%m%d-%H%M%S-%f")
-            aside = self.path.with_name(f"{self.path.stem}.damaged-{stamp}.json")
+            aside = self.path.with_name(f"{self.path.stem}.damaged-{datetime.now():%Y%m%d-%H%M%S-%f}.json")
             self.path.rename(aside)
             self.notices.append(
                 f"{self.path.name} could not be read ({damage}); it is kept as {aside.name}, a new one begins."
@@ -151,9 +150,27 @@ def answer(question_id: str, choice: str) -> None:
         print(error)
 
 
-def now() -> str:
-    """The time, UTC, to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+@contextlib.contextmanager
+def locked(path: Path, *, wait_seconds: float = LOCK_SECONDS) -> Iterator[None]:
+    """Let one process at a time change a file; one that is killed lets go by itself.
+
+    Raises:
+        TimeoutError: somebody else held the lock for `wait_seconds`.
+    """
+    from filelock import FileLock
+
+    digest = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:20]
+    with contextlib.ExitStack() as stack:
+        try:
+            # With the progress, not beside the notebook: a lock file stays, and a learner's folder is theirs.
+            folder = data_directory() / "locks"
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(FileLock(folder / f"{digest}.lock", timeout=wait_seconds))
+        except TimeoutError:
+            raise
+        except OSError:
+            pass  # no place for a lock: writing without one is better than not at all
+        yield
 
 
 def _parse(path: Path) -> dict[str, Entry]:
@@ -175,10 +192,7 @@ def _parse(path: Path) -> dict[str, Entry]:
 
 
 def _refuse_constant(name: str) -> float:
-    value = float(name.replace("Infinity", "inf"))
-    if not math.isfinite(value):
-        raise ValueError(f"{name} is no JSON")
-    return value
+    raise ValueError(f"{name} is no JSON")  # NaN and the infinities
 
 
 def _replace(path: Path, text: str) -> None:
@@ -194,21 +208,17 @@ def _replace(path: Path, text: str) -> None:
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
-    if os.name == "posix":  # the rename itself must survive a power cut
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        except OSError:
-            pass  # some network folders cannot; the file is in place all the same
-        finally:
-            os.close(folder)
+
+
+_FIXES = {
+    errno.ENOSPC: "the disk is full; free some space and answer again",
+    errno.EDQUOT: "your disk quota is used up; free some space and answer again",
+    **dict.fromkeys(
+        (errno.EACCES, errno.EPERM, errno.EROFS),
+        "its folder cannot be written to; make it writable or copy the notebook to a folder of yours",
+    ),
+}
 
 
 def _why(error: OSError, path: Path) -> str:
-    if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
-        return "the disk is full; free some space and answer again"
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return (
-            f"{path.parent} cannot be written to; make it writable or copy the notebook to a folder of yours"
-        )
-    return f"{path.name}: {error.strerror or error}"
+    return f"{path}: {_FIXES.get(error.errno or 0, error.strerror or error)}"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from autograder import answers
-from autograder.answers import AnswersFile, NotSavedError, read_answers
+from autograder.answers import AnswersFile, NotSavedError, locked, read_answers
 
 WRITER = """
 import sys
@@ -24,6 +24,11 @@ for i in range(count):
     file.save(f"{name}.{i}", {"choice": "a", "filler": "x" * 2000})
     print(i, flush=True)
 """
+
+
+@pytest.fixture(autouse=True)
+def _data(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path_factory.mktemp("data")))
 
 
 def _writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
@@ -136,10 +141,18 @@ def test_a_write_that_fails_keeps_the_old_file(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_is_never_let_go_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from autograder.file_lock import locked
-
     path = tmp_path / "answers.json"
     with locked(path), pytest.raises(TimeoutError), locked(path, wait_seconds=0.05):
         pass
     with locked(path, wait_seconds=0.05):
         pass
+
+
+def test_without_a_place_for_the_lock_answers_are_saved_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "file" / "data"))
+    file = AnswersFile(tmp_path / "answers.json", "01")
+    file.save("01.1", {"choice": "b"})
+    assert file.entries()["01.1"]["choice"] == "b"
