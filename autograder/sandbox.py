@@ -36,6 +36,8 @@ LIMITS = {
     "RLIMIT_NPROC": 512,
     "RLIMIT_CORE": 0,
 }
+# The last: Windows starts no program without it.
+_KEPT_VARIABLES = ("LANG", "LC_ALL", "CUDA_VISIBLE_DEVICES", "SYSTEMROOT")
 _SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix")
 _SYSTEM_FILES = (
     "/etc/ld.so.cache",
@@ -83,8 +85,9 @@ class WorkerProcess:
     def kill(self) -> None:
         """End the worker and all its descendants, and remove its folder."""
         family = self._family()
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.popen.pid, signal.SIGKILL)
+        if sys.platform != "win32":
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.popen.pid, signal.SIGKILL)
         for process in family:
             with contextlib.suppress(psutil.Error):
                 process.kill()
@@ -183,9 +186,7 @@ def _isolation() -> list[str]:
 
 
 def _environment(home: Path, threads: int) -> dict[str, str]:
-    kept = {
-        name: os.environ[name] for name in ("LANG", "LC_ALL", "CUDA_VISIBLE_DEVICES") if name in os.environ
-    }
+    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     count = str(threads)
     return kept | {
         "PATH": "/usr/bin:/bin",

@@ -11,7 +11,6 @@ import contextlib
 import json
 import linecache
 import os
-import resource
 import socket
 import sys
 import traceback
@@ -120,6 +119,10 @@ def _detach_standard_streams(log: str) -> None:
 
 
 def _limit(limits: dict[str, int]) -> None:
+    try:
+        import resource
+    except ImportError:  # Windows has no such limits
+        return
     for name, value in limits.items():
         with contextlib.suppress(ValueError, OSError):  # never above what the machine already allows
             resource.setrlimit(getattr(resource, name), (value, value))
