@@ -1,17 +1,12 @@
-"""Checkpoints that survive `kill -9` and continue a run bit for bit.
-
-A save goes to a temporary file, is forced to disk, and takes the real name in one step (`os.replace`). So
-the real name always holds a whole checkpoint: the old one or the new one.
-"""
+"""Checkpoints that survive `kill -9` and continue a run bit for bit."""
 
 from __future__ import annotations
 
-import os
 import pickle
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 from torch import nn
@@ -19,48 +14,16 @@ from torch import nn
 from course_lib.callbacks import Callback, TrainState
 from course_lib.config import differences
 from course_lib.errors import UserError
+from course_lib.files import atomic_file
 from course_lib.reproducibility import rng_state, set_rng_state
 
 FORMAT_VERSION = 1
 
 
-def temporary_name(path: Path) -> Path:
-    """Where `path` is written before it takes its name: always the same, so that a killed save leaves one file."""
-    return path.with_name(path.name + ".tmp")
-
-
-def atomic_write(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """`write(file)` into a temporary neighbour, then take the name `path` in one step.
-
-    If anything goes wrong, or the user interrupts, `path` is what it was and the neighbour is gone.
-    """
-    temporary = temporary_name(path)
-    try:
-        with temporary.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    if os.name == "posix":  # the rename itself must reach the disk too
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def atomic_write_text(path: Path, text: str) -> None:
-    atomic_write(path, lambda file: file.write(text.encode("utf-8")))
-
-
 def save_checkpoint(path: str | Path, checkpoint: Mapping[str, Any]) -> None:
     """Save atomically. `checkpoint` holds tensors and plain values only, so that loading is safe."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    atomic_write(path, lambda file: torch.save(dict(checkpoint), file))
+    with atomic_file(Path(path)) as temporary, temporary.open("wb") as file:
+        torch.save(dict(checkpoint), file)
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from course_lib.callbacks import Callback, TrainState
-from course_lib.checkpoint import atomic_write_text, temporary_name
 from course_lib.config import TrainConfig, differences, read_yaml
 from course_lib.errors import UserError
+from course_lib.files import atomic_write_text, remove_leftovers
 
 
 class RunFolder:
@@ -58,16 +58,8 @@ class RunFolder:
 
     def remove_leftovers(self) -> None:
         """Remove what a kill in the middle of a save has left beside the whole files."""
-        for path in (
-            self.config,
-            self.record,
-            self.metrics,
-            self.last,
-            self.best,
-            self.tokenizer,
-            self.report,
-        ):
-            temporary_name(path).unlink(missing_ok=True)
+        for folder in (self.directory, self.last.parent):
+            remove_leftovers(folder)
 
     def write_record(self, record: dict[str, Any]) -> None:
         atomic_write_text(self.record, to_json(record) + "\n")

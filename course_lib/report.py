@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from course_lib.checkpoint import atomic_write_text
+from course_lib.files import atomic_write_text
 from course_lib.metrics import RunFolder
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from course_lib.batches import Batches, evaluation_batches
 from course_lib.callbacks import TrainState
 from course_lib.checkpoint import (
     Checkpointer,
-    atomic_write_text,
     capture,
     check_same_run,
     different_conditions,
@@ -22,6 +21,7 @@ from course_lib.checkpoint import (
 from course_lib.config import TrainConfig, write_yaml
 from course_lib.data.batching import BucketBatchSampler
 from course_lib.environment import environment, hardware, resolve_device
+from course_lib.files import atomic_write_text
 from course_lib.loop import NonFiniteError, evaluate, fit
 from course_lib.metrics import RecordWriter, RunFolder, classification_table, macro_f1
 from course_lib.models import ModelConfig, TextClassifier

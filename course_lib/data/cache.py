@@ -1,20 +1,12 @@
-"""Where built data is kept, and how it gets there whole: a file or folder appears by one rename or not at all."""
+"""Where built data is kept, and the hash by which it is found again."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import secrets
-import shutil
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from course_lib.errors import UserError
-
-BUILDING = ".building-"
-_STALE_SECONDS = 24 * 3600
 
 
 def cache_dir() -> Path:
@@ -33,7 +25,10 @@ def cache_dir() -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _cannot_write(path, error) from error
+        raise UserError(
+            f"cannot make the folder {path}: {error.strerror or error}. Free space or rights there, or set "
+            "COURSE_LIB_CACHE to a folder that you can write to"
+        ) from error
     return path
 
 
@@ -45,67 +40,3 @@ def digest(*parts: str | bytes) -> str:
         sha.update(len(data).to_bytes(8, "little"))
         sha.update(data)
     return sha.hexdigest()
-
-
-@contextlib.contextmanager
-def atomic_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; it takes `path`'s place when the block ends without an error."""
-    temporary = _temporary_name(path)
-    try:
-        _prepare(path.parent)
-        yield temporary
-        with temporary.open("rb+") as written:
-            os.fsync(written.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        raise _cannot_write(path, error) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-
-
-@contextlib.contextmanager
-def atomic_directory(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder beside `path`; it becomes `path` when the block ends without an error.
-
-    When another process was quicker, its folder is kept: callers name folders by their content.
-    """
-    temporary = _temporary_name(path)
-    try:
-        _prepare(path.parent)
-        temporary.mkdir()
-        yield temporary
-        try:
-            temporary.rename(path)
-        except OSError:
-            if not path.is_dir():
-                raise
-    except OSError as error:
-        raise _cannot_write(path, error) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _temporary_name(path: Path) -> Path:
-    """A fresh name beside `path`: a rename is atomic only within one file system."""
-    return path.parent / f"{BUILDING}{os.getpid()}-{secrets.token_hex(4)}"
-
-
-def _prepare(folder: Path) -> None:
-    """Make the folder, and clear what a build left that was killed more than a day ago."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for leftover in folder.glob(f"{BUILDING}*"):
-        with contextlib.suppress(OSError):
-            if time.time() - leftover.stat().st_mtime < _STALE_SECONDS:
-                continue
-            if leftover.is_dir():
-                shutil.rmtree(leftover, ignore_errors=True)
-            else:
-                leftover.unlink()
-
-
-def _cannot_write(path: Path, error: OSError) -> UserError:
-    return UserError(
-        f"cannot write {path}: {error.strerror or error}. Free space or rights there, "
-        "or set COURSE_LIB_CACHE to a folder that you can write to."
-    )

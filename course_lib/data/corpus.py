@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.metadata
-import importlib.util
 import json
 import re
 import sys
 import sysconfig
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from course_lib.data.cache import atomic_file, cache_dir, digest
-from course_lib.data.extract import MASK
-from course_lib.data.parallel_extract import extract_all
+from course_lib.data.cache import cache_dir, digest
+from course_lib.data.extract import MASK, extract_all
 from course_lib.data.texts import Texts, normalise
 from course_lib.errors import UserError
+from course_lib.files import atomic_write_text
 
 FORMAT = "6"  # raise it when the same packages give a different corpus
 MIN_WORDS = 4
@@ -38,36 +36,14 @@ _SKIPPED_FOLDERS = frozenset(
 _WORD = re.compile(r"\S*[^\W\d_]{2}\S*")  # between spaces, with two letters at least
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """One label of the corpus: a package's folder and the distribution that says its version."""
-
-    label: str
-    module: str
-    distribution: str
-
-
 STANDARD_LIBRARY = "stdlib"
-_PACKAGES = tuple(
-    Source(label=label, module=module, distribution=distribution)
-    for label, module, distribution in (
-        ("torch", "torch", "torch"),
-        ("sympy", "sympy", "sympy"),
-        ("scipy", "scipy", "scipy"),
-        ("sqlalchemy", "sqlalchemy", "SQLAlchemy"),
-        ("matplotlib", "matplotlib", "matplotlib"),
-        ("numpy", "numpy", "numpy"),
-        ("networkx", "networkx", "networkx"),
-        ("huggingface_hub", "huggingface_hub", "huggingface_hub"),
-        ("ipython", "IPython", "ipython"),
-        ("fonttools", "fontTools", "fonttools"),
-        ("prompt_toolkit", "prompt_toolkit", "prompt_toolkit"),
-        ("pygments", "pygments", "Pygments"),
-        ("pytest", "_pytest", "pytest"),
-        ("jupyter_server", "jupyter_server", "jupyter_server"),
-        ("tornado", "tornado", "tornado"),
-    )
-)
+# Label, which is the distribution's name too → the module whose folder is read.
+_PACKAGES = {
+    **{name: name for name in ("torch", "sympy", "scipy", "sqlalchemy", "matplotlib", "numpy", "networkx")},
+    **{"huggingface_hub": "huggingface_hub", "ipython": "IPython", "fonttools": "fontTools"},
+    **{name: name for name in ("prompt_toolkit", "pygments")},
+    **{"pytest": "_pytest", "jupyter_server": "jupyter_server", "tornado": "tornado"},
+}
 
 
 def load_docstrings(*, progress: bool = True) -> Texts:
@@ -94,7 +70,7 @@ def load_docstrings(*, progress: bool = True) -> Texts:
 
 def corpus_key() -> str:
     """Changes whenever the corpus would: the Python build, the packages' versions, the rules above."""
-    versions = [f"{source.module}={_version(source)}" for source in _PACKAGES]
+    versions = [f"{module}={_version(label)}" for label, module in _PACKAGES.items()]
     return digest("docstrings", FORMAT, sys.version, *versions)
 
 
@@ -104,11 +80,12 @@ def build_docstrings(*, progress: bool = True) -> Texts:
     absent = []
     modules: set[str] = set()
     for label, root in _roots():
-        found = sorted(_python_files(root)) if root is not None else []
+        inside = {path: path.relative_to(root).parts for path in sorted(root.rglob("*.py"))} if root else {}
+        found = {path: parts for path, parts in inside.items() if _SKIPPED_FOLDERS.isdisjoint(parts)}
         files += [(label, path) for path in found]
+        modules.update(parts[0].removesuffix(".py") for parts in found.values())
         if not found:
             absent.append(label)
-        modules.update(path.relative_to(root).parts[0].removesuffix(".py") for path in found if root)
     extracted = extract_all([path for _, path in files], modules=sorted(modules), progress=progress)
     rows = [
         (label, number, text)
@@ -167,42 +144,23 @@ def _select(rows: list[tuple[str, int, str]]) -> tuple[list[tuple[str, int, str]
 def _roots() -> Iterator[tuple[str, Path | None]]:
     """Label and folder of each package; None for one that is not installed. Imports nothing."""
     yield STANDARD_LIBRARY, Path(sysconfig.get_paths()["stdlib"])
-    for source in _PACKAGES:
-        try:
-            spec = importlib.machinery.PathFinder.find_spec(source.module)
-        except (ImportError, ValueError):
-            spec = None
+    for label, module in _PACKAGES.items():
+        spec = importlib.machinery.PathFinder.find_spec(module)
         where = list(spec.submodule_search_locations or ()) if spec is not None else []
-        yield source.label, Path(where[0]) if where else None
+        yield label, Path(where[0]) if where else None
 
 
-def _python_files(folder: Path) -> Iterator[Path]:
-    if not folder.is_dir():
-        return
-    for path in folder.rglob("*.py"):
-        if _SKIPPED_FOLDERS.isdisjoint(path.relative_to(folder).parts):
-            yield path
-
-
-def _version(source: Source) -> str:
+def _version(distribution: str) -> str:
     try:
-        return importlib.metadata.version(source.distribution)
+        return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
         return "absent"
 
 
 def _write(path: Path, texts: Texts) -> None:
     assert texts.groups is not None
-    record = {
-        "texts": texts.texts,
-        "labels": texts.labels.tolist(),
-        "label_names": texts.label_names,
-        "groups": texts.groups.tolist(),
-        "fingerprint": texts.fingerprint,
-        "notes": texts.notes,
-    }
-    with atomic_file(path) as temporary:
-        temporary.write_text(json.dumps(record, ensure_ascii=False), encoding="utf-8")
+    record = vars(texts) | {"labels": texts.labels.tolist(), "groups": texts.groups.tolist()}
+    atomic_write_text(path, json.dumps(record, ensure_ascii=False))
 
 
 def _read(path: Path) -> Texts | None:

@@ -1,19 +1,27 @@
 """Docstrings of Python files, with names that give their package away masked.
 
-Stands alone (standard library only), so that `corpus.py` can run it as a plain script in several processes:
-a JSON object {"modules", "paths"} on stdin; one JSON line `[index, docstrings or null]` per file on stdout.
+`extract_all` runs this file as a script in several processes, so it needs the standard library only. Plain
+subprocesses rather than `multiprocessing`: nothing is forked from a kernel full of threads, and a user's
+script needs no `if __name__ == "__main__"` guard.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+import os
 import re
+import subprocess
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 
 MASK = "NAME"
+MAX_PROCESSES = 8
+_FILES_AT_ONCE = 128
 
 # Any identifier or dotted path that contains one of these gives its label away, whoever wrote it.
 _NAMES = re.compile(
@@ -99,12 +107,44 @@ def extract(path: str, mask: Mask) -> list[str] | None:
         return None
 
 
-def main() -> None:
-    job = json.load(sys.stdin)
-    mask = Mask(job["modules"])
-    for index, path in enumerate(job["paths"]):
-        print(json.dumps([index, extract(path, mask)]), flush=True)
+def extract_all(paths: Sequence[Path], *, modules: Sequence[str], progress: bool) -> list[list[str] | None]:
+    """Masked docstrings of each file, in the order of `paths`; None where a file cannot be parsed.
+
+    `modules` are the names that `Mask` takes. The result does not depend on the number of processes.
+    Draws a progress bar on stdout.
+    """
+    from tqdm import tqdm
+
+    mask = Mask(modules)
+    names = [str(path) for path in paths]
+    parts = [names[start : start + _FILES_AT_ONCE] for start in range(0, len(names), _FILES_AT_ONCE)]
+    found: list[list[str] | None] = []
+    bar = tqdm(
+        total=len(names), desc="Reading docstrings", mininterval=0.5, file=sys.stdout, disable=not progress
+    )
+    pool = ThreadPoolExecutor(min(MAX_PROCESSES, os.cpu_count() or 1))
+    try:
+        with bar:
+            for part, answer in zip(parts, pool.map(partial(_in_process, modules), parts), strict=True):
+                # None: no process could be started, or it was killed. Slower, but the same result.
+                found += [extract(name, mask) for name in part] if answer is None else answer
+                bar.update(len(part))
+    finally:  # also on Ctrl-C: no new process is started
+        pool.shutdown(cancel_futures=True)
+    return found
+
+
+def _in_process(modules: Sequence[str], paths: list[str]) -> list[list[str] | None] | None:
+    command = [sys.executable, "-I", __file__]
+    job = json.dumps([list(modules), paths])
+    try:
+        done = subprocess.run(command, input=job.encode(), capture_output=True, check=True)
+        return json.loads(done.stdout)  # type: ignore[no-any-return]
+    except (OSError, ValueError, subprocess.CalledProcessError):
+        return None
 
 
 if __name__ == "__main__":
-    main()
+    given_modules, given_paths = json.load(sys.stdin)
+    given_mask = Mask(given_modules)
+    print(json.dumps([extract(path, given_mask) for path in given_paths]))

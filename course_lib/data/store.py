@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_lib.data.cache import atomic_directory, atomic_file, cache_dir, digest
+from course_lib.data.cache import cache_dir, digest
 from course_lib.data.corpus import corpus_key, load_docstrings
 from course_lib.data.texts import Texts, split
 from course_lib.data.tokenizer import load_tokenizer, parallel_tokenizers, train_tokenizer
 from course_lib.errors import UserError
+from course_lib.files import atomic_directory, atomic_write_text
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -182,9 +183,8 @@ def docstring_store(*, max_length: int = 1024, progress: bool = True) -> tuple[T
     train = TokenStore.build(train_texts, tokenizer, max_length=max_length, progress=progress)
     validation_texts = texts.subset(validation_indices)
     validation = TokenStore.build(validation_texts, tokenizer, max_length=max_length, progress=progress)
-    with atomic_file(index) as temporary:
-        names = {"train": train.directory.name, "validation": validation.directory.name}
-        temporary.write_text(json.dumps(names), encoding="utf-8")
+    names = {"train": train.directory.name, "validation": validation.directory.name}
+    atomic_write_text(index, json.dumps(names))
     return train, validation
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_lib.data.cache import atomic_file
 from course_lib.errors import UserError
+from course_lib.files import atomic_write_text
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -54,8 +54,7 @@ def train_tokenizer(texts: Iterable[str], *, vocab_size: int = 8192) -> Tokenize
 
 def save_tokenizer(tokenizer: Tokenizer, path: str | Path) -> None:
     """Write `tokenizer.json` (or another name), whole or not at all."""
-    with atomic_file(Path(path)) as temporary:
-        temporary.write_text(tokenizer.to_str(), encoding="utf-8")
+    atomic_write_text(Path(path), tokenizer.to_str())
 
 
 def load_tokenizer(path: str | Path) -> Tokenizer:
@@ -66,18 +65,13 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     """
     from tokenizers import Tokenizer
 
+    fix = "Give the run folder's tokenizer.json."
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"cannot read the tokenizer {path}: {error}. Give the run folder's tokenizer.json."
-        ) from error
-    try:
-        return _plain_text_only(Tokenizer.from_str(text))
+        return _plain_text_only(Tokenizer.from_str(Path(path).read_text(encoding="utf-8")))
+    except OSError as error:
+        raise UserError(f"cannot read the tokenizer {path}: {error}. {fix}") from error
     except Exception as error:  # the library raises bare Exception
-        raise UserError(
-            f"{path} is not a tokenizer: {error}. Give the run folder's tokenizer.json."
-        ) from error
+        raise UserError(f"{path} is not a tokenizer: {error}. {fix}") from error
 
 
 def _plain_text_only(tokenizer: Tokenizer) -> Tokenizer:

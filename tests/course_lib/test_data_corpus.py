@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from course_lib.data import corpus, load_docstrings, parallel_extract
-from course_lib.data.extract import Mask, docstrings, extract
+from course_lib.data import corpus, load_docstrings
+from course_lib.data import extract as extract_module
+from course_lib.data.extract import Mask, docstrings, extract, extract_all
 from course_lib.data.texts import Texts, normalise
 
 
@@ -166,7 +167,7 @@ def test_processes_change_nothing_and_may_fail(monkeypatch, tmp_path, capfd):
     paths = [*some_files(), tmp_path / "bad.py", tmp_path / "absent.py"]
     wanted = [extract(str(path), Mask(["stats"])) for path in paths]
     assert wanted[-2:] == [None, None] and sum(map(bool, wanted)) > 20
-    assert parallel_extract.extract_all(paths, modules=["stats"], progress=True) == wanted
+    assert extract_all(paths, modules=["stats"], progress=True) == wanted
     out, err = capfd.readouterr()
     assert "Reading docstrings: 100%" in out and err == "", (
         "a line on stderr costs a notebook cell its points"
@@ -175,20 +176,16 @@ def test_processes_change_nothing_and_may_fail(monkeypatch, tmp_path, capfd):
     (tmp_path / "dying.py").write_text(dying)
     for executable in ("/nowhere/to/be/found", sys.executable):
         with monkeypatch.context() as patch:
-            patch.setattr(parallel_extract.sys, "executable", executable)
+            patch.setattr(extract_module.sys, "executable", executable)
             if executable == sys.executable:
-                patch.setattr(parallel_extract.extract, "__file__", str(tmp_path / "dying.py"))
-            assert parallel_extract.extract_all(paths, modules=["stats"], progress=False) == wanted
-    assert parallel_extract.extract_all([], modules=[], progress=False) == []
+                patch.setattr(extract_module, "__file__", str(tmp_path / "dying.py"))
+            assert extract_all(paths, modules=["stats"], progress=False) == wanted
+    assert extract_all([], modules=[], progress=False) == []
 
 
 def test_an_absent_package_is_left_out_and_named(monkeypatch):
-    sources = [
-        corpus.Source(label="tornado", module="tornado", distribution="tornado"),
-        corpus.Source(label="nowhere", module="no_such_package_here", distribution="no-such-package-here"),
-    ]
     with monkeypatch.context() as patch:
-        patch.setattr(corpus, "_PACKAGES", tuple(sources))
+        patch.setattr(corpus, "_PACKAGES", {"tornado": "tornado", "nowhere": "no_such_package_here"})
         texts = corpus.build_docstrings(progress=False)
         key = corpus.corpus_key()
     assert texts.label_names == ("stdlib", "tornado")
@@ -252,7 +249,7 @@ def test_two_processes_may_build_everything_at_once(tmp_path):
     """On two of the packages, so that it takes seconds: corpus, tokenizer, both stores and the index."""
     code = (
         "from course_lib.data import corpus, docstring_store\n"
-        "corpus._PACKAGES = tuple(s for s in corpus._PACKAGES if s.label in ('tornado', 'pygments'))\n"
+        "corpus._PACKAGES = {name: name for name in ('pygments', 'tornado')}\n"
         "train, validation = docstring_store(max_length=64, progress=False)\n"
         "print(train.fingerprint, validation.fingerprint, *train.label_names)\n"
     )
