@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
 
 import ipywidgets as widgets
 
 from autograder.answers import AnswersFile
 from autograder.predictions import kept_prediction, parse_number, save_prediction, why_key
-from autograder.rich import ERROR_TEXT, rich_html
+from autograder.rich import rich_html, status_html
 from course_lib.errors import UserError
 
 _STYLE = """<style>
@@ -17,8 +18,8 @@ _STYLE = """<style>
 </style>"""
 
 
-class PredictView:
-    """A question and a box for a number.
+class SavedBox:
+    """A box whose text is saved as it changes.
 
     Attributes:
         widget: what is displayed.
@@ -26,66 +27,66 @@ class PredictView:
         status: says what is saved.
     """
 
-    def __init__(self, name: str, question: str, unit: str, file: AnswersFile) -> None:
-        self.name, self.unit, self.file = name, unit, file
-        kept = kept_prediction(file, name)
-        # Text, not FloatText: an empty box and a predicted 0 are not the same.
-        self.box = widgets.Text(
-            value="" if kept is None else f"{kept:g}",
-            description="Your prediction",
-            placeholder="a number",
-            style={"description_width": "initial"},
-            layout=widgets.Layout(width="18em"),
-        )
-        self.status = widgets.HTML(_status("restored" if kept is not None else "", file))
-        self.box.observe(self._typed, names="value")
-        row = widgets.HBox([self.box, widgets.HTML(f"<span>{escape(unit)}</span>"), self.status])
-        self.widget = widgets.VBox([widgets.HTML(_STYLE + rich_html(question)), row])
+    def __init__(
+        self,
+        file: AnswersFile,
+        box: widgets.Text,
+        save: Callable[[str], str],
+        *,
+        above: str,
+        unit: str,
+        hint: str,
+    ) -> None:
+        """`save` keeps a text and returns what to say, or raises `UserError`. `above` is trusted HTML."""
+        self.file, self.box, self._save = file, box, save
+        restored = "restored" if box.value else ""
+        self.status = widgets.HTML(status_html(word=restored, hint=hint, notices=file.take_notices()))
+        box.observe(lambda change: self._typed(change["new"]), names="value")
+        row = widgets.HBox([box, widgets.HTML(escape(unit)), self.status], layout={"flex_flow": "row wrap"})
+        self.widget = widgets.VBox([widgets.HTML(_STYLE + above), row])
         self.widget.add_class("workbook-predict")
 
-    def _typed(self, change: dict[str, str]) -> None:
+    def _typed(self, text: str) -> None:
+        word = problem = ""
         try:
-            number = parse_number(change["new"], self.unit)
-            save_prediction(self.file, self.name, number, self.unit)
+            word = self._save(text)
         except UserError as error:
-            self.status.value = _status("", self.file, problem=str(error))
-        else:
-            self.status.value = _status(f"saved {number:g}", self.file)
+            problem = str(error)
+        self.status.value = status_html(word=word, problem=problem, notices=self.file.take_notices())
 
 
-class WhyView:
-    """A box for the learner's reason, saved when the box is left. Attributes as in `PredictView`."""
+def predict_box(name: str, question: str, unit: str, file: AnswersFile) -> SavedBox:
+    """A question and a box for a number."""
 
-    def __init__(self, name: str, file: AnswersFile) -> None:
-        self.name, self.file = name, file
-        kept = file.entries().get(why_key(name), {}).get("text", "")
-        self.box = widgets.Textarea(
-            value=str(kept),
-            placeholder="One sentence: what did you not think of, or what did you think of rightly?",
-            description="Why?",
-            continuous_update=False,
-            layout=widgets.Layout(width="100%", max_width="46em", height="4.5em"),
-        )
-        self.status = widgets.HTML(
-            _status("restored" if kept else "", file, hint="saved when you leave the box")
-        )
-        self.box.observe(self._typed, names="value")
-        self.widget = widgets.VBox([widgets.HTML(_STYLE), self.box, self.status])
-        self.widget.add_class("workbook-predict")
+    def save(text: str) -> str:
+        number = parse_number(text, unit)
+        save_prediction(file, name, number, unit)
+        return f"saved {number:g}"
 
-    def _typed(self, change: dict[str, str]) -> None:
-        try:
-            self.file.save(why_key(self.name), {"text": change["new"]})
-        except UserError as error:
-            self.status.value = _status("", self.file, problem=str(error))
-        else:
-            self.status.value = _status("saved", self.file)
+    kept = kept_prediction(file, name)
+    # Text, not FloatText: an empty box and a predicted 0 are not the same.
+    box = widgets.Text(
+        value="" if kept is None else f"{kept:g}",
+        description="Your prediction",
+        placeholder="a number",
+        style={"description_width": "initial"},
+        layout={"width": "18em"},
+    )
+    return SavedBox(file, box, save, above=rich_html(question), unit=unit, hint="saved as you type")
 
 
-def _status(word: str, file: AnswersFile, *, problem: str = "", hint: str = "saved as you type") -> str:
-    if problem:
-        said = f'<span style="color:{ERROR_TEXT}">! {escape(problem)}</span>'
-    else:
-        said = f"✓ {escape(word)}" if word else hint
-    notices = escape(file.take_notices())
-    return f'<div role="status">{said} {notices}</div>'
+def why_box(name: str, file: AnswersFile) -> SavedBox:
+    """A box for the learner's reason, saved when the box is left."""
+
+    def save(text: str) -> str:
+        file.save(why_key(name), {"text": text})
+        return "saved"
+
+    box = widgets.Textarea(
+        value=str(file.entries().get(why_key(name), {}).get("text", "")),
+        placeholder="One sentence: what did you not think of, or what did you think of rightly?",
+        description="Why?",
+        continuous_update=False,
+        layout={"width": "100%", "max_width": "46em", "height": "4.5em"},
+    )
+    return SavedBox(file, box, save, above="", unit="", hint="saved when you leave the box")

@@ -42,9 +42,9 @@ def predict(name: str, question: str, unit: str = "", value: float | None = None
     text = f'{plain(question)}\n{state}\nWithout a number box: predict("{name}", "…", value=2.5)'
 
     def build() -> Any:
-        from autograder.predict_widget import PredictView
+        from autograder.predict_widget import predict_box
 
-        return PredictView(name, question, unit, file).widget
+        return predict_box(name, question, unit, file).widget
 
     if not show_widget(build, text):
         print(text)
@@ -86,9 +86,9 @@ def compare(name: str, measured: float, unit: str = "", digits: int = 2, why: st
     ask = f'Why do they differ? One sentence: compare("{name}", …, why="…")'
 
     def build() -> Any:
-        from autograder.predict_widget import WhyView
+        from autograder.predict_widget import why_box
 
-        return WhyView(name, file).widget
+        return why_box(name, file).widget
 
     if kept is not None and not show_widget(build, ask):
         print(ask)

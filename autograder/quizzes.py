@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autograder import progress
 from autograder.answers import AnswersFile, Entry, answers_file
 from autograder.exercises import Score
 from autograder.quiz_bank import Judgement, Question, compile_bank, judge
+from autograder.quiz_card import PASS_MARK, feedback_text, grade_html, grade_text, quiz_text
+from autograder.rich import show_widget
 from course_lib.errors import UserError
-
-PASS_MARK = 0.7
 
 __all__ = [
     "PASS_MARK",
@@ -32,8 +33,6 @@ class QuizScore(Score):
     """Number of right answers; notebooks show the card of all questions."""
 
     def _repr_html_(self) -> str:
-        from autograder.quiz_card import grade_html
-
         return grade_html(self.result)
 
 
@@ -92,9 +91,6 @@ def quiz(lesson_id: str, *, widgets: bool = True) -> None:
     Args:
         widgets: False prints the questions as text, to be answered with `answer("01.3", "b")`.
     """
-    from autograder.quiz_card import quiz_text
-    from autograder.rich import show_widget
-
     try:
         bank = load_bank(lesson_id)
         file = answers_file(lesson_id)
@@ -123,9 +119,6 @@ def give_answer(question_id: str, choice: str, *, file: AnswersFile | None = Non
     Raises:
         UserError: there is no such question or option; the message lists what there is.
     """
-    from autograder import progress
-    from autograder.quiz_card import feedback_text
-
     lesson_id, question = find_question(question_id)
     letters = [option["id"] for option in question["options"]]
     choice = str(choice).strip().lower()
@@ -179,9 +172,6 @@ def grade_quiz(lesson_id: str, answers: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_quiz(lesson_id: str) -> Score:
     """Grade the quiz from the saved answers: one point for each right one."""
-    from autograder import progress
-    from autograder.quiz_card import grade_text
-
     try:
         file = answers_file(lesson_id)
         result = grade_quiz(lesson_id, file.entries())

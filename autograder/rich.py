@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Callable
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 CARD = (
     "border:1px solid var(--jp-border-color1,#bbb);border-left:6px solid {colour};border-radius:4px;"
@@ -15,7 +19,32 @@ CARD = (
 )
 # For edges and bars, on white and on dark alike; a word or a sign always says the same as the colour.
 GREEN, ORANGE, BLUE, GREY = "#1a7f37", "#b35900", "#0072b2", "#767d86"
-ERROR_TEXT = "var(--jp-error-color1,#b42318)"  # text must follow the theme
+# `role=status` lets a screen reader speak what changes.
+_STATUS = """<div role="status" style="line-height:1.45">{% if count %}{{ count }} · {% endif %}
+{% if problem %}<strong style="color:var(--jp-error-color1,#b42318)">! {{ problem }}</strong>
+{% else %}{{ "✓ " ~ word if word else hint }}{% endif %} {{ notices }}</div>"""
+
+
+@functools.cache
+def _templates() -> Environment:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["inline"] = lambda text: Markup(inline_html(text))
+    return environment
+
+
+def render(template: str, **values: Any) -> str:
+    """HTML from a Jinja template. Values are escaped; `|inline` keeps their `code` and **bold**."""
+    return _templates().from_string(template).render(**values)
+
+
+def status_html(
+    *, word: str = "", problem: str = "", notices: str = "", hint: str = "saved as you type", count: str = ""
+) -> str:
+    """What a widget says about saving: a problem, else the word ("saved", "restored"), else the hint."""
+    return render(_STATUS, word=word, problem=problem, notices=notices, hint=hint, count=count)
 
 
 def card(colour: str, body: str, *, label: str = "") -> str:

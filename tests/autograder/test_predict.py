@@ -8,7 +8,7 @@ import pytest
 
 from autograder import compare, predict, predicted
 from autograder.answers import answers_file, read_answers
-from autograder.predict_widget import PredictView, WhyView
+from autograder.predict_widget import predict_box, why_box
 from autograder.predictions import compared_text, parse_number, prediction_file
 from course_lib.errors import UserError
 
@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_typed_number_is_kept_at_once_and_restored(folder: Path) -> None:
-    view = PredictView("1a", "How many times?", "×", prediction_file("1a"))
+    view = predict_box("1a", "How many times?", "×", prediction_file("1a"))
     assert view.box.value == "" and predicted("1a") is None
     view.box.value = "2"
     assert predicted("1a") == 2
@@ -33,14 +33,14 @@ def test_a_typed_number_is_kept_at_once_and_restored(folder: Path) -> None:
     view.box.value = "2.5 apples"
     assert "is no number" in view.status.value
     assert predicted("1a") == 2.5  # what was saved stays
-    again = PredictView("1a", "How many times?", "×", prediction_file("1a"))
+    again = predict_box("1a", "How many times?", "×", prediction_file("1a"))
     assert again.box.value == "2.5" and "restored" in again.status.value
 
 
 def test_zero_is_a_prediction(folder: Path) -> None:
     predict("1a", "How much?", value=0)
     assert predicted("1a") == 0
-    assert PredictView("1a", "How much?", "", prediction_file("1a")).box.value == "0"
+    assert predict_box("1a", "How much?", "", prediction_file("1a")).box.value == "0"
 
 
 def test_the_way_without_widgets(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -57,11 +57,11 @@ def test_the_way_without_widgets(folder: Path, capfd: pytest.CaptureFixture[str]
 
 
 def test_the_reason_is_kept(folder: Path) -> None:
-    view = WhyView("1a", answers_file("01"))
+    view = why_box("1a", answers_file("01"))
     view.box.value = "a long tail"
     assert read_answers(folder / NAME)["why:1a"]["text"] == "a long tail"
     assert "saved" in view.status.value
-    assert WhyView("1a", answers_file("01")).box.value == "a long tail"
+    assert why_box("1a", answers_file("01")).box.value == "a long tail"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_the_difference_in_words(kept: float, measured: float, says: str) -> Non
 def test_a_prediction_that_is_none_in_the_file_counts_as_none(folder: Path, value: str) -> None:
     (folder / NAME).write_text('{"answers": {"predict:1a": {"value": VALUE}}}'.replace("VALUE", value))
     assert predicted("1a") is None
-    assert PredictView("1a", "?", "", prediction_file("1a")).box.value == ""
+    assert predict_box("1a", "?", "", prediction_file("1a")).box.value == ""
 
 
 def test_bad_names_and_measurements_are_one_line(capfd: pytest.CaptureFixture[str]) -> None:
