@@ -139,7 +139,8 @@ def _in_process(modules: Sequence[str], paths: list[str]) -> list[list[str] | No
     job = json.dumps([list(modules), paths])
     try:
         done = subprocess.run(command, input=job.encode(), capture_output=True, check=True)
-        return json.loads(done.stdout)  # type: ignore[no-any-return]
+        answer: list[list[str] | None] = json.loads(done.stdout)
+        return answer
     except (OSError, ValueError, subprocess.CalledProcessError):
         return None
 
