@@ -17,7 +17,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ and returns the seconds those `num_steps` took. Equal arguments mean equal work 
 
 MIN_SEGMENT_SECONDS = 0.25
 MIN_SEGMENT_STEPS = 3
+CONFIDENCE = 0.95
 ORDERS = ("ABBA", "BAAB")
 
 
@@ -52,11 +53,14 @@ class Block:
 
     @property
     def baseline_seconds(self) -> tuple[float, ...]:
-        return tuple(s for side, s in zip(self.order, self.seconds, strict=True) if side == "A")
+        return self._of("A")
 
     @property
     def candidate_seconds(self) -> tuple[float, ...]:
-        return tuple(s for side, s in zip(self.order, self.seconds, strict=True) if side == "B")
+        return self._of("B")
+
+    def _of(self, side: str) -> tuple[float, ...]:
+        return tuple(s for name, s in zip(self.order, self.seconds, strict=True) if name == side)
 
     @property
     def y(self) -> float:
@@ -66,24 +70,12 @@ class Block:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, for evidence files; `from_dict` reads them back."""
-        return {
-            "order": self.order,
-            "seconds": list(self.seconds),
-            "num_steps": self.num_steps,
-            "seeds": list(self.seeds),
-            "y": self.y,
-        }
+        return {**asdict(self), "seconds": list(self.seconds), "seeds": list(self.seeds), "y": self.y}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Block:
-        a, b, c, d = (float(s) for s in values["seconds"])
-        first, second = (int(s) for s in values["seeds"])
-        return cls(
-            order=str(values["order"]),
-            seconds=(a, b, c, d),
-            num_steps=int(values["num_steps"]),
-            seeds=(first, second),
-        )
+        given = {name: value for name, value in values.items() if name != "y"}
+        return cls(**{**given, "seconds": tuple(given["seconds"]), "seeds": tuple(given["seeds"])})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,11 +86,10 @@ class SpeedupEstimate:
     low: float
     high: float
     blocks: tuple[Block, ...]
-    confidence: float = 0.95
 
     def __str__(self) -> str:
         return (
-            f"{self.estimate:.2f}× ({self.confidence:.0%} interval {self.low:.2f} to {self.high:.2f}, "
+            f"{self.estimate:.2f}× ({CONFIDENCE:.0%} interval {self.low:.2f} to {self.high:.2f}, "
             f"{len(self.blocks)} blocks)"
         )
 
@@ -108,7 +99,7 @@ class SpeedupEstimate:
             "estimate": self.estimate,
             "low": self.low if self.low > 0 else None,
             "high": self.high if math.isfinite(self.high) else None,
-            "confidence": self.confidence,
+            "confidence": CONFIDENCE,
             "blocks": [block.to_dict() for block in self.blocks],
         }
 
@@ -173,9 +164,9 @@ def hodges_lehmann(y: Sequence[float] | np.ndarray, *, axis: int = -1) -> Any:
 
 
 def bootstrap_interval(
-    y: Sequence[float] | np.ndarray, *, confidence: float = 0.95, num_resamples: int = 2000, seed: int = 0
+    y: Sequence[float] | np.ndarray, *, num_resamples: int = 2000, seed: int = 0
 ) -> tuple[float, float]:
-    """Percentile bootstrap interval (`scipy.stats.bootstrap`) of the Hodges-Lehmann estimate of `y`.
+    """95% percentile bootstrap interval (`scipy.stats.bootstrap`) of the Hodges-Lehmann estimate of `y`.
 
     Below five values a bootstrap promises more than it holds: then the smallest and largest value are
     given, and for a single value nothing is known, so the interval is infinite.
@@ -192,24 +183,19 @@ def bootstrap_interval(
         hodges_lehmann,
         vectorized=True,
         n_resamples=num_resamples,
-        confidence_level=confidence,
+        confidence_level=CONFIDENCE,
         method="percentile",
         rng=np.random.default_rng(seed),
     )
     return float(result.confidence_interval.low), float(result.confidence_interval.high)
 
 
-def estimate_speedup(blocks: Sequence[Block], *, confidence: float = 0.95) -> SpeedupEstimate:
+def estimate_speedup(blocks: Sequence[Block]) -> SpeedupEstimate:
     """Speedup over all `blocks`, with its bootstrap interval."""
     y = [block.y for block in blocks]
-    low, high = bootstrap_interval(y, confidence=confidence)
-    return SpeedupEstimate(
-        estimate=math.exp(hodges_lehmann(y)),
-        low=math.exp(low),
-        high=math.exp(high),
-        blocks=tuple(blocks),
-        confidence=confidence,
-    )
+    low, high = bootstrap_interval(y)
+    centre = math.exp(hodges_lehmann(y))
+    return SpeedupEstimate(estimate=centre, low=math.exp(low), high=math.exp(high), blocks=tuple(blocks))
 
 
 def paired_speedup(

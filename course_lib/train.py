@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from course_lib.batches import Batches, evaluation_batches
 from course_lib.callbacks import TrainState
 from course_lib.checkpoint import (
     Checkpointer,
@@ -19,7 +18,7 @@ from course_lib.checkpoint import (
     restore,
 )
 from course_lib.config import TrainConfig, write_yaml
-from course_lib.data.batching import BucketBatchSampler
+from course_lib.data.batching import Batches, BucketBatchSampler, evaluation_batches
 from course_lib.environment import environment, hardware, resolve_device
 from course_lib.files import atomic_write_text
 from course_lib.loop import NonFiniteError, evaluate, fit

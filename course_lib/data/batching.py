@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     import torch
 
 Sample = tuple[np.ndarray, int]
+
+
+class Samples(Protocol):
+    """What batches are made of, such as a `TokenStore`: `lengths` int64 [n] and, by index, samples."""
+
+    @property
+    def lengths(self) -> np.ndarray: ...
+    def __getitem__(self, index: int) -> Sample: ...
 
 
 def collate(
@@ -149,6 +157,35 @@ class BucketBatchSampler:
     def _identity(self) -> str:
         settings = f"{self.micro_batch_size} {self.seed} {self.drop_last} {self.pool_batches}"
         return digest(settings, self.lengths.astype("<i8").tobytes())[:16]
+
+
+class Batches:
+    """Collated batches of `samples`, made when they are asked for. Iterating again gives the next epoch.
+
+    `order` gives lists of indices, one list per batch: a `BucketBatchSampler`, or a plain list of lists.
+    """
+
+    def __init__(self, samples: Samples, order: BucketBatchSampler | list[list[int]]) -> None:
+        self.samples = samples
+        self.order = order
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+        for indices in self.order:
+            yield collate([self.samples[i] for i in indices])
+
+    def set_epoch(self, epoch: int) -> None:
+        if hasattr(self.order, "set_epoch"):
+            self.order.set_epoch(epoch)
+
+
+def evaluation_batches(samples: Samples, micro_batch_size: int) -> Batches:
+    """Every sample once, shortest first, so that almost nothing is padding; the same order each time."""
+    by_length = np.argsort(samples.lengths, kind="stable").tolist()
+    starts = range(0, len(by_length), micro_batch_size)
+    return Batches(samples, [by_length[start : start + micro_batch_size] for start in starts])
 
 
 def pad_fraction(lengths: Sequence[int] | np.ndarray, batches: Iterable[Sequence[int]]) -> float:

@@ -43,7 +43,7 @@ class TokenStore:
         max_length, vocab_size, num_truncated: tokens kept per text, size of the vocabulary, texts cut.
     """
 
-    def __init__(self, directory: Path, *, indices: np.ndarray | None = None) -> None:
+    def __init__(self, directory: Path, indices: np.ndarray | None = None) -> None:
         """Open a folder that `build` made. Prefer `TokenStore.load`, whose errors name the fix."""
         self.directory = Path(directory)
         meta = json.loads((self.directory / "meta.json").read_text(encoding="utf-8"))
@@ -137,7 +137,7 @@ class TokenStore:
         """
         chosen = np.arange(len(self), dtype=np.int64)[np.asarray(indices, dtype=np.int64)]
         whole = chosen if self._indices is None else self._indices[chosen]
-        return TokenStore(self.directory, indices=whole)
+        return TokenStore(self.directory, whole)
 
     def load_tokenizer(self) -> Tokenizer:
         """The tokenizer that made the ids, read from the folder."""
@@ -153,7 +153,7 @@ class TokenStore:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A worker process opens the files again: the ids are shared through the page cache, not copied.
-        return _reopen, (self.directory, self._indices)
+        return TokenStore, (self.directory, self._indices)
 
     def __repr__(self) -> str:
         return (
@@ -186,10 +186,6 @@ def docstring_store(*, max_length: int = 1024, progress: bool = True) -> tuple[T
     names = {"train": train.directory.name, "validation": validation.directory.name}
     atomic_write_text(index, json.dumps(names))
     return train, validation
-
-
-def _reopen(directory: Path, indices: np.ndarray | None) -> TokenStore:
-    return TokenStore(directory, indices=indices)
 
 
 def _open(directory: Path) -> TokenStore | None:

@@ -8,11 +8,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_lib.batches import Batches, evaluation_batches
 from course_lib.callbacks import Callback, TrainState
 from course_lib.checkpoint import capture, load_checkpoint, restore, save_checkpoint
 from course_lib.counters import count_events
-from course_lib.data.batching import BucketBatchSampler, collate
+from course_lib.data.batching import Batches, BucketBatchSampler, collate, evaluation_batches
 from course_lib.loop import NonFiniteError, evaluate, fit, train_one_epoch, train_step
 from course_lib.models import ModelConfig, TextClassifier
 from course_lib.naive import naive_epoch
