@@ -17,17 +17,19 @@ always gives the same bytes: cell ids come from grade ids and headings, never fr
 
 from __future__ import annotations
 
+import functools
 import json
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import jupytext
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.build_cells import LessonTextError, mark_cells, name_cells
+from autograder.build_cells import mark_cells, name_cells
+from autograder.lessons import load_lesson
+from autograder.quiz_bank import compile_bank
 from course_lib.errors import UserError
 
 PACKAGE = Path(__file__).resolve().parent
@@ -63,17 +65,15 @@ def build(
         wanted = _generate(texts, notebooks, Path(scratch))
     wanted |= _quizzes(notebooks, package)
     changed = [path for path, content in wanted.items() if _differs(path, content, check=check)]
-    named = [_shown(path, notebooks.parent) for path in changed]
+    shown = functools.partial(_shown, root=notebooks.parent)
     if check:
         orphans = set((notebooks / "release").glob("[0-9][0-9]_*/*.ipynb")) - set(wanted)
-        named += [
-            f"{_shown(path, notebooks.parent)} (no lesson text makes it: delete it)" for path in orphans
-        ]
-    else:
-        for path in changed:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(wanted[path])
-    return sorted(named)
+        gone = [f"{shown(path)} (no lesson text makes it: delete it)" for path in orphans]
+        return sorted([*map(shown, changed), *gone])
+    for path in changed:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(wanted[path])
+    return sorted(map(shown, changed))
 
 
 def source_notebook(text: Path, points: Mapping[str, float]) -> NotebookNode:
@@ -93,22 +93,20 @@ def source_notebook(text: Path, points: Mapping[str, float]) -> NotebookNode:
         notebook.nbformat, notebook.nbformat_minor = 4, 5
         mark_cells(notebook, points)
         name_cells(notebook)
-    except LessonTextError as error:
+    except UserError as error:
         raise UserError(f"{text.name}: {error}") from None
     return notebook
 
 
 def lesson_points(lesson_id: str, quiz_text: Path) -> dict[str, float]:
     """Maximum score of each exercise of a lesson, and under "quiz-01" of its quiz if it has one."""
-    from autograder.lessons import load_lesson
-
     try:
         lesson = load_lesson(lesson_id)
     except KeyError as error:
         raise UserError(f"{error.args[0]}; add autograder/lessons/lesson_{lesson_id}") from None
     points = {exercise.id: float(exercise.max_score) for exercise in lesson.exercises}
     if quiz_text.exists():
-        points[f"quiz-{lesson_id}"] = float(len(_compiled(quiz_text)["questions"]))
+        points[f"quiz-{lesson_id}"] = float(len(compile_bank(quiz_text)["questions"]))
     return points
 
 
@@ -146,20 +144,11 @@ def _generate_release(course: Path, assignment: str, settings: Path) -> None:
 
 
 def _quizzes(notebooks: Path, package: Path) -> dict[Path, bytes]:
-    return {
-        package / "lessons" / f"lesson_{text.name[:2]}" / "quiz.json": _json(_compiled(text))
-        for text in sorted((notebooks / "lessons").glob(QUIZ_TEXTS))
-    }
-
-
-def _compiled(text: Path) -> dict[str, Any]:
-    from autograder.quizzes import compile_bank
-
-    return compile_bank(text)
-
-
-def _json(value: Any) -> bytes:
-    return (json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True) + "\n").encode()
+    made = {}
+    for text in (notebooks / "lessons").glob(QUIZ_TEXTS):
+        bank = json.dumps(compile_bank(text), indent=1, ensure_ascii=False, sort_keys=True)
+        made[package / "lessons" / f"lesson_{text.name[:2]}" / "quiz.json"] = f"{bank}\n".encode()
+    return made
 
 
 def _differs(path: Path, content: bytes, *, check: bool) -> bool:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 import nbformat
 from nbformat import NotebookNode
 
+from course_lib.errors import UserError
+
 EXERCISE_LINE = re.compile(r"""^@exercise\(\s*["']([\w.]+)["']\s*\)""", re.MULTILINE)
 CHECK_CELL = re.compile(r"""check\(\s*["']([\w.]+)["']\s*\)""")
 QUIZ_CELL = re.compile(r"""check_quiz\(\s*["'](\w+)["']\s*\)""")
@@ -19,10 +21,6 @@ _KEPT_METADATA = ("jupyter", "nbgrader", "tags")
 _SCHEMA_VERSION = 3
 
 
-class LessonTextError(ValueError):
-    """A cell of a lesson text that cannot be built: one line that names it and the fix."""
-
-
 def mark_cells(notebook: NotebookNode, points: Mapping[str, float]) -> None:
     """Give each cell its nbgrader metadata, in place.
 
@@ -31,7 +29,7 @@ def mark_cells(notebook: NotebookNode, points: Mapping[str, float]) -> None:
         points: maximum score of each exercise, and under "quiz-07" of the quiz.
 
     Raises:
-        LessonTextError: an exercise without a solution region, without points, without its check or twice;
+        UserError: an exercise without a solution region, without points, without its check or twice;
             a solution region outside an exercise.
     """
     found: Counter[str] = Counter()
@@ -43,11 +41,11 @@ def mark_cells(notebook: NotebookNode, points: Mapping[str, float]) -> None:
             cell.outputs, cell.execution_count = [], None
         mark = _mark(cell, points)
         if mark is not None:
-            cell.metadata.nbgrader = nbformat.from_dict({**mark, "schema_version": _SCHEMA_VERSION})
+            cell.metadata.nbgrader = nbformat.from_dict(mark)
         if "nbgrader" in cell.metadata:
             found[cell.metadata.nbgrader.grade_id] += 1
         elif _BEGIN in cell.source or _END in cell.source:
-            raise LessonTextError(f"a solution region outside an @exercise cell: {_first_line(cell)!r}")
+            raise UserError(f"a solution region outside an @exercise cell: {_first_line(cell)!r}")
     _require_pairs(found, points)
 
 
@@ -82,31 +80,31 @@ def _mark(cell: NotebookNode, points: Mapping[str, float]) -> dict[str, object] 
 
 
 def _metadata(grade_id: str, *, solution: bool = False, points: float | None = None) -> dict[str, object]:
-    graded = {"points": points} if points is not None else {}
-    return {
-        "grade": points is not None,
+    is_graded = points is not None
+    mark = {
+        "grade": is_graded,
         "grade_id": grade_id,
-        "locked": points is not None,
-        **graded,
+        "locked": is_graded,
         "solution": solution,
         "task": False,
     }
+    return mark | {"schema_version": _SCHEMA_VERSION} | ({"points": points} if is_graded else {})
 
 
 def _points(points: Mapping[str, float], name: str) -> float:
     if name not in points:
         known = ", ".join(sorted(points)) or "none"
         what = name if name.startswith("quiz") else f"exercise {name}"
-        raise LessonTextError(f"{what} is graded here but has no points: the lesson's code knows {known}")
+        raise UserError(f"{what} is graded here but has no points: the lesson's code knows {known}")
     return points[name]
 
 
 def _require_solution(cell: NotebookNode, exercises: list[str]) -> None:
     if len(exercises) > 1:
-        raise LessonTextError(f"exercises {', '.join(exercises)} share a cell: give each its own")
+        raise UserError(f"exercises {', '.join(exercises)} share a cell: give each its own")
     marks = [mark for line in cell.source.splitlines() for mark in (_BEGIN, _END) if mark in line]
     if not marks or marks != [_BEGIN, _END] * (len(marks) // 2):
-        raise LessonTextError(
+        raise UserError(
             f"exercise {exercises[0]}: put its solution between {_BEGIN!r} and {_END!r}, each on its own line"
         )
 
@@ -114,13 +112,13 @@ def _require_solution(cell: NotebookNode, exercises: list[str]) -> None:
 def _require_pairs(found: Counter[str], points: Mapping[str, float]) -> None:
     for grade_id, times in found.items():
         if times > 1:
-            raise LessonTextError(f"{times} cells are {grade_id!r}: keep one")
+            raise UserError(f"{times} cells are {grade_id!r}: keep one")
     for name in points:
         is_quiz = name.startswith("quiz")
         for grade_id in (name,) if is_quiz else (f"exercise-{_dashed(name)}", f"check-{_dashed(name)}"):
             if grade_id not in found:
                 what = "check_quiz cell" if is_quiz else f"@exercise or check cell for {name}"
-                raise LessonTextError(f"no cell {grade_id!r}: add the {what} that the lesson's code expects")
+                raise UserError(f"no cell {grade_id!r}: add the {what} that the lesson's code expects")
 
 
 def _grade_id(cell: NotebookNode) -> str:

@@ -34,14 +34,13 @@ def default_folder() -> Path:
 
 
 def hand_out(release: Path, folder: Path, *, today: datetime.date | None = None) -> list[str]:
-    """Copy every release file that the learner does not have; return what there is to say, one line each.
+    """Copy every release file that the learner does not have; return what there is to say, a line each.
 
     A file that exists is the learner's and stays as it is. If the release has changed since it was copied, the
     new one is put beside it once, under a dated name.
 
     Raises UserError if the folder cannot be written.
     """
-    today = today or datetime.date.today()
     said: list[str] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -55,13 +54,13 @@ def hand_out(release: Path, folder: Path, *, today: datetime.date | None = None)
                 _copy(source, target)
                 num_new += 1
             elif record.get(name) != content and _sha256(target) != content:
-                beside = _free_name(target, today)
+                beside = _free_name(target, today or datetime.date.today())
                 _copy(source, beside)
                 said.append(
                     f"{name} has a newer release: yours stays as it is, the new one is beside it as {beside.name}"
                 )
             record[name] = content
-        _write_record(folder, record)
+        (folder / RECORD).write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     except OSError as error:
         raise UserError(
             f"cannot write to {folder} ({error.strerror}); choose another with --dir FOLDER"
@@ -72,10 +71,9 @@ def hand_out(release: Path, folder: Path, *, today: datetime.date | None = None)
 
 
 def _files(release: Path) -> list[Path]:
+    """What is for learners: no hidden file, and nothing in a hidden folder such as `.ipynb_checkpoints`."""
     files = [path for path in sorted(release.rglob("*")) if path.is_file()]
-    return [
-        path for path in files if not any(part.startswith(".") for part in path.relative_to(release).parts)
-    ]
+    return [path for path in files if "/." not in f"/{path.relative_to(release).as_posix()}"]
 
 
 def _sha256(path: Path) -> str:
@@ -84,12 +82,9 @@ def _sha256(path: Path) -> str:
 
 def _free_name(target: Path, today: datetime.date) -> Path:
     """`lesson.ipynb` → `lesson.release-2026-11-20.ipynb`, with `-2`, `-3` … where that is taken."""
-    for num in range(1, 1000):
-        mark = f".release-{today.isoformat()}" + (f"-{num}" if num > 1 else "")
-        candidate = target.with_name(f"{target.stem}{mark}{target.suffix}")
-        if not candidate.exists():
-            return candidate
-    raise UserError(f"{target.parent} holds a thousand releases of {target.name}; delete the old ones")
+    marks = ("", *(f"-{num}" for num in range(2, 1000)))
+    names = (f"{target.stem}.release-{today}{mark}{target.suffix}" for mark in marks)
+    return next(path for path in map(target.with_name, names) if not path.exists())
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -106,9 +101,3 @@ def _read_record(folder: Path) -> dict[str, str]:
     except (OSError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}
-
-
-def _write_record(folder: Path, record: dict[str, str]) -> None:
-    half = folder / (RECORD + ".half")
-    half.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    half.replace(folder / RECORD)

@@ -20,7 +20,7 @@ CARD = (
 # For edges and bars, on white and on dark alike; a word or a sign always says the same as the colour.
 GREEN, ORANGE, BLUE, GREY = "#1a7f37", "#b35900", "#0072b2", "#767d86"
 # `role=status` lets a screen reader speak what changes.
-_STATUS = """<div role="status" style="line-height:1.45">{% if count %}{{ count }} · {% endif %}
+_STATUS = """<div role="status" style="line-height:1.45;margin:.3em 0">{% if count %}{{ count }} · {% endif %}
 {% if problem %}<strong style="color:var(--jp-error-color1,#b42318)">! {{ problem }}</strong>
 {% else %}{{ "✓ " ~ word if word else hint }}{% endif %} {{ notices }}</div>"""
 

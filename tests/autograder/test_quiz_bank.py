@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder.quiz_bank import judge, unseal
-from autograder.quizzes import compile_bank, load_bank
+from autograder.quiz_bank import compile_bank, judge, unseal
+from autograder.quizzes import load_bank
 from course_lib.errors import UserError
 
 LESSONS = Path(__file__).parents[2] / "notebooks" / "lessons"
