@@ -16,10 +16,10 @@
 # This workbook teaches you to train neural networks fast, cheaply and reliably, and to *measure* each of these words
 # on your own machine. You need Python and the basics of PyTorch.
 #
-# This page takes ten minutes. It looks at your machine, shows the map, and lets you try the three things that every
-# lesson uses: **check**, **predict** and **quiz**.
+# This page takes ten minutes. It looks at your machine, shows the map of the course, and explains the three things
+# that every lesson uses: **predict**, **check** and **quiz**.
 #
-# Run a cell with **Shift + Enter**. Run them from top to bottom. Try the next one.
+# Run a cell with **Shift + Enter**, from top to bottom. Start with the next one.
 
 # %%
 import os
@@ -41,25 +41,24 @@ memory = psutil.virtual_memory().total / 2**30
 gpu = torch.cuda.get_device_name(0) if torch.cuda.is_available() else None
 sandbox = probe()
 
-print(f"Python {platform.python_version()} and torch {torch.__version__} on {platform.system()}")
-print(f"{cores} cores, {memory:.0f} GiB of memory, {'GPU: ' + gpu if gpu else 'no CUDA GPU'}\n")
+print(f"Python {platform.python_version()}, torch {torch.__version__}, {platform.system()}")
+print(
+    f"{cores} cores, {memory:.0f} GiB of memory, {'GPU: ' + gpu if gpu else 'no CUDA GPU'}\n"
+)
 
 if cores < 2:
-    print("One core: timings will be noisier. A verdict may come out as inconclusive; that is not a fail.")
+    print("One core: timings will be noisier. A check may end undecided; that is not a fail.")
 if memory < 4:
     print("Less than 4 GiB of memory: close other programs before you run a check.")
 
-print(
-    "Measured here, with a clock: padding, bucketing, loaders, the whole loop. Each is a speedup of one piece of"
-)
-print("code over another on this machine, so a slow machine is no disadvantage.")
+print("Measured here, with a clock: how many times faster one piece of code is than another.")
+print("Both run on this machine, so a slow machine is no disadvantage.\n")
 if gpu:
-    print("On your GPU the loops run there, and waiting for the device can be felt as well as counted.")
+    print("Counted here, without a clock: how often Python waits for a result of the GPU.")
+    print("The lessons' experiments use your GPU, so you can time these waits as well.")
 else:
-    print(
-        "Counted here, without a clock: waits for the device. They cost time on a GPU only, but the line of code is the"
-    )
-    print("same, so the count tells you what you would pay. Nothing in the course needs a GPU.")
+    print("Counted here, without a clock: how often Python would wait for a result of a GPU.")
+    print("Only a GPU makes the wait long, but the count is the same. No lesson needs a GPU.")
 
 where = {
     "bubblewrap": "shut off from your files and from the network",
@@ -67,27 +66,28 @@ where = {
 }
 print(f"\nYour solutions are checked in a process of their own, {where[sandbox.level]}.")
 if sandbox.fix:
-    print(f"A stronger wall is possible ({sandbox.reason}). To get it: {sandbox.fix}")
+    print(f"A stronger wall is possible: {sandbox.reason}.\nTo get it: {sandbox.fix}")
 
 # %% [markdown]
 # Something looks wrong? `workbook doctor` in a terminal tests more, and prints one fix for each failure.
 #
 # ## The map
 #
-# | Lesson | You learn to | |
+# | Lesson | You learn to | State |
 # |---|---|---|
-# | [01 · Efficient training loops](../01_efficient_training_loops/01_efficient_training_loops.ipynb) | find where an epoch's time goes, and take it back | **ready** |
-# | 02 · Mixed precision | compute in fewer bits, where it is safe | in preparation |
-# | 03 · Batch size and gradient accumulation | train with batches larger than memory | in preparation |
-# | 04 · Checkpointing and early stopping | lose no work, and stop in time | in preparation |
-# | 05 · Hyperparameter tuning | find good settings within a budget | in preparation |
-# | 06 · Distributed training | use many processes and get the same weights | in preparation |
-# | 07 · GPUs and cost | pay for results, not for hours | in preparation |
-# | 08 · Reproducibility | get the same numbers again, and know when you should not | in preparation |
-# | Exam, mini-project | show what you can do, on your own data | in preparation |
+# | [01 · Efficient training loops](../01_efficient_training_loops/01_efficient_training_loops.ipynb) | find where the time of training goes, and take it back | **ready** |
+# | 02 · Mixed precision | compute in fewer bits, where it is safe | not out yet |
+# | 03 · Batch size and gradient accumulation | train with batches larger than memory | not out yet |
+# | 04 · Checkpointing and early stopping | lose no work, and stop in time | not out yet |
+# | 05 · Hyperparameter tuning | find good settings within a budget | not out yet |
+# | 06 · Distributed training basics | use many processes and get the same weights | not out yet |
+# | 07 · Managing GPUs and cost | pay for results, not for hours | not out yet |
+# | 08 · Reproducibility with seeds and configs | get the same numbers again, and know when to expect it | not out yet |
+# | 09 · Skill exam | answer questions over all eight lessons | not out yet |
+# | 10 · Mini project | train a classifier on your own data, within a budget | not out yet |
 #
-# A lesson takes 60 to 90 minutes. You can leave at any time: each answer is saved when you give it, each check when it
-# ends. Your progress:
+# A lesson takes 60 to 90 minutes. You can leave at any time: each answer is saved when you give it, the result of
+# each check when it ends. Your code is saved with the notebook (**Ctrl + S**). Your progress:
 
 # %%
 progress_html()
@@ -97,12 +97,11 @@ progress_html()
 #
 # ### 1. Predict, then measure
 #
-# Before an experiment you commit to a number. Being right does not matter. Having looked does: a surprise is the
-# moment in which you learn. So, a guess: adding up a million numbers one by one in a Python loop takes how many times
-# as long as letting torch add them?
+# Before an experiment you commit to a number. Whether it is right counts for nothing; how far off it is shows you what
+# you did not yet know. Try it:
 
 # %%
-predict("0a", "A Python loop over a million numbers takes how many times as long as torch's sum?", unit="×")
+predict("0a", "Adding a million numbers: how many times faster is torch?", unit="×")
 
 # %%
 from course_lib.bench import paired_speedup
@@ -124,13 +123,18 @@ print(f"speedup {measured}")
 compare("0a", measured.estimate, unit="×", digits=0)
 
 # %% [markdown]
-# That is how this course measures speed: both sides in turn, several times, on the same machine, and a speedup with an
-# interval. **A speedup of 2× means half the time.** It never says "% faster", because nobody knows what that means.
+# That is how this course measures speed. Both sides run in turn on the same machine; four timings, two of each side,
+# make a *block*. The *interval* is the range of speedups that the blocks leave open.
+#
+# **A speedup of 2× means half the time.** You will not read "50 % faster" here: for some that is 1.5×, for others 2×.
 #
 # ### 2. Write, then check
 #
 # An exercise is a cell with a gap. Replace the `raise NotImplementedError()` by your code, run the cell, then run the
 # check under it.
+#
+# The line under a title says how hard and how important the exercise is, how long it takes, and what is checked.
+# *Property* means that the results must be right.
 #
 # ### 0.1 · Speedup
 #
@@ -156,7 +160,7 @@ def speedup(baseline_seconds: float, candidate_seconds: float) -> float:
     """How many times faster the candidate is than the baseline.
 
     Takes two durations of the same work, in seconds.
-    Returns 2.0 when the candidate needs half the time of the baseline, 1.0 when nothing changed.
+    Returns 2.0 when the candidate needs half the baseline's time, 1.0 when it needs the same.
     Raises ValueError when a duration is zero or negative.
     """
     ### BEGIN SOLUTION
@@ -170,23 +174,25 @@ def speedup(baseline_seconds: float, candidate_seconds: float) -> float:
 check("0.1")
 
 # %% [markdown]
-# What the card tells you:
+# The card begins with the verdict:
 #
-# - **pass**: right on inputs that nobody has seen before. They are new in every check.
-# - **fail**: what was expected, what came, the likely cause, where to look next. Never the answer.
-# - **inconclusive**: only for speed. The machine was too noisy to decide. Run it again; it goes on from where it was.
-# - **error**: the code did not run to its end, and why.
+# - **Passed**: right on random inputs, which are new in every check.
+# - **Not yet**: what was expected, what came, the likely cause, where to look next. Never the answer.
+# - **The clock could not decide** (*inconclusive*): only for speed. The machine was too noisy. Run the check again; it
+#   goes on from where it was.
+# - **Could not be run**: the check did not get to its end, and why.
+# - **Not attempted**: the `raise NotImplementedError()` is still there.
 #
 # You may check as often as you like. Checks of speed count their attempts, and say so. Your code runs in another
-# process: it cannot see the names of other cells, so **everything a solution needs stands in its own cell, imports
+# process and cannot see the names of other cells, so **everything that a solution needs stands in its own cell, imports
 # too**.
 #
-# The hints above are folded, and titled by what you see when you need them. Open one only after you have tried.
+# The hints are folded, and titled by what you see when you need them. Open one only after you have tried.
 #
 # ### 3. Quiz
 #
 # A lesson ends with a quiz: a log to diagnose, a loop with a bug, a number to estimate. Click, or use the arrow keys.
-# Each choice is saved at once, in a file beside the notebook. Seventy percent pass.
+# Each choice is saved at once, in a file beside the notebook. You pass with 70 %.
 #
 # ## When you are stuck
 #
@@ -194,8 +200,8 @@ check("0.1")
 # |---|---|
 # | a cell that hangs | the square button, *Interrupt*, then run it again |
 # | names that are not defined | *Run → Run All Above Selected Cell* |
-# | strange things, after much trying | *Kernel → Restart Kernel*; your answers are on disk |
-# | a red error you do not understand | its last line first |
+# | results that make no sense | *Kernel → Restart Kernel*, then run from the top; your answers are on disk |
+# | a long red error | read its last line first |
 #
 # ## Go
 #

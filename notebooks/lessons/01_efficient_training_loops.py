@@ -17,7 +17,7 @@
 #
 # The same model, the same data, the same number of updates: and one loop takes three times as long as the other.
 # In this lesson you find out where the time goes, and you take it back piece by piece. In exercise 1.6 you prove it.
-# Nothing here asks for belief. You predict a number, measure it on this machine, and compare.
+# Before each experiment you predict a number; then you measure it on this machine, and compare.
 #
 # | Part | What happens there |
 # |---|---|
@@ -56,7 +56,7 @@ from course_lib.models import ModelConfig, TextClassifier
 from course_lib.naive import naive_epoch, pad_to_maximum
 from course_lib.optim import make_optimizer, warmup_cosine
 
-# One thread: timings are steadier, and what you measure is the loop and not the scheduler of your machine.
+# One thread: timings are steadier, whatever else your machine does on its other cores.
 torch.set_num_threads(1)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} thread")
@@ -65,8 +65,8 @@ print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} thread"
 # ## Why it matters
 #
 # The texts of this course are the docstrings of the Python packages on this machine. The task: which package was
-# a docstring written for? The first time, the next cell reads and tokenises them, which takes up to a minute.
-# Later it takes less than a second.
+# a docstring written for? The first time, the next cell reads and *tokenises* them: it turns each text into a list of
+# ids, one for each word or part of a word. That takes up to a minute. Later it takes less than a second.
 
 # %%
 train, validation = data.docstring_store(max_length=1024)
@@ -74,21 +74,25 @@ lengths = train.lengths
 median, p90, longest = (int(np.percentile(lengths, q)) for q in (50, 90, 100))
 num_classes = len(train.label_names)
 
-print(f"{len(train):,} texts to train on, {len(validation):,} to validate, {num_classes} classes")
 print(
-    f"tokens per text: median {median}, 90th percentile {p90}, longest {longest} (longer ones are cut there)"
+    f"{len(train):,} texts to train on, {len(validation):,} to validate, {num_classes} classes"
+)
+print(
+    f"tokens per text: median {median}, 90th percentile {p90}, longest {longest} (cut there)"
 )
 print(f"the longest is {longest / median:.0f} times the median")
 
 # %% [markdown]
-# Real text has a long tail. Most texts are short, and a few are very long. A batch is a rectangle, so short rows
-# are filled up with padding, and the model computes on padding as diligently as on words.
+# Real text has a long tail. Most texts are short, and a few are very long. A batch is a rectangle, so short rows are
+# filled up with padding. An *attention mask* marks the real tokens, so that padding does not change the result. The
+# model computes on it all the same.
 #
 # **A training loop is an assembly line.**
 #
 # > load → batch → forward → backward → step
 #
-# A line is as fast as its slowest station. Speeding up any other station changes nothing. So the method of this
+# Fetch the samples, make one rectangle of them, compute the loss, compute the gradients, update the weights. A line is
+# as fast as its slowest station. Speeding up any other station changes nothing. So the method of this
 # course is always the same: *time the stations, fix the slowest, measure again.*
 #
 # Here is the line of the loop that most people write first. It pads every text to the width of the longest one.
@@ -97,16 +101,23 @@ print(f"the longest is {longest / median:.0f} times the median")
 PAD_TO = 512  # the experiments cut texts at 512 tokens, to stay quick on a small machine
 VOCAB_SIZE = train.vocab_size
 rng = np.random.default_rng(0)
-pool = [(ids[:PAD_TO], label) for ids, label in (train[int(i)] for i in rng.permutation(len(train))[:1024])]
+pool = [
+    (ids[:PAD_TO], label)
+    for ids, label in (train[int(i)] for i in rng.permutation(len(train))[:1024])
+]
 pool_lengths = np.array([len(ids) for ids, _ in pool])
-short = [(ids[:32], label) for ids, label in pool]  # for experiments in which length plays no part
+short = [
+    (ids[:32], label) for ids, label in pool
+]  # for experiments in which length plays no part
 
 
 def new_model(seed: int = 0, **sizes: int) -> TextClassifier:
     """A fresh small classifier; the same seed gives the same weights."""
     torch.manual_seed(seed)
     settings = {"d_model": 32, "num_layers": 1, "max_length": PAD_TO} | sizes
-    return TextClassifier(ModelConfig(vocab_size=VOCAB_SIZE, num_classes=num_classes, **settings)).to(device)
+    return TextClassifier(
+        ModelConfig(vocab_size=VOCAB_SIZE, num_classes=num_classes, **settings)
+    ).to(device)
 
 
 def time_stations(samples, batches, make_batch, num_rounds=3):
@@ -118,7 +129,7 @@ def time_stations(samples, batches, make_batch, num_rounds=3):
 
         def lap(name, start, stations=stations):
             if device.type == "cuda":
-                torch.cuda.synchronize()  # a sync per station: for a look only, never in a real loop
+                torch.cuda.synchronize()  # a wait per station: for a look only
             stations[name] += time.perf_counter() - start
             return time.perf_counter()
 
@@ -128,7 +139,9 @@ def time_stations(samples, batches, make_batch, num_rounds=3):
             clock = lap("load", clock)
             batch = loop.to_device(make_batch(chosen), device)
             clock = lap("batch", clock)
-            loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+            loss = F.cross_entropy(
+                model(batch["input_ids"], batch["attention_mask"]), batch["labels"]
+            )
             clock = lap("forward", clock)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
@@ -147,7 +160,11 @@ milliseconds = {name: 1000 * seconds / len(some_batches) for name, seconds in st
 fig, ax = figure(height=2.1)
 bars(ax, list(milliseconds), milliseconds.values(), unit="ms")
 ax.set_title("One step of the naive line, station by station")
-show(fig, alt="Bars, milliseconds a step: " + ", ".join(f"{k} {v:.1f}" for k, v in milliseconds.items()))
+show(
+    fig,
+    alt="Bars, milliseconds a step: "
+    + ", ".join(f"{k} {v:.1f}" for k, v in milliseconds.items()),
+)
 
 # %% [markdown]
 # Forward and backward take nearly all of it. You could think that the line is busy with useful work. The next
@@ -160,12 +177,14 @@ show(fig, alt="Bars, milliseconds a step: " + ", ".join(f"{k} {v:.1f}" for k, v 
 # Commit to a number first. A wrong guess with a reason teaches more than a right one without.
 
 # %%
-predict("1a", "Every batch is padded to 1024 tokens. What share of all positions is padding?", unit="%")
+predict("1a", "All batches padded to 1024 tokens: which share is padding?", unit="%")
 
 # %%
 micro_batch_size = 32
 order = np.random.default_rng(0).permutation(len(train))
-random_batches = [order[i : i + micro_batch_size] for i in range(0, len(order), micro_batch_size)]
+random_batches = [
+    order[i : i + micro_batch_size] for i in range(0, len(order), micro_batch_size)
+]
 bucketed_batches = list(data.BucketBatchSampler(lengths, micro_batch_size, seed=0))
 
 share = {
@@ -187,8 +206,9 @@ mark(left, p90, f"90 %: {p90}", y=1.0)
 bars(right, ["to 1024", "dynamic", "bucketed"], [100 * s for s in share.values()], unit="%",
      colors=[RED, ORANGE, GREEN])  # fmt: skip
 right.set_title("Positions that hold padding")
-show(fig, alt=f"Left: histogram of text lengths, median {median}, 90th percentile {p90} tokens. "
-     + "Right: " + ", ".join(f"{name}: {100 * s:.1f} % padding" for name, s in share.items()))  # fmt: skip
+show(fig, alt=f"Left: histogram of text lengths, median {median}, 90 % below {p90} tokens. "
+     + "Right, share of padding: "
+     + ", ".join(f"{name}: {100 * s:.1f} %" for name, s in share.items()))  # fmt: skip
 
 # %% [markdown]
 # Three ways to build a batch, and they differ by arithmetic alone:
@@ -202,7 +222,11 @@ show(fig, alt=f"Left: histogram of text lengths, median {median}, 90th percentil
 
 # %% jupyter={"source_hidden": true}
 fig, axes = figure(3, 4, height=4.2, sharex=True)
-picture = {"to 1024": random_batches[:4], "dynamic": random_batches[:4], "bucketed": bucketed_batches[:4]}
+picture = {
+    "to 1024": random_batches[:4],
+    "dynamic": random_batches[:4],
+    "bucketed": bucketed_batches[:4],
+}
 for row, (name, batches) in zip(axes, picture.items(), strict=True):
     for ax, indices in zip(row, batches, strict=True):
         width = 1024 if name == "to 1024" else lengths[indices].max()
@@ -214,17 +238,16 @@ for row, (name, batches) in zip(axes, picture.items(), strict=True):
     row[0].set_ylabel(name)
 for ax in axes[-1]:
     ax.set_xlabel("position")
-show(fig, alt="Four batches of 32 texts for each method. Padded to 1024 nearly all area is padding; dynamic "
-     "padding cuts each batch at its longest text; bucketed batches are almost full rectangles.")  # fmt: skip
+show(fig, alt="Four batches of 32 texts a method. Padded to 1024 nearly all is padding; "
+     "dynamic padding cuts each batch at its longest text; "
+     "bucketed batches are almost full rectangles.")  # fmt: skip
 
 # %% [markdown]
 # Less padding must be faster. How much? The next cell times a pass over the same 32 texts in batches of 8: padded to
 # 512, padded dynamically, and bucketed. Each pass does real forward, backward and optimizer work.
 
 # %%
-predict(
-    "1b", "How many times faster is the bucketed pass than the one padded to 512? (1 = the same)", unit="×"
-)
+predict("1b", "Bucketed over padded to 512: how many times faster is the pass?", unit="×")
 
 
 # %%
@@ -243,7 +266,7 @@ def make_pass(samples, batches, make_batch):
 
 
 def random_and_bucketed(num_samples, rows):
-    """Batches of indices over the first texts of the pool: in random order, and like lengths together."""
+    """Batches of indices of the pool's first texts: at random, and like lengths together."""
     plain = [list(range(i, i + rows)) for i in range(0, num_samples, rows)]
     return plain, list(data.BucketBatchSampler(pool_lengths[:num_samples], rows, seed=0))
 
@@ -267,7 +290,7 @@ positions = {
 }
 saved = positions["padded to the maximum"] / positions["bucketed"]
 print(
-    f"bucketing computes on {saved:.1f} times fewer positions; the clock says {bucketed_speedup.estimate:.1f}×"
+    f"positions, maximum / bucketed: {saved:.1f}   speedup: {bucketed_speedup.estimate:.1f}×"
 )
 
 # %% [markdown]
@@ -277,13 +300,13 @@ print(
 #
 # Two effects pull in opposite directions. Attention costs rows × width², so long padding costs *more* than its
 # share of positions: that raises the speedup. But each step also has costs that do not shrink with the batch:
-# Python, launching operations, the optimizer, and the gradient of the whole embedding table. They lower it. On a
-# model this small the second effect is large. On a bigger model the first one wins.
+# Python, launching operations, the optimizer, and the gradient of the whole embedding table. They lower it. The
+# smaller the model, the more the second effect counts.
 #
 # </details>
 #
-# Now the last step of the method: measure again. Both lines are timed anew, in turns. The bars at the top of this page
-# were made at another moment, and a machine is not the same at two moments.
+# Now the last step of the method: measure again. Both lines are timed anew, in turns, because a machine is not equally
+# fast at two moments.
 
 # %%
 turns = [
@@ -298,25 +321,27 @@ naive_line, lean_line = (
 
 # %% jupyter={"source_hidden": true}
 fig, axes = figure(1, 2, height=2.1)
-for ax, (title, line) in zip(axes, {"naive": naive_line, "bucketed": lean_line}.items(), strict=True):
+for ax, (title, line) in zip(
+    axes, {"naive": naive_line, "bucketed": lean_line}.items(), strict=True
+):
     bars(ax, list(line), line.values(), unit="ms")
     ax.set_xlim(0, 1.25 * max(naive_line.values()))
     ax.set_title(f"{title}: {sum(line.values()):.1f} ms a step")
 axes[1].set_yticklabels([])
-show(fig, alt=f"Milliseconds a step: naive {sum(naive_line.values()):.1f}, bucketed {sum(lean_line.values()):.1f}. "
+show(fig, alt=f"Milliseconds a step: naive {sum(naive_line.values()):.1f}, "
+     f"bucketed {sum(lean_line.values()):.1f}. "
      "Forward and backward are still the longest, and far shorter than before.")  # fmt: skip
 
 # %% [markdown]
-# The speedups above are **paired**: `paired_speedup` runs both passes alternately in the order ABBA or BAAB, so a machine
-# that gets slower while you measure slows both alike. A speedup is baseline time / candidate time: 2× means half
-# the time. All speedups of this course are made by this one function.
+# The speedups above are **paired**: `paired_speedup` runs the two passes in the order ABBA or BAAB, so a machine that
+# gets slower while you measure slows both alike. Every speedup of this course is measured so.
 #
 # ### Tokenise once, store ids
 #
-# Tokenising is pure and never changes between epochs. Do it once, store the integers, map the file into memory.
+# A text has the same ids in every epoch. So tokenise once, store the ids in a file, and read from it what a batch needs.
 
 # %%
-predict("1c", "How many times faster is reading stored ids than tokenising the same texts again?", unit="×")
+predict("1c", "How many times faster is reading stored ids than tokenising again?", unit="×")
 
 # %%
 corpus = data.load_docstrings()
@@ -333,16 +358,15 @@ def read_stored():
 
 
 tokenise_speedup = paired_speedup(tokenise_again, read_stored, blocks=3, min_seconds=0.003)
-print(f"reading {len(some_texts)} stored samples instead of tokenising as many: speedup {tokenise_speedup}")
+print(f"{len(some_texts)} samples, reading over tokenising: speedup {tokenise_speedup}")
 compare("1c", tokenise_speedup.estimate, unit="×")
 
 # %% [markdown]
 # The tokenizer here is a fast one, written in Rust. Ten epochs still pay for it ten times.
 #
-# <details><summary>If your tokenizer is slow and the data do not fit a store</summary>
+# <details><summary>If the data are too large to store, or never end</summary>
 #
 # Tokenise in the workers of the loader, ahead of the step. You still pay, but on cores that would idle.
-# Streaming text of unknown size is the one case where that is the right place.
 #
 # </details>
 #
@@ -350,10 +374,9 @@ compare("1c", tokenise_speedup.estimate, unit="×")
 #
 # A GPU works behind Python's back: a line like `loss.backward()` only *queues* work, and Python runs ahead. The
 # moment you ask for a value (`loss.item()`, `float(loss)`, `print(loss)`, `if loss > 3`) Python must wait until the
-# queue is empty. That is a **sync**. One per step, and the GPU runs dry at every step while Python prepares the
-# next.
+# queue is empty. That is a **sync**. With one per step the GPU has nothing to do while Python prepares the next step.
 #
-# A clock shows this on a GPU alone. A count shows it anywhere, because the line of code is the same.
+# Only a GPU makes this show on a clock. It can be counted anywhere, because the line of code is the same.
 
 # %%
 few = short[:256]
@@ -365,15 +388,20 @@ for name in ("naive", "lean"):
         if name == "naive":
             naive_epoch(model, few, optimizer, pad_to=32, micro_batch_size=8)
         else:
-            loop.train_one_epoch(model, (data.collate(few[i : i + 8]) for i in range(0, 256, 8)), optimizer)
+            loop.train_one_epoch(
+                model, (data.collate(few[i : i + 8]) for i in range(0, 256, 8)), optimizer
+            )
     counts[name] = events
 
 # %% jupyter={"source_hidden": true}
 fig, ax = figure(height=1.5)
-bars(ax, ["naive loop", "sums kept on the device"], [c.num_syncs for c in counts.values()], digits=0,
-     colors=[RED, GREEN])  # fmt: skip
+num_syncs = [c.num_syncs for c in counts.values()]
+bars(ax, ["naive loop", "sums kept on the device"], num_syncs, digits=0, colors=[RED, GREEN])
 ax.set_title(f"Syncs in one epoch of {counts['naive'].num_optimizer_steps} steps")
-show(fig, alt=f"Syncs per epoch: naive {counts['naive'].num_syncs}, lean {counts['lean'].num_syncs}.")
+show(
+    fig,
+    alt=f"Syncs per epoch: naive {counts['naive'].num_syncs}, lean {counts['lean'].num_syncs}.",
+)
 
 
 # %%
@@ -395,15 +423,15 @@ def steps(read_every_step: bool):
 sync_speedup = paired_speedup(steps(True), steps(False), blocks=6, min_seconds=0.05)
 print(f"no sync per step over a sync per step, on this {device.type}: speedup {sync_speedup}")
 if device.type == "cpu":
-    print("On a CPU the work is done when the line returns, so there is little to wait for.")
-    print("The count above is what you would pay for on a GPU. This is why exercise 1.3 counts.")
+    print("On a CPU the work is done when the line returns: there is little to wait for.")
+    print("On a GPU you would pay for the count above. This is why exercise 1.3 counts.")
 
 # %% [markdown]
 # ### Loader workers hide waiting
 #
-# Data come from a disk, a network share, a bucket. The wait is not work: nobody computes meanwhile. A
-# `DataLoader` with workers waits for many samples at once, and prepares the next batches while you train on this
-# one. Here each sample takes 2 ms to arrive, and a batch has 8.
+# Data come from a disk, a network share, cloud storage. The wait is not work: nobody computes meanwhile. A
+# `DataLoader` with workers (processes of its own) waits for several samples at once, and prepares the next batches while
+# you train on this one. Here each sample takes 2 ms to arrive, and a batch has 8.
 
 # %%
 predict("1d", "How many times faster is a pass with 4 workers than with none?", unit="×")
@@ -418,7 +446,7 @@ def loader_pass(num_workers: int):
         num_workers=num_workers,
         prefetch_factor=2 if num_workers else None,  # batches that each worker prepares ahead
         persistent_workers=num_workers > 0,  # else each epoch starts new processes
-        pin_memory=device.type == "cuda",  # locked memory: what makes non_blocking=True truly not block
+        pin_memory=device.type == "cuda",  # without it, non_blocking=True blocks
     )
     model = new_model(d_model=16, num_heads=2)
     optimizer = make_optimizer(model)
@@ -430,13 +458,14 @@ def loader_pass(num_workers: int):
 
 
 with warnings.catch_warnings():
-    # torch warns about more workers than cores. It is right for workers that compute; these only wait.
+    # torch warns about more workers than cores. That is for workers that compute; these wait.
     warnings.filterwarnings("ignore", message="This DataLoader will create")
     passes = {num_workers: loader_pass(num_workers) for num_workers in (0, 1, 2, 4)}
     for one_pass in passes.values():
         one_pass()  # starts the workers
 reports = {
-    n: min((one_pass() for _ in range(3)), key=lambda r: r["seconds"]) for n, one_pass in passes.items()
+    n: min((one_pass() for _ in range(3)), key=lambda r: r["seconds"])
+    for n, one_pass in passes.items()
 }
 worker_speedup = paired_speedup(passes[0], passes[4], blocks=3, min_seconds=0.1)
 print(f"4 workers over none: speedup {worker_speedup}")
@@ -445,7 +474,9 @@ del passes  # ends the worker processes
 
 # %% jupyter={"source_hidden": true}
 fig, ax = figure(height=2.6)
-waits = [1000 * r["seconds"] * r["data_wait_fraction"] / r["num_steps"] for r in reports.values()]
+waits = [
+    1000 * r["seconds"] * r["data_wait_fraction"] / r["num_steps"] for r in reports.values()
+]
 works = [1000 * r["step_time"] - wait for r, wait in zip(reports.values(), waits, strict=True)]
 names = [f"{n} worker{'s' if n != 1 else ''}" for n in reports]
 ax.barh(names, waits, color=ORANGE, label="waiting for data", height=0.62)
@@ -457,8 +488,8 @@ show(fig, alt="Milliseconds a step spent waiting for data: "
      + ", ".join(f"{n} {w:.1f}" for n, w in zip(names, waits, strict=True)))  # fmt: skip
 
 # %% [markdown]
-# The share of time spent waiting is the **data-wait fraction**. It is the first number to look at when a GPU is
-# half idle. Workers help as long as there is waiting; beyond that they only cost memory.
+# The share of time spent waiting for data is called **data-wait** here. It is the first number to look at when a GPU
+# is half idle. Workers help as long as there is waiting; beyond that they only cost memory.
 #
 # The switches of a loader, and when each does something:
 #
@@ -470,7 +501,8 @@ show(fig, alt="Milliseconds a step spent waiting for data: "
 # | `pin_memory=True` | batches land in locked memory, from which a GPU can copy by itself | no GPU |
 # | `.to(device, non_blocking=True)` | Python does not wait for that copy | memory not pinned, or no GPU |
 #
-# A *lean* collate matters too: it runs once for each batch, in Python. Fill one array, convert once.
+# *Collate* is the function that makes one batch of several samples. It runs in Python once for each batch, so keep it
+# lean: few calls per row. Exercise 1.1 times yours.
 
 # %%
 if device.type == "cuda":
@@ -480,18 +512,20 @@ if device.type == "cuda":
     def copy(source, non_blocking):
         return lambda: source.to(device, non_blocking=non_blocking)
 
-    pin_speedup = paired_speedup(copy(pageable, False), copy(pinned, True), blocks=6, min_seconds=0.05)
+    pin_speedup = paired_speedup(
+        copy(pageable, False), copy(pinned, True), blocks=6, min_seconds=0.05
+    )
     print(f"pinned and non_blocking over pageable: speedup {pin_speedup}")
 else:
-    print("No GPU here, so pinned memory and non_blocking copies have nothing to do. Leave them in the code:")
-    print("pin_memory=torch.cuda.is_available() costs nothing here and works there.")
+    print("No GPU here: pinned memory and non_blocking copies have nothing to do.")
+    print("Leave them in: pin_memory=torch.cuda.is_available() is right on all machines.")
 
 # %% [markdown]
 # ## Worked example
 #
 # ### The loop, in plain torch
 #
-# Read it line by line. The comments say what each line costs or prevents. This is the whole of it: no framework.
+# Read it line by line. The comments say what each line costs or prevents.
 
 # %%
 _, sixteen = random_and_bucketed(256, 16)
@@ -511,33 +545,51 @@ def train_plainly(model, batches, *, learning_rate, max_norm, warmup_steps, max_
     def factor(step):  # warmup, then half a cosine
         if step < warmup_steps:
             return (step + 1) / warmup_steps
-        return 0.5 * (1 + math.cos(math.pi * (step - warmup_steps) / max(1, max_steps - warmup_steps)))
+        return 0.5 * (
+            1 + math.cos(math.pi * (step - warmup_steps) / max(1, max_steps - warmup_steps))
+        )
 
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
     model.train()  # dropout on
     loss_sum = torch.zeros((), device=device)  # a sum on the device: no sync
     for batch in batches:
         batch = {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
-        loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
-        optimizer.zero_grad(set_to_none=True)  # drop the gradients: nothing to write, nothing to add to
+        loss = F.cross_entropy(
+            model(batch["input_ids"], batch["attention_mask"]), batch["labels"]
+        )
+        optimizer.zero_grad(set_to_none=True)  # drop the old gradients: no zeros to write
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)  # after backward, before step
+        torch.nn.utils.clip_grad_norm_(
+            model.parameters(), max_norm
+        )  # after backward, before step
         optimizer.step()
         scheduler.step()  # after the optimizer, once an update
-        loss_sum += loss.detach() * len(batch["labels"])  # weighted: the last batch may be short
+        loss_sum += loss.detach() * len(
+            batch["labels"]
+        )  # weighted: the last batch may be short
     return loss_sum.item() / sum(len(batch["labels"]) for batch in batches)  # the one sync
 
 
 plain_model = new_model(seed=1)
 torch.manual_seed(1)  # dropout
 plain_loss = train_plainly(
-    plain_model, epoch_batches, learning_rate=3e-3, max_norm=1.0, warmup_steps=2, max_steps=len(epoch_batches)
+    plain_model,
+    epoch_batches,
+    learning_rate=3e-3,
+    max_norm=1.0,
+    warmup_steps=2,
+    max_steps=len(epoch_batches),
 )
-print(
-    f"mean loss {plain_loss:.6f}   (guessing evenly would give ln {num_classes} = {math.log(num_classes):.3f})"
-)
+print(f"mean loss {plain_loss:.6f}")
+print(f"guessing evenly would give ln {num_classes} = {math.log(num_classes):.3f}")
 
 # %% [markdown]
+# - **AdamW** keeps two running averages for each weight, of its gradient and of the gradient's square, and scales each
+#   weight's step by them. Weight decay shrinks the weights themselves and stays out of these averages.
+# - **Clipping** takes all gradients as one long vector. If its length, the *gradient norm*, is above `max_norm`, the
+#   vector is scaled down to that length. It keeps one bad batch from throwing the weights far away.
+# - **Warmup and decay** are explained under [Schedules](#Schedules).
+#
 # ### The same with `course_lib`
 
 # %%
@@ -547,27 +599,29 @@ scheduler = warmup_cosine(optimizer, warmup_steps=2, max_steps=len(epoch_batches
 torch.manual_seed(1)
 report = loop.train_one_epoch(library_model, epoch_batches, optimizer, scheduler, max_norm=1.0)
 
-for name in ("loss", "grad_norm", "tokens_per_sec", "samples_per_sec", "pad_fraction", "data_wait_fraction"):
+for name in ("loss", "grad_norm", "tokens_per_sec", "samples_per_sec"):
     print(f"{name:>20}  {report[name]:,.4f}")
-print(f"{'lr':>20}  {scheduler.get_last_lr()[0]:.2e}")
+for name in ("pad_fraction", "data_wait_fraction"):
+    print(f"{name:>20}  {report[name]:,.4f}")
+print(f"{'lr after the epoch':>20}  {scheduler.get_last_lr()[0]:.2e}")
 
 pairs = zip(plain_model.parameters(), library_model.parameters(), strict=True)
 largest = max((a - b).abs().max().item() for a, b in pairs)
 print(f"\nlargest difference between the two models' weights: {largest:.1e}")
 
 # %% [markdown]
-# The weights agree. What the library changed is not the training:
+# The weights agree: the library does not change the training.
 #
 # | Plain torch | `course_lib` | What changed in meaning |
 # |---|---|---|
-# | two parameter groups by hand | `make_optimizer(model)` | nothing; it also says whether a fused kernel can be used |
+# | two parameter groups by hand | `make_optimizer(model)` | nothing; it takes the fused kernel only where the device has one |
 # | the factor function | `warmup_cosine(optimizer, …)` | nothing; it refuses `warmup_steps > max_steps` |
-# | eight lines of loop | `train_step(model, batch, optimizer)` | nothing; it returns loss and norm as tensors |
+# | the six lines from `loss` to `scheduler.step()` | `train_step(model, batch, optimizer)` | nothing; it returns loss and norm as tensors |
 # | `loss_sum` | the report | loss, gradient norm, tokens/s, pad fraction, data-wait: still one sync an epoch |
-# | – | `NonFiniteError` | a NaN names the step at which it came |
+# | – | `NonFiniteError` | a NaN stops the run, and the error names the step |
 #
-# Log these five always: **tokens/s** (real tokens, not padding), **pad fraction**, **learning rate**, **gradient
-# norm**, **data-wait**. When a run goes wrong, one of them says so before the loss does.
+# Log these five always, besides the loss: **tokens/s** (real tokens, not padding), **pad fraction**, **learning rate**,
+# **gradient norm**, **data-wait**. The next section shows what they tell you about a sick run.
 #
 # ### Evaluation, worked
 #
@@ -575,7 +629,8 @@ print(f"\nlargest difference between the two models' weights: {largest:.1e}")
 # the recording of gradients, so activations are freed at once. You need both.
 
 # %%
-picked = np.random.default_rng(1).choice(len(validation), 72, replace=False)  # files lie together: mix them
+# Texts of one file lie together in the store: mix them.
+picked = np.random.default_rng(1).choice(len(validation), 72, replace=False)
 some = [(ids[:PAD_TO], label) for ids, label in (validation[int(i)] for i in picked)]
 some_held_out = [
     data.collate(some[start : start + 16]) for start in range(0, len(some), 16)
@@ -584,16 +639,13 @@ batch = loop.to_device(some_held_out[0], device)
 recorded = library_model(batch["input_ids"], batch["attention_mask"])
 with torch.inference_mode():
     free = library_model(batch["input_ids"], batch["attention_mask"])
-print(f"outside inference_mode the logits remember how they were made: {type(recorded.grad_fn).__name__}")
-print(f"inside they do not: {free.grad_fn}")
+print(f"grad_fn of the logits outside inference_mode: {type(recorded.grad_fn).__name__}")
+print(f"grad_fn of the logits inside:                 {free.grad_fn}")
 
 before = library_model.training
-scores = loop.evaluate(library_model, some_held_out)  # both switches, sums over samples, one sync
-print(
-    {name: round(value, 4) for name, value in scores.items()},
-    "| same mode as before:",
-    library_model.training == before,
-)
+scores = loop.evaluate(library_model, some_held_out)  # both switches; sums over samples
+print({name: round(value, 4) for name, value in scores.items()})
+print("same mode as before:", library_model.training == before)
 
 # %% [markdown]
 # ### Three losses, one function
@@ -624,17 +676,18 @@ targets = batch["input_ids"].masked_fill(~is_real, -100)
 next_token = F.cross_entropy(vocabulary_logits[:, :-1].flatten(0, 1), targets[:, 1:].flatten())
 
 print(f"classification        {classification:.3f}")
-print(f"token classification  {token_loss:.3f}   the same over real tokens only, by hand: {by_hand:.3f}")
-print(f"next token            {next_token:.3f}   random logits, so a little above ln {VOCAB_SIZE} = "
-      f"{math.log(VOCAB_SIZE):.3f}")  # fmt: skip
+print(
+    f"token classification  {token_loss:.3f}   by hand, over real tokens only: {by_hand:.3f}"
+)
+print(f"next token            {next_token:.3f}   ln {VOCAB_SIZE} = {math.log(VOCAB_SIZE):.3f}")
+print("random logits give a little more than ln of the number of choices")
 
 # Forget the mask, give padding the tag 0, and a model that learned "padding is 0" looks excellent:
 tag_logits[~is_real, 0] += 6.0
 forgotten = F.cross_entropy(tag_logits.flatten(0, 1), tags.clamp_min(0).flatten())
 padding = 100 * (1 - is_real.float().mean())
-print(
-    f"\nthe same tagger, scored on padding too ({padding:.0f} % of the positions): {forgotten:.3f}. No error is raised."
-)
+print(f"\nthe same tagger, scored on padding too: {forgotten:.3f}")
+print(f"{padding:.0f} % of the positions are padding. No error is raised.")
 
 # %% [markdown]
 # ### A learning rate for each group of layers
@@ -659,7 +712,10 @@ optimizer = torch.optim.AdamW(
 scheduler = warmup_cosine(optimizer, warmup_steps=2, max_steps=10)
 for step in range(10):
     if step in (0, 2, 6, 9):  # reads plain floats: no sync
-        print(f"step {step}: " + "   ".join(f"{g['name']} {g['lr']:.1e}" for g in optimizer.param_groups))
+        print(
+            f"step {step}: "
+            + "   ".join(f"{g['name']} {g['lr']:.1e}" for g in optimizer.param_groups)
+        )
     optimizer.step()
     scheduler.step()
 
@@ -669,12 +725,12 @@ assert covered == sum(p.numel() for p in model.parameters()), (
 )
 
 # %% [markdown]
-# The last line is worth keeping. A parameter that is in no group never changes, and nothing tells you.
+# Keep the check at the end. A parameter that is in no group never changes, and nothing else tells you.
 #
 # ### Schedules
 #
-# The learning rate is a plan over the whole run. **Warmup** keeps the first steps small, while Adam's averages are
-# still noise. **Decay** lets the weights settle. Here are the six you will meet, run for real over 100 steps.
+# A schedule plans the learning rate over the whole run. **Warmup** keeps the first steps small, while AdamW's averages
+# are still noise. **Decay** lets the weights settle. Here are six that you will meet, run over 100 steps.
 
 # %%
 from torch.optim import lr_scheduler
@@ -704,13 +760,20 @@ def warmup_then(decay, warmup_steps=10, max_steps=100):
 
 stalling_loss = [max(1.0, 3 - 0.1 * step) for step in range(100)]
 schedules = {
-    "warmup + cosine": run_schedule(lambda o: warmup_cosine(o, warmup_steps=10, max_steps=100)),
+    "warmup + cosine": run_schedule(
+        lambda o: warmup_cosine(o, warmup_steps=10, max_steps=100)
+    ),
     "warmup + linear": run_schedule(warmup_then(lambda progress: 1 - progress)),
     "warmup + constant": run_schedule(warmup_then(lambda progress: 1.0)),
-    "cosine with restarts": run_schedule(lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, T_0=25)),
-    "one cycle": run_schedule(lambda o: lr_scheduler.OneCycleLR(o, max_lr=1e-3, total_steps=101)),
+    "cosine with restarts": run_schedule(
+        lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, T_0=25)
+    ),
+    "one cycle": run_schedule(
+        lambda o: lr_scheduler.OneCycleLR(o, max_lr=1e-3, total_steps=101)
+    ),
     "reduce on plateau": run_schedule(
-        lambda o: lr_scheduler.ReduceLROnPlateau(o, factor=0.5, patience=10), losses=stalling_loss
+        lambda o: lr_scheduler.ReduceLROnPlateau(o, factor=0.5, patience=10),
+        losses=stalling_loss,
     ),
 }
 
@@ -725,8 +788,9 @@ for ax in axes[-1]:
     ax.set_xlabel("step")
 axes[0, 0].set_ylabel("learning rate")
 axes[1, 0].set_ylabel("learning rate")
-show(fig, alt="Six learning-rate curves over 100 steps: warmup then cosine, linear or constant; a cosine that "
-     "restarts every 25 steps; one cycle, up then down; and steps down each time the loss stalls.")  # fmt: skip
+show(fig, alt="Six learning-rate curves, 100 steps: warmup then cosine, linear or constant; "
+     "a cosine that restarts every 25 steps; one cycle, up then down; "
+     "and steps down each time the loss stalls.")  # fmt: skip
 
 # %% [markdown]
 # | Schedule | Take it when | Step it |
@@ -752,12 +816,14 @@ show(fig, alt="Six learning-rate curves over 100 steps: warmup then cosine, line
 def batches_of(samples, num_steps, rows=16):
     """`num_steps` batches, going round the samples."""
     return (
-        data.collate(list(islice(endless, rows))) for endless in [cycle(samples)] for _ in range(num_steps)
+        data.collate(list(islice(endless, rows)))
+        for endless in [cycle(samples)]
+        for _ in range(num_steps)
     )
 
 
 def short_run(batches, learning_rate=3e-3, schedule=None, each_step=None, max_norm=math.inf):
-    """Losses, gradient norms and learning rates, step by step. Reads values each step: for a look only."""
+    """Losses, gradient norms and learning rates. A sync at each step: for a look only."""
     model = new_model(d_model=32, num_heads=2)
     optimizer = make_optimizer(model, learning_rate=learning_rate)
     scheduler = schedule(optimizer) if schedule else None
@@ -766,7 +832,11 @@ def short_run(batches, learning_rate=3e-3, schedule=None, each_step=None, max_no
     for batch in batches:
         history["lr"].append(optimizer.param_groups[0]["lr"])
         metrics = loop.train_step(
-            model, loop.to_device(batch, device), optimizer, scheduler=scheduler, max_norm=max_norm
+            model,
+            loop.to_device(batch, device),
+            optimizer,
+            scheduler=scheduler,
+            max_norm=max_norm,
         )
         history["loss"].append(metrics["loss"].item())
         history["grad_norm"].append(metrics["grad_norm"].item())
@@ -790,7 +860,9 @@ def nan_run(num_steps=60, bad_step=30):
     for step, batch in enumerate(batches_of(short[:64], num_steps)):
         if step == bad_step:
             batch["attention_mask"][3] = False  # one text out of sixteen has no token left
-        losses.append(loop.train_step(model, loop.to_device(batch, device), optimizer)["loss"].item())
+        losses.append(
+            loop.train_step(model, loop.to_device(batch, device), optimizer)["loss"].item()
+        )
     return losses
 
 
@@ -813,7 +885,9 @@ flat = short_run(batches_of(short[:64], 60), learning_rate=1e-7)
 nan_losses = nan_run()
 overfit = short_run(islice(cycle(train_few), 100), each_step=validation_loss)
 spiky = short_run(mislabelled(islice(cycle(train_few), 90), bad_steps={55, 75}))
-too_fast = short_run(batches_of(short[:64], 60), schedule=lambda o: lr_scheduler.ExponentialLR(o, gamma=0.7))
+too_fast = short_run(
+    batches_of(short[:64], 60), schedule=lambda o: lr_scheduler.ExponentialLR(o, gamma=0.7)
+)
 healthy = short_run(batches_of(short[:64], 60))
 slow_loader = torch.utils.data.DataLoader(
     SlowSamples(short[:64], 0.001), batch_size=16, collate_fn=data.collate
@@ -831,7 +905,9 @@ b.plot(nan_losses, color=RED)
 b.set(title="B", xlim=(0, 60), ylim=(0, 1.3 * math.log(num_classes)))
 evaluations = [(step, seen) for step, seen in enumerate(overfit["seen"]) if seen is not None]
 c.plot(overfit["loss"], color=BLUE, label="train")
-c.plot(*zip(*evaluations, strict=True), color=RED, marker="o", markersize=4, label="validation")
+c.plot(
+    *zip(*evaluations, strict=True), color=RED, marker="o", markersize=4, label="validation"
+)
 c.set(title="C")
 c.legend()
 d.plot(spiky["grad_norm"], color=RED)
@@ -843,17 +919,20 @@ e.legend()
 busy = 100 * (1 - starved["data_wait_fraction"])
 f.barh(["busy", "waiting"], [busy, 100 - busy], color=[BLUE, ORANGE], height=0.55)
 f.set(title="F", xlim=(0, 100), xlabel="% of the epoch")
-show(fig, alt=f"Six small charts. A: loss stays at {flat['loss'][-1]:.1f}. B: loss falls, then ends at step 30. "
-     f"C: training loss falls to {overfit['loss'][-1]:.1f} while validation loss rises to {evaluations[-1][1]:.1f}. "
-     f"D: gradient norm jumps to {max(spiky['grad_norm'][50:]):.0f} after steps 55 and 75. E: loss stops falling early, a "
-     f"healthy run goes on. F: the device is busy {busy:.0f} % of the time.")  # fmt: skip
+show(fig, alt=f"Six small charts. A: loss stays at {flat['loss'][-1]:.1f}. "
+     "B: loss falls, then ends at step 30. "
+     f"C: training loss falls to {overfit['loss'][-1]:.1f} "
+     f"while validation loss rises to {evaluations[-1][1]:.1f}. "
+     f"D: gradient norm jumps to {max(spiky['grad_norm'][50:]):.0f} after steps 55 and 75. "
+     "E: loss stops falling early, a healthy run goes on. "
+     f"F: the device is busy {busy:.0f} % of the time.")  # fmt: skip
 
 # %% [markdown]
 # | | Signal | What it says | Look first at | Cure |
 # |---|---|---|---|---|
 # | A | loss flat near ln(classes) | nothing is learned | the learning rate in the log; `requires_grad`; is each parameter in a group? | here the rate was 1e-7: raise it until the loss moves |
 # | B | loss becomes NaN and stays | one bad value reached the weights | the *first* bad step, its batch, its empty rows | here a text without tokens was divided by zero: clamp the divisor, drop empty rows |
-# | C | validation rises while training falls | it learns the texts by heart | size of the data against the model; leaks in the split | here 64 texts: more data, more dropout, stop early ([lesson 04](#What-next)) |
+# | C | validation loss rises while training loss falls | overfitting: it learns the texts by heart | size of the data against the model; leaks in the split | here 64 texts: more data, more dropout, stop early ([lesson 04](#What-next)) |
 # | D | gradient norm spikes | single batches disagree with the rest | the batch at the spike: labels, lengths, duplicates | here two mislabelled batches: clean them; clipping limits the harm |
 # | E | loss stops early, far from the best | the learning rate died | the learning rate in the log | here a per-epoch decay was stepped once a batch: count in updates |
 # | F | utilisation under 40 % | the line waits for a station | data-wait; then syncs; then tiny batches | here loading: workers, or a store ([1.5](#1.5-·-A-loader-that-hides-the-wait)) |
@@ -875,9 +954,11 @@ except loop.NonFiniteError as error:
 # ## Exercises
 #
 # Write your solution where the cell raises `NotImplementedError`. The check under it runs your cell in a process of
-# its own, on secret random inputs, and says what it expected, what it got, the likely cause and the next step.
+# its own, on secret random inputs. Everything that your function needs, imports too, stands in its own cell: names from
+# other cells are not there.
 #
-# Everything that your function needs, imports too, stands in its own cell. Names from other cells are not there.
+# In all of them a *sample* is `(ids, label)`, a *batch* is what `collate` of 1.1 returns, B is the number of samples in
+# a batch, T its width in tokens, and C the number of classes.
 #
 # | Kind | What is asked |
 # |---|---|
@@ -908,8 +989,8 @@ except loop.NonFiniteError as error:
 # </details>
 # <details><summary>Hint: "it is right, but not fast enough"</summary>
 #
-# Count the torch calls per row. `torch.tensor`, `F.pad` and `torch.stack` for each text cost more than the padding
-# they save. One NumPy array for the batch, one `torch.from_numpy` at the end.
+# Count the torch calls per row: `torch.tensor` and `F.pad` for each text can cost more than the padding that they save.
+# Which of them could be one call for the whole batch?
 #
 # </details>
 
@@ -926,17 +1007,18 @@ PAD_ID = 0
 def collate(batch: list[tuple[np.ndarray, int]]) -> dict[str, torch.Tensor]:
     """Turn B samples into one batch, padded to the longest sample *of this batch*.
 
-    Takes: a list of B samples `(ids, label)`; `ids` is a 1-D int64 NumPy array without padding
-        (read-only, so copy from it), `label` an int.
-    Returns a dict of tensors, T being the length of the longest sample in `batch`:
-        "input_ids"       int64 [B, T]   the ids, then PAD_ID up to the width T
+    Takes: a list of B samples `(ids, label)`, B at least 1; `ids` is a 1-D int64 NumPy array
+        without padding (read-only, so copy from it), `label` an int.
+    Returns a dict of tensors. T is the length of the longest sample in `batch`, or that length
+    rounded up to a multiple of 8:
+        "input_ids"       int64 [B, T]   the ids from the left, then PAD_ID up to the width T
         "attention_mask"  bool  [B, T]   True where a real token stands
         "labels"          int64 [B]
     The samples themselves stay as they are, and rows keep the order of `batch`.
     """
     ### BEGIN SOLUTION
     width = max(len(ids) for ids, _ in batch)
-    # Fill NumPy arrays and convert once: a tensor call per row costs more than the copy itself.
+    # Fill NumPy arrays and convert once: a tensor call per row costs more than the copy.
     input_ids = np.full((len(batch), width), PAD_ID, dtype=np.int64)
     attention_mask = np.zeros((len(batch), width), dtype=np.bool_)
     for row, (ids, _) in enumerate(batch):
@@ -958,13 +1040,13 @@ check("1.1")
 #
 # > Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · property, count, speed (at least 1.3× over 1.1 with random batches)
 #
-# A batch sampler says which samples form a batch. Three promises: every index exactly once an epoch; another order
-# every epoch; little padding. Each is easy alone. The art is to keep all three.
+# A batch sampler says which samples form a batch. It makes three promises: every index exactly once an epoch; other
+# batches, in another random order, every epoch; at most 15 % padding in batches of 16. Each is easy alone.
 #
 # <details><summary>Hint: "sorting by length pads least, but then every epoch is the same"</summary>
 #
-# Random first, then sorted: shuffle all indices, cut them into big pools, sort *within* a pool, cut into batches.
-# Or sort by length plus a little noise that is new each epoch.
+# The sorting need not be exact. What if it sees only a part of the data at a time, a random part? Or lengths that are
+# blurred by a little noise?
 #
 # </details>
 # <details><summary>Hint: "the batches go from short to long"</summary>
@@ -981,8 +1063,8 @@ check("1.1")
 # </details>
 # <details><summary>Hint: "the same epoch gives different batches when I iterate twice"</summary>
 #
-# Make the random generator inside `__iter__`, from seed *and* epoch: `np.random.default_rng([seed, epoch])`. A
-# generator that is kept moves on with every use.
+# A generator that is kept moves on with every use. Make a new one at the start of `__iter__`, from seed *and* epoch:
+# `np.random.default_rng` also takes a list of integers.
 #
 # </details>
 
@@ -1023,15 +1105,21 @@ class BucketBatchSampler:
         ### END SOLUTION
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Yield each batch as a list of ints. Each index 0 … N-1 comes exactly once per epoch."""
+        """Yield each batch as a list of ints: each index 0 … N-1 exactly once per epoch.
+
+        Batches come in random order, not from short to long. At most 15 % of the positions are
+        padding when 16 samples make a batch.
+        """
         ### BEGIN SOLUTION
         rng = np.random.default_rng([self.seed, self.epoch])
-        # Up to a tenth of noise on each length: close neighbours trade places from epoch to epoch,
+        # Up to a tenth of noise on each length: neighbours trade places from epoch to epoch,
         # so that a sample does not meet the same companions every time.
-        noisy = self.lengths * rng.uniform(0.9, 1.1, size=len(self.lengths)) + rng.random(len(self.lengths))
+        noisy = self.lengths * rng.uniform(0.9, 1.1, size=len(self.lengths)) + rng.random(
+            len(self.lengths)
+        )
         order = np.argsort(noisy, kind="stable")
         starts = np.arange(0, len(order), self.micro_batch_size)
-        # Batches come in random order: short to long all through an epoch is a curriculum nobody asked for.
+        # Batches come in random order: short to long is a curriculum that nobody asked for.
         for start in rng.permutation(starts):
             yield order[start : start + self.micro_batch_size].tolist()
         ### END SOLUTION
@@ -1043,10 +1131,10 @@ check("1.2")
 # %% [markdown]
 # ### 1.3 · One epoch of training that never waits for a number
 #
-# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property, count (syncs an epoch)
+# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property, count (at most 8 syncs an epoch)
 #
-# The heart of every training script. The order is forward, loss, `zero_grad`, backward, clip, optimizer, scheduler.
-# The report is exact, and costs a handful of syncs for the whole epoch.
+# This loop is the heart of every training script. Its order stands in the worked example. New is the report: exact, and
+# with a handful of syncs for the whole epoch.
 #
 # <details><summary>Hint: "too many syncs"</summary>
 #
@@ -1056,7 +1144,7 @@ check("1.2")
 # </details>
 # <details><summary>Hint: "the loss is slightly off"</summary>
 #
-# The last batch is shorter. Each batch's mean must count as many times as the batch has rows.
+# The last batch is shorter. How much should the mean of 2 samples weigh beside the mean of 12?
 #
 # </details>
 # <details><summary>Hint: "the gradient norm is never above max_norm"</summary>
@@ -1091,8 +1179,10 @@ def train_one_epoch(
 ) -> dict[str, float]:
     """Train `model` in place on every batch once, and report what happened.
 
-    Each step minimises the mean cross-entropy of its batch, with the gradient clipped to `max_norm`.
-    `model(input_ids, attention_mask)` returns logits [B, C]. `scheduler.step()` is called once a step.
+    Each step minimises the mean cross-entropy of its batch alone, with the gradient clipped to
+    `max_norm`. The scheduler is stepped once for each batch. `batches` can be iterated once.
+    `model(input_ids, attention_mask)` returns logits [B, C]. It trains in training mode, also
+    when it comes in evaluation mode.
 
     Returns plain Python numbers:
         "loss"          mean over *samples* of the cross-entropy seen while training
@@ -1101,7 +1191,7 @@ def train_one_epoch(
         "num_tokens"    real tokens seen (padding does not count)
         "pad_fraction"  1 - real tokens / (rows x width), over the whole epoch
 
-    Bring numbers to Python (`.item()`, `float(...)`, `print`) at most a handful of times per *epoch*.
+    Bring numbers to Python (`.item()`, `float(...)`, `print`) at most 8 times per *epoch*.
     """
     ### BEGIN SOLUTION
     device = next(model.parameters()).device
@@ -1177,15 +1267,18 @@ from autograder import exercise
 
 
 @exercise("1.4")
-def evaluate(model: torch.nn.Module, batches: Iterable[dict[str, torch.Tensor]]) -> dict[str, float]:
+def evaluate(
+    model: torch.nn.Module, batches: Iterable[dict[str, torch.Tensor]]
+) -> dict[str, float]:
     """Measure `model` on every batch, and leave no trace.
 
-    `model(input_ids, attention_mask)` returns logits [B, C]. The last batch may be short.
+    `model(input_ids, attention_mask)` returns logits [B, C]. The last batch may be short, and
+    `batches` can be iterated only once. No dropout, no gradients recorded, no weight changed.
     Returns plain Python numbers:
         "loss"         mean over *samples* of the cross-entropy
         "accuracy"     share of samples whose largest logit is the label, 0 … 1
         "num_samples"  samples seen
-    Afterwards the model is in the mode (train or eval) it came in, and holds no new gradients.
+    Afterwards the model is in the mode (train or eval) that it came in.
     """
     ### BEGIN SOLUTION
     device = next(model.parameters()).device
@@ -1197,7 +1290,9 @@ def evaluate(model: torch.nn.Module, batches: Iterable[dict[str, torch.Tensor]])
     try:
         with torch.inference_mode():
             for batch in batches:
-                batch = {key: value.to(device, non_blocking=True) for key, value in batch.items()}
+                batch = {
+                    key: value.to(device, non_blocking=True) for key, value in batch.items()
+                }
                 logits = model(batch["input_ids"], batch["attention_mask"])
                 loss_sum += F.cross_entropy(logits, batch["labels"], reduction="sum")
                 num_correct += (logits.argmax(dim=-1) == batch["labels"]).sum()
@@ -1221,7 +1316,8 @@ check("1.4")
 # > Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · property, speed (at least 2× over a loader without workers)
 #
 # Each sample sleeps before it arrives, as storage does. The sum of the sleeps is fixed; you choose how many happen at
-# the same time.
+# the same time. The check makes your loader once and times passes over it, as in a training of several epochs. The
+# stored samples change between the passes, so each pass must fetch them anew.
 #
 # <details><summary>Hint: "how many workers?"</summary>
 #
@@ -1265,9 +1361,10 @@ def make_loader(
 ) -> Iterable[dict[str, torch.Tensor]]:
     """An iterable of collated batches, in the order of the dataset, each sample exactly once.
 
-    `dataset[i]` sleeps for some milliseconds before it returns, as a disk or a bucket would.
+    `dataset[i]` sleeps for some milliseconds, then reads its sample from storage.
     Overlap those waits with each other and with the training step.
-    The result is iterated more than once: one pass is one epoch. The last batch may be short.
+    The result is iterated more than once: one pass is one epoch, and each pass fetches every
+    sample again. A batch has `micro_batch_size` samples, the last one may have fewer.
     """
     ### BEGIN SOLUTION
     return DataLoader(
@@ -1291,14 +1388,14 @@ check("1.5")
 #
 # > Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · property, count, speed (at least 3× samples/s over the naive loop, validation accuracy within 0.5 points)
 #
-# Put the parts together. The naive loop is `naive_epoch` from `course_lib/naive.py`; read it, each of its costs is said
-# at the line. You may copy from your own exercises, but everything must stand in this cell. The number of updates
-# stays what it is: fewer, larger steps would be another training, and lesson 03 is about that.
+# Put the parts together. The naive loop is `naive_epoch` from `course_lib/naive.py`; read it (`naive_epoch??` in a new
+# cell shows it): its comments name its costs. You may copy from your own exercises, but everything must stand in this
+# cell. The number of updates stays what it is: fewer, larger steps would be another training.
 #
 # <details><summary>Hint: "where do I start?"</summary>
 #
-# As always: time the stations. Padding is by far the largest cost. Bucketing and dynamic padding alone bring you most
-# of the way.
+# As always: which station is the slowest? The bars of the naive line show it, and the experiments under "Watch it
+# happen" say what it is busy with.
 #
 # </details>
 # <details><summary>Hint: "fast, but the accuracy is lower"</summary>
@@ -1333,11 +1430,13 @@ def fast_epoch(
     micro_batch_size: int,
     seed: int,
 ) -> dict[str, float]:
-    """One pass over `samples`, training `model` in place, in a third of the naive loop's time or less.
+    """One pass over `samples`, training `model` in place, 3 times as fast as the naive loop.
 
     samples: `len(samples)`, `samples[i] -> (ids, label)`, and `samples.lengths`, int64 [N].
-    Each sample is used exactly once, in an order that depends on `seed`, at most `micro_batch_size`
-    samples to a step, in the same number of steps as the naive loop: ceil(N / micro_batch_size).
+    Each sample is used exactly once and uncut, in an order that depends on `seed`, at most
+    `micro_batch_size` samples to a step, in as many steps as the naive loop takes:
+    ceil(N / micro_batch_size). A step is that of the naive loop: mean cross-entropy, gradient
+    clipped at 1.0. The epoch saves nothing to disk.
     Returns {"loss": mean over samples while training, "num_samples": N}.
     The validation accuracy afterwards is within 0.5 points of the naive loop's.
     """
@@ -1345,7 +1444,9 @@ def fast_epoch(
     device = next(model.parameters()).device
     lengths = np.asarray(samples.lengths)
     rng = np.random.default_rng(seed)
-    order = np.argsort(lengths * rng.uniform(0.9, 1.1, size=len(lengths)) + rng.random(len(lengths)))
+    order = np.argsort(
+        lengths * rng.uniform(0.9, 1.1, size=len(lengths)) + rng.random(len(lengths))
+    )
     starts = rng.permutation(np.arange(0, len(order), micro_batch_size))
     model.train()
     loss_sum = torch.zeros((), device=device)
@@ -1359,7 +1460,9 @@ def fast_epoch(
             mask_array[row, : len(ids)] = True
         input_ids = torch.from_numpy(ids_array).to(device, non_blocking=True)
         attention_mask = torch.from_numpy(mask_array).to(device, non_blocking=True)
-        labels = torch.tensor([label for _, label in batch], dtype=torch.int64).to(device, non_blocking=True)
+        labels = torch.tensor([label for _, label in batch], dtype=torch.int64).to(
+            device, non_blocking=True
+        )
         loss = F.cross_entropy(model(input_ids, attention_mask), labels)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -1378,31 +1481,33 @@ check("1.6")
 #
 # The frameworks do the same things under other names. Know the names, and know the defaults: most of them are safe,
 # some are slow. The defaults below are those of Transformers 5.23, Accelerate 1.15 and Lightning 2.6. The cells run the
-# real thing when it is installed, and say so when it is not.
+# real thing where it is installed. To install all three: `%pip install transformers accelerate lightning` in a new cell.
 #
 # ### Hugging Face Trainer
 #
 # | This lesson | `TrainingArguments` | Default | What surprises |
 # |---|---|---|---|
-# | dynamic padding | `data_collator=` of the `Trainer` | pads to the batch when a tokenizer is given | `padding="max_length"` in your own `map` undoes it, silently |
-# | bucketing | `train_sampling_strategy="group_by_length"` | `"random"` | was `group_by_length=True` before version 5 |
+# | dynamic padding | `data_collator=` of the `Trainer` | pads to the longest of the batch when a tokenizer is given as `processing_class` | `padding="max_length"` while tokenising undoes it, silently |
+# | bucketing | `train_sampling_strategy="group_by_length"` | `"random"` | was `group_by_length=True` in version 4 |
 # | workers | `dataloader_num_workers` | 0 | nothing is loaded ahead |
-# | persistent workers | `dataloader_persistent_workers` | `False` | |
-# | pinned memory | `dataloader_pin_memory` | `True` | |
+# | persistent workers | `dataloader_persistent_workers` | `False` | new processes each epoch |
+# | pinned memory | `dataloader_pin_memory` | `True` | nothing: leave it |
 # | clipping | `max_grad_norm` | 1.0 | clips without being asked |
 # | schedule | `lr_scheduler_type`, `warmup_steps` | `"linear"`, 0 | no warmup; a float below 1 is a share of the run |
-# | weight decay | `weight_decay` | 0.0 | AdamW without the W |
+# | weight decay | `weight_decay` | 0.0 | AdamW that decays nothing |
 # | evaluation | `eval_strategy` | `"no"` | no validation at all |
-# | logging | `logging_steps` | 500 | a short run logs nothing |
+# | logging | `logging_steps` | 500 | a shorter run logs one mean loss, at its end |
 # | NaN | `logging_nan_inf_filter` | `True` | **the log hides NaN losses** |
-# | saving | `save_steps`, `save_total_limit` | 500, none | checkpoints fill the disk |
+# | saving | `save_steps`, `save_total_limit` | 500, `None` | every checkpoint is kept, until the disk is full |
 
 
 # %%
 def is_installed(package: str) -> bool:
     found = importlib.util.find_spec(package) is not None
     if not found:
-        print(f"{package} is not installed, so this cell has nothing to run. Nothing later needs it.")
+        print(
+            f"{package} is not installed, so this cell runs nothing. Nothing later needs it."
+        )
     return found
 
 
@@ -1435,11 +1540,14 @@ if is_installed("transformers") and is_installed("accelerate"):
             dataloader_pin_memory=device.type == "cuda",
         )
         trainer = Trainer(
-            WithLoss(new_model()), arguments, data_collator=data.collate, train_dataset=pool[:64]
+            WithLoss(new_model()),
+            arguments,
+            data_collator=data.collate,
+            train_dataset=pool[:64],
         )
-        print(
-            f"Trainer: mean loss of {trainer.train().global_step} steps {trainer.state.log_history[-1]['train_loss']:.3f}"
-        )
+        num_steps = trainer.train().global_step
+        mean_loss = trainer.state.log_history[-1]["train_loss"]
+        print(f"Trainer: {num_steps} steps, mean loss {mean_loss:.3f}. Some defaults:")
         for name in (
             "max_grad_norm",
             "weight_decay",
@@ -1452,12 +1560,13 @@ if is_installed("transformers") and is_installed("accelerate"):
 # %% [markdown]
 # ### Accelerate
 #
-# Your own loop, with four lines changed: `prepare`, `accelerator.backward`, `accelerator.clip_grad_norm_`, and no
-# `.to(device)`.
+# Your own loop, with four changes: `prepare`, `accelerator.backward`, `accelerator.clip_grad_norm_`, and no
+# `.to(device)`. The first argument belongs to `Accelerator(…)`; the others to `DataLoaderConfiguration(…)`, which is
+# given as `Accelerator(dataloader_config=…)`.
 #
 # | Argument | Default | What surprises |
 # |---|---|---|
-# | `step_scheduler_with_optimizer` | `True` | on N processes `scheduler.step()` steps N times: plan the schedule in steps of *one* process |
+# | `step_scheduler_with_optimizer` | `True` | on N processes one `scheduler.step()` steps N times: plan the schedule as for *one* process |
 # | `split_batches` | `False` | your batch size is *per process*: the global batch grows with the processes |
 # | `even_batches` | `True` | the last batches are filled up with samples from the start: a plain mean over them is wrong. Use `gather_for_metrics` |
 # | `non_blocking` | `False` | copies wait, even from pinned memory |
@@ -1471,15 +1580,21 @@ if is_installed("accelerate"):
     optimizer = make_optimizer(model)
     loader = torch.utils.data.DataLoader(pool[:64], batch_size=16, collate_fn=data.collate)
     scheduler = warmup_cosine(optimizer, warmup_steps=1, max_steps=len(loader))
-    model, optimizer, loader, scheduler = accelerator.prepare(model, optimizer, loader, scheduler)
+    model, optimizer, loader, scheduler = accelerator.prepare(
+        model, optimizer, loader, scheduler
+    )
     for batch in loader:
-        loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+        loss = F.cross_entropy(
+            model(batch["input_ids"], batch["attention_mask"]), batch["labels"]
+        )
         optimizer.zero_grad()
         accelerator.backward(loss)
         accelerator.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         scheduler.step()
-    print(f"Accelerate: {len(loader)} steps on {accelerator.device}, last loss {loss.item():.3f}")
+    print(
+        f"Accelerate: {len(loader)} steps on {accelerator.device}, last loss {loss.item():.3f}"
+    )
 
 # %% [markdown]
 # ### Lightning
@@ -1490,8 +1605,8 @@ if is_installed("accelerate"):
 # | schedule | `lr_scheduler_config["interval"]` | `"epoch"` | **a schedule planned in steps crawls**: say `"step"` |
 # | logging | `log_every_n_steps` | 50 | a short epoch logs nothing |
 # | validation first | `num_sanity_val_steps` | 2 | metrics see two batches of an untrained model |
-# | length of a run | `max_epochs` | 1000, if `max_steps` is not given either | |
-# | eval mode, inference mode | done for you | `inference_mode=True` | |
+# | length of a run | `max_epochs` | 1000, if `max_steps` is not given either | a run that seems never to end |
+# | eval mode, inference mode | `inference_mode` | `True` | nothing: validation does both for you |
 # | saving | `enable_checkpointing` | `True` | one checkpoint an epoch, the last one kept |
 
 # %%
@@ -1508,34 +1623,46 @@ if is_installed("lightning"):
             self.model = new_model()
 
         def training_step(self, batch, batch_idx):
-            return F.cross_entropy(self.model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+            return F.cross_entropy(
+                self.model(batch["input_ids"], batch["attention_mask"]), batch["labels"]
+            )
 
         def configure_optimizers(self):
             optimizer = make_optimizer(self.model)
             scheduler = warmup_cosine(optimizer, warmup_steps=1, max_steps=4)
-            return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+            return {
+                "optimizer": optimizer,
+                "lr_scheduler": {"scheduler": scheduler, "interval": "step"},
+            }
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # advice about workers and loggers, which this lesson gives itself
+        warnings.simplefilter(
+            "ignore"
+        )  # advice about workers and loggers, which this lesson gives itself
         trainer = Trainer(
             max_steps=4, gradient_clip_val=1.0, logger=False, enable_checkpointing=False,
             enable_progress_bar=False, enable_model_summary=False, accelerator="auto", devices=1,
         )  # fmt: skip
-        trainer.fit(Lit(), torch.utils.data.DataLoader(pool[:64], batch_size=16, collate_fn=data.collate))
+        trainer.fit(
+            Lit(),
+            torch.utils.data.DataLoader(pool[:64], batch_size=16, collate_fn=data.collate),
+        )
     print(f"Lightning: {trainer.global_step} steps")
 
 # %% [markdown]
 # ## When it goes wrong
 #
-# Eleven mistakes that real projects contain. Each runs here in small. Learn the *symptom*: it is what you will see.
+# Eleven mistakes, each made here in small. Learn the *symptom*: it is what you will see.
 #
 # ### Padding to a global maximum
-# *Symptom:* tokens/s looks fine if padding is counted, and the epoch takes for ever.
+# *Symptom:* tokens/s looks high because padding is counted, and yet an epoch takes long.
 
 # %%
 batch = pad_to_maximum(pool[:16], PAD_TO)
 real, positions = int(batch["attention_mask"].sum()), batch["input_ids"].numel()
-print(f"{positions} positions computed for {real} tokens: {positions / real:.1f} times the work")
+print(
+    f"{positions} positions computed for {real} tokens: {positions / real:.1f} times as many"
+)
 
 # %% [markdown]
 # *Cure:* pad to the longest of the batch, then bucket. Count **real** tokens. Caught by
@@ -1575,16 +1702,18 @@ print(f"without set_epoch a reshuffling sampler is frozen too: "
 # %%
 num_samples, rows = 100, 16
 kept = [list(range(i, i + rows)) for i in range(0, num_samples - rows + 1, rows)]
-padded_up = [[j % num_samples for j in range(i, i + rows)] for i in range(0, num_samples, rows)]
-print(f"tail dropped:  {num_samples - sum(map(len, kept))} of {num_samples} samples are never seen")
+padded_up = [
+    [j % num_samples for j in range(i, i + rows)] for i in range(0, num_samples, rows)
+]
+print(f"tail dropped:  {num_samples - sum(map(len, kept))} of {num_samples} are never seen")
 print(f"tail repeated: {sum(map(len, padded_up)) - num_samples} samples count twice")
 by_length = np.argsort(pool_lengths[:num_samples], kind="stable")
 print(
-    f"after sorting by length the dropped ones are the longest: {pool_lengths[by_length[-4:]].tolist()} tokens"
+    f"sorted by length, the longest are dropped: {pool_lengths[by_length[-4:]].tolist()} tokens"
 )
 
 # %% [markdown]
-# The last line is the treacherous one: sort, then drop the tail, and the longest texts go *every* epoch.
+# The last line is the worst case: sort, then drop the tail, and the longest texts are missing in *every* epoch.
 #
 # *Cure:* keep the short batch. Caught by [1.2](#1.2-·-A-batch-sampler-that-puts-like-lengths-together) and
 # [1.4](#1.4-·-An-evaluation-that-tells-the-truth).
@@ -1601,20 +1730,21 @@ for width in (8, 64):
     is_real = (torch.arange(width) < num_real)[None]
     plain_mean = padded.mean(dim=1)
     masked_mean = (padded * is_real[..., None]).sum(dim=1) / is_real.sum(dim=1, keepdim=True)
-    print(f"width {width:>2}: plain mean {plain_mean[0, 0]:+.3f}   masked mean {masked_mean[0, 0]:+.3f}")
+    print(f"width {width:>2}: plain {plain_mean[0, 0]:+.3f}   masked {masked_mean[0, 0]:+.3f}")
 
 # %% [markdown]
 # *Cure:* weigh by the mask, and test that a text scores the same at two widths. A wrong mask has the same symptom;
 # [1.1](#1.1-·-A-collate-function-that-pads-no-more-than-it-must) checks yours.
 #
 # ### `.item()` every step
-# *Symptom:* a GPU at 60 % that gets better when you log less.
+# *Symptom:* the GPU is partly idle, and busier when you log less.
 
 # %%
 per_epoch = {name: events.num_syncs for name, events in counts.items()}
 print(f"naive loop {per_epoch['naive']} syncs, lean loop {per_epoch['lean']}, for the same "
       f"{counts['lean'].num_optimizer_steps} steps")  # fmt: skip
-print(f"at 100,000 steps: {per_epoch['naive'] / counts['naive'].num_optimizer_steps * 100_000:,.0f} waits")
+per_step = per_epoch["naive"] / counts["naive"].num_optimizer_steps
+print(f"in a run of 100,000 steps: {100_000 * per_step:,.0f} waits")
 
 # %% [markdown]
 # *Cure:* keep sums on the device, read them at log time. Progress bars are a frequent culprit:
@@ -1656,7 +1786,9 @@ def norm_at_step(where: str) -> float:
     model = new_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     batch = loop.to_device(data.collate(short[:16]), device)
-    loss = 100 * F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+    loss = 100 * F.cross_entropy(
+        model(batch["input_ids"], batch["attention_mask"]), batch["labels"]
+    )
     clip = torch.nn.utils.clip_grad_norm_
     if where == "before backward":
         clip(model.parameters(), 1.0)  # there is no gradient yet
@@ -1681,7 +1813,9 @@ for where in ("before backward", "between", "after step"):
 
 # %%
 model = new_model(dropout=0.3)
-loop.train_one_epoch(model, batches_of(short[:64], 30), make_optimizer(model, learning_rate=3e-3))
+loop.train_one_epoch(
+    model, batches_of(short[:64], 30), make_optimizer(model, learning_rate=3e-3)
+)
 
 
 def accuracy(model, use_eval_mode):
@@ -1689,7 +1823,9 @@ def accuracy(model, use_eval_mode):
     with torch.inference_mode():
         right = sum(
             (
-                model(*(b[k].to(device) for k in ("input_ids", "attention_mask"))).argmax(1).cpu()
+                model(*(b[k].to(device) for k in ("input_ids", "attention_mask")))
+                .argmax(1)
+                .cpu()
                 == b["labels"]
             ).sum()
             for b in held_out
@@ -1724,13 +1860,12 @@ print(f"mean of batch means {batch_means.mean():.3f}   mean over samples {losses
 block = tokenise_speedup.blocks[0]  # measured above
 seconds = sum(block.baseline_seconds) / 2 / block.num_steps
 per_text = seconds / len(some_texts)
-print(f"tokenising costs {1e6 * per_text:.0f} microseconds a text here: {per_text * len(train):.1f} s for each epoch "
-      f"over {len(train):,} texts")  # fmt: skip
+print(f"tokenising costs {1e6 * per_text:.0f} microseconds a text here,")
+print(f"so {per_text * len(train):.1f} s for each epoch over {len(train):,} texts")
 print(f"ten epochs: {10 * per_text * len(train):.0f} s, of which one tenth was needed")
 
 # %% [markdown]
-# *Cure:* tokenise once, store ids. [1.6](#1.6-·-Challenge:-the-whole-loop,-three-times-as-fast) hands you stored ids, and a
-# loop that tokenises again does not reach its bar.
+# *Cure:* tokenise once, store ids. [1.6](#1.6-·-Challenge:-the-whole-loop,-three-times-as-fast) hands you stored ids.
 #
 # ### Saving every epoch
 # *Symptom:* the loop pauses at regular intervals, and the disk fills up.
@@ -1738,7 +1873,9 @@ print(f"ten epochs: {10 * per_text * len(train):.0f} s, of which one tenth was n
 # %%
 model = new_model(d_model=64, num_layers=2)
 optimizer = make_optimizer(model)
-loop.train_step(model, loop.to_device(epoch_batches[0], device), optimizer)  # AdamW makes its state here
+loop.train_step(
+    model, loop.to_device(epoch_batches[0], device), optimizer
+)  # AdamW makes its state here
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "last.pt"
     start = time.perf_counter()
@@ -1746,21 +1883,21 @@ with tempfile.TemporaryDirectory() as folder:
     save_seconds, megabytes = time.perf_counter() - start, path.stat().st_size / 1e6
 weights = sum(p.numel() * p.element_size() for p in model.parameters()) / 1e6
 print(
-    f"{megabytes:.1f} MB on disk for {weights:.1f} MB of weights: AdamW keeps two more numbers for each one"
+    f"{megabytes:.1f} MB on disk, of which {weights:.1f} MB are weights; the rest is AdamW's"
 )
-print(f"saved in {1000 * save_seconds:.0f} ms; 100 epochs would keep {100 * megabytes / 1000:.1f} GB")
+print(f"saved in {1000 * save_seconds:.0f} ms; 100 files take {100 * megabytes / 1000:.1f} GB")
 
 # %% [markdown]
 # *Cure:* keep two files, `last` and `best`, and choose how often by how much work you can afford to lose.
-# [1.6](#1.6-·-Challenge:-the-whole-loop,-three-times-as-fast) counts the saves of a loop that is too slow; lesson 04 will
-# measure the right cadence.
+# [1.6](#1.6-·-Challenge:-the-whole-loop,-three-times-as-fast) counts the saves of your loop. How often is right, lesson 04
+# will measure.
 #
 # ## Drills
 #
-# Not graded. Each takes a few minutes: predict, change one thing, run. The answer is what this machine measures.
+# Not graded. Each takes a few minutes: predict, run, then change the value that says `try` and run again.
 #
 # **Drill 1 · Batch size and padding.** With random batches and dynamic padding, does a *larger* batch waste a larger
-# or a smaller share? Say a number for batches of 128.
+# or a smaller share? The figure above used batches of 32.
 
 # %%
 predict("1e", "Random batches of 128, dynamic padding: share of padding?", unit="%")
@@ -1783,9 +1920,8 @@ predict("1f", "Share of all tokens lost when texts are cut at 256?", unit="%")
 # %%
 cut_at = 256  # try 64, 128, 512
 lost = 1 - np.minimum(lengths, cut_at).sum() / lengths.sum()
-print(
-    f"{100 * (lengths > cut_at).mean():.1f} % of the texts are cut, {100 * lost:.1f} % of the tokens are gone"
-)
+print(f"{100 * (lengths > cut_at).mean():.1f} % of the texts lose something")
+print(f"{100 * lost:.1f} % of the tokens are gone")
 compare("1f", 100 * lost, unit="%")
 
 # %% [markdown]
@@ -1797,21 +1933,27 @@ predict("1g", "With max_norm=1.0: largest norm before clipping in the last 35 st
 
 # %%
 drill_max_norm = 1.0  # try 0.1 and 10
-clipped = short_run(mislabelled(islice(cycle(train_few), 90), bad_steps={55, 75}), max_norm=drill_max_norm)
-print(f"without clipping {max(spiky['grad_norm'][55:]):.2f}, final loss {spiky['loss'][-1]:.3f}")
-print(f"with clipping    {max(clipped['grad_norm'][55:]):.2f}, final loss {clipped['loss'][-1]:.3f}")
+clipped = short_run(
+    mislabelled(islice(cycle(train_few), 90), bad_steps={55, 75}), max_norm=drill_max_norm
+)
+print(
+    f"without clipping {max(spiky['grad_norm'][55:]):.2f}, final loss {spiky['loss'][-1]:.3f}"
+)
+print(
+    f"with clipping    {max(clipped['grad_norm'][55:]):.2f}, final loss {clipped['loss'][-1]:.3f}"
+)
 compare("1g", max(clipped["grad_norm"][55:]))
 
 # %% [markdown]
-# The logged norm does not shrink: it is measured *before* clipping. Clipping limits the step that a bad batch may take,
-# it does not make the batch good. That is why the norm stays a useful signal with clipping on.
+# The logged norm may be far above `max_norm`: it is measured *before* clipping. Clipping limits the step that a bad
+# batch may take; it does not make the batch good. So the norm stays a useful signal with clipping on.
 
 # %% [markdown]
-# **Drill 4 · The last bit of `zero_grad`.** `set_to_none=False` writes zeros instead of dropping the gradients. What
-# does that cost here?
+# **Drill 4 · What `zero_grad` writes.** `set_to_none=False` writes zeros instead of dropping the gradients; backward
+# then adds to them. What does that cost here?
 
 # %%
-predict("1h", "Speedup of set_to_none=True over False, for zero_grad and backward together?", unit="×")
+predict("1h", "Speedup of set_to_none=True over False, whole forward and backward?", unit="×")
 
 
 # %%
@@ -1820,41 +1962,44 @@ def backward_with(set_to_none: bool):
     batch = loop.to_device(data.collate(short[:16]), device)
 
     def run():
-        loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+        loss = F.cross_entropy(
+            model(batch["input_ids"], batch["attention_mask"]), batch["labels"]
+        )
         model.zero_grad(set_to_none=set_to_none)
         loss.backward()
 
     return run
 
 
-zero_grad_speedup = paired_speedup(backward_with(False), backward_with(True), blocks=4, min_seconds=0.1)
-print(
-    f"speedup {zero_grad_speedup}; the embedding table alone has {new_model().token_embedding.weight.numel():,} numbers"
+zero_grad_speedup = paired_speedup(
+    backward_with(False), backward_with(True), blocks=4, min_seconds=0.1
 )
+print(f"speedup {zero_grad_speedup}")
+print(f"numbers in the embedding table alone: {new_model().token_embedding.weight.numel():,}")
 compare("1h", zero_grad_speedup.estimate, unit="×")
 
 # %% [markdown]
-# Look at the interval, not only at the number. When 1 lies inside it, nothing was shown, and the honest sentence is "no
-# difference found here". Dropping the gradients also frees their memory until the next backward, and costs nothing: so
-# it is the right habit, whatever this machine says.
+# Look at the interval, not only at the number. When 1 lies inside it, the honest sentence is "no difference found
+# here". Dropping the gradients also frees their memory until the next backward. It is torch's default, so the mistake is
+# to switch it off.
 
 # %% [markdown]
 # ## The five-minute checklist
 #
-# Before any long run, and first of all when something is odd. Five questions, one cell. Copy it into your projects.
+# Run this before any long run, and first of all when something is odd: five questions, one function. Copy it into your
+# projects and put your own tokenizer and labels into its first part.
 
 
 # %%
 def five_minute_check(make_model, samples, make_batches, num_overfit_steps=60):
-    """Prints one batch, overfits a few samples, looks for NaN, times the loader, logs the lr."""
+    """Print a batch, overfit a few samples, look for NaN, time the loader, log the lr."""
     # 1. Look at one batch. Shapes, types, and does the text match the label?
     batch = next(iter(make_batches()))
     for name, tensor in batch.items():
         print(f"1. {name:<15} {tensor.dtype!s:<12} {list(tensor.shape)}")
     first = batch["input_ids"][0][batch["attention_mask"][0]].tolist()
-    print(
-        f"   text  {train.load_tokenizer().decode(first)[:60]!r}\n   label {train.label_names[batch['labels'][0]]}"
-    )
+    print(f"   text  {train.load_tokenizer().decode(first)[:60]!r}")
+    print(f"   label {train.label_names[batch['labels'][0]]}")
 
     # 2. Can it learn 8 samples by heart? If not, it will not learn the corpus.
     model = make_model()
@@ -1867,9 +2012,8 @@ def five_minute_check(make_model, samples, make_batches, num_overfit_steps=60):
         metrics = loop.train_step(model, tiny, optimizer, scheduler=scheduler)
         history.append((metrics["loss"].item(), metrics["grad_norm"].item(), rate))
     losses, norms, rates = zip(*history, strict=True)
-    print(
-        f"2. loss on 8 samples: {losses[0]:.2f} -> {losses[-1]:.2f}  {'good' if losses[-1] < 0.5 else 'LOOK HERE'}"
-    )
+    word = "good" if losses[-1] < 0.5 else "LOOK HERE"
+    print(f"2. loss on 8 samples: {losses[0]:.2f} -> {losses[-1]:.2f}  {word}")
 
     # 3. NaN or Inf anywhere: loss, gradients, weights?
     is_finite = all(map(math.isfinite, losses + norms)) and all(
@@ -1879,14 +2023,17 @@ def five_minute_check(make_model, samples, make_batches, num_overfit_steps=60):
 
     # 4. Is the loader quicker than the step?
     report = loop.train_one_epoch(model, make_batches(), optimizer)
-    print(f"4. data-wait {100 * report['data_wait_fraction']:.0f} % of the time, "
-          f"padding {100 * report['pad_fraction']:.0f} %, {report['tokens_per_sec']:,.0f} tokens/s")  # fmt: skip
+    wait, padding = 100 * report["data_wait_fraction"], 100 * report["pad_fraction"]
+    rate = f"{report['tokens_per_sec']:,.0f} tokens/s"
+    print(f"4. data-wait {wait:.0f} % of the time, padding {padding:.0f} %, {rate}")
 
     # 5. Is the learning rate what you planned?
     print(f"5. lr: first {rates[0]:.1e}, peak {max(rates):.1e}, last {rates[-1]:.1e}")
 
 
-five_minute_check(new_model, short, lambda: (data.collate([pool[i] for i in batch]) for batch in sixteen))
+five_minute_check(
+    new_model, short, lambda: (data.collate([pool[i] for i in batch]) for batch in sixteen)
+)
 
 # %% [markdown]
 # | # | Question | If the answer is no |
@@ -1899,9 +2046,9 @@ five_minute_check(new_model, short, lambda: (data.collate([pool[i] for i in batc
 #
 # ## Quiz
 #
-# Seventy percent pass. Questions are decisions: a log to diagnose, a loop with one bug, a number to estimate. Each
-# answer is saved at once; run the cell again and it is there. Without a mouse: `answer("01.3", "b")` in a cell does
-# the same.
+# You pass with 70 %. Each answer is saved at once; run the cell again and it is there. Two of the questions are measured
+# on this machine when you answer. Without a mouse: `from autograder import answer`, then `answer("01.3", "b")`. The last
+# cell counts your points.
 
 # %%
 quiz("01")
@@ -1912,12 +2059,11 @@ check_quiz("01")
 # %% [markdown]
 # ## What next
 #
-# You can now build a batch that wastes little, a loop that never waits without need, an evaluation that can be
-# trusted, and read the signs of illness in its log.
+# You can now build a batch that wastes little, a loop that never waits without need and an evaluation that counts every
+# sample once, and you can read the signs of illness in a log.
 #
-# - Run `course-lib train --data your.csv --out runs/first` on a CSV of your own with the columns `text` and `label`.
-#   Its report shows the five numbers of this lesson.
+# - Run `course-lib train --data your.csv --out runs/first` in a terminal, on a CSV of your own with the columns `text`
+#   and `label`. Its report shows the curves of this lesson.
 # - Take one training script that you use. Run the five-minute checklist on it. Fix the slowest station only.
-# - The next lessons are in preparation: 02 mixed precision, 03 batch size and accumulation, 04 checkpoints and early
-#   stopping, 05 tuning, 06 distributed training, 07 GPUs and cost, 08 reproducibility. They build on this loop.
-# - Back to the [start page](../00_start_here/00_start_here.ipynb), which shows your progress.
+# - Lessons 02 to 08 are not out yet. They build on this loop.
+# - The [start page](../00_start_here/00_start_here.ipynb) shows your progress and the map.
