@@ -19,7 +19,6 @@ import time
 import urllib.error
 import urllib.request
 import webbrowser
-from collections.abc import Iterator
 from pathlib import Path
 
 from autograder.handout import START_PAGE, default_folder, hand_out, release_folder
@@ -46,7 +45,10 @@ def start(*, directory: Path | None = None, port: int | None = None, open_browse
     chosen = choose_port(port)
     if port is None and chosen != FIRST_PORT:
         print(f"Port {FIRST_PORT} is taken: using {chosen}")
-    with tempfile.TemporaryDirectory(prefix="workbook-jupyter-") as settings, _as_interrupts():
+    for name in {"SIGTERM", "SIGHUP"} & set(dir(signal)):
+        # A polite kill and a closed window are as good as Ctrl-C: no server is left behind.
+        signal.signal(getattr(signal, name), signal.default_int_handler)
+    with tempfile.TemporaryDirectory(prefix="workbook-jupyter-") as settings:
         token = os.environ.get("JUPYTER_TOKEN") or secrets.token_urlsafe(24)
         log = Path(settings) / "server.log"
         server = _serve(folder, chosen, token, Path(settings), log)
@@ -80,10 +82,7 @@ def choose_port(wanted: int | None) -> int:
     Raises UserError if the one asked for is taken or is none.
     """
     if wanted is None:
-        for port in range(FIRST_PORT, FIRST_PORT + 200):
-            if _is_free(port):
-                return port
-        raise UserError(f"no free port from {FIRST_PORT} on; name one with --port N")
+        return next(port for port in range(FIRST_PORT, 65536) if _is_free(port))
     if not 1 <= wanted <= 65535:
         raise UserError(f"--port {wanted}: a port is a number from 1 to 65535")
     if not _is_free(wanted):
@@ -160,38 +159,16 @@ def _wait_until_ready(server: subprocess.Popen[bytes], port: int, log: Path) -> 
 
 
 def _last_line(log: Path) -> str:
-    with contextlib.suppress(OSError):
-        lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-        if lines:
-            return lines[-1][:300]
-    return "it left no message"
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1].strip()[:300] if lines else "it left no message"
 
 
 def _stop(server: subprocess.Popen[bytes]) -> None:
     """End the server; it ends its kernels on SIGTERM. A second Ctrl-C does not cut this short."""
-    if server.poll() is not None:
-        return
-    server.terminate()
-    deadline = time.monotonic() + 15
-    while time.monotonic() < deadline:
-        with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
-            server.wait(timeout=1)
-            return
-    server.kill()
-    server.wait()
-
-
-@contextlib.contextmanager
-def _as_interrupts() -> Iterator[None]:
-    """Treat a closed window (SIGHUP) and a polite kill (SIGTERM) as Ctrl-C, so that no server is left behind."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {name: signal.signal(getattr(signal, name), interrupt) for name in names}
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    server.terminate()  # does nothing to a server that has ended
     try:
-        yield
-    finally:
-        for name, handler in before.items():
-            signal.signal(getattr(signal, name), handler)
+        server.wait(timeout=15)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
