@@ -22,15 +22,9 @@ if TYPE_CHECKING:
 
 # Okabe & Ito, "Color Universal Design" (2008): distinct under the common colour-vision deficiencies.
 # Yellow is left out (too pale on white).
-BLUE = "#0072B2"
-ORANGE = "#E69F00"
-GREEN = "#009E73"
-RED = "#D55E00"
-PURPLE = "#CC79A7"
-SKY = "#56B4E9"
-GREY = "#8A8A8A"
-INK = "#222222"
-PALETTE = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
+BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+PALETTE = (BLUE, ORANGE, GREEN, RED, "#CC79A7", "#56B4E9")
+GREY, INK = "#8A8A8A", "#222222"
 
 WIDTH = 8.0  # inches: fills a notebook column at the size below without scrolling
 PIXELS_PER_INCH = 96  # CSS pixels; the image itself is drawn at twice that, for sharp screens
@@ -81,20 +75,13 @@ def figure(
     return made, made.subplots(rows, columns, **subplots)
 
 
-def png(fig: Figure) -> bytes:
-    """The figure as PNG, at two pixels per CSS pixel."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    buffer = io.BytesIO()
-    FigureCanvasAgg(fig).print_figure(buffer, dpi=2 * PIXELS_PER_INCH)
-    return buffer.getvalue()
-
-
 def to_html(fig: Figure, alt: str) -> str:
     """An `<img>` that carries the picture and its text. Raises ValueError when `alt` says nothing."""
     if not alt.strip():
         raise ValueError("a figure needs alt text: one sentence that says what it shows, with its numbers")
-    data = base64.b64encode(png(fig)).decode("ascii")
+    png = io.BytesIO()
+    fig.savefig(png, dpi=2 * PIXELS_PER_INCH)  # without pyplot a figure has the Agg canvas, which makes PNG
+    data = base64.b64encode(png.getvalue()).decode("ascii")
     width = round(fig.get_figwidth() * PIXELS_PER_INCH)
     return (
         f'<img src="data:image/png;base64,{data}" alt="{html.escape(alt, quote=True)}" '
@@ -124,14 +111,10 @@ def bars(
     ax.barh(positions, heights, color=colors, height=0.62)
     ax.set_yticks(positions, labels=list(names))
     ax.invert_yaxis()
-    gap = f" {unit}" if unit and unit not in ("×", "%") else (" %" if unit == "%" else unit)
+    shown = unit if unit in ("×", "") else f" {unit}"
     for position, value in zip(positions, heights, strict=True):
         ax.annotate(
-            f"{value:,.{digits}f}{gap}",
-            (value, position),
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
+            f"{value:,.{digits}f}{shown}", (value, position), (4, 0), textcoords="offset points", va="center"
         )
     ax.set_xlim(0, max(heights, default=0.0) * 1.18 or 1.0)
     ax.spines["bottom"].set_visible(False)
@@ -139,14 +122,14 @@ def bars(
     ax.set_xticks([])
 
 
-def mark(ax: Axes, x: float, text: str, *, y: float = 0.96, color: str = GREY, side: str = "right") -> None:
+def mark(ax: Axes, x: float, text: str, *, y: float = 0.96, side: str = "right") -> None:
     """A dotted vertical line at `x` with a label beside it; `y` is the label's height, 0 … 1 of the axes."""
-    ax.axvline(x, color=color, linestyle=":", linewidth=1.4)
+    ax.axvline(x, color=GREY, linestyle=":", linewidth=1.4)
     ax.annotate(
         text,
         (x, y),
+        (5 if side == "right" else -5, 0),
         xycoords=("data", "axes fraction"),
-        xytext=(5 if side == "right" else -5, 0),
         textcoords="offset points",
         ha="left" if side == "right" else "right",
         va="top",

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import math
 import re
-from html import escape
 from typing import Any
 
+from autograder import progress
 from autograder.answers import AnswersFile, answers_file
-from autograder.rich import BLUE, card, inline_html, plain, show_html, show_widget
+from autograder.rich import BLUE, card, plain, render, show_html, show_widget
 from course_lib.errors import UserError
 
+_COMPARED = """{% for name, figure in figures %}
+<div style="display:inline-block;min-width:9em;margin-right:2em"><div style="opacity:.75">{{ name }}</div>
+<div style="font-size:1.7em">{{ figure }}</div></div>
+{% endfor %}
+<div>{{ said }}</div>"""
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
@@ -79,7 +84,9 @@ def compare(name: str, measured: float, unit: str = "", digits: int = 2, why: st
     except (TypeError, ValueError):
         print(f'compare("{name}", measured): measured must be one number, got {measured!r:.80}')
         return
-    show_html(_compared_html(kept, measured, unit, digits), compared_text(kept, measured, unit, digits))
+    html = render(_COMPARED, **_compared(kept, measured, unit, digits))
+    text = compared_text(kept, measured, unit, digits)
+    show_html(card(BLUE, html, label="Prediction and measurement"), text)
     if why is not None:
         print(f"Your reason is saved in {file.path.name}")
         return
@@ -104,8 +111,6 @@ def prediction_file(name: str) -> AnswersFile:
 
 def save_prediction(file: AnswersFile, name: str, number: float, unit: str) -> None:
     """Keep a prediction. Raises `NotSavedError`."""
-    from autograder import progress
-
     file.save(
         f"predict:{name}", lambda old: {"value": number, "unit": unit, "first": old.get("first", number)}
     )
@@ -135,44 +140,31 @@ def parse_number(text: object, unit: str = "") -> float:
 
 def compared_text(kept: float | None, measured: float, unit: str, digits: int) -> str:
     """Prediction and measurement in three lines."""
-    if kept is None:
-        return (
-            f"predicted  nothing: run the predict cell above first, it is the point of this\n"
-            f"measured   {_shown(measured, unit, digits)}"
-        )
-    return (
-        f"predicted  {_shown(kept, unit, digits)}\nmeasured   {_shown(measured, unit, digits)}\n"
-        f"{_difference(kept, measured)}"
-    )
+    compared = _compared(kept, measured, unit, digits)
+    names = {"You predicted": "predicted", "Measured here": "measured "}
+    return "\n".join([*(f"{names[name]}  {shown}" for name, shown in compared["figures"]), compared["said"]])
 
 
-def _compared_html(kept: float | None, measured: float, unit: str, digits: int) -> str:
-    if kept is None:
-        missing = "You predicted nothing here. Run the predict cell above first: it is the point of this."
-        body = f"{missing}<br>Measured: <strong>{_shown(measured, unit, digits)}</strong>"
-        return card(BLUE, body, label="Prediction and measurement")
-    figures = "".join(
-        f'<div style="display:inline-block;min-width:9em;margin-right:2em"><div style="opacity:.75">{name}</div>'
-        f'<div style="font-size:1.7em">{escape(_shown(value, unit, digits))}</div></div>'
-        for name, value in (("You predicted", kept), ("Measured here", measured))
-    )
-    return card(
-        BLUE,
-        f"{figures}<div>{inline_html(_difference(kept, measured))}</div>",
-        label="Prediction and measurement",
-    )
+def _compared(kept: float | None, measured: float, unit: str, digits: int) -> dict[str, Any]:
+    shown = "nothing" if kept is None else _shown(kept, unit, digits)
+    missing = "To predict is the point of this: run the predict cell above first."
+    return {
+        "figures": [("You predicted", shown), ("Measured here", _shown(measured, unit, digits))],
+        "said": missing if kept is None else _difference(kept, measured),
+    }
 
 
 def _difference(kept: float, measured: float) -> str:
     """How far apart, without praise or blame."""
+    side = "high" if kept > measured else "low"
     if kept == measured:
         return "The same."
-    if kept > 0 and measured > 0:
-        ratio = max(kept, measured) / min(kept, measured)
-        if ratio < 1.005:
-            return "The same to within half a percent."
-        return f"The prediction is {ratio:.3g} times too {'high' if kept > measured else 'low'}."
-    return f"The prediction is {abs(kept - measured):.3g} too {'high' if kept > measured else 'low'}."
+    if min(kept, measured) <= 0:
+        return f"The prediction is {abs(kept - measured):.3g} too {side}."
+    ratio = max(kept, measured) / min(kept, measured)
+    if ratio < 1.005:
+        return "The same to within half a percent."
+    return f"The prediction is {ratio:.3g} times too {side}."
 
 
 def _shown(value: float, unit: str, digits: int | None = None) -> str:

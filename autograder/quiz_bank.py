@@ -22,6 +22,7 @@ import importlib
 import itertools
 import json
 import math
+import string
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +63,7 @@ def compile_bank(toml_path: Path | str) -> dict[str, Any]:
         text = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"{path.name}: cannot be read: {error}") from None
-    _check_keys(path.name, text, needed={"lesson", "title", "question"})
+    _check_keys(path.name, text, needed="lesson title question")
     questions = [_compile(path.name, question) for question in text["question"]]
     ids = [question["id"] for question in questions]
     expected = [f"{text['lesson']}.{number}" for number in range(1, len(ids) + 1)]
@@ -71,13 +72,8 @@ def compile_bank(toml_path: Path | str) -> dict[str, Any]:
             f"{path.name}: question ids must run {expected[0]}, {expected[0][:-1]}2, …; got {ids}"
         )
     _check_tells(path.name, questions)
-    return {
-        "format": 1,
-        "lesson": text["lesson"],
-        "title": text["title"],
-        "note": NOTE,
-        "questions": questions,
-    }
+    head = {"format": 1, "lesson": text["lesson"], "title": text["title"], "note": NOTE}
+    return head | {"questions": questions}
 
 
 def judge(lesson_id: str, question: Question, choice: str) -> Judgement:
@@ -91,27 +87,16 @@ def judge(lesson_id: str, question: Question, choice: str) -> Judgement:
         value = measure(lesson_id, question["measured"])
     except Exception as error:  # whatever stops a measurement is the machine's fault, never the learner's
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return Judgement(
-            is_right=True,
-            mistake="",
-            reason=f"This machine could not take the measurement ({said}), so any answer counts.",
-            measured="not measured",
-        )
+        reason = f"This machine could not take the measurement ({said}), so any answer counts."
+        return Judgement(is_right=True, mistake="", reason=reason, measured="not measured")
     option = next(option for option in question["options"] if option["id"] == choice)
     slack = question.get("slack", 0.0)  # a value next to a limit counts on both sides: machines differ
     is_right = _low(option) - slack <= value < _high(option) + slack
-    shown = f"{value:.0%}" if question.get("unit") == "%" else f"{value:.3g}{question.get('unit', '')}"
-    return Judgement(
-        is_right=is_right,
-        mistake="" if is_right else own["mistake"],
-        reason=question_reason(sealed, own, is_right),
-        measured=shown,
-    )
-
-
-def question_reason(sealed: dict[str, Any], own: dict[str, str], is_right: bool) -> str:
-    """Measured options may be right on one machine and wrong on the next: each has its reason, all share one."""
-    return str(sealed["explain"]) if is_right else f"{own['reason']} {sealed['explain']}"
+    unit = question.get("unit", "")
+    shown = f"{value:.0%}" if unit == "%" else f"{value:.3g}{unit}"
+    # An option may be right on one machine and wrong on the next: its own reason says why it is wrong.
+    mistake, reason = ("", "") if is_right else (own["mistake"], f"{own['reason']} ")
+    return Judgement(is_right=is_right, mistake=mistake, reason=reason + sealed["explain"], measured=shown)
 
 
 def measure(lesson_id: str, name: str) -> float:
@@ -132,18 +117,15 @@ def seal(question_id: str, secret: dict[str, Any]) -> str:
 
 def unseal(question: Question) -> dict[str, Any]:
     """The key (None if measured), and mistake and reason of each option."""
-    secret: dict[str, Any] = json.loads(base64.b64decode(question["sealed"]).decode()[12:])
-    return secret
+    return json.loads(base64.b64decode(question["sealed"]).decode()[12:])
 
 
 def _compile(name: str, text: dict[str, Any]) -> Question:
     where = f"{name}, question {text.get('id', '?')}"
-    _check_keys(
-        where, text, needed={"id", "kind", "text", "option"}, free={"measured", "unit", "slack", "explain"}
-    )
+    _check_keys(where, text, needed="id kind text option", free="measured unit slack explain")
     if text["kind"] not in KINDS:
         raise UserError(f"{where}: kind must be one of {', '.join(KINDS)}")
-    options = {chr(ord("a") + i): option for i, option in enumerate(text["option"])}
+    options = dict(zip(string.ascii_lowercase, text["option"], strict=False))
     if not 3 <= len(options) <= 6:
         raise UserError(f"{where}: give three to six options")
     if len({option.get("text", "").strip() for option in options.values()}) != len(options):
@@ -175,7 +157,7 @@ def _compile(name: str, text: dict[str, Any]) -> Question:
 
 
 def _check_option(where: str, option: dict[str, Any], is_measured: bool) -> None:
-    _check_keys(where, option, needed={"text", "reason"}, free={"right", "mistake", "low", "high"})
+    _check_keys(where, option, needed="text reason", free="right mistake low high")
     if not option.get("right") and not option.get("mistake"):
         raise UserError(f"{where}: a wrong option needs `mistake`, the name of the mistake behind it")
     if not is_measured and ("low" in option or "high" in option):
@@ -208,11 +190,12 @@ def _check_tells(name: str, questions: list[Question]) -> None:
         raise UserError(f"{name}: the longest option is right in {sum(longest)} of {len(longest)} questions")
 
 
-def _check_keys(where: str, table: dict[str, Any], *, needed: set[str], free: set[str] = frozenset()) -> None:  # type: ignore[assignment]
-    if missing := sorted(needed - set(table)):
+def _check_keys(where: str, table: dict[str, Any], *, needed: str, free: str = "") -> None:
+    known = [*needed.split(), *free.split()]
+    if missing := [key for key in needed.split() if key not in table]:
         raise UserError(f"{where}: `{missing[0]}` is missing")
-    if unknown := sorted(set(table) - needed - free):
-        raise UserError(f"{where}: `{unknown[0]}` is not known; it takes {', '.join(sorted(needed | free))}")
+    if unknown := [key for key in table if key not in known]:
+        raise UserError(f"{where}: `{unknown[0]}` is not known; it takes {', '.join(known)}")
 
 
 def _low(option: dict[str, Any]) -> float:

@@ -5,28 +5,18 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from autograder import progress
 from autograder.answers import AnswersFile, Entry, answers_file
 from autograder.exercises import Score
-from autograder.quiz_bank import Judgement, Question, compile_bank, judge
-from autograder.quiz_card import PASS_MARK, feedback_text, grade_html, grade_text, quiz_text
+from autograder.quiz_bank import Judgement, Question, judge
+from autograder.quiz_card import PASS_MARK as PASS_MARK
+from autograder.quiz_card import feedback_text, grade_html, grade_text, quiz_text
 from autograder.rich import show_widget
 from course_lib.errors import UserError
-
-__all__ = [
-    "PASS_MARK",
-    "check_quiz",
-    "compile_bank",
-    "give_answer",
-    "grade_quiz",
-    "has_quiz",
-    "load_bank",
-    "quiz",
-]
 
 
 class QuizScore(Score):
@@ -41,13 +31,11 @@ class Given:
     """One answer after it was given.
 
     Attributes:
-        entry: what the file holds now, or would hold if it could be written.
         judgement: what the answer is worth, and why.
         problem: why it could not be saved; empty when it was.
         text: all of it in plain lines.
     """
 
-    entry: Entry
     judgement: Judgement
     problem: str
     text: str
@@ -127,21 +115,16 @@ def give_answer(question_id: str, choice: str, *, file: AnswersFile | None = Non
             f'{question_id} has the options {", ".join(letters)}; for instance answer("{question_id}", "a")'
         )
     file = file or answers_file(lesson_id)
-    problem, entry = "", {"choice": choice}
+    problem = ""
     try:
-        entry = file.save(question_id, lambda old: _next_entry(old, choice))
+        file.save(question_id, lambda old: _next_entry(old, choice))
     except UserError as error:  # saved before judged: a measurement takes time, and a click must not get lost
         problem = str(error)
     judgement = judge(lesson_id, question, choice)
     progress.record_answer(lesson_id, question_id, choice, judgement.is_right)
-    lines = [
-        file.take_notices(),
-        feedback_text(question, choice, judgement),
-        problem or f"saved in {file.path.name}",
-    ]
-    return Given(
-        entry=entry, judgement=judgement, problem=problem, text="\n".join(line for line in lines if line)
-    )
+    saved = problem or f"saved in {file.path.name}"
+    lines = filter(None, [file.take_notices(), feedback_text(question, choice, judgement), saved])
+    return Given(judgement=judgement, problem=problem, text="\n".join(lines))
 
 
 def grade_quiz(lesson_id: str, answers: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,10 +138,8 @@ def grade_quiz(lesson_id: str, answers: Mapping[str, Any]) -> dict[str, Any]:
         questions: id, choice (None if not answered), is_right, right_first, mistake, reason, measured of each;
         problem: what was wrong with the file, or "".
     """
-    graded = [
-        _grade(lesson_id, question, answers.get(question["id"]))
-        for question in load_bank(lesson_id)["questions"]
-    ]
+    questions = load_bank(lesson_id)["questions"]
+    graded = [_grade(lesson_id, question, answers.get(question["id"])) for question in questions]
     score, max_score = sum(question["is_right"] for question in graded), len(graded)
     return {
         "lesson": lesson_id,
@@ -196,18 +177,12 @@ def _grade(lesson_id: str, question: Question, entry: Any) -> dict[str, Any]:
     given = entry if isinstance(entry, dict) else {"choice": entry}
     letters = [option["id"] for option in question["options"]]
     choice = given.get("choice") if given.get("choice") in letters else None
-    graded = {"id": question["id"], "choice": choice, "is_right": False, "right_first": False}
     if choice is None:
-        return graded | {"mistake": "", "reason": "", "measured": ""}
-    judgement = judge(lesson_id, question, choice)
-    first = given.get("first", choice)
-    return graded | {
-        "is_right": judgement.is_right,
-        "right_first": judgement.is_right and first == choice,
-        "mistake": judgement.mistake,
-        "reason": judgement.reason,
-        "measured": judgement.measured,
-    }
+        judgement = Judgement(is_right=False, mistake="", reason="")
+    else:
+        judgement = judge(lesson_id, question, choice)
+    right_first = judgement.is_right and given.get("first", choice) == choice
+    return {"id": question["id"], "choice": choice, "right_first": right_first, **asdict(judgement)}
 
 
 def _bank_path(lesson_id: str) -> Path:
