@@ -77,7 +77,9 @@ num_classes = len(train.label_names)
 print(
     f"{len(train):,} texts to train on, {len(validation):,} to validate, {num_classes} classes"
 )
-print(f"tokens per text: median {median}, 90th percentile {p90}, longest {longest}, the cut")
+print(
+    f"tokens: median {median}, 90th percentile {p90}, longest {longest} (longer texts are cut)"
+)
 print(f"the longest is {longest / median:.0f} times the median")
 
 # %% [markdown]
@@ -955,9 +957,9 @@ except loop.NonFiniteError as error:
 #
 # | Kind | What is asked |
 # |---|---|
-# | **property** | it computes the right thing |
+# | **property** | the results are right |
 # | **count** | a cost that has no noise: padded positions, syncs |
-# | **speed** | a speedup over a fixed baseline, measured in pairs. If the machine is too noisy to decide, the verdict is *inconclusive*: not a fail, and a rerun goes on from there |
+# | **speed** | a speedup over a fixed baseline, measured in pairs. If the machine is too noisy to decide, the verdict is *inconclusive*: you have the points that need no clock, and the next check goes on from there |
 #
 # ### 1.1 · A collate function that pads no more than it must
 #
