@@ -101,7 +101,7 @@ progress_html()
 # you did not yet know. Try it:
 
 # %%
-predict("0a", "Adding a million numbers: how many times faster is torch?", unit="×")
+predict("0a", "Adding a million numbers: torch over a loop, how many times faster?", unit="×")
 
 # %%
 from course_lib.bench import paired_speedup
