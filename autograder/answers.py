@@ -21,15 +21,9 @@ from typing import Any
 from autograder.paths import data_directory
 from course_lib.errors import UserError
 
-FORMAT = 1
 LOCK_SECONDS = 10.0
 MAX_BYTES = 5_000_000  # a whole lesson's answers are a few kilobytes; a submission's file is never trusted
-PROBLEM = "problem"
 Entry = dict[str, Any]
-
-
-class NotSavedError(UserError):
-    """An answer could not be written; the message says why and what to do."""
 
 
 class AnswersFile:
@@ -64,7 +58,7 @@ class AnswersFile:
             entry: the new value, or a function of the old one (`{}` if there is none).
 
         Raises:
-            NotSavedError: the file could not be written. What it held before is still there.
+            UserError: the file could not be written, and why. What it held before is still there.
         """
         try:
             with locked(self.path):
@@ -72,14 +66,10 @@ class AnswersFile:
                 saved = entry(entries.get(key, {})) if callable(entry) else entry
                 saved |= {"at": datetime.now(UTC).isoformat(timespec="seconds")}
                 entries[key] = saved
-                document = {"format": FORMAT, "lesson": self.lesson_id, "answers": entries}
+                document = {"format": 1, "lesson": self.lesson_id, "answers": entries}
                 _replace(self.path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
-        except TimeoutError:
-            raise NotSavedError(
-                f"not saved: another program keeps {self.path.name} locked; try again, or restart other kernels"
-            ) from None
         except OSError as error:
-            raise NotSavedError(f"not saved: {_why(error, self.path)}") from None
+            raise UserError(f"not saved: {self.path}: {_why(error)}") from None
         return saved
 
     def take_notices(self) -> str:
@@ -106,23 +96,16 @@ class _DamagedError(Exception):
 
 def answers_file(lesson_id: str) -> AnswersFile:
     """The answers of a lesson in the current folder, which in a kernel is the notebook's."""
-    name = f"{lesson_slug(lesson_id)}_answers.json"
+    from autograder.lessons import load_lesson
+
     try:
-        return AnswersFile(Path.cwd() / name, lesson_id)
+        return AnswersFile(Path.cwd() / f"{load_lesson(lesson_id).slug}_answers.json", lesson_id)
+    except KeyError as error:
+        raise UserError(str(error.args[0])) from None
     except FileNotFoundError:
         raise UserError(
             "the notebook's folder is gone: save the notebook elsewhere and open it there"
         ) from None
-
-
-def lesson_slug(lesson_id: str) -> str:
-    """The stem of the lesson's files, for instance "01_efficient_training_loops"."""
-    from autograder.lessons import load_lesson
-
-    try:
-        return load_lesson(lesson_id).slug
-    except KeyError as error:
-        raise UserError(str(error.args[0])) from None
 
 
 def read_answers(path: Path | str) -> dict[str, Any]:
@@ -133,7 +116,7 @@ def read_answers(path: Path | str) -> dict[str, Any]:
     try:
         return dict(_parse(Path(path)))
     except _DamagedError as damage:
-        return {PROBLEM: f"the answers file could not be read ({damage})"}
+        return {"problem": f"the answers file could not be read ({damage})"}
 
 
 def answer(question_id: str, choice: str) -> None:
@@ -220,5 +203,7 @@ _FIXES = {
 }
 
 
-def _why(error: OSError, path: Path) -> str:
-    return f"{path}: {_FIXES.get(error.errno or 0, error.strerror or error)}"
+def _why(error: OSError) -> str:
+    if isinstance(error, TimeoutError):
+        return "another program keeps it locked; try again, or restart other kernels"
+    return _FIXES.get(error.errno or 0, error.strerror or str(error))

@@ -110,7 +110,7 @@ def prediction_file(name: str) -> AnswersFile:
 
 
 def save_prediction(file: AnswersFile, name: str, number: float, unit: str) -> None:
-    """Keep a prediction. Raises `NotSavedError`."""
+    """Keep a prediction. Raises `UserError`."""
     file.save(
         f"predict:{name}", lambda old: {"value": number, "unit": unit, "first": old.get("first", number)}
     )

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from autograder import answers
-from autograder.answers import AnswersFile, NotSavedError, locked, read_answers
+from autograder.answers import AnswersFile, locked, read_answers
+from course_lib.errors import UserError
 
 WRITER = """
 import sys
@@ -119,7 +120,7 @@ def test_reading_for_a_grade_changes_nothing_and_says_what_is_wrong(tmp_path: Pa
 
 def test_a_folder_that_is_gone_is_one_line(tmp_path: Path) -> None:
     file = AnswersFile(tmp_path / "gone" / "answers.json", "01")
-    with pytest.raises(NotSavedError, match="not saved") as caught:
+    with pytest.raises(UserError, match="not saved") as caught:
         file.save("01.1", {"choice": "b"})
     assert "\n" not in str(caught.value)
 
@@ -130,9 +131,9 @@ def test_a_write_that_fails_keeps_the_old_file(tmp_path: Path) -> None:
     before = path.read_bytes()
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
-        "from autograder.answers import AnswersFile, NotSavedError\n"
+        "from autograder.answers import AnswersFile\nfrom course_lib.errors import UserError\n"
         "try: AnswersFile(sys.argv[1], '01').save('01.2', {'choice': 'c'})\n"
-        "except NotSavedError as error: print(error)\n"
+        "except UserError as error: print(error)\n"
     )
     ran = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
     assert ran.stdout.startswith("not saved") and ran.stderr == ""
