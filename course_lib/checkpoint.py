@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from course_lib.callbacks import Callback, TrainState
-from course_lib.config import differences
+from course_lib.config import check_same_config
 from course_lib.errors import UserError
 from course_lib.files import atomic_file
 from course_lib.reproducibility import rng_state, set_rng_state
@@ -69,9 +69,7 @@ def capture(
         "rng": rng_state(),
         "config": dict(config),
         "data_fingerprint": data_fingerprint,
-        # Sums are split among threads: another number of them rounds differently.
-        "num_threads": torch.get_num_threads(),
-        "torch_version": str(torch.__version__),
+        **_conditions(),
         "extra": dict(extra or {}),
     }
 
@@ -98,12 +96,7 @@ def check_same_run(
     checkpoint: Mapping[str, Any], *, config: Mapping[str, Any], data_fingerprint: str, path: str | Path
 ) -> None:
     """Raise UserError, naming what differs, unless the checkpoint is of this config and these data."""
-    changed = differences(checkpoint["config"], config)
-    if changed:
-        raise UserError(
-            f"{path} was made with another config ({'; '.join(changed)}): "
-            f"resume with the old values, or start a new run with another --out"
-        )
+    check_same_config(checkpoint["config"], config, owner=path)
     if checkpoint["data_fingerprint"] != data_fingerprint:
         raise UserError(
             f"{path} was made with other data (fingerprint {checkpoint['data_fingerprint'][:12]}, "
@@ -111,14 +104,17 @@ def check_same_run(
         )
 
 
+def _conditions() -> dict[str, Any]:
+    # Sums are split among threads: another number of them rounds differently.
+    return {"num_threads": torch.get_num_threads(), "torch_version": str(torch.__version__)}
+
+
 def different_conditions(checkpoint: Mapping[str, Any]) -> list[str]:
     """What, outside the config, may make the resumed run round differently: one sentence each."""
-    found = []
-    if checkpoint["num_threads"] != torch.get_num_threads():
-        found.append(f"{checkpoint['num_threads']} threads then, {torch.get_num_threads()} now")
-    if checkpoint["torch_version"] != str(torch.__version__):
-        found.append(f"torch {checkpoint['torch_version']} then, {torch.__version__} now")
-    return found
+    now = _conditions()
+    return [
+        f"{name}: {checkpoint[name]} then, {now[name]} now" for name in now if checkpoint[name] != now[name]
+    ]
 
 
 class Checkpointer(Callback):

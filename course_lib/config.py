@@ -195,6 +195,16 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     return [f"{key}: {old.get(key)} → {new.get(key)}" for key in keys if old.get(key) != new.get(key)]
 
 
+def check_same_config(old: Mapping[str, Any], new: Mapping[str, Any], *, owner: object) -> None:
+    """Raise UserError, naming what differs, unless a run of config `old` can go on with `new`."""
+    changed = differences(old, new)
+    if changed:
+        raise UserError(
+            f"{owner} was made with another config ({'; '.join(changed)}): "
+            f"resume with the old values, or start a new run with another --out"
+        )
+
+
 def _kind(value: Any) -> str:
     names = {str: "text", bool: "true/false", int: "whole number", float: "number", list: "list"}
     return names.get(type(value), type(value).__name__)
@@ -205,13 +215,8 @@ def _coerce(field: dataclasses.Field[Any], value: Any) -> Any:
 
     YAML 1.1 reads `1e-3` (no dot) as text, and everyone writes it so: text that is a number counts as one.
     """
-    expected = str(field.type)
-    if value is None and "None" in expected:
-        return None
-    kind = expected.split(" ")[0]
-    if kind == "bool" and isinstance(value, bool):
-        return value
-    if kind == "str" and isinstance(value, str):
+    kind, _, optional = str(field.type).partition(" ")
+    if (value is None and optional) or (kind in ("bool", "str") and type(value).__name__ == kind):
         return value
     if kind in ("int", "float") and isinstance(value, int | float | str) and not isinstance(value, bool):
         try:

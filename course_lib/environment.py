@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
+import re
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from course_lib.data.cache import installed_version
 from course_lib.errors import UserError
 
 _PACKAGES = ("training-workbook", "torch", "numpy", "tokenizers", "matplotlib", "tensorboard")
@@ -20,7 +21,7 @@ def environment() -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()}",
-        "packages": {name: _version(name) for name in _PACKAGES},
+        "packages": {name: installed_version(name) for name in _PACKAGES},
     }
 
 
@@ -58,19 +59,11 @@ def resolve_device(requested: str) -> tuple[torch.device, str]:
     return device, f"{requested}: asked for"
 
 
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
 def _processor() -> str:
     cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
+    text = cpuinfo.read_text(encoding="utf-8", errors="replace") if cpuinfo.exists() else ""
+    if found := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
+        return found[1].strip()
     return platform.processor() or platform.machine()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
@@ -150,7 +151,7 @@ def fit(
     Raises NonFiniteError at the log after a NaN, ValueError when an epoch has no batch.
     """
     state = state or TrainState()
-    run = _Fit(model, optimizer, validation_batches, callbacks, state)
+    run = _Fit(model, validation_batches, callbacks, state)
     device = next(model.parameters()).device
     model.train()
     while state.epoch < max_epochs and not run.is_over(max_steps):
@@ -168,35 +169,25 @@ def fit(
                 callback.on_step(state)
             must_validate = validate_every_steps is not None and state.step % validate_every_steps == 0
             if must_validate or state.step % log_every_steps == 0:
-                run.log()
-                if must_validate:
-                    run.validate()
-                run.safe_point()
-            if run.is_over(max_steps):
-                run.finish()
+                run.pause(validate=must_validate)
+            if run.is_over(max_steps):  # inside an epoch, which stays open: a longer run could continue it
+                run.pause(validate=True)
                 return run.history
         run.end_epoch()
     return run.history
 
 
+@dataclass
 class _Fit:
     """What `fit` does between steps."""
 
-    def __init__(
-        self,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        validation_batches: Iterable[Batch] | None,
-        callbacks: Sequence[Callback],
-        state: TrainState,
-    ) -> None:
-        self.model = model
-        self.validation_batches = validation_batches
-        self.callbacks = callbacks
-        self.state = state
-        self.history: list[dict[str, Any]] = []
-        self.window = Window()
-        self.learning_rate = optimizer.param_groups[0]["lr"]
+    model: nn.Module
+    validation_batches: Iterable[Batch] | None
+    callbacks: Sequence[Callback]
+    state: TrainState
+    window: Window = field(default_factory=Window)
+    learning_rate: float = 0.0
+    history: list[dict[str, Any]] = field(default_factory=list)
 
     def is_over(self, max_steps: int | None) -> bool:
         return self.state.should_stop or (max_steps is not None and self.state.step >= max_steps)
@@ -218,6 +209,12 @@ class _Fit:
         self._record("validation", evaluate(self.model, self.validation_batches))
         self._restart_window()
 
+    def pause(self, *, validate: bool) -> None:
+        self.log()
+        if validate:
+            self.validate()
+        self.safe_point()
+
     def safe_point(self) -> None:
         for callback in self.callbacks:
             callback.on_safe_point(self.state)
@@ -230,12 +227,6 @@ class _Fit:
         self.validate()
         self.state.epoch += 1
         self.state.step_in_epoch = 0
-        self.safe_point()
-
-    def finish(self) -> None:
-        """The run ends inside an epoch, which stays open: a longer run could continue it."""
-        self.log()
-        self.validate()
         self.safe_point()
 
     def _record(self, kind: str, values: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.callbacks import Callback, TrainState
-from course_lib.config import TrainConfig, differences, read_yaml
+from course_lib.config import TrainConfig, check_same_config, read_yaml
 from course_lib.errors import UserError
 from course_lib.files import atomic_write_text, remove_leftovers
 
@@ -49,12 +49,7 @@ class RunFolder:
         """Raise UserError unless a run with these values is here; say which values differ."""
         if not self.config.exists():
             raise UserError(f"{self.directory} holds no run to resume: leave out --resume to start one")
-        changed = differences(read_yaml(self.config), config.to_dict())
-        if changed:
-            raise UserError(
-                f"the run in {self.directory} has another config ({'; '.join(changed)}): "
-                f"resume with the old values, or start a new run with another --out"
-            )
+        check_same_config(read_yaml(self.config), config.to_dict(), owner=f"the run in {self.directory}")
 
     def remove_leftovers(self) -> None:
         """Remove what a kill in the middle of a save has left beside the whole files."""
@@ -118,18 +113,16 @@ def classification_table(
     confusion = np.zeros((num_classes, num_classes), dtype=np.int64)
     np.add.at(confusion, (labels, predictions), 1)
     hits, actual, predicted = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
-    rows = []
-    for k, name in enumerate(label_names):
-        rows.append(
-            {
-                "label": name,
-                "precision": float(hits[k] / predicted[k]) if predicted[k] else 0.0,
-                "recall": float(hits[k] / actual[k]) if actual[k] else 0.0,
-                "f1": float(2 * hits[k] / (actual[k] + predicted[k])) if hits[k] else 0.0,
-                "num_samples": int(actual[k]),
-            }
-        )
-    return rows
+    return [
+        {
+            "label": name,
+            "precision": float(hits[k] / max(predicted[k], 1)),
+            "recall": float(hits[k] / max(actual[k], 1)),
+            "f1": float(2 * hits[k] / max(actual[k] + predicted[k], 1)),
+            "num_samples": int(actual[k]),
+        }
+        for k, name in enumerate(label_names)
+    ]
 
 
 def macro_f1(table: Sequence[dict[str, Any]]) -> float:

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from course_lib.config import BUILT_IN_DATA, TrainConfig
+from course_lib.data.corpus import load_docstrings
 from course_lib.data.store import TokenStore
+from course_lib.data.tables import load_csv
+from course_lib.data.texts import split
+from course_lib.data.tokenizer import load_tokenizer, train_tokenizer
 from course_lib.metrics import RunFolder
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunData:
+class RunData(NamedTuple):
     """What is trained on."""
 
     train: TokenStore
     validation: TokenStore
-    label_names: tuple[str, ...]
     fingerprint: str
-    notes: tuple[str, ...]
+    notes: list[str]
 
 
 def load_data(config: TrainConfig, folder: RunFolder, *, progress: bool = True) -> RunData:
     """Texts, split, tokenizer and token stores of a config. The tokenizer sees training texts only; one that
     the run folder already has is used again."""
-    from course_lib.data.corpus import load_docstrings
-    from course_lib.data.tables import load_csv
-    from course_lib.data.texts import split
-    from course_lib.data.tokenizer import load_tokenizer, train_tokenizer
-
     with contextlib.redirect_stdout(sys.stderr):  # progress bars: stdout belongs to the answer
         texts = load_docstrings(progress=progress) if config.data == BUILT_IN_DATA else load_csv(config.data)
         train_indices, validation_indices = split(texts, validation=config.validation, seed=config.seed)
@@ -48,10 +45,4 @@ def load_data(config: TrainConfig, folder: RunFolder, *, progress: bool = True) 
         notes.append(
             f"{num_truncated:,} of {len(texts):,} texts were cut to max_length={config.max_length} tokens"
         )
-    return RunData(
-        train=train,
-        validation=validation,
-        label_names=texts.label_names,
-        fingerprint=texts.fingerprint,
-        notes=tuple(notes),
-    )
+    return RunData(train, validation, texts.fingerprint, notes)

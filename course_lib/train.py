@@ -72,7 +72,7 @@ class _Run:
         seed_everything(config.seed, deterministic=config.is_deterministic)
         self.model_config = ModelConfig(
             vocab_size=data.train.vocab_size,
-            num_classes=len(data.label_names),
+            num_classes=len(data.train.label_names),
             max_length=config.max_length,
             d_model=config.d_model,
             num_layers=config.num_layers,
@@ -95,6 +95,8 @@ class _Run:
             max_steps=self.max_steps,
             final_ratio=config.final_learning_rate_ratio,
         )
+        names = ("model", "optimizer", "scheduler", "sampler")
+        self.stateful = {name: getattr(self, name) for name in names}
         self.state = TrainState()
         self.num_records = 0
         self.checkpointer = Checkpointer(
@@ -122,13 +124,7 @@ class _Run:
         )
         for difference in different_conditions(checkpoint):
             say(f"warning: {difference}; the result may differ in the last bits", enabled=True)
-        self.state = restore(
-            checkpoint,
-            model=self.model,
-            optimizer=self.optimizer,
-            scheduler=self.scheduler,
-            sampler=self.sampler,
-        )
+        self.state = restore(checkpoint, **self.stateful)
         self.num_records = checkpoint["extra"]["num_records"]
         self.checkpointer.best = checkpoint["extra"]["best"]
         self.checkpointer.saved_step = self.state.step
@@ -136,17 +132,14 @@ class _Run:
 
     def checkpoint(self) -> dict[str, Any]:
         return capture(
-            model=self.model,
-            optimizer=self.optimizer,
-            scheduler=self.scheduler,
-            sampler=self.sampler,
+            **self.stateful,
             state=self.state,
             config=self.config.to_dict(),
             data_fingerprint=self.data.fingerprint,
             extra={
                 "num_records": self.writer.num_records,
                 "best": self.checkpointer.best,
-                "label_names": list(self.data.label_names),
+                "label_names": list(self.data.train.label_names),
                 "model_config": vars(self.model_config).copy(),
             },
         )
@@ -204,7 +197,7 @@ class _Run:
         self.model.load_state_dict(load_checkpoint(self.folder.best)["model"])
         result = evaluate(self.model, self._validation_batches(), return_predictions=True)
         predictions, labels = result.pop("predictions").numpy(), result.pop("labels").numpy()
-        table = classification_table(labels, predictions, self.data.label_names)
+        table = classification_table(labels, predictions, self.data.train.label_names)
         record = self._record("finished")
         record |= {
             "weights_sha256": last_sha256,
@@ -241,8 +234,8 @@ class _Run:
                 "fingerprint": self.data.fingerprint,
                 "num_train": len(self.data.train),
                 "num_validation": len(self.data.validation),
-                "label_names": list(self.data.label_names),
-                "notes": list(self.data.notes),
+                "label_names": list(self.data.train.label_names),
+                "notes": self.data.notes,
             },
             "environment": environment(),
             "hardware": hardware(),

@@ -8,7 +8,6 @@ size and a long tail of lengths are what real data look like, and what padding a
 from __future__ import annotations
 
 import importlib.machinery
-import importlib.metadata
 import json
 import re
 import sys
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from course_lib.data.cache import cache_dir, digest
+from course_lib.data.cache import cache_dir, digest, installed_version
 from course_lib.data.extract import MASK, extract_all
 from course_lib.data.texts import Texts, normalise
 from course_lib.errors import UserError
@@ -38,11 +37,13 @@ _WORD = re.compile(r"\S*[^\W\d_]{2}\S*")  # between spaces, with two letters at 
 
 STANDARD_LIBRARY = "stdlib"
 # Label, which is the distribution's name too → the module whose folder is read.
+_MODULES = {"ipython": "IPython", "fonttools": "fontTools", "pytest": "_pytest"}
 _PACKAGES = {
-    **{name: name for name in ("torch", "sympy", "scipy", "sqlalchemy", "matplotlib", "numpy", "networkx")},
-    **{"huggingface_hub": "huggingface_hub", "ipython": "IPython", "fonttools": "fontTools"},
-    **{name: name for name in ("prompt_toolkit", "pygments")},
-    **{"pytest": "_pytest", "jupyter_server": "jupyter_server", "tornado": "tornado"},
+    label: _MODULES.get(label, label)
+    for label in (
+        *("torch", "sympy", "scipy", "sqlalchemy", "matplotlib", "numpy", "networkx", "huggingface_hub"),
+        *("ipython", "fonttools", "prompt_toolkit", "pygments", "pytest", "jupyter_server", "tornado"),
+    )
 }
 
 
@@ -70,7 +71,7 @@ def load_docstrings(*, progress: bool = True) -> Texts:
 
 def corpus_key() -> str:
     """Changes whenever the corpus would: the Python build, the packages' versions, the rules above."""
-    versions = [f"{module}={_version(label)}" for label, module in _PACKAGES.items()]
+    versions = [f"{module}={installed_version(label) or 'absent'}" for label, module in _PACKAGES.items()]
     return digest("docstrings", FORMAT, sys.version, *versions)
 
 
@@ -148,13 +149,6 @@ def _roots() -> Iterator[tuple[str, Path | None]]:
         spec = importlib.machinery.PathFinder.find_spec(module)
         where = list(spec.submodule_search_locations or ()) if spec is not None else []
         yield label, Path(where[0]) if where else None
-
-
-def _version(distribution: str) -> str:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return "absent"
 
 
 def _write(path: Path, texts: Texts) -> None:

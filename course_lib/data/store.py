@@ -197,11 +197,10 @@ def _open(directory: Path) -> TokenStore | None:
 
 def _make_room(target: Path) -> None:
     """Remove an older or damaged store, but never a folder that holds anything else."""
-    if not target.exists():
-        return
-    if not target.is_dir() or not {item.name for item in target.iterdir()} <= _FILES:
+    if target.is_dir() and {item.name for item in target.iterdir()} <= _FILES:
+        shutil.rmtree(target, ignore_errors=True)
+    elif target.exists():
         raise UserError(f"{target} exists and is not a token store. Choose another folder or empty it.")
-    shutil.rmtree(target, ignore_errors=True)
 
 
 def _encode(
@@ -213,17 +212,13 @@ def _encode(
     dtype = np.uint16 if tokenizer.get_vocab_size() <= 2**16 else np.int32
     pieces: list[np.ndarray] = []
     num_truncated = 0
-    with tqdm(
-        total=len(texts), desc="Tokenising", mininterval=0.5, file=sys.stdout, disable=not progress
-    ) as bar:
+    bar = tqdm(total=len(texts), desc="Tokenising", mininterval=0.5, file=sys.stdout, disable=not progress)
+    with bar, parallel_tokenizers():
         for start in range(0, len(texts), _ENCODE_AT_ONCE):
-            with parallel_tokenizers():
-                encoded = tokenizer.encode_batch(texts[start : start + _ENCODE_AT_ONCE])
-            for encoding in encoded:
+            for encoding in tokenizer.encode_batch(texts[start : start + _ENCODE_AT_ONCE]):
                 ids = encoding.ids
                 num_truncated += len(ids) > max_length
                 pieces.append(np.array(ids[:max_length], dtype=dtype))
-            bar.update(len(encoded))
-    offsets = np.zeros(len(pieces) + 1, dtype=np.int64)
-    np.cumsum([len(piece) for piece in pieces], out=offsets[1:])
+                bar.update()
+    offsets = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
     return np.concatenate(pieces), offsets, num_truncated

@@ -98,19 +98,18 @@ def _usable(
 ) -> tuple[list[str], list[str]]:
     """Texts and labels of the rows that have both; what is left out goes into the notes."""
     long_kept = f"text{{s}} longer than {LONG_TEXT:,} characters kept whole here (the model cuts them)"
-    found: dict[str, list[int]] = {
-        **{"blank line{s} skipped": [], "blank text{s} dropped": [], "text{s} without a label dropped": []},
-        long_kept: [],
-    }
+    blank, no_text = "blank line{s} skipped", "blank text{s} dropped"
+    no_label = "text{s} without a label dropped"
+    found: dict[str, list[int]] = {what: [] for what in (blank, no_text, no_label, long_kept)}
     texts, labels = [], []
     for number, _, fields in rows:
         text, label = (fields[text_column], fields[label_column]) if fields else ("", "")
         if not fields:
-            found["blank line{s} skipped"].append(number)
+            found[blank].append(number)
         elif not text.strip():
-            found["blank text{s} dropped"].append(number)
+            found[no_text].append(number)
         elif not label.strip():
-            found["text{s} without a label dropped"].append(number)
+            found[no_label].append(number)
         else:
             texts.append(text)
             labels.append(label)
