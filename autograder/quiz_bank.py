@@ -30,6 +30,7 @@ from typing import Any
 
 from course_lib.errors import UserError
 
+PASS_MARK = 0.7
 KINDS = ("diagnose", "bug", "estimate", "interpret")
 NOTE = "Practice release: the keys come with the quiz, only lightly hidden. Looking them up would cheat only you."
 Question = dict[str, Any]

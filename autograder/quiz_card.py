@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from autograder.quiz_bank import Judgement, Question
+from autograder.quiz_bank import PASS_MARK, Judgement, Question
 from autograder.rich import GREEN, GREY, ORANGE, card, plain, render
 
-PASS_MARK = 0.7
 # `role=status` lets a screen reader speak it when it changes.
 _FEEDBACK = """<div role="status"
  style="border-left:4px solid {{ colour }};padding:.2em .8em;margin:.2em 0;line-height:1.45">

@@ -12,8 +12,7 @@ from typing import Any
 from autograder import progress
 from autograder.answers import AnswersFile, Entry, answers_file
 from autograder.exercises import Score
-from autograder.quiz_bank import Judgement, Question, judge
-from autograder.quiz_card import PASS_MARK as PASS_MARK
+from autograder.quiz_bank import PASS_MARK, Judgement, Question, judge
 from autograder.quiz_card import feedback_text, grade_html, grade_text, quiz_text
 from autograder.rich import show_widget
 from course_lib.errors import UserError

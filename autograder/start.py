@@ -108,11 +108,8 @@ def _serve(folder: Path, port: int, token: str, settings: Path, log: Path) -> su
     (settings / "labconfig").mkdir()
     (settings / "labconfig" / "page_config.json").write_text(json.dumps(_PAGE_CONFIG), encoding="utf-8")
     command = [
-        sys.executable,
-        "-P",  # a learner's file named like a module of the standard library must not stop the server
-        "-m",
-        "jupyterlab",
-        "--no-browser",
+        # -P: a learner's file named like a module of the standard library must not stop the server.
+        *(sys.executable, "-P", "-m", "jupyterlab", "--no-browser"),
         f"--ServerApp.ip={HOST}",
         f"--ServerApp.port={port}",
         "--ServerApp.port_retries=0",
@@ -121,14 +118,13 @@ def _serve(folder: Path, port: int, token: str, settings: Path, log: Path) -> su
     ]
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # containers; Jupyter refuses root unless told
         command.append("--allow-root")
+    config_path = os.pathsep.join(filter(None, [str(settings), os.environ.get("JUPYTER_CONFIG_PATH")]))
     environment = {
         **os.environ,
         "JUPYTER_TOKEN": token,  # not on the command line, where other users of the machine could read it
         # The kernel `python3` must be this environment's, whatever the user registered under that name before.
         "JUPYTER_PREFER_ENV_PATH": "1",
-        "JUPYTER_CONFIG_PATH": os.pathsep.join(
-            [str(settings), *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
-        ),
+        "JUPYTER_CONFIG_PATH": config_path,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
     }
     with log.open("wb") as output:
