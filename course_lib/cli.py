@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from course_lib.config import BUILT_IN_DATA, TrainConfig, known_keys, parse_settings, read_yaml
+from course_lib.config import BUILT_IN_DATA, TrainConfig, parse_settings, read_yaml
 from course_lib.errors import UserError
+from course_lib.metrics import RunFolder, to_json
 
 GOOD, NO, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 DEBUG_VARIABLE = "COURSE_LIB_DEBUG"
@@ -98,12 +99,9 @@ def _add_train(commands: Any) -> None:
 
 
 def _keys_help() -> str:
-    defaults = {name: getattr(TrainConfig(data=BUILT_IN_DATA), name) for name in known_keys()}
-    lines = [
-        f"  {name:<28} {'auto' if value is None else value}"
-        for name, value in defaults.items()
-        if name != "data"
-    ]
+    defaults = TrainConfig(data=BUILT_IN_DATA).to_dict()
+    del defaults["data"]
+    lines = [f"  {name:<28} {'auto' if value is None else value}" for name, value in defaults.items()]
     return "keys for --set and --config, with their defaults:\n" + "\n".join(lines)
 
 
@@ -113,7 +111,6 @@ def _train(arguments: argparse.Namespace) -> int:
     out = Path(arguments.out or time.strftime("runs/%Y-%m-%d-%H%M%S"))
     config = _config(arguments, out)
     # Here and not above: torch takes seconds to load, and a typing error should not wait for it.
-    from course_lib.metrics import RunFolder, to_json
     from course_lib.train import run_training
 
     try:
@@ -127,9 +124,7 @@ def _train(arguments: argparse.Namespace) -> int:
 def _config(arguments: argparse.Namespace, out: Path) -> TrainConfig:
     values: dict[str, Any] = {}
     if arguments.resume:
-        if not (out / "config.yaml").exists():
-            raise UserError(f"{out} holds no run to resume: leave out --resume to start one")
-        values |= read_yaml(out / "config.yaml")
+        values |= RunFolder(out).read_config()
     if arguments.config:
         values |= read_yaml(arguments.config)
     values |= parse_settings(arguments.set)
@@ -154,7 +149,7 @@ def _summary(record: dict[str, Any], out: Path) -> str:
     )
 
 
-def _how_to_resume(folder: Any) -> str:
+def _how_to_resume(folder: RunFolder) -> str:
     if not folder.holds_run:
         return "interrupted before the run began; nothing was written"
     step = folder.read_record().get("checkpoint_step", 0)
@@ -165,16 +160,10 @@ def _how_to_resume(folder: Any) -> str:
 def _info(arguments: argparse.Namespace) -> int:
     from course_lib.data.cache import cache_dir
     from course_lib.environment import environment, hardware, resolve_device
-    from course_lib.metrics import to_json
 
     device, reason = resolve_device("auto")
-    facts = {
-        **environment(),
-        **hardware(),
-        "device": str(device),
-        "device_reason": reason,
-        "cache": str(cache_dir()),
-    }
+    facts = environment() | hardware()
+    facts |= {"device": str(device), "device_reason": reason, "cache": str(cache_dir())}
     if arguments.json:
         print(to_json(facts))
         return GOOD

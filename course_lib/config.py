@@ -65,13 +65,10 @@ class TrainConfig:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             object.__setattr__(self, field.name, _coerce(field, getattr(self, field.name)))
-        for name in _AT_LEAST_ONE:
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"{name} must be at least 1, got {value}")
         for name, (low, high, says) in _RANGES.items():
-            if not low <= getattr(self, name) <= high:
-                raise UserError(f"{name} must be {says}, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if value is not None and not low <= value <= high:
+                raise UserError(f"{name} must be {says}, got {value}")
         if not self.data:
             raise UserError(f"data is empty: give the path of a CSV, or {BUILT_IN_DATA!r}")
         if self.d_model % self.num_heads:
@@ -103,13 +100,14 @@ class TrainConfig:
 WITHOUT_EFFECT = frozenset({"data", "log_every_steps", "checkpoint_every_steps"})
 """Keys that may differ between a checkpoint and the run that resumes it."""
 
-_AT_LEAST_ONE = (
+_COUNTS = (
     *("max_length", "d_model", "num_layers", "num_heads", "micro_batch_size", "max_epochs", "max_steps"),
     *("log_every_steps", "checkpoint_every_steps", "validate_every_steps"),
 )
 _TINY = math.ulp(0.0)
 _BELOW_ONE = math.nextafter(1.0, 0.0)
 _RANGES: dict[str, tuple[float, float, str]] = {
+    **dict.fromkeys(_COUNTS, (1, math.inf, "at least 1")),
     "validation": (_TINY, _BELOW_ONE, "above 0 and below 1"),
     # 256 bytes and 3 special tokens are always in the vocabulary.
     "vocab_size": (259, 2**24, "between 259 and 16777216"),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.callbacks import Callback, TrainState
-from course_lib.config import TrainConfig, check_same_config, read_yaml
+from course_lib.config import read_yaml
 from course_lib.errors import UserError
 from course_lib.files import atomic_write_text, remove_leftovers
 
@@ -45,11 +45,11 @@ class RunFolder:
         except OSError as error:
             raise UserError(f"cannot make the folder {self.directory}: {error.strerror}") from None
 
-    def check_config(self, config: TrainConfig) -> None:
-        """Raise UserError unless a run with these values is here; say which values differ."""
+    def read_config(self) -> dict[str, Any]:
+        """The values of the run that is here. Raises UserError when none is."""
         if not self.config.exists():
             raise UserError(f"{self.directory} holds no run to resume: leave out --resume to start one")
-        check_same_config(read_yaml(self.config), config.to_dict(), owner=f"the run in {self.directory}")
+        return read_yaml(self.config)
 
     def remove_leftovers(self) -> None:
         """Remove what a kill in the middle of a save has left beside the whole files."""

@@ -17,7 +17,7 @@ from course_lib.checkpoint import (
     load_checkpoint,
     restore,
 )
-from course_lib.config import TrainConfig, write_yaml
+from course_lib.config import TrainConfig, check_same_config, write_yaml
 from course_lib.data.batching import Batches, BucketBatchSampler, evaluation_batches
 from course_lib.environment import environment, hardware, resolve_device
 from course_lib.files import atomic_write_text
@@ -43,7 +43,7 @@ def run_training(
     """
     folder = RunFolder(out)
     if resume:
-        folder.check_config(config)
+        check_same_config(folder.read_config(), config.to_dict(), owner=f"the run in {folder.directory}")
         folder.remove_leftovers()
         if folder.read_record().get("status") == "finished":
             say(f"{folder.directory} is finished already; nothing to resume", enabled=progress)
