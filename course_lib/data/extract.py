@@ -122,7 +122,8 @@ def extract_all(paths: Sequence[Path], *, modules: Sequence[str], progress: bool
     bar = tqdm(
         total=len(names), desc="Reading docstrings", mininterval=0.5, file=sys.stdout, disable=not progress
     )
-    pool = ThreadPoolExecutor(min(MAX_PROCESSES, os.cpu_count() or 1))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    pool = ThreadPoolExecutor(min(MAX_PROCESSES, cores or 1))
     try:
         with bar:
             for part, answer in zip(parts, pool.map(partial(_in_process, modules), parts), strict=True):
