@@ -264,6 +264,19 @@ def test_a_callback_can_stop_and_the_run_can_go_on():
     assert (state.step, state.epoch, state.step_in_epoch) == (7, 1, 2)
 
 
+@pytest.mark.parametrize("moment", ["on_record", "on_safe_point"])
+def test_a_callback_that_stops_at_a_record_ends_the_run_at_that_step(moment):
+    class Stop(Callback):
+        pass
+
+    setattr(Stop, moment, lambda self, state, *_: setattr(state, "should_stop", state.step == 4))
+    model, optimizer, scheduler = setup()
+    state = TrainState()
+    options = {"max_epochs": 3, "log_every_steps": 2, "callbacks": [Stop()], "state": state}
+    records = fit(model, make_batches(), optimizer, scheduler=scheduler, **options)
+    assert state.step == records[-1]["step"] == 4
+
+
 def test_an_empty_epoch_is_an_error_that_says_why():
     model, optimizer, _ = setup()
     for call in (

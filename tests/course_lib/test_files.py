@@ -1,0 +1,48 @@
+"""A file or folder takes its name whole or not at all, and what a killed process left is cleared."""
+
+import os
+
+import pytest
+
+from course_lib.errors import UserError
+from course_lib.files import BUILDING, atomic_directory, atomic_file, atomic_write_text, remove_leftovers
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_an_error_while_writing_leaves_what_was_there(tmp_path, error):
+    path = tmp_path / "kept.txt"
+    atomic_write_text(path, "old")
+    with pytest.raises(error), atomic_file(path) as temporary:
+        temporary.write_text("half")
+        raise error
+    with pytest.raises(error), atomic_directory(tmp_path / "folder") as temporary:
+        (temporary / "part").write_text("half")
+        raise error
+    assert [entry.name for entry in tmp_path.iterdir()] == ["kept.txt"] and path.read_text() == "old"
+
+
+def test_of_two_equal_folders_the_first_is_kept(tmp_path):
+    with atomic_directory(tmp_path / "store") as slower:
+        (slower / "by").write_text("slower")
+        with atomic_directory(tmp_path / "store") as quicker:
+            (quicker / "by").write_text("quicker")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["store"]
+    assert (tmp_path / "store" / "by").read_text() == "quicker"
+
+
+def test_what_was_left_a_day_ago_goes_at_the_next_write_and_what_is_fresh_stays(tmp_path):
+    old, fresh = tmp_path / f"{BUILDING}1-old.tmp", tmp_path / f"{BUILDING}2-fresh.tmp"
+    old.mkdir()
+    (old / "part").write_text("half")
+    fresh.write_text("half")
+    os.utime(old, (0, 0))
+    atomic_write_text(tmp_path / "new.txt", "whole")
+    assert {entry.name for entry in tmp_path.iterdir()} == {"new.txt", fresh.name}
+    remove_leftovers(tmp_path)
+    assert {entry.name for entry in tmp_path.iterdir()} == {"new.txt"}
+
+
+def test_a_refusal_of_the_system_names_the_file_and_the_fix(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"cannot write .*new\.txt.*COURSE_LIB_CACHE.*--out"):
+        atomic_write_text(tmp_path / "file" / "new.txt", "")
