@@ -3,8 +3,8 @@
 import sys
 import threading
 import time
-from collections.abc import Callable
-from types import TracebackType
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 class SetupError(RuntimeError):
@@ -25,38 +25,29 @@ def human_size(num_bytes: float) -> str:
     return f"{num_bytes:.1f} GB"
 
 
-class LiveLine:
+@contextmanager
+def live_line(text: Callable[[], str]) -> Iterator[None]:
     """One line that is rewritten in a terminal, and repeated every 15 seconds where there is none.
 
     `text` is called from a thread of its own; it must be quick and must not raise.
     """
+    is_terminal = sys.stderr.isatty()
+    done, began = threading.Event(), time.monotonic()
 
-    def __init__(self, text: Callable[[], str]) -> None:
-        self._text = text
-        self._is_terminal = sys.stderr.isatty()
-        self._done = threading.Event()
-        self._started = time.monotonic()
-        self._thread = threading.Thread(target=self._tick, daemon=True)
+    def rewrite(line: str) -> None:
+        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
-    def _tick(self) -> None:
-        while not self._done.wait(0.5 if self._is_terminal else 15):
-            seconds = time.monotonic() - self._started
-            line = f"  {self._text()} ({seconds:.0f} s)"
-            if self._is_terminal:
-                sys.stderr.write("\r\x1b[K" + line[:100])
-                sys.stderr.flush()
-            else:
-                say(line)
+    def tick() -> None:
+        while not done.wait(0.5 if is_terminal else 15):
+            line = f"  {text()} ({time.monotonic() - began:.0f} s)"
+            rewrite(line[:100]) if is_terminal else say(line)
 
-    def __enter__(self) -> "LiveLine":
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._done.set()
-        self._thread.join()
-        if self._is_terminal:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+    thread = threading.Thread(target=tick, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        if is_terminal:
+            rewrite("")

@@ -5,8 +5,8 @@ valid marker compares every installed distribution with its own RECORD and forge
 install it again.
 """
 
+import csv
 import hashlib
-import importlib.metadata
 import importlib.util
 import json
 import os
@@ -106,14 +106,14 @@ def damaged(site: Path) -> list[Path]:
     """
 
     def is_whole(dist_info: Path) -> bool:
-        files = importlib.metadata.Distribution.at(dist_info).files
-        try:
-            sizes = [
-                (file.size, (site / file).stat().st_size) for file in files or () if file.size is not None
-            ]
-        except OSError:
+        try:  # not importlib.metadata: from Python 3.12 on it leaves out the files that are missing
+            with (dist_info / "RECORD").open(encoding="utf-8", newline="") as file:
+                rows = [(site / name, int(size)) for name, _, size in csv.reader(file) if size]
+            return (dist_info / "METADATA").exists() and all(
+                path.stat().st_size == size for path, size in rows
+            )
+        except (OSError, ValueError):
             return False
-        return all(was == now for was, now in sizes) and bool(files) and (dist_info / "METADATA").exists()
 
     return [path for path in site.glob("*.dist-info") if not is_whole(path)]
 

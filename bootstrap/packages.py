@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from bootstrap import torch_build
-from bootstrap.console import LiveLine, SetupError, human_size, say
+from bootstrap.console import SetupError, human_size, live_line, say
 
 
 def install(root: Path, python: Path, *, dev: bool, log: Path, keep_open: int | None) -> None:
@@ -100,7 +100,7 @@ class Pip:
         )
         assert process.stdout is not None
         try:
-            with self._log.open("a", encoding="utf-8") as log, LiveLine(progress.text):
+            with self._log.open("a", encoding="utf-8") as log, live_line(progress.text):
                 for line in process.stdout:
                     if not progress.feed(line):
                         log.write(line)
@@ -114,23 +114,17 @@ class Pip:
 
 
 def explain(lines: list[str], log: Path) -> str:
-    """One line from pip's last words: its ERROR lines say what, the advice follows from the kind of error."""
+    """One line from pip's last words: its ERROR lines, or the packages under the line that says they cannot be had."""
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
     errors = [error for error in errors if not error.startswith("ResolutionImpossible")]
-    text = errors[-1] if errors else next((line for line in reversed(lines) if line), "pip gave no reason")
-    for index, line in enumerate(lines[:-1]):
+    text = ["it gave no reason", *filter(None, lines), *errors][-1]
+    for index, line in enumerate(lines):
         if "no matching distributions available" in line:
             names = ", ".join(name for name in lines[index + 1 : index + 4] if re.fullmatch(r"[\w.-]+", name))
             text = f"nowhere in pip's settings is there a fitting version of {names}"
-    joined = " ".join(lines)
-    if "No space left" in joined:
-        advice = "free about 2 GB on this disk"
-    elif re.search(r"connection|resolve|timed out|proxy|certificate|SSL|retr(y|ies)", joined, re.IGNORECASE):
-        advice = "check the network and pip's settings (pip config list)"
-    else:
-        advice = "check pip's settings (pip config list)"
     return (
-        f"pip stopped: {text}. To go on, {advice} and run the same command again; the whole story is in {log}"
+        f"pip stopped: {text}. Check the network, the room on this disk (2 GB) and pip's settings (pip config list), "
+        f"and run the same command again to go on; the whole story is in {log}"
     )
 
 

@@ -30,38 +30,25 @@ def has_nvidia_driver() -> bool:
     )
 
 
-def cuda_bytes(sizes: dict[str, int | None]) -> int:
-    """Bytes of the packages that only a CUDA build of torch needs, 0 where the plan has none."""
-    return sum(
-        size or 0
-        for name, size in sizes.items()
-        if name.startswith(("nvidia-", "cuda-", "nvidia_", "cuda_")) or name == "triton"
-    )
-
-
 def choose(sizes: dict[str, int | None]) -> str | None:
     """Given pip's plan (package → bytes), return where to take the CPU build from, or None to follow the plan.
 
     Asks at most one question, and only where the answer saves gigabytes. Raises SetupError if told to stop.
     """
-    brings_cuda = any(name.startswith(("nvidia-", "nvidia_")) for name in sizes)
-    if not brings_cuda or not sys.platform.startswith("linux") or has_nvidia_driver():
+    cuda = {name: size or 0 for name, size in sizes.items() if name.startswith(("nvidia", "cuda", "triton"))}
+    if not cuda or not sys.platform.startswith("linux") or has_nvidia_driver():
         return None
     total = human_size(sum(size or 0 for size in sizes.values()))
-    say("")
-    say("pip's settings here offer only the CUDA build of torch, and this machine has no NVIDIA driver.")
-    say(
-        f"That download is {total}, of which {human_size(cuda_bytes(sizes))} are CUDA libraries without use here;"
-    )
-    say("with the CPU build all of it is about 0.4 GB. Where its wheels are is told on")
-    say(f"  {CPU_WHEELS}")
+    say(f"""
+pip's settings here offer only the CUDA build of torch, and this machine has no NVIDIA driver.
+That download is {total}, of which {human_size(sum(cuda.values()))} are CUDA libraries without use here;
+with the CPU build all of it is about 0.4 GB. Where its wheels are is told on
+  {CPU_WHEELS}""")
     if not (sys.stdin.isatty() and sys.stderr.isatty()) or os.environ.get("CI"):
         say(f"Nobody is here to ask, so the download goes on; to spare it, set {INDEX_VARIABLE}=ADDRESS")
         return None
-    say("")
-    say(f"Paste that address here, or write `all` to download the {total} nevertheless (Enter stops).")
-    sys.stderr.write("> ")
-    sys.stderr.flush()
+    say(f"\nPaste that address here, or write `all` to download the {total} nevertheless (Enter stops).")
+    print("> ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline().strip()
     if not answer:
         raise SetupError(f"stopped before the download; start again, or set {INDEX_VARIABLE}=ADDRESS first")
