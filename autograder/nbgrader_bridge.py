@@ -21,7 +21,6 @@ import re
 import shutil
 import sysconfig
 import warnings
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +71,7 @@ class RestoreCells(NbGraderPreprocessor):
         with Gradebook(names["db_url"]) as gradebook:
             assigned = gradebook.find_notebook(names["notebook"], names["assignment"])
             wanted = {cell.name: cell for cell in assigned.source_cells}
-            metadata = {name: _metadata(assigned, name) for name in wanted}
+            metadata = _metadata(assigned)
             last = {_grade_id(cell): index for index, cell in enumerate(nb.cells)}
             for index, cell in enumerate(nb.cells):
                 name = _grade_id(cell)
@@ -169,41 +168,43 @@ def _answers(notebook: Path) -> dict[str, dict[str, Any]]:
     """What the engine says about a notebook: arguments of `write_answer` by grade id."""
     from autograder import card, engine
     from autograder.lessons import load_lesson
+    from autograder.quiz_card import grade_html, grade_text
 
     report = engine.check_notebook(notebook)
-    answers = {
-        f"check-{result['id'].replace('.', '-')}": {
-            "score": float(result["score"]),
-            "max_score": float(result["max_score"]),
-            "text": card.result_text(result),
-            "html": card.result_html(result),
-        }
-        for result in report["exercises"]
-    }
-    if report["quiz"] is not None:
+    answers = {}
+    for result in report["exercises"]:
+        shown = {"text": card.result_text(result), "html": card.result_html(result)}
+        answers[f"check-{result['id'].replace('.', '-')}"] = shown | _points(result)
+    if quiz := report["quiz"]:
         file = notebook.with_name(f"{load_lesson(report['lesson']).slug}_answers.json")
-        answers[f"quiz-{report['lesson']}"] = _quiz_answer(report["quiz"], file)
+        if not file.exists():
+            quiz = quiz | {"problem": f"The submission came without its answers file, {file.name}."}
+        shown = {"text": grade_text(quiz), "html": grade_html(quiz)}
+        answers[f"quiz-{report['lesson']}"] = shown | _points(quiz)
     return answers
 
 
-def _metadata(assigned: GradebookNotebook, name: str) -> NotebookNode:
-    """The nbgrader metadata of one cell of an assignment, as the gradebook knows it."""
-    source = next(cell for cell in assigned.source_cells if cell.name == name)
+def _points(result: dict[str, Any]) -> dict[str, Any]:
+    return {"score": float(result["score"]), "max_score": float(result["max_score"])}
+
+
+def _metadata(assigned: GradebookNotebook) -> dict[str, NotebookNode]:
+    """The nbgrader metadata of each cell of an assignment, as the gradebook knows it."""
+    kinds = {"grade": assigned.grade_cells, "solution": assigned.solution_cells, "task": assigned.task_cells}
+    names = {kind: {cell.name for cell in cells} for kind, cells in kinds.items()}
     points = {cell.name: cell.max_score for cell in (*assigned.grade_cells, *assigned.task_cells)}
-    is_task = name in {cell.name for cell in assigned.task_cells}
-    return nbformat.from_dict(
-        {
-            "cell_type": source.cell_type,
-            "checksum": source.checksum,
-            "grade": name in {cell.name for cell in assigned.grade_cells},
-            "grade_id": name,
-            "locked": source.locked,
-            **({"points": points[name]} if name in points else {}),
-            "schema_version": _SCHEMA_VERSION,
-            "solution": name in {cell.name for cell in assigned.solution_cells},
-            "task": is_task,
+    metadata = {}
+    for cell in assigned.source_cells:
+        mark = {
+            "grade_id": cell.name,
+            "cell_type": cell.cell_type,
+            "checksum": cell.checksum,
+            "locked": cell.locked,
         }
-    )
+        mark |= {kind: cell.name in names[kind] for kind in kinds}
+        mark |= {"points": points[cell.name]} if cell.name in points else {}
+        metadata[cell.name] = nbformat.from_dict(mark | {"schema_version": _SCHEMA_VERSION})
+    return metadata
 
 
 def _insert(nb: NotebookNode, cell_type: str, source: str, metadata: NotebookNode) -> None:
@@ -213,18 +214,6 @@ def _insert(nb: NotebookNode, cell_type: str, source: str, metadata: NotebookNod
     places = [index for index, cell in enumerate(nb.cells) if _grade_id(cell) == exercise]
     place = places[-1] + 1 if places else len(nb.cells)
     nb.cells.insert(place, new_cell(source, metadata={"nbgrader": metadata}))
-
-
-def _quiz_answer(quiz: dict[str, Any], answers: Path) -> dict[str, Any]:
-    from autograder.quiz_card import grade_html, grade_text
-
-    missing = "" if answers.exists() else f"The submission came without its answers file, {answers.name}."
-    return {
-        "score": float(quiz["score"]),
-        "max_score": float(quiz["max_score"]),
-        "text": "\n".join([*([missing] if missing else []), grade_text(quiz)]),
-        "html": (f"<p>{escape(missing)}</p>" if missing else "") + grade_html(quiz),
-    }
 
 
 def _is_autograded(cell: NotebookNode) -> bool:
