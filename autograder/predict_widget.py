@@ -43,6 +43,7 @@ class SavedBox:
         self.status = widgets.HTML(status_html(word=restored, hint=hint, notices=file.take_notices()))
         box.observe(lambda change: self._typed(change["new"]), names="value")
         row = widgets.HBox([box, widgets.HTML(escape(unit)), self.status], layout={"flex_flow": "row wrap"})
+        row.layout.align_items, row.layout.grid_gap = "center", "0 .6em"
         self.widget = widgets.VBox([widgets.HTML(_STYLE + above), row])
         self.widget.add_class("workbook-predict")
 
@@ -87,6 +88,7 @@ def why_box(name: str, file: AnswersFile) -> SavedBox:
         placeholder="One sentence: what did you not think of, or what did you think of rightly?",
         description="Why?",
         continuous_update=False,
+        style={"description_width": "initial"},
         layout={"width": "100%", "max_width": "46em", "height": "4.5em"},
     )
     return SavedBox(file, box, save, above="", unit="", hint="saved when you leave the box")

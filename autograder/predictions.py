@@ -147,7 +147,7 @@ def compared_text(kept: float | None, measured: float, unit: str, digits: int) -
 
 def _compared(kept: float | None, measured: float, unit: str, digits: int) -> dict[str, Any]:
     shown = "nothing" if kept is None else _shown(kept, unit, digits)
-    missing = "To predict is the point of this: run the predict cell above first."
+    missing = "To predict is the point of this: type a number into the box above, then run this cell again."
     return {
         "figures": [("You predicted", shown), ("Measured here", _shown(measured, unit, digits))],
         "said": missing if kept is None else _difference(kept, measured),

@@ -29,14 +29,16 @@ _CARD = """
 {% if not last %}<p>Nothing here yet: begin with the exercise below.</p>
 {% else %}<p>Continue where you stopped: {{ linked(where, href) }}</p>{% endif %}
 <table style="border-collapse:collapse;margin:.5em 0;width:100%"><thead><tr>
-{% for name in ("Lesson", "Exercises", "") %}<th scope="col" style="text-align:left">{{ name }}</th>{% endfor %}
+{% for name in ("Lesson", "Exercises", "") %}
+<th scope="col" style="text-align:left;{{ cell }}">{{ name }}</th>
+{% endfor %}
 </tr></thead><tbody>
 {% for row in rows %}
 <tr{% if not row.is_out %} style="opacity:.6"{% endif %}>
 <td style="white-space:nowrap;{{ cell }}">{{ linked(row.id ~ " · " ~ row.title, row.href) }}</td>
 <td style="{{ cell }}">{% if row.is_out %}<div role="progressbar" aria-valuemin="0" aria-valuemax="100"
  aria-valuenow="{{ row.percent }}" aria-label="Lesson {{ row.id }}: {{ row.percent }} %"
- style="width:10em;height:.7em;border-radius:.35em;overflow:hidden;background:var(--jp-layout-color3,#ccc)">
+ style="width:7em;height:.7em;border-radius:.35em;overflow:hidden;background:var(--jp-layout-color3,#ccc)">
 <div style="width:{{ row.percent }}%;height:100%;background:{{ full if row.percent == 100 else part }}"></div></div>
 {% endif %}</td>
 <td style="{{ cell }}">{{ row.words }}</td></tr>

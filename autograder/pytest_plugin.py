@@ -83,11 +83,12 @@ class QuizItem(_Item):
 
     def runtest(self) -> None:
         from autograder.answers import read_answers
+        from autograder.quiz_bank import PASS_MARK
         from autograder.quizzes import grade_quiz
 
         answers = read_answers(self.path.parent / f"{self.lesson.slug}_answers.json")
         quiz = grade_quiz(self.lesson.id, answers)
         if not quiz["passed"]:
             raise NotPassed(
-                f"Quiz: {quiz['score']:g} of {quiz['max_score']:g} points; 70 % are needed to pass."
+                f"Quiz: {quiz['score']:g} of {quiz['max_score']:g} points; {PASS_MARK:.0%} are needed to pass."
             )

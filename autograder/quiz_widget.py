@@ -18,8 +18,9 @@ The last choice counts; the first is kept beside it.
 Without buttons: <code>answer("{{ questions[0].id }}", "b")</code> saves the same.<br>{{ note }}</div>"""
 # ipywidgets keeps every option on one line of fixed height; long options must wrap, and focus must be seen.
 _STYLE = """<style>
+.workbook-quiz{max-width:50em}
 .workbook-quiz .widget-radio-box label{position:relative;display:block;white-space:normal;height:auto;
- line-height:1.4;padding:.2em .4em .2em 1.9em;max-width:44em}
+ line-height:1.4;padding:.2em .4em .2em 1.9em}
 .workbook-quiz .widget-radio-box input{position:absolute;left:.3em;top:.42em;float:none;width:1em;height:1em;margin:0}
 .workbook-quiz .widget-radio-box{height:auto;margin-bottom:0!important}
 .workbook-quiz .widget-radio{width:auto;height:auto;flex-direction:column}

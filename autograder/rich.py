@@ -83,6 +83,19 @@ def plain(text: str) -> str:
     return "\n".join(kept).replace("`", "").replace("**", "")
 
 
+# A saved widget is only a reference: with another kernel JupyterLab writes "Error displaying widget: model not found"
+# in its place, on every page that was closed and opened again. This note stands above each widget, unseen, until
+# there is such an empty place below it; then it takes the place.
+_ASLEEP = """<style>
+.jp-OutputArea-child:has(>.jp-OutputArea-output>.workbook-asleep){display:none}
+.jp-OutputArea:has(.jp-OutputArea-output.jupyter-widgets):not(:has(.widget-vbox))
+ >.jp-OutputArea-child:has(>.jp-OutputArea-output>.workbook-asleep){display:flex}
+.jp-OutputArea:has(.workbook-asleep) .jp-OutputArea-output.jupyter-widgets:not(:has(*)){display:none}
+.jp-OutputArea .workbook-asleep{display:block!important}
+</style><div class="workbook-asleep" style="display:none">Run this cell to see its buttons and boxes again.
+What you answered is saved.</div>"""
+
+
 def in_kernel() -> bool:
     """Whether this process is a Jupyter kernel. Says so without importing IPython."""
     ipython = sys.modules.get("IPython")
@@ -103,6 +116,7 @@ def show_widget(build: Callable[[], Any], text: str) -> bool:
         return False
     from IPython.display import display
 
+    display({"text/html": _ASLEEP, "text/plain": ""}, raw=True)
     view = {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
     display({"application/vnd.jupyter.widget-view+json": view, "text/plain": text}, raw=True)
     return True

@@ -29,7 +29,10 @@ HOST = "127.0.0.1"
 READY_SECONDS = 120.0
 
 #: JupyterLab's pop-up that asks to follow its news has no place before a learner's first page.
-_PAGE_CONFIG = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
+# The instructor's menus and buttons of nbgrader would puzzle a learner.
+_PAGE_CONFIG = {
+    "disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True, "@jupyter/nbgrader": True}
+}
 
 
 def start(*, directory: Path | None = None, port: int | None = None, open_browser: bool = True) -> int:

@@ -92,7 +92,7 @@ def test_what_is_no_number_is_said(text: object) -> None:
 
 
 def test_comparing_without_a_prediction_says_to_predict() -> None:
-    assert "run the predict cell" in compared_text(None, 3.0, "×", 2)
+    assert "type a number into the box above" in compared_text(None, 3.0, "×", 2)
 
 
 @pytest.mark.parametrize(

@@ -52,14 +52,14 @@ def test_what_is_clicked_in_one_kernel_is_there_in_the_next(
         + 'find(ipywidgets.RadioButtons, "question 2").value = "d"\nfind(ipywidgets.Text, "prediction").value = "4.5"',
         'compare("1a", 4.9, "×")',
     )
-    (shown,) = first[1]
-    assert WIDGET in shown.data
+    note, shown = first[1]
+    assert "Run this cell" in note.data["text/html"] and WIDGET in shown.data
     # A frontend without widgets shows the text of the same output.
     assert 'answer("01.1", "b")' in shown.data["text/plain"] and "01.10" in shown.data["text/plain"]
     card = first[4][0]
     assert "4.50×" in card.data["text/html"] and "4.90×" in card.data["text/html"]
     assert "predicted  4.50×" in card.data["text/plain"]
-    assert WIDGET in first[4][1].data  # the box for the reason
+    assert WIDGET in first[4][-1].data  # the box for the reason
 
     kept = json.loads((folder / "01_efficient_training_loops_answers.json").read_text())["answers"]
     assert kept["01.2"]["choice"] == "d" and kept["predict:1a"]["value"] == 4.5

@@ -283,8 +283,8 @@ def _slowest_station(answer: dict[str, Any]) -> str:
 
 
 # Standard deviation, in points, over seeds, of (accuracy of a right solution - accuracy of the naive loop).
-# `python -m tests.benchmarks.quality_spread` measured 2.02 over 14 seeds.
-QUALITY_SPREAD = 2.1
+# `python -m tests.benchmarks.quality_spread` measured 2.0 to 2.3 in three runs of 11 to 14 seeds.
+QUALITY_SPREAD = 2.3
 
 
 def _require_quality(job: Job) -> None:
