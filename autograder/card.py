@@ -6,12 +6,14 @@ import math
 from html import escape
 from typing import Any
 
+from autograder.rich import GREEN, GREY, ORANGE, card, inline_html
+
 WORDS = {
-    "pass": ("Passed", "#1a7f37", "✓"),
-    "fail": ("Not yet", "#b35900", "✗"),
+    "pass": ("Passed", GREEN, "✓"),
+    "fail": ("Not yet", ORANGE, "✗"),
     "inconclusive": ("The clock could not decide", "#6639ba", "≈"),
     "error": ("Could not be run", "#b42318", "!"),
-    "not_attempted": ("Not attempted", "#57606a", "○"),
+    "not_attempted": ("Not attempted", GREY, "○"),
 }
 
 
@@ -34,9 +36,6 @@ def result_html(result: dict[str, Any]) -> str:
         return ""
     words, colour, mark = WORDS[result["verdict"]]
     parts = [
-        '<div class="workbook-card" style="border:1px solid var(--jp-border-color1,#bbb);'
-        f"border-left:6px solid {colour};border-radius:4px;padding:.7em 1em;margin:.3em 0;max-width:46em;"
-        'font-family:var(--jp-ui-font-family,system-ui,sans-serif);line-height:1.45">',
         f'<div style="font-size:1.1em"><strong><span aria-hidden="true">{mark}</span> {escape(words)}</strong>'
         f"&ensp;{escape(result['id'])} {escape(result.get('title', ''))}"
         f'<span style="float:right"><strong>{result["score"]:g}</strong> of {result["max_score"]:g} points</span>'
@@ -52,10 +51,8 @@ def result_html(result: dict[str, Any]) -> str:
             for name, value in counts
         )
         parts.append(f'<table style="margin:.5em 0;border-collapse:collapse"><tbody>{rows}</tbody></table>')
-    parts.append(
-        f'<div style="opacity:.75;font-size:.85em;margin-top:.4em">{escape(_footer(result))}</div></div>'
-    )
-    return "".join(parts)
+    parts.append(f'<div style="opacity:.75;font-size:.85em;margin-top:.4em">{escape(_footer(result))}</div>')
+    return card(colour, "".join(parts))
 
 
 def speed_plot(speed: dict[str, Any], *, width: int = 560, height: int = 150) -> str:
@@ -115,16 +112,10 @@ def _reason_html(reason: str) -> str:
     for line in reason.splitlines():
         head, colon, tail = line.partition(": ")
         if colon and head in ("Expected", "Got", "Likely", "Next"):
-            lines.append(f"<strong>{escape(head)}</strong>&ensp;{_code(tail)}")
+            lines.append(f"<strong>{escape(head)}</strong>&ensp;{inline_html(tail)}")
         else:
-            lines.append(_code(line))
+            lines.append(inline_html(line))
     return f'<div style="margin:.5em 0">{"<br>".join(lines)}</div>'
-
-
-def _code(text: str) -> str:
-    """Escaped text with `backticks` as code."""
-    pieces = escape(text).split("`")
-    return "".join(f"<code>{piece}</code>" if i % 2 else piece for i, piece in enumerate(pieces))
 
 
 def _counts(result: dict[str, Any]) -> list[tuple[str, str]]:

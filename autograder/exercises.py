@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from autograder.rich import in_kernel
+
 T = TypeVar("T")
 _SOURCES: dict[str, str] = {}
 
@@ -65,7 +67,7 @@ def check(exercise_id: str) -> Score:
                 _show_progress(event["text"], event["fraction"])
         _clear_progress()
     _record(result, _SOURCES.get(exercise_id, ""))
-    if not _in_notebook():  # a notebook shows the card
+    if not in_kernel():  # a notebook shows the card
         from autograder.card import result_text
 
         print(result_text(result))
@@ -130,7 +132,7 @@ def _record(result: dict[str, Any], source: str) -> None:
 
 def _show_progress(text: str, fraction: float) -> None:
     display = sys.modules.get("IPython.display")
-    if display is None or not _in_notebook():
+    if display is None or not in_kernel():
         return
     bar = (
         f'<div role="status">{text} '
@@ -142,11 +144,5 @@ def _show_progress(text: str, fraction: float) -> None:
 
 def _clear_progress() -> None:
     display = sys.modules.get("IPython.display")
-    if display is not None and _in_notebook():
+    if display is not None and in_kernel():
         display.clear_output(wait=True)
-
-
-def _in_notebook() -> bool:
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    return shell is not None and hasattr(shell, "kernel")
