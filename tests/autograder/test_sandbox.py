@@ -164,3 +164,24 @@ def test_printing_goes_nowhere_near_the_pipe() -> None:
         "    if a <= 0 or b <= 0:\n        raise ValueError\n    return a / b\n"
     )
     assert check_source("0.1", source)["verdict"] == "pass"
+
+
+def test_without_bubblewrap_checks_still_run_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    status = sandbox.SandboxStatus("limits", "as on a machine without bubblewrap")
+    monkeypatch.setattr(sandbox, "probe", lambda: status)
+    source = (
+        '@exercise("0.1")\ndef speedup(a, b):\n    if a <= 0 or b <= 0:\n'
+        "        raise ValueError\n    return a / b\n"
+    )
+    result = check_source("0.1", source)
+    assert (result["verdict"], result["sandbox"]) == ("pass", "limits")
+    hangs = source.replace("return a / b", "import os\n    os.fork()\n    while True: pass")
+    monkeypatch.setattr("autograder.job.Worker.call.__kwdefaults__", {"seconds": 2.0})
+    before = set(psutil.pids())
+    assert check_source("0.1", hangs)["verdict"] == "error"
+    started = [process.info for process in psutil.process_iter(["pid", "cmdline"])]
+    assert not [
+        p
+        for p in started
+        if p["pid"] not in before and str(sandbox.WORKER_FOLDER) in " ".join(p["cmdline"] or ())
+    ]
