@@ -80,11 +80,19 @@ def served(folder: Path) -> Iterator[str]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 started += started[0].children(recursive=True)
             process.send_signal(signal.SIGINT)
-            _, left = psutil.wait_procs(started, timeout=30)
+            _, unreaped = psutil.wait_procs(started, timeout=30)
+            left = [survivor for survivor in unreaped if is_alive(survivor)]
             for survivor in left:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     survivor.kill()
     assert not left, f"left running after Ctrl-C: {left}"
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Not ended, and not a zombie: an orphan that has ended waits for the system's first process to notice."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def free_port() -> int:
