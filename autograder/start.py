@@ -48,8 +48,9 @@ def start(*, directory: Path | None = None, port: int | None = None, open_browse
     chosen = choose_port(port)
     if port is None and chosen != FIRST_PORT:
         print(f"Port {FIRST_PORT} is taken: using {chosen}")
-    for name in {"SIGTERM", "SIGHUP"} & set(dir(signal)):
-        # A polite kill and a closed window are as good as Ctrl-C: no server is left behind.
+    for name in {"SIGINT", "SIGTERM", "SIGHUP"} & set(dir(signal)):
+        # A polite kill and a closed window are as good as Ctrl-C: no server is left behind. SIGINT is named because
+        # a shell script that starts a program in the background makes it ignore that one.
         signal.signal(getattr(signal, name), signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="workbook-jupyter-") as settings:
         token = os.environ.get("JUPYTER_TOKEN") or secrets.token_urlsafe(24)
