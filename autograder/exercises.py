@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import linecache
 import subprocess
@@ -56,6 +57,8 @@ def check(exercise_id: str) -> Score:
     The number that comes back is what the exercise earned. Nothing in this notebook can change how it is found:
     the engine reads the text of your cell, not the function in memory.
     """
+    from autograder import progress
+
     if exercise_id not in _SOURCES:
         result = _not_run(exercise_id)
     else:
@@ -66,7 +69,7 @@ def check(exercise_id: str) -> Score:
             else:
                 _show_progress(event["text"], event["fraction"])
         _clear_progress()
-    _record(result, _SOURCES.get(exercise_id, ""))
+    progress.record_check(result)
     if not in_kernel():  # a notebook shows the card
         from autograder.card import result_text
 
@@ -86,8 +89,9 @@ def _run_engine(exercise_id: str, source: str) -> Iterator[dict[str, Any]]:
     )
     assert process.stdin and process.stdout and process.stderr
     try:
-        json.dump({"exercise_id": exercise_id, "source": source}, process.stdin)
-        process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # an engine that died at once says why below
+            json.dump({"exercise_id": exercise_id, "source": source}, process.stdin)
+            process.stdin.close()
         finished = False
         for line in process.stdout:
             event = json.loads(line)
@@ -122,12 +126,6 @@ def _engine_died(exercise_id: str, last_line: str) -> dict[str, Any]:
         f"The check itself stopped ({last_line[:200]}). This is not your mistake: run `workbook doctor`, "
         "then this cell again.",
     )
-
-
-def _record(result: dict[str, Any], source: str) -> None:
-    from autograder import progress
-
-    progress.record_check(result)
 
 
 def _show_progress(text: str, fraction: float) -> None:

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -155,7 +154,6 @@ class Job:
     rng: np.random.Generator
     progress: Progress = lambda text, fraction: None
     threads: int = 1
-    readable: tuple[Path, ...] = ()
     counts: dict[str, float] = field(default_factory=dict)
     speed: dict[str, Any] | None = None
     raw_blocks: list[dict[str, Any]] = field(default_factory=list)
@@ -166,7 +164,7 @@ class Job:
     def prepare(self, number: int) -> None:
         """Start `number` processes at once, so that they import torch side by side."""
         for _ in range(number - len(self._spares)):
-            process = sandbox.start_worker(threads=self.threads, readable=self.readable)
+            process = sandbox.start_worker(threads=self.threads)
             self._spares.append(Worker(process))
 
     def learner(self) -> Worker:

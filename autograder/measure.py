@@ -13,7 +13,7 @@ import numpy as np
 
 from autograder.job import CheckFailed, Job, Worker, failure
 from autograder.verdict import ALPHA_PASS, MAX_BLOCKS, MAX_SPREAD, Decision, decide
-from course_lib.bench import Block, choose_num_steps, estimate_speedup, hodges_lehmann, measure_block
+from course_lib.bench import Block, bootstrap_interval, choose_num_steps, hodges_lehmann, measure_block
 
 Compare = Callable[[Any, Any], None]
 MIN_SECONDS = 0.12  # of the faster side's segment; the slower one's is longer by the speedup
@@ -57,9 +57,9 @@ def measure_speedup(
     baseline: str,
     bar: float,
     compare: Compare,
-    function: str = "segment",
+    function: str,
     max_cores: float = MAX_CORES,
-    likely: str = "the result is right, but it costs too much",
+    likely: str,
     look: str,
 ) -> None:
     """Decide whether the learner's speedup over `baseline` reaches `bar`.
@@ -139,14 +139,14 @@ def _check_cpu(side: _Side, max_cores: float) -> None:
 
 
 def _report(job: Job, blocks: list[Block], bar: float) -> None:
-    estimate = estimate_speedup(blocks)
     values = np.array([float(b["y"]) for b in job.prior_blocks] + [b.y for b in blocks])
     # A block's y is ½(a₁ + a₂ − b₁ − b₂) of four log times, so its spread is that of one segment against itself.
     spread = 1.4826 * float(np.median(np.abs(values - np.median(values))))
+    low, high = bootstrap_interval(values)  # over the blocks of an earlier check too, as the estimate
     job.speed = {
         "estimate": math.exp(hodges_lehmann(values)),
-        "low": estimate.low,
-        "high": estimate.high,
+        "low": math.exp(low),
+        "high": math.exp(high),
         "bar": bar,
         "blocks": len(values),
         "spread": spread,

@@ -21,7 +21,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -63,8 +63,8 @@ class WorkerProcess:
 
     popen: subprocess.Popen[bytes]
     folder: Path
-    options: dict[str, Any] = field(default_factory=dict)
-    listener: socket.socket | None = None
+    options: dict[str, Any]
+    listener: socket.socket | None
 
     def cpu_seconds(self) -> float:
         """CPU time of the worker and all that it started, in seconds, as the kernel counts it."""
@@ -95,9 +95,15 @@ class WorkerProcess:
         for stream in (self.popen.stdin, self.popen.stdout):
             with contextlib.suppress(OSError, AttributeError):
                 stream.close()  # type: ignore[union-attr]
+        self.drop_canaries()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def drop_canaries(self) -> None:
+        """Take away what a worker's reach is tried on; also for a worker that is ended before it said hello."""
         if self.listener:
             self.listener.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+            self.listener = None
+        Path(self.options["canaries"]["write"]).unlink(missing_ok=True)
 
     def _family(self) -> list[psutil.Process]:
         with contextlib.suppress(psutil.Error):
@@ -128,12 +134,11 @@ def probe() -> SandboxStatus:
     )
 
 
-def start_worker(*, threads: int = 1, readable: tuple[Path, ...] = ()) -> WorkerProcess:
+def start_worker(*, threads: int = 1) -> WorkerProcess:
     """Start a worker and return at once; its first message says that it is ready and what it could reach.
 
     Args:
         threads: number of intra-op threads of torch in the worker.
-        readable: folders that the worker may read besides Python and the system's libraries.
     """
     folder = Path(tempfile.mkdtemp(prefix="workbook-"))
     level = probe().level
@@ -156,7 +161,7 @@ def start_worker(*, threads: int = 1, readable: tuple[Path, ...] = ()) -> Worker
     script = (Path("/grader") if level == "bubblewrap" else WORKER_FOLDER) / "worker.py"
     command = [sys.executable, "-I", "-B", str(script), json.dumps(options)]
     if level == "bubblewrap":
-        command = _bubblewrap(folder, readable, environment) + command
+        command = _bubblewrap(folder, environment) + command
     popen = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -172,12 +177,8 @@ def start_worker(*, threads: int = 1, readable: tuple[Path, ...] = ()) -> Worker
 
 def settle(worker: WorkerProcess, reached: dict[str, bool]) -> Level:
     """Turn what a worker could reach into its proven level, and remove the canary."""
-    if worker.listener:
-        worker.listener.close()
-        worker.listener = None
-    canary = Path(worker.options["canaries"]["write"])
-    overwritten = canary.read_text() != "canary"
-    canary.unlink()
+    overwritten = Path(worker.options["canaries"]["write"]).read_text() != "canary"
+    worker.drop_canaries()
     return "limits" if overwritten or any(reached.values()) else probe().level
 
 
@@ -206,7 +207,7 @@ def _cache_folder() -> str:
     return str(cache_dir())
 
 
-def _bubblewrap(folder: Path, readable: tuple[Path, ...], environment: dict[str, str]) -> list[str]:
+def _bubblewrap(folder: Path, environment: dict[str, str]) -> list[str]:
     """The bwrap command line: an empty root, then only what Python and torch need."""
     arguments = [
         shutil.which("bwrap") or "bwrap",
@@ -228,9 +229,7 @@ def _bubblewrap(folder: Path, readable: tuple[Path, ...], environment: dict[str,
         arguments += ["--ro-bind-try", path, path]
     for device in Path("/dev").glob("nvidia*"):
         arguments += ["--dev-bind-try", str(device), str(device)]
-    for path in dict.fromkeys(
-        map(str, (*_python_folders(), *readable, Path(environment["COURSE_LIB_CACHE"])))
-    ):
+    for path in dict.fromkeys(map(str, (*_python_folders(), Path(environment["COURSE_LIB_CACHE"])))):
         arguments += ["--ro-bind-try", path, path]
     for packages in site.getsitepackages():
         grader = Path(packages) / "autograder"

@@ -185,3 +185,14 @@ def test_without_bubblewrap_checks_still_run_and_say_so(monkeypatch: pytest.Monk
         for p in started
         if p["pid"] not in before and str(sandbox.WORKER_FOLDER) in " ".join(p["cmdline"] or ())
     ]
+
+
+def test_a_job_leaves_no_file_behind_whether_its_workers_were_used_or_not(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    job.prepare(2)
+    job.learner()
+    assert list(tmp_path.iterdir())
+    job.close()
+    assert not list(tmp_path.iterdir())
