@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 
 class UserError(ValueError):
     """Something the user gave cannot be used; the message says what and how to mend it.
@@ -12,3 +15,15 @@ class UserError(ValueError):
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
+
+
+def require(module: str, *, extra: str) -> Any:
+    """Import an optional package where it is used. Raises UserError naming the extra when it is absent."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != module.partition(".")[0]:
+            raise
+        raise UserError(
+            f"this needs the package {module.partition('.')[0]}: pip install 'training-workbook[{extra}]'"
+        ) from None
