@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass
 class TrainState:
-    """Where a run is. Plain numbers, so that a checkpoint holds it as it is."""
+    """Where a run is. Plain values, so that a checkpoint holds it as it is."""
 
     step: int = 0
     """Optimizer updates so far."""
@@ -18,24 +18,33 @@ class TrainState:
     """Updates in the current epoch; the next batch is the one after these."""
     num_samples: int = 0
     num_tokens: int = 0
+    num_nonfinite: int = 0
+    """Steps that a gradient scaler skipped because a gradient was infinite or NaN."""
     train_seconds: float = 0.0
     """Time in training steps, data wait included, evaluation and saving not."""
     last_validated_step: int = 0
     should_stop: bool = False
     """A callback sets this to end the run after the current step."""
+    stop_reason: str = ""
 
     def state_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    def stop(self, reason: str) -> None:
+        self.should_stop, self.stop_reason = True, reason
+
 
 class Callback:
-    """What may be hung into `fit`. Every method does nothing until it is overridden."""
+    """What may be hung into `fit`. Every method does nothing until it is overridden.
+
+    One that has a `name`, `state_dict` and `load_state_dict` is saved in the checkpoints of a run.
+    """
 
     def on_step(self, state: TrainState) -> None:
         """After each update. Reading a tensor here costs a sync per step."""
 
     def on_record(self, state: TrainState, record: dict[str, Any]) -> None:
-        """A record was made, `record["kind"]` is `"train"` or `"validation"`."""
+        """A record was made; `record["kind"]` is `"train"`, `"validation"` or `"epoch"`."""
 
     def on_safe_point(self, state: TrainState) -> None:
         """Nothing is pending: all steps are logged and checked for NaN. The moment to write a checkpoint."""

@@ -31,9 +31,27 @@ def hardware() -> dict[str, Any]:
         "processor": _processor(),
         "num_cores": os.cpu_count(),
         "num_threads": torch.get_num_threads(),
-        "memory_bytes": _memory_bytes(),
+        "memory_bytes": _total_memory_bytes(),
         "accelerators": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
     }
+
+
+def memory_bytes() -> dict[str, int]:
+    """`memory_bytes` and `peak_memory_bytes` of this process: resident set on a CPU, allocator on CUDA."""
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        return {
+            "memory_bytes": torch.cuda.memory_allocated(),
+            "peak_memory_bytes": torch.cuda.max_memory_allocated(),
+        }
+    try:
+        import psutil
+        import resource
+    except ImportError:  # no `resource` on Windows
+        return {}
+    # Linux counts the peak in KiB, macOS in bytes.
+    unit = 1 if platform.system() == "Darwin" else 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return {"memory_bytes": psutil.Process().memory_info().rss, "peak_memory_bytes": peak}
 
 
 def resolve_device(requested: str) -> tuple[torch.device, str]:
@@ -67,7 +85,7 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _memory_bytes() -> int | None:
+def _total_memory_bytes() -> int | None:
     try:
         import psutil
     except ImportError:

@@ -6,20 +6,24 @@ when all of a window are read at once: one sync per window, and still the exact 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
 from course_lib.callbacks import Callback, TrainState
-from course_lib.window import Batch, Window, timed
+from course_lib.distributed import no_sync, sum_across_ranks, world_size
+from course_lib.environment import memory_bytes
+from course_lib.evaluation import evaluate as evaluate
+from course_lib.evaluation import to_device as to_device
+from course_lib.losses import loss_sum, num_items
+from course_lib.precision import FULL_PRECISION, Precision
+from course_lib.profiling import stage
+from course_lib.window import Batch, Window, micro_batches, timed
 from course_lib.window import NonFiniteError as NonFiniteError
-
 
 class Scheduler(Protocol):
     def step(self) -> None: ...
@@ -27,26 +31,52 @@ class Scheduler(Protocol):
 
 def train_step(
     model: nn.Module,
-    batch: Batch,
+    batch: Batch | Sequence[Batch],
     optimizer: torch.optim.Optimizer,
     *,
     scheduler: Scheduler | None = None,
     max_norm: float = 1.0,
+    precision: Precision = FULL_PRECISION,
+    label_smoothing: float = 0.0,
 ) -> dict[str, Tensor]:
-    """One update: forward, mean cross-entropy, backward, clip, step. No sync.
+    """One update from one batch, or from several micro-batches whose gradients add up. No sync.
 
-    `batch`: `input_ids` int64 [B, T], `attention_mask` bool [B, T], `labels` int64 [B].
-    Returns 0-d tensors `loss` and `grad_norm` (before clipping). `max_norm=inf` clips nothing.
+    Each item weighs the same, whatever micro-batch or process it is in: the loss is the sum over items
+    divided by the number of items of the whole update, so the gradients are those of one big batch.
+    `batch`: `input_ids` int64 [B, T], `attention_mask` bool [B, T], `labels` int64 [B] or [B, T], on the
+    model's device. Returns 0-d tensors: `loss` (mean over this process's items), `num_items` and
+    `grad_norm` (before clipping). `max_norm=inf` clips nothing.
     """
-    logits = model(batch["input_ids"], batch["attention_mask"])
-    loss = F.cross_entropy(logits, batch["labels"])
+    batches = micro_batches(batch)
+    local_items = num_items(batches[0]["labels"])
+    for other in batches[1:]:
+        local_items = local_items + num_items(other["labels"])
+    # DDP averages gradients over processes; times their number, the average becomes the sum.
+    share = world_size() / sum_across_ranks(local_items).clamp(min=1)
     optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    grad_norm = clip_grad_norm_(model.parameters(), max_norm)
-    optimizer.step()
+    total = None
+    for number, micro_batch in enumerate(batches, start=1):
+        with no_sync(model, is_last=number == len(batches)):
+            with precision.autocast(), stage("forward"):
+                logits = model(micro_batch["input_ids"], micro_batch["attention_mask"])
+                loss = loss_sum(logits, micro_batch["labels"], label_smoothing)
+            with stage("backward"):
+                scaled = loss * share
+                (scaled if precision.scaler is None else precision.scaler.scale(scaled)).backward()
+        total = loss.detach() if total is None else total + loss.detach()
+    with stage("optimizer"):
+        if precision.scaler is None:
+            grad_norm = clip_grad_norm_(model.parameters(), max_norm)
+            optimizer.step()
+        else:
+            precision.scaler.unscale_(optimizer)  # before clipping, which must see the true norm
+            grad_norm = clip_grad_norm_(model.parameters(), max_norm)
+            precision.scaler.step(optimizer)  # a sync: it must know whether to skip the step
+            precision.scaler.update()
     if scheduler is not None:
         scheduler.step()
-    return {"loss": loss.detach(), "grad_norm": grad_norm}
+    assert total is not None
+    return {"loss": total / local_items.clamp(min=1), "num_items": local_items, "grad_norm": grad_norm}
 
 
 def train_one_epoch(
@@ -64,67 +94,12 @@ def train_one_epoch(
     model.train()
     window = Window()
     for batch, data_seconds in timed(batches):
-        metrics = train_step(
-            model, to_device(batch, device), optimizer, scheduler=scheduler, max_norm=max_norm
-        )
+        on_device = [to_device(micro_batch, device) for micro_batch in batch]
+        metrics = train_step(model, on_device, optimizer, scheduler=scheduler, max_norm=max_norm)
         window.add(batch, metrics, data_seconds)
     if not window.losses:
         raise ValueError("there is no batch to train on: `batches` is empty, or an iterator already used up")
     return window.read()
-
-
-@torch.inference_mode()
-def evaluate(
-    model: nn.Module, batches: Iterable[Batch], *, return_predictions: bool = False
-) -> dict[str, Any]:
-    """Mean `loss` over samples, `accuracy` in [0, 1] and `num_samples`, with one sync.
-
-    Dropout is off meanwhile; every module leaves in the mode it came in. With `return_predictions=True` also
-    `predictions` and `labels`, int64 tensors [N] on the CPU in the order of `batches`.
-    """
-    device = next(model.parameters()).device
-    losses, predictions, labels = [], [], []
-    with evaluation_mode(model):
-        for batch in batches:
-            batch = to_device(batch, device)
-            logits = model(batch["input_ids"], batch["attention_mask"])
-            # A sum, not a mean: the short last batch then weighs what its samples weigh.
-            losses.append(F.cross_entropy(logits.float(), batch["labels"], reduction="sum"))
-            predictions.append(logits.argmax(dim=1))
-            labels.append(batch["labels"])
-    if not losses:
-        raise ValueError("there is no batch to evaluate: `batches` is empty, or an iterator already used up")
-    all_predictions, all_labels = torch.cat(predictions), torch.cat(labels)
-    num_samples = all_labels.numel()
-    num_correct = (all_predictions == all_labels).sum()
-    loss, correct = torch.stack([torch.stack(losses).double().sum(), num_correct.double()]).cpu().tolist()
-    result: dict[str, Any] = {
-        "loss": loss / num_samples,
-        "accuracy": correct / num_samples,
-        "num_samples": num_samples,
-    }
-    if return_predictions:
-        result |= {"predictions": all_predictions.cpu().clone(), "labels": all_labels.cpu().clone()}
-    return result
-
-
-@contextmanager
-def evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """`model.eval()` inside the block; afterwards every submodule has its own mode back."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, was_training in modes:
-            module.training = was_training
-
-
-def to_device(batch: Batch, device: torch.device) -> Batch:
-    """The batch on `device`; itself when it is there already. Copies from pinned memory do not block."""
-    if batch["input_ids"].device == device:
-        return batch
-    return {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
 
 
 def fit(
@@ -132,11 +107,14 @@ def fit(
     batches: Iterable[Batch],
     optimizer: torch.optim.Optimizer,
     *,
-    scheduler: Scheduler | None = None,
+    scheduler: Any = None,
     validation_batches: Iterable[Batch] | None = None,
     max_epochs: int = 1,
     max_steps: int | None = None,
     max_norm: float = 1.0,
+    grad_accum_steps: int = 1,
+    precision: Precision = FULL_PRECISION,
+    label_smoothing: float = 0.0,
     log_every_steps: int = 50,
     validate_every_steps: int | None = None,
     callbacks: Sequence[Callback] = (),
@@ -144,24 +122,33 @@ def fit(
 ) -> list[dict[str, Any]]:
     """Train until `max_epochs` or `max_steps`, whichever comes first; returns the records made.
 
-    `batches` is iterated once per epoch; its `set_epoch(n)`, if any, is called before a new epoch. Validation
-    runs at the end of each epoch, and every `validate_every_steps` when given. To continue an interrupted
-    run, give the `state` it had and `batches` that begin at `state.step_in_epoch`.
+    `batches` is iterated once per epoch; its `set_epoch(n)`, if any, is called before a new epoch. Every
+    `grad_accum_steps` of them make one update. Validation runs at the end of each epoch, and every
+    `validate_every_steps` when given; a scheduler with `step_metric` is then told the loss. To continue an
+    interrupted run, give the `state` it had and `batches` that begin where it stopped.
 
     Raises NonFiniteError at the log after a NaN, ValueError when an epoch has no batch.
     """
     state = state or TrainState()
-    run = _Fit(model, validation_batches, callbacks, state)
+    run = _Fit(model, validation_batches, callbacks, state, scheduler, precision)
     device = next(model.parameters()).device
     model.train()
     while state.epoch < max_epochs and not run.is_over(max_steps):
         if state.step_in_epoch == 0 and hasattr(batches, "set_epoch"):
             batches.set_epoch(state.epoch)
-        run.window = Window(state.step + 1)
-        for batch, data_seconds in timed(batches):
-            run.learning_rate = optimizer.param_groups[0]["lr"]
-            on_device = to_device(batch, device)
-            metrics = train_step(model, on_device, optimizer, scheduler=scheduler, max_norm=max_norm)
+        run.restart_window()
+        for batch, data_seconds in timed(batches, grad_accum_steps):
+            run.learning_rate = max(group["lr"] for group in optimizer.param_groups)
+            on_device = [to_device(micro_batch, device) for micro_batch in batch]
+            metrics = train_step(
+                model,
+                on_device,
+                optimizer,
+                scheduler=scheduler,
+                max_norm=max_norm,
+                precision=precision,
+                label_smoothing=label_smoothing,
+            )
             run.window.add(batch, metrics, data_seconds)
             state.step += 1
             state.step_in_epoch += 1
@@ -185,6 +172,8 @@ class _Fit:
     validation_batches: Iterable[Batch] | None
     callbacks: Sequence[Callback]
     state: TrainState
+    scheduler: Any
+    precision: Precision
     window: Window = field(default_factory=Window)
     learning_rate: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -198,36 +187,41 @@ class _Fit:
         values = self.window.read()
         self.state.num_samples += int(values["num_samples"])
         self.state.num_tokens += int(values["num_tokens"])
+        self.state.num_nonfinite += int(values["num_nonfinite"])
         self.state.train_seconds += values["seconds"]
         self._record("train", {"learning_rate": self.learning_rate, **values})
-        self._restart_window()
 
     def validate(self) -> None:
         if self.validation_batches is None or self.state.last_validated_step == self.state.step:
             return
         self.state.last_validated_step = self.state.step
-        self._record("validation", evaluate(self.model, self.validation_batches))
-        self._restart_window()
+        scores = evaluate(self.model, self.validation_batches, precision=self.precision)
+        if hasattr(self.scheduler, "step_metric"):
+            self.scheduler.step_metric(scores["loss"])
+        self._record("validation", scores)
 
     def pause(self, *, validate: bool) -> None:
         self.log()
         if validate:
             self.validate()
-        self.safe_point()
-
-    def safe_point(self) -> None:
         for callback in self.callbacks:
             callback.on_safe_point(self.state)
-        self._restart_window()
+        self.restart_window()
 
     def end_epoch(self) -> None:
         if self.state.step_in_epoch == 0:
             raise ValueError("there is no batch to train on: `batches` is empty, or already used up")
         self.log()
         self.validate()
+        norms = torch._foreach_norm([parameter.detach() for parameter in self.model.parameters()])
+        weight_norm = torch.stack([norm.float() for norm in norms]).norm()
+        self._record(
+            "epoch",
+            {"weight_norm": float(weight_norm), "num_nonfinite": self.state.num_nonfinite, **memory_bytes()},
+        )
         self.state.epoch += 1
         self.state.step_in_epoch = 0
-        self.safe_point()
+        self.pause(validate=False)
 
     def _record(self, kind: str, values: dict[str, Any]) -> None:
         record = {"kind": kind, "step": self.state.step, "epoch": self.state.epoch, **values}
@@ -235,6 +229,10 @@ class _Fit:
         for callback in self.callbacks:
             callback.on_record(self.state, record)
 
-    def _restart_window(self) -> None:
+    def restart_window(self) -> None:
         # The next window's clock starts after logging, evaluation and saving: they are not step time.
-        self.window = Window(self.state.step + 1)
+        self.window = Window(
+            self.state.step + 1,
+            first_batch=self.state.step_in_epoch + 1,
+            skips_nonfinite=self.precision.scaler is not None,
+        )

@@ -1,4 +1,4 @@
-"""A compact transformer encoder that classifies texts: small enough to train on two CPU cores."""
+"""Compact transformers for texts, small enough to train on two CPU cores: one body, a head for each task."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """Sizes of a `TextClassifier`. Raises ValueError when they do not fit together."""
+    """Sizes of a model. Raises ValueError when they do not fit together."""
 
     vocab_size: int
     num_classes: int
+    """Labels to choose from; language models choose among `vocab_size` tokens instead."""
     max_length: int
     """Most tokens of one text: as many positions are learned."""
+    task: str = "classification"
     d_model: int = 64
     num_layers: int = 2
     num_heads: int = 4
@@ -49,27 +51,26 @@ class EncoderBlock(nn.Module):
         self.feed_forward_out = nn.Linear(4 * config.d_model, config.d_model)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, hidden: Tensor, key_mask: Tensor) -> Tensor:
-        """`hidden` [B, T, D], `key_mask` bool [B, 1, 1, T] (True = may be attended to) -> [B, T, D]."""
+    def forward(self, hidden: Tensor, key_mask: Tensor | None) -> Tensor:
+        """`hidden` [B, T, D] -> [B, T, D]. `key_mask` bool [B, 1, 1, T], True = may be attended to; without
+        one each position attends to itself and those before it."""
         hidden = hidden + self.dropout(self._attend(self.attention_norm(hidden), key_mask))
         expanded = F.gelu(self.feed_forward_in(self.feed_forward_norm(hidden)))
         return hidden + self.dropout(self.feed_forward_out(expanded))
 
-    def _attend(self, hidden: Tensor, key_mask: Tensor) -> Tensor:
+    def _attend(self, hidden: Tensor, key_mask: Tensor | None) -> Tensor:
         rows, width, dim = hidden.shape
         qkv = self.query_key_value(hidden).view(rows, width, 3, self.num_heads, dim // self.num_heads)
         query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
         # No dropout on attention weights: with it, CPUs lose the fused kernel and the T × T matrix is stored.
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=key_mask)
+        mixed = F.scaled_dot_product_attention(
+            query, key, value, attn_mask=key_mask, is_causal=key_mask is None
+        )
         return self.attention_out(mixed.transpose(1, 2).reshape(rows, width, dim))
 
 
-class TextClassifier(nn.Module):
-    """Embedding, pre-norm encoder, mean over the real tokens, linear head.
-
-    Padding is masked in attention and in the mean, so the logits of a text do not depend on the width it
-    was padded to (up to rounding).
-    """
+class Encoder(nn.Module):
+    """Embeddings, pre-norm blocks, final norm. What the models below share."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -78,13 +79,12 @@ class TextClassifier(nn.Module):
         self.position_embedding = nn.Embedding(config.max_length, config.d_model)
         self.blocks = nn.ModuleList(EncoderBlock(config) for _ in range(config.num_layers))
         self.final_norm = nn.LayerNorm(config.d_model)
-        self.head = nn.Linear(config.d_model, config.num_classes)
         self.dropout = nn.Dropout(config.dropout)
         for embedding in (self.token_embedding, self.position_embedding):
             nn.init.normal_(embedding.weight, std=0.02)
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """`input_ids` int64 [B, T], `attention_mask` [B, T] (True or 1 = real token) -> logits [B, C].
+    def encode(self, input_ids: Tensor, is_real: Tensor | None) -> Tensor:
+        """`input_ids` int64 [B, T], `is_real` bool [B, T] -> [B, T, D]; causal when `is_real` is None.
 
         Raises ValueError when T is above `config.max_length`.
         """
@@ -94,13 +94,64 @@ class TextClassifier(nn.Module):
                 f"a batch is {width} tokens wide but the model has {self.config.max_length} positions: "
                 f"truncate the texts or raise max_length"
             )
-        is_real = attention_mask.bool()
         hidden = self.token_embedding(input_ids) + self.position_embedding.weight[:width]
         hidden = self.dropout(hidden)
-        key_mask = is_real[:, None, None, :]
+        key_mask = None if is_real is None else is_real[:, None, None, :]
         for block in self.blocks:
             hidden = block(hidden, key_mask)
-        return self.head(masked_mean(self.final_norm(hidden), is_real))
+        return self.final_norm(hidden)
+
+
+class TextClassifier(Encoder):
+    """Mean over the real tokens, linear head.
+
+    Padding is masked in attention and in the mean, so the logits of a text do not depend on the width it
+    was padded to (up to rounding).
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.head = nn.Linear(config.d_model, config.num_classes)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """`input_ids` int64 [B, T], `attention_mask` [B, T] (True or 1 = real token) -> logits [B, C]."""
+        is_real = attention_mask.bool()
+        return self.head(masked_mean(self.encode(input_ids, is_real), is_real))
+
+
+class TokenClassifier(Encoder):
+    """A label for every token."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.head = nn.Linear(config.d_model, config.num_classes)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """As `TextClassifier.forward`, but -> logits [B, T, C]."""
+        return self.head(self.encode(input_ids, attention_mask.bool()))
+
+
+class LanguageModel(Encoder):
+    """The next token at every position. The head is the token embedding (Press and Wolf, 2017).
+
+    Rows are padded on the right, where no real position looks: attention needs no mask but the causal one.
+    """
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """`input_ids` int64 [B, T] -> logits [B, T, vocab_size]; `attention_mask` is not needed."""
+        return F.linear(self.encode(input_ids, None), self.token_embedding.weight)
+
+
+_MODELS = {
+    "classification": TextClassifier,
+    "token-classification": TokenClassifier,
+    "language-modelling": LanguageModel,
+}
+
+
+def make_model(config: ModelConfig) -> Encoder:
+    """The model for `config.task`, randomly initialised."""
+    return _MODELS[config.task](config)
 
 
 def masked_mean(hidden: Tensor, is_real: Tensor) -> Tensor:

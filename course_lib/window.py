@@ -3,60 +3,81 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import torch
 from torch import Tensor
 
+from course_lib.distributed import sum_across_ranks
+
 Batch = Mapping[str, Tensor]
-"""`input_ids` int64 [B, T], `attention_mask` bool [B, T] (True = real token), `labels` int64 [B]."""
+"""`input_ids` int64 [B, T], `attention_mask` bool [B, T] (True = real token), `labels` int64 [B] or [B, T]."""
 
 
 class NonFiniteError(ArithmeticError):
-    """The loss or the gradient norm became NaN or infinite; the message names the step."""
+    """The loss or the gradient norm became NaN or infinite; the message names the step and its batch."""
 
 
 class Window:
     """What happened in the steps since the last read. Tensors stay where they are until `read`."""
 
-    def __init__(self, first_step: int = 1) -> None:
-        self.first_step = first_step
+    def __init__(self, first_step: int = 1, *, first_batch: int = 1, skips_nonfinite: bool = False) -> None:
+        self.first_step, self.first_batch = first_step, first_batch
+        self.skips_nonfinite = skips_nonfinite
         self.losses: list[Tensor] = []
         self.grad_norms: list[Tensor] = []
+        self.items: list[Tensor] = []
         self.real_tokens: list[Tensor] = []
-        self.rows: list[int] = []
+        self.num_rows = 0
         self.num_positions = 0
         self.data_seconds = 0.0
         self.start = time.perf_counter()
 
-    def add(self, batch: Batch, metrics: Mapping[str, Tensor], data_seconds: float = 0.0) -> None:
-        """Note one step; `data_seconds` is what the loop waited for this batch."""
-        mask = batch["attention_mask"]
+    def add(
+        self, batch: Batch | Sequence[Batch], metrics: Mapping[str, Tensor], data_seconds: float = 0.0
+    ) -> None:
+        """Note one step; `data_seconds` is what the loop waited for its data. `metrics` as of `train_step`;
+        without `num_items` the step weighs its rows."""
+        num_rows = self.num_rows
+        for micro_batch in micro_batches(batch):
+            mask = micro_batch["attention_mask"]
+            self.real_tokens.append(mask.sum())
+            self.num_rows += mask.shape[0]
+            self.num_positions += mask.numel()
         self.losses.append(metrics["loss"])
         self.grad_norms.append(metrics["grad_norm"])
-        self.real_tokens.append(mask.sum())
-        self.rows.append(mask.shape[0])
-        self.num_positions += mask.numel()
+        self.items.append(metrics.get("num_items", torch.tensor(self.num_rows - num_rows)))
         self.data_seconds += data_seconds
 
     def read(self) -> dict[str, float]:
-        """Means and rates of the window: `loss` over samples, `grad_norm` over steps, rates per second.
+        """Means and rates of the window: `loss` over items, `grad_norm` over steps, rates per second, over
+        all processes.
 
-        The one sync of the window. Raises NonFiniteError naming the first step that went wrong.
+        The one sync of the window. Raises NonFiniteError naming the first step that went wrong; with
+        `skips_nonfinite` such steps are left out of the means and counted.
         """
         num_steps = len(self.losses)
-        values = torch.stack([*self.losses, *self.grad_norms]).double().cpu()
-        self._check_finite(values)
-        losses, grad_norms = values[:num_steps], values[num_steps:]
+        items = torch.stack(self.items).to(self.losses[0].device)
+        values = torch.stack([*self.losses, *self.grad_norms, *items]).double().cpu().reshape(3, num_steps)
+        is_good = values.isfinite().all(dim=0)
+        if not self.skips_nonfinite:
+            self._check_finite(values, is_good)
+        losses, grad_norms, weights = values[:, is_good]
         seconds = max(time.perf_counter() - self.start, 1e-9)
-        num_samples, num_tokens = sum(self.rows), int(torch.stack(self.real_tokens).sum())
+        tokens = torch.stack(self.real_tokens).sum().cpu()
+        counts = [self.num_rows, int(tokens), self.num_positions]
+        totals = torch.tensor([float(losses @ weights), float(weights.sum()), *counts], dtype=torch.float64)
+        loss_sum, num_items, *sums = sum_across_ranks(totals).tolist()
+        num_samples, num_tokens, num_positions = map(int, sums)
         return {
-            "loss": float(losses @ torch.tensor(self.rows, dtype=torch.float64)) / num_samples,
-            "grad_norm": float(grad_norms.mean()),
+            "loss": loss_sum / max(num_items, 1.0),
+            "grad_norm": float(grad_norms.mean()) if len(grad_norms) else 0.0,
             "num_steps": num_steps,
+            "num_nonfinite": num_steps - int(is_good.sum()),
             "num_samples": num_samples,
             "num_tokens": num_tokens,
-            "pad_fraction": 1.0 - num_tokens / self.num_positions,
+            "pad_fraction": 1.0 - num_tokens / num_positions,
             "seconds": seconds,
             "samples_per_sec": num_samples / seconds,
             "tokens_per_sec": num_tokens / seconds,
@@ -64,25 +85,29 @@ class Window:
             "data_wait_fraction": min(1.0, self.data_seconds / seconds),
         }
 
-    def _check_finite(self, values: Tensor) -> None:
-        is_bad = ~values.isfinite().reshape(2, -1)
-        if not is_bad.any():
+    def _check_finite(self, values: Tensor, is_good: Tensor) -> None:
+        if is_good.all():
             return
-        offset = int(is_bad.any(dim=0).nonzero()[0])
-        loss, grad_norm = values.reshape(2, -1)[:, offset].tolist()
+        offset = int((~is_good).nonzero()[0])
+        loss, grad_norm, _ = values[:, offset].tolist()
         raise NonFiniteError(
-            f"step {self.first_step + offset}: loss is {loss:.4g}, gradient norm is {grad_norm:.4g}; "
-            f"training stopped. Lower learning_rate, lengthen the warmup, or lower max_norm"
+            f"step {self.first_step + offset} (batch {self.first_batch + offset} of the epoch): loss is "
+            f"{loss:.4g}, gradient norm is {grad_norm:.4g}; training stopped. Lower learning_rate, lengthen "
+            f"the warmup, or lower max_norm"
         )
 
 
-def timed(batches: Iterable[Batch]) -> Iterator[tuple[Batch, float]]:
-    """Each batch with the seconds that the loop waited for it."""
+def micro_batches(batch: Batch | Sequence[Batch]) -> Sequence[Batch]:
+    """One batch, or the micro-batches of one update, as a sequence."""
+    return [batch] if isinstance(batch, Mapping) else batch
+
+
+def timed(batches: Iterable[Batch], grad_accum_steps: int = 1) -> Iterator[tuple[Sequence[Batch], float]]:
+    """The micro-batches of each update (the last one may have fewer) with the seconds that the loop waited."""
     iterator = iter(batches)
     while True:
         start = time.perf_counter()
-        try:
-            batch = next(iterator)
-        except StopIteration:
+        window = list(islice(iterator, grad_accum_steps))
+        if not window:
             return
-        yield batch, time.perf_counter() - start
+        yield window, time.perf_counter() - start

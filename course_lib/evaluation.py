@@ -1,0 +1,96 @@
+"""Judging a model: loss, accuracy and F1 over items, exact on any number of processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from course_lib.distributed import sum_across_ranks
+from course_lib.losses import IGNORE, loss_sum, num_items
+from course_lib.precision import FULL_PRECISION, Precision
+from course_lib.profiling import stage
+from course_lib.window import Batch
+
+MAX_CONFUSION_CLASSES = 1000
+"""Above it (vocabularies) F1 per class is not kept: its table has the square of so many cells."""
+
+
+@torch.inference_mode()
+def evaluate(
+    model: nn.Module,
+    batches: Iterable[Batch],
+    *,
+    precision: Precision = FULL_PRECISION,
+    return_predictions: bool = False,
+) -> dict[str, Any]:
+    """Mean `loss` over items, `accuracy` in [0, 1], `num_items` and `macro_f1` (the mean F1 of the classes
+    that occur), over all processes, with one sync.
+
+    Dropout is off meanwhile; every module leaves in the mode it came in. With `return_predictions=True` also
+    `predictions` and `labels` of this process's batches: int64 tensors [number of items] on the CPU, in the
+    order of `batches`.
+    """
+    device = next(model.parameters()).device
+    losses, corrects, counts, kept = [], [], [], []
+    confusion: Tensor | None = None
+    with evaluation_mode(model):
+        for batch in batches:
+            batch = to_device(batch, device)
+            labels = batch["labels"]
+            with precision.autocast():
+                logits = model(batch["input_ids"], batch["attention_mask"])
+                # A sum, not a mean: the short last batch then weighs what its samples weigh.
+                losses.append(loss_sum(logits, labels))
+            predictions, num_classes = logits.argmax(dim=-1), logits.shape[-1]
+            corrects.append((predictions == labels).sum())
+            counts.append(num_items(labels))
+            if num_classes <= MAX_CONFUSION_CLASSES:
+                # One more class takes what is ignored: leaving it out would need a sync.
+                cells = labels.where(labels != IGNORE, num_classes) * num_classes + predictions
+                table = torch.bincount(cells.reshape(-1), minlength=(num_classes + 1) * num_classes)
+                confusion = table if confusion is None else confusion + table
+            if return_predictions:
+                kept.append((predictions.reshape(-1), labels.reshape(-1)))
+    if not losses:
+        raise ValueError("there is no batch to evaluate: `batches` is empty, or an iterator already used up")
+    sums = [torch.stack(values).double().sum() for values in (losses, corrects, counts)]
+    table = confusion.double() if confusion is not None else sums[0].new_empty(0)
+    loss, correct, total, *cell_counts = sum_across_ranks(torch.cat([torch.stack(sums), table])).cpu().tolist()
+    result: dict[str, Any] = {"loss": loss / total, "accuracy": correct / total, "num_items": int(total)}
+    if confusion is not None:
+        result["macro_f1"] = _macro_f1(torch.tensor(cell_counts).reshape(-1, logits.shape[-1])[:-1])
+    if return_predictions:
+        predictions, labels = (torch.cat(values).cpu().clone() for values in zip(*kept, strict=True))
+        result |= {"predictions": predictions[labels != IGNORE], "labels": labels[labels != IGNORE]}
+    return result
+
+
+def _macro_f1(confusion: Tensor) -> float:
+    """Mean F1 over the classes that occur, from counts [label, prediction]."""
+    actual, predicted = confusion.sum(dim=1), confusion.sum(dim=0)
+    f1 = 2 * confusion.diagonal() / (actual + predicted).clamp(min=1)
+    return float(f1[actual > 0].mean())
+
+
+@contextmanager
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """`model.eval()` inside the block; afterwards every submodule has its own mode back."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, was_training in modes:
+            module.training = was_training
+
+
+def to_device(batch: Batch, device: torch.device) -> Batch:
+    """The batch on `device`; itself when it is there already. Copies from pinned memory do not block."""
+    if batch["input_ids"].device == device:
+        return batch
+    with stage("transfer"):
+        return {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
