@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.callbacks import Callback, TrainState
-from course_lib.config import read_yaml
+from course_lib.config_io import read_config
 from course_lib.errors import UserError
 from course_lib.files import atomic_write_text, remove_leftovers
 
@@ -49,7 +49,7 @@ class RunFolder:
         """The values of the run that is here. Raises UserError when none is."""
         if not self.config.exists():
             raise UserError(f"{self.directory} holds no run to resume: leave out --resume to start one")
-        return read_yaml(self.config)
+        return read_config(self.config)
 
     def remove_leftovers(self) -> None:
         """Remove what a kill in the middle of a save has left beside the whole files."""

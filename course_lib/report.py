@@ -1,18 +1,24 @@
-"""`report.html`: one file that shows how a run went. No network, no other file needed to look at it."""
+"""`report.html`: one file that shows how a run went. No network, no other file needed to look at it.
+
+The pages of this package share `templates/base.html`, `render` and `draw`.
+"""
 
 from __future__ import annotations
 
 import html
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from markupsafe import Markup
 
 from course_lib.files import atomic_write_text
 from course_lib.metrics import RunFolder
 
 # Okabe and Ito, "Color Universal Design", 2008: told apart with colour-vision deficiencies too.
-TRAIN, VALIDATION = "#0072B2", "#D55E00"
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+TRAIN, VALIDATION = COLOURS[:2]
 Records = Sequence[dict[str, Any]]
 
 _FIGURES = {
@@ -25,63 +31,59 @@ _FIGURES = {
 }
 _FROM_ZERO = {"samples_per_sec", "pad_fraction"}
 
-# A Jinja template: values are escaped.
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Run {{ name }}</title>
-<style>
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
-h1 { font-size: 1.6rem; margin-bottom: 0 } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem }
-.lead { color: #555; margin-top: .2rem; overflow-wrap: anywhere }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.2rem, 1fr)); gap: .75rem }
-.cards { padding: 0; list-style: none }
-.cards li { border: 1px solid #ddd; border-radius: 8px; padding: .6rem .8rem }
-.cards strong { display: block; font-size: 1.3rem; white-space: nowrap }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: 1rem }
-figure { margin: 0 } svg { width: 100%; height: auto }
-table { border-collapse: collapse; width: 100% }
-th, td { padding: .3rem .6rem; border-bottom: 1px solid #e5e5e5; text-align: right }
-th:first-child, td:first-child { text-align: left; overflow-wrap: anywhere }
-.made th { white-space: nowrap; vertical-align: top } .made td { text-align: left; overflow-wrap: anywhere }
-thead th { border-bottom: 2px solid #999 }
-pre { background: #f6f6f6; padding: .8rem; border-radius: 8px; overflow-x: auto; font-size: .85rem }
-</style>
-</head>
-<body>
-<h1>Run {{ name }}</h1>
-<p class="lead">{{ config.data }}: {{ "{:,}".format(data.num_train) }} texts to train on,
-{{ "{:,}".format(data.num_validation) }} to validate on, {{ data.label_names | length }} labels.</p>
-<ul class="cards">
-{% for label, value in cards.items() %}<li><strong>{{ value }}</strong>{{ label }}</li>
-{% endfor %}</ul>
-<p>These are the figures of the best weights (step {{ "{:,}".format(best.step) }}, chosen by validation
-{{ best.monitor }}) on the validation texts. Always answering the most frequent label would
-reach {{ "{:.1%}".format(majority_share) }}. {{ advice }}</p>
-<h2>Curves</h2>
-<div class="figures">{% for figure in figures %}<figure>{{ figure | safe }}</figure>{% endfor %}</div>
-<h2>Per label</h2>
-<table><thead><tr>{% for head in ("label", "precision", "recall", "F1", "texts") %}
-<th scope="col">{{ head }}</th>{% endfor %}</tr></thead><tbody>
-{% for row in per_class | sort(attribute="f1") %}<tr><td>{{ row.label }}</td>
-{% for key in ("precision", "recall", "f1") %}<td>{{ "{:.3f}".format(row[key]) }}</td>{% endfor %}
-<td>{{ "{:,}".format(row.num_samples) }}</td></tr>
-{% endfor %}</tbody></table>
-<h2>Notes on the data</h2>
-<ul>{% for note in data.notes or ["Nothing to report."] %}<li>{{ note }}</li>{% endfor %}</ul>
-<h2>How it was made</h2>
-<table class="made"><tbody>
-{% for key, value in made.items() %}<tr><th scope="row">{{ key }}</th><td>{{ value }}</td></tr>
-{% endfor %}</tbody></table>
-<h2>Config</h2>
-<pre>{% for key, value in config.items() %}{{ key }}: {{ value }}
-{% endfor %}</pre>
-</body>
-</html>
-"""
+
+def render(template: str, **values: Any) -> str:
+    """The page `templates/{template}` as text. Values are escaped, but for `Markup`."""
+    from jinja2 import Environment, PackageLoader
+
+    environment = Environment(
+        loader=PackageLoader("course_lib"), autoescape=True, trim_blocks=True, keep_trailing_newline=True
+    )
+    environment.filters["cell"] = cell
+    return environment.get_template(template).render(values)
+
+
+def cell(value: Any) -> str:
+    """A value as a table shows it: 12,345, 0.123, 1.2e-05, — for None."""
+    if value is None or value != value:
+        return "—"
+    if isinstance(value, bool | str):
+        return str(value)
+    if isinstance(value, int) or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3f}" if value == 0 or abs(value) >= 0.001 else f"{value:.2g}"
+
+
+def draw(
+    title: str, alt: str, plot: Callable[[Any], None], *, size: tuple[float, float] = (4.8, 2.9)
+) -> Markup:
+    """What `plot(axes)` draws, as SVG for a page; `alt` is for those who do not see it. Titles must differ
+    within a page: ids of the drawing are made from them."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    # Text stays text (small, selectable).
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": title, "font.size": 10}):
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.add_subplot()
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(color="#e5e5e5", linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
+        plot(axes)
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    # Names of groups repeat from figure to figure and nothing refers to them.
+    drawing = re.sub(r'<g id="[^"]*"', "<g", buffer.getvalue())
+    opening = f'<svg role="img" aria-label="{html.escape(f"{title}: {alt}")}"'
+    return Markup(re.sub(r"<svg", lambda _: opening, drawing[drawing.index("<svg") :], count=1))
+
+
+def duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
 
 
 def write_report(folder: RunFolder, record: dict[str, Any]) -> None:
@@ -91,17 +93,16 @@ def write_report(folder: RunFolder, record: dict[str, Any]) -> None:
 
 def report_html(name: str, record: dict[str, Any], records: Records) -> str:
     """The page as text. `record` as in `run.json` of a finished run."""
-    from jinja2 import Environment
-
     counts = [row["num_samples"] for row in record["per_class"]]
-    page = Environment(autoescape=True, keep_trailing_newline=True).from_string(_PAGE)
-    return page.render(
-        record,
+    return render(
+        "report.html",
+        **record,
         name=name,
+        unit="texts" if record["config"].get("task", "classification") == "classification" else "tokens",
         cards=_cards(record),
-        majority_share=max(counts) / sum(counts),
+        majority_share=max(counts) / sum(counts) if counts else None,
         advice=_advice(record["best"], record["step"]),
-        figures=[_figure(title, key, records) for title, key in _FIGURES.items()],
+        figures=[_curves(title, key, records) for title, key in _FIGURES.items()],
         made=_provenance(record),
     )
 
@@ -119,14 +120,17 @@ def _advice(best: dict[str, Any], last_step: int) -> str:
 
 
 def _cards(record: dict[str, Any]) -> dict[str, str]:
-    validation, seconds = record["validation"], record["train_seconds"]
-    minutes, rest = divmod(round(seconds), 60)
+    shown = {
+        "accuracy": ("accuracy", "{:.1%}"),
+        "macro_f1": ("macro F1", "{:.3f}"),
+        "perplexity": ("perplexity", "{:,.1f}"),
+        "loss": ("loss", "{:.3f}"),
+    }
+    scores = record["validation"]
     return {
-        "accuracy": f"{validation['accuracy']:.1%}",
-        "macro F1": f"{validation['macro_f1']:.3f}",
-        "loss": f"{validation['loss']:.3f}",
+        **{words: form.format(scores[key]) for key, (words, form) in shown.items() if key in scores},
         "steps": f"{record['step']:,}",
-        "training time": f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s",
+        "training time": duration(record["train_seconds"]),
         "texts/s": f"{record['samples_per_sec'] or 0:,.0f}",
     }
 
@@ -146,42 +150,28 @@ def _provenance(record: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _figure(title: str, key: str, records: Records) -> str:
-    """One curve over the steps as SVG, with its ends in words for those who do not see it."""
-    import matplotlib
-    from matplotlib.figure import Figure
+def _curves(title: str, key: str, records: Records) -> Markup:
+    """One value over the steps: training and validation."""
+    curves, ends = [], []
+    for kind, label, colour, marker in (
+        ("train", "training", TRAIN, None),
+        ("validation", "validation", VALIDATION, "o"),
+    ):
+        rows = [row for row in records if row["kind"] == kind and row.get(key) is not None]
+        if rows:
+            steps, values = [row["step"] for row in rows], [row[key] for row in rows]
+            curves.append((steps, values, {"color": colour, "marker": marker, "label": label}))
+            ends.append(
+                f"{label} from {values[0]:.4g} at step {steps[0]} to {values[-1]:.4g} at step {steps[-1]}"
+            )
 
-    curves = {
-        kind: [record for record in records if record["kind"] == kind and key in record]
-        for kind in ("train", "validation")
-    }
-    ends = []
-    # Text stays text (small, selectable); ids are salted per figure, for all share one page.
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": title, "font.size": 10}):
-        figure = Figure(figsize=(4.8, 2.9), layout="constrained")
-        axes = figure.add_subplot()
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(color="#e5e5e5", linewidth=0.8)
-        axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
+    def plot(axes: Any) -> None:
         axes.set_xlabel("step")
-        for label, rows, colour, marker in (
-            ("training", curves["train"], TRAIN, None),
-            ("validation", curves["validation"], VALIDATION, "o"),
-        ):
-            if rows:
-                steps, values = [row["step"] for row in rows], [row[key] for row in rows]
-                axes.plot(steps, values, color=colour, marker=marker, markersize=4, label=label)
-                ends.append(
-                    f"{label} from {values[0]:.4g} at step {steps[0]} to {values[-1]:.4g} at step {steps[-1]}"
-                )
-        if len(ends) == 2:
+        for steps, values, style in curves:
+            axes.plot(steps, values, markersize=4, **style)
+        if len(curves) == 2:
             axes.legend(frameon=False)
         if key in _FROM_ZERO:
             axes.set_ylim(bottom=0)
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    # Names of groups repeat from figure to figure and nothing refers to them.
-    drawing = re.sub(r'<g id="[^"]*"', "<g", buffer.getvalue())
-    alt = html.escape(f"{title}: {'; '.join(ends) or 'not recorded'}.")
-    opening = f'<svg role="img" aria-label="{alt}"'
-    return re.sub(r"<svg", lambda _: opening, drawing[drawing.index("<svg") :], count=1)
+
+    return draw(title, f"{'; '.join(ends) or 'not recorded'}.", plot)
