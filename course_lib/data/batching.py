@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 Sample = tuple[np.ndarray, int]
 
 
+class Filler(list[int]):
+    """Indices of a micro-batch that a process computes only because the others do: its labels are all -100,
+    so that it weighs nothing."""
+
+
 class Samples(Protocol):
     """What batches are made of, such as a `TokenStore`: `lengths` int64 [n] and, by index, samples."""
 
@@ -173,8 +178,13 @@ class Batches:
         return len(self.order)
 
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+        from course_lib.losses import IGNORE  # here, because it loads torch
+
         for indices in self.order:
-            yield collate([self.samples[i] for i in indices])
+            batch = collate([self.samples[i] for i in indices])
+            if isinstance(indices, Filler):
+                batch["labels"].fill_(IGNORE)
+            yield batch
 
     def set_epoch(self, epoch: int) -> None:
         if hasattr(self.order, "set_epoch"):
