@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
+import shutil
+import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from course_lib.callbacks import Callback, TrainState
 from course_lib.config import check_same_config
+from course_lib.distributed import from_main_process, gather_objects
 from course_lib.errors import UserError
 from course_lib.files import atomic_file
 from course_lib.reproducibility import rng_state, set_rng_state
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 def save_checkpoint(path: str | Path, checkpoint: Mapping[str, Any]) -> None:
@@ -49,24 +53,24 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
 
 def capture(
     *,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    scheduler: Any,
-    sampler: Any,
     state: TrainState,
     config: Mapping[str, Any],
     data_fingerprint: str,
+    callbacks: Sequence[Callback] = (),
     extra: Mapping[str, Any] | None = None,
+    **parts: Any,
 ) -> dict[str, Any]:
-    """All that a run needs to go on as if nothing had happened, referring to live tensors: save at once."""
+    """All that a run needs to go on as if nothing had happened, referring to live tensors: save at once.
+
+    `parts` (model, optimizer, scheduler, sampler, scaler …) are what has a `state_dict`; so are callbacks
+    with a `name`. Every process of a run must call it: each has random generators of its own.
+    """
     return {
         "format_version": FORMAT_VERSION,
         "state": state.state_dict(),
-        "model": model.state_dict(),
-        "optimizer": optimizer.state_dict(),
-        "scheduler": scheduler.state_dict(),
-        "sampler": sampler.state_dict(),
-        "rng": rng_state(),
+        **{name: part.state_dict() for name, part in parts.items()},
+        "callbacks": {callback.name: callback.state_dict() for callback in _named(callbacks)},
+        "rng": gather_objects(rng_state()),
         "config": dict(config),
         "data_fingerprint": data_fingerprint,
         **_conditions(),
@@ -75,21 +79,24 @@ def capture(
 
 
 def restore(
-    checkpoint: Mapping[str, Any],
-    *,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    scheduler: Any,
-    sampler: Any,
+    checkpoint: Mapping[str, Any], *, callbacks: Sequence[Callback] = (), rank: int = 0, **parts: Any
 ) -> TrainState:
     """Put back what `capture` took; returns the state to give to `fit`. Call it last before training: the
     random generators continue from here."""
-    model.load_state_dict(checkpoint["model"])
-    optimizer.load_state_dict(checkpoint["optimizer"])
-    scheduler.load_state_dict(checkpoint["scheduler"])
-    sampler.load_state_dict(checkpoint["sampler"])
-    set_rng_state(checkpoint["rng"])
-    return TrainState(**checkpoint["state"])
+    for name, part in parts.items():
+        part.load_state_dict(checkpoint[name])
+    for callback in _named(callbacks):
+        if callback.name in checkpoint["callbacks"]:
+            callback.load_state_dict(checkpoint["callbacks"][callback.name])
+    if rank < len(checkpoint["rng"]):  # resumed on more processes: the new ones keep their fresh seeds
+        set_rng_state(checkpoint["rng"][rank])
+    state = TrainState(**checkpoint["state"])
+    state.should_stop, state.stop_reason = False, ""  # what stopped it then must say so again
+    return state
+
+
+def _named(callbacks: Sequence[Callback]) -> list[Any]:
+    return [callback for callback in callbacks if hasattr(callback, "name")]
 
 
 def check_same_run(
@@ -118,12 +125,15 @@ def different_conditions(checkpoint: Mapping[str, Any]) -> list[str]:
 
 
 class Checkpointer(Callback):
-    """Keeps `last` fresh and `best` at the best validation so far.
+    """Keeps `last` fresh, `best` at the best validation so far, and the newest numbered copies of `last`.
 
     `last` is written at the first safe point at least `every_steps` after the one before, and at the end of
-    each epoch; `best` right after a validation whose `monitor` (`"loss"`: lower, `"accuracy"`: higher) beats
-    all earlier ones.
+    each epoch; with `every_seconds`, at the first one so much later. `best` is written right after a
+    validation whose `monitor` beats all earlier ones. With `is_async` a copy is taken at once and written by
+    a thread, one at a time. Only the main process writes; all must take part.
     """
+
+    name = "checkpointer"
 
     def __init__(
         self,
@@ -132,28 +142,74 @@ class Checkpointer(Callback):
         make_checkpoint: Callable[[], Mapping[str, Any]],
         *,
         every_steps: int,
+        every_seconds: float | None = None,
         monitor: str = "loss",
+        higher_is_better: bool = False,
+        keep: int = 0,
+        is_async: bool = False,
+        is_main_process: bool = True,
     ) -> None:
         self.last_path, self.best_path = last, best
         self.make_checkpoint = make_checkpoint
-        self.every_steps = every_steps
-        self.monitor = monitor
+        self.every_steps, self.every_seconds = every_steps, every_seconds
+        self.monitor, self.sign = monitor, 1.0 if higher_is_better else -1.0
+        self.keep = keep
+        self.is_main_process = is_main_process
         self.best: dict[str, Any] | None = None
-        self.saved_step = 0
+        self.saved = (0, 0)  # step and epoch
+        self.saved_at = time.perf_counter()
+        self.writer = ThreadPoolExecutor(1, "checkpoint") if is_async else None
+        self.pending: Future[None] | None = None
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"best": self.best}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.best = state["best"]
 
     def on_record(self, state: TrainState, record: dict[str, Any]) -> None:
         if record["kind"] != "validation":
             return
         value = float(record[self.monitor])
-        sign = -1.0 if self.monitor == "loss" else 1.0
-        if self.best is None or sign * value > sign * self.best["value"]:
+        if self.best is None or self.sign * value > self.sign * self.best["value"]:
             self.best = {"monitor": self.monitor, "value": value, "step": state.step}
-            save_checkpoint(self.best_path, self.make_checkpoint())
+            self._write(self.best_path, state.step)
 
     def on_safe_point(self, state: TrainState) -> None:
-        if state.step - self.saved_step >= self.every_steps or state.step_in_epoch == 0:
+        if self.every_seconds is None:
+            is_due = state.step - self.saved[0] >= self.every_steps or state.step_in_epoch == 0
+        else:  # clocks differ between processes: what the main one says holds for all
+            is_due = from_main_process(time.perf_counter() - self.saved_at >= self.every_seconds)
+        if is_due:
             self.save_last(state)
 
     def save_last(self, state: TrainState) -> None:
-        save_checkpoint(self.last_path, self.make_checkpoint())
-        self.saved_step = state.step
+        if (state.step, state.epoch) != self.saved:
+            self._write(self.last_path, state.step)
+            self.saved, self.saved_at = (state.step, state.epoch), time.perf_counter()
+
+    def wait(self) -> None:
+        """Until everything is on disk. Raises what a thread's write raised."""
+        if self.pending is not None:
+            self.pending.result()
+            self.pending = None
+
+    def _write(self, path: Path, step: int) -> None:
+        checkpoint = self.make_checkpoint()
+        if not self.is_main_process:
+            return
+        if self.writer is None:
+            self._save(path, step, checkpoint)
+        else:
+            self.wait()
+            # The copy is what the loop pays: the tensors change at the next step.
+            self.pending = self.writer.submit(self._save, path, step, copy.deepcopy(checkpoint))
+
+    def _save(self, path: Path, step: int, checkpoint: Mapping[str, Any]) -> None:
+        save_checkpoint(path, checkpoint)
+        if self.keep and path == self.last_path:
+            numbered = path.with_name(f"step-{step:08d}.pt")
+            with atomic_file(numbered) as temporary:
+                shutil.copyfile(path, temporary)
+            for old in sorted(path.parent.glob("step-*.pt"))[: -self.keep]:
+                old.unlink()

@@ -113,7 +113,7 @@ def quiet_other_ranks() -> None:
     """Only the first process speaks: what the others print goes nowhere. `sys.__stderr__` stays, for a fault
     that only one process has."""
     if not Ranks.from_environment().is_main_process:
-        sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")
+        sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
 
 def is_lost_peer(error: BaseException) -> bool:
@@ -133,11 +133,6 @@ def sum_across_ranks(tensor: Tensor) -> Tensor:
         tensor = tensor.clone()
         dist.all_reduce(tensor)
     return tensor
-
-
-def agree(decision: bool) -> bool:
-    """What the main process decides, for all: clocks and files differ between processes."""
-    return decision
 
 
 def gather_objects(value: T) -> list[T]:

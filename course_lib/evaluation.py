@@ -31,8 +31,8 @@ def evaluate(
     that occur), over all processes, with one sync.
 
     Dropout is off meanwhile; every module leaves in the mode it came in. With `return_predictions=True` also
-    `predictions` and `labels` of this process's batches: int64 tensors [number of items] on the CPU, in the
-    order of `batches`.
+    `predictions`, `labels` and `lengths` (real tokens of the item's text) of this process's batches: int64
+    tensors [number of items] on the CPU, in the order of `batches`.
     """
     device = next(model.parameters()).device
     losses, corrects, counts, kept = [], [], [], []
@@ -54,7 +54,10 @@ def evaluate(
                 table = torch.bincount(cells.reshape(-1), minlength=(num_classes + 1) * num_classes)
                 confusion = table if confusion is None else confusion + table
             if return_predictions:
-                kept.append((predictions.reshape(-1), labels.reshape(-1)))
+                lengths = batch["attention_mask"].sum(dim=1)
+                if labels.ndim == 2:
+                    lengths = lengths[:, None].expand_as(labels)
+                kept.append([values.reshape(-1) for values in (predictions, labels, lengths)])
     if not losses:
         raise ValueError("there is no batch to evaluate: `batches` is empty, or an iterator already used up")
     sums = [torch.stack(values).double().sum() for values in (losses, corrects, counts)]
@@ -64,8 +67,10 @@ def evaluate(
     if confusion is not None:
         result["macro_f1"] = _macro_f1(torch.tensor(cell_counts).reshape(-1, logits.shape[-1])[:-1])
     if return_predictions:
-        predictions, labels = (torch.cat(values).cpu().clone() for values in zip(*kept, strict=True))
-        result |= {"predictions": predictions[labels != IGNORE], "labels": labels[labels != IGNORE]}
+        columns = [torch.cat(column).cpu() for column in zip(*kept, strict=True)]
+        is_item = columns[1] != IGNORE
+        for name, column in zip(("predictions", "labels", "lengths"), columns, strict=True):
+            result[name] = column[is_item].clone()  # a normal tensor again, outside inference mode
     return result
 
 

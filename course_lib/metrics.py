@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from course_lib.callbacks import Callback, TrainState
 from course_lib.config_io import read_config
 from course_lib.errors import UserError
 from course_lib.files import atomic_write_text, remove_leftovers
+
+MAX_MATRIX_LABELS = 20  # a wider heat map cannot be read
+NUM_WORST_CONFUSIONS = 10
 
 
 class RunFolder:
@@ -59,6 +63,17 @@ class RunFolder:
     def write_record(self, record: dict[str, Any]) -> None:
         atomic_write_text(self.record, to_json(record) + "\n")
 
+    def artifacts(self) -> dict[str, dict[str, Any]]:
+        """Size and SHA-256 of every file in the folder but `run.json`, which holds this."""
+        found = {}
+        for path in sorted(self.directory.rglob("*")):
+            if path.is_file() and path != self.record and not path.is_symlink():
+                with path.open("rb") as file:
+                    sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+                name = path.relative_to(self.directory).as_posix()
+                found[name] = {"num_bytes": path.stat().st_size, "sha256": sha256}
+        return found
+
     def read_record(self) -> dict[str, Any]:
         """`run.json`, or {} when there is none that can be read."""
         try:
@@ -75,15 +90,33 @@ class RunFolder:
         return [json.loads(line) for line in lines[:-1]]
 
 
+class Tracker(Protocol):
+    """A place that records go to. `course_lib.trackers` makes them."""
+
+    def log(self, record: dict[str, Any]) -> None: ...
+
+    def close(self, status: str) -> None:
+        """`status`: `"finished"`, `"failed"` or `"interrupted"`."""
+
+
 class RecordWriter(Callback):
-    """Appends each record to `metrics.jsonl` and to TensorBoard.
+    """Appends each record to `metrics.jsonl`, to TensorBoard and to the trackers, which are closed by their
+    maker: they are told how the run ended.
 
     `num_records` goes into the checkpoint: on resume, what was logged after the checkpoint is cut off, and
     the steps that are run again log it again.
     """
 
-    def __init__(self, folder: RunFolder, *, num_records: int = 0, purge_step: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        *,
+        num_records: int = 0,
+        purge_step: int | None = None,
+        trackers: Sequence[Tracker] = (),
+    ) -> None:
         self.num_records = num_records
+        self.trackers = trackers
         kept = folder.read_metrics()[:num_records]
         atomic_write_text(folder.metrics, "".join(to_json(record, indent=None) + "\n" for record in kept))
         self._file = folder.metrics.open("a", encoding="utf-8")
@@ -94,9 +127,10 @@ class RecordWriter(Callback):
         self._file.flush()
         self.num_records += 1
         if self._tensorboard is not None:
-            for name, value in record.items():
-                if name not in ("kind", "step"):
-                    self._tensorboard.add_scalar(f"{record['kind']}/{name}", value, record["step"])
+            for name, value in numbers(record).items():
+                self._tensorboard.add_scalar(name, value, record["step"])
+        for tracker in self.trackers:
+            tracker.log(record)
 
     def close(self) -> None:
         self._file.close()
@@ -104,15 +138,46 @@ class RecordWriter(Callback):
             self._tensorboard.close()
 
 
+def evaluation_summary(
+    task: str,
+    labels: np.ndarray,
+    predictions: np.ndarray,
+    lengths: np.ndarray | None,
+    label_names: Sequence[str],
+    *,
+    loss: float | None = None,
+) -> dict[str, Any]:
+    """What a record says of an evaluation, in JSON values.
+
+    `labels` and `predictions`: int [N], one per item (a text, or a token that has a label); `lengths`: int
+    [N], tokens of the text that the item is or stands in. For classification of texts and tokens: `macro_f1`,
+    `per_class` (a slice per label), `slices["length"]`, `confusion`. For language modelling: `slices` and,
+    from `loss` (nats per token), `perplexity`; a table over a vocabulary is not made.
+    """
+    names = [] if task == "language-modelling" else list(label_names)
+    slices = {} if lengths is None else {"length": length_slices(lengths, labels, predictions, names)}
+    if not names:
+        return {"per_class": [], "slices": slices, "perplexity": None if loss is None else perplexity(loss)}
+    counts, table = (f(labels, predictions, names) for f in (confusion_matrix, classification_table))
+    is_small = len(names) <= MAX_MATRIX_LABELS
+    confusion = {"matrix": counts.tolist() if is_small else None, "worst": _worst_confusions(counts, names)}
+    return {"macro_f1": macro_f1(table), "per_class": table, "slices": slices, "confusion": confusion}
+
+
+def confusion_matrix(labels: np.ndarray, predictions: np.ndarray, label_names: Sequence[str]) -> np.ndarray:
+    """Counts int64 [C, C]: rows are labels, columns predictions, from int arrays [N]."""
+    num_classes = len(label_names)
+    return np.bincount(labels * num_classes + predictions, minlength=num_classes**2).reshape(num_classes, -1)
+
+
 def classification_table(
     labels: np.ndarray, predictions: np.ndarray, label_names: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Precision, recall and F1 of each class, from int arrays [N]. 0 where a class was never predicted
-    (precision) or never occurs (recall); the columns are `label`, `precision`, `recall`, `f1`, `num_samples`."""
-    num_classes = len(label_names)
-    confusion = np.zeros((num_classes, num_classes), dtype=np.int64)
-    np.add.at(confusion, (labels, predictions), 1)
+    (precision) or never occurs (recall). `mistaken_for` names its most frequent wrong answer, if any."""
+    confusion = confusion_matrix(labels, predictions, label_names)
     hits, actual, predicted = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
+    errors = confusion - np.diag(hits)
     return [
         {
             "label": name,
@@ -120,6 +185,7 @@ def classification_table(
             "recall": float(hits[k] / max(actual[k], 1)),
             "f1": float(2 * hits[k] / max(actual[k] + predicted[k], 1)),
             "num_samples": int(actual[k]),
+            "mistaken_for": label_names[errors[k].argmax()] if errors[k].any() else None,
         }
         for k, name in enumerate(label_names)
     ]
@@ -129,6 +195,56 @@ def macro_f1(table: Sequence[dict[str, Any]]) -> float:
     """Mean F1 over the classes that occur: each class counts the same, however rare."""
     scores = [row["f1"] for row in table if row["num_samples"]]
     return sum(scores) / len(scores) if scores else 0.0
+
+
+def perplexity(loss: float) -> float:
+    """exp of the mean cross-entropy in nats; infinite where that is past all floats."""
+    return math.exp(loss) if loss < 709 else math.inf
+
+
+def length_slices(
+    lengths: np.ndarray,
+    labels: np.ndarray,
+    predictions: np.ndarray,
+    label_names: Sequence[str] = (),
+    *,
+    edges: Sequence[int] | None = None,
+) -> list[dict[str, Any]]:
+    """Accuracy of short and long texts apart, and macro F1 when there are `label_names`; int arrays [N].
+
+    `edges`: the greatest length of each slice but the last; the quartiles of `lengths` when not given.
+    """
+    if edges is None:
+        edges = np.unique(np.quantile(lengths, (0.25, 0.5, 0.75), method="lower")) if len(lengths) else ()
+    group, rows = np.searchsorted(edges, lengths), []  # group 0: up to and with the first edge
+    for k in np.unique(group):
+        sizes, actual, predicted = (values[group == k] for values in (lengths, labels, predictions))
+        row = {"slice": f"{sizes.min():,}–{sizes.max():,}", "num_samples": len(sizes)}
+        row["accuracy"] = float((actual == predicted).mean())
+        if len(label_names):
+            row["macro_f1"] = macro_f1(classification_table(actual, predicted, label_names))
+        rows.append(row)
+    return rows
+
+
+def _worst_confusions(counts: np.ndarray, label_names: Sequence[str]) -> list[dict[str, Any]]:
+    """The most frequent errors; `share` is of the texts or tokens that have this label."""
+    errors, rows = counts - np.diag(np.diag(counts)), []
+    for cell in np.argsort(-errors, axis=None, kind="stable")[:NUM_WORST_CONFUSIONS]:
+        i, j = divmod(int(cell), len(label_names))
+        if number := int(errors[i, j]):
+            row = {"label": label_names[i], "predicted": label_names[j], "num_samples": number}
+            rows.append({**row, "share": number / int(counts[i].sum())})
+    return rows
+
+
+def numbers(record: dict[str, Any]) -> dict[str, float]:
+    """What a tracker can plot: `{"train/loss": 0.7}`."""
+    return {
+        f"{record['kind']}/{name}": value
+        for name, value in record.items()
+        if name not in ("kind", "step") and isinstance(value, int | float)
+    }
 
 
 def to_json(value: Any, *, indent: int | None = 2) -> str:

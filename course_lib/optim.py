@@ -37,7 +37,9 @@ def resolve_fused(model: nn.Module) -> tuple[bool, str]:
 
 def make_optimizer(
     model: nn.Module,
+    name: str = "adamw",
     *,
+    layer_decay: float = 1.0,
     learning_rate: float = 1e-3,
     weight_decay: float = 0.01,
     betas: tuple[float, float] = (0.9, 0.999),
@@ -94,3 +96,7 @@ def resolve_epochs(
         epochs,
         f"auto: {epochs} × {steps_per_epoch} steps; {low} to {high} epochs, {AUTO_STEPS} steps if they can",
     )
+
+
+def resolve_optimizer(name: str, model: nn.Module) -> str:
+    return f"{name}, {resolve_fused(model)[1]}"

@@ -1,0 +1,180 @@
+"""A config becomes objects: model, batches, optimizer, schedule, with every `auto` resolved and its reason."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from course_lib.checkpoint import load_checkpoint
+from course_lib.config import AUTO, TrainConfig
+from course_lib.data.batching import Batches, BucketBatchSampler, evaluation_batches
+from course_lib.data.tokenizer import load_tokenizer
+from course_lib.distributed import Ranks, ShardedOrder, shard_evenly
+from course_lib.errors import UserError
+from course_lib.metrics import RunFolder
+from course_lib.models import ModelConfig, make_model
+from course_lib.optim import make_optimizer, resolve_epochs, resolve_optimizer
+from course_lib.precision import Precision, resolve_precision
+from course_lib.run_data import RunData
+from course_lib.schedules import make_schedule, scaled_learning_rate
+
+
+def build_model(config: TrainConfig, *, vocab_size: int, num_classes: int) -> nn.Module:
+    """The model of a config on the CPU, randomly initialised (or from `hf_model`), adapters included."""
+    if config.hf_model:
+        from course_lib.hf import load_hf_model
+
+        model = load_hf_model(config.hf_model, config.task, num_classes)
+    else:
+        names = ("max_length", "task", "d_model", "num_layers", "num_heads", "dropout")
+        sizes = {name: getattr(config, name) for name in names}
+        model = make_model(ModelConfig(vocab_size=vocab_size, num_classes=num_classes, **sizes))
+    if config.lora_rank:
+        from course_lib.lora import add_lora
+
+        model = add_lora(model, config.lora_rank)
+    if config.use_low_bit_base:
+        from course_lib.low_bit import quantize_frozen
+
+        quantize_frozen(model)
+    if config.activation_checkpointing:
+        from course_lib.memory import apply_activation_checkpointing
+
+        apply_activation_checkpointing(model)
+    return model
+
+
+@dataclass
+class Components:
+    """What `fit` needs for a run, built by `build_components`."""
+
+    model: nn.Module
+    precision: Precision
+    batches: Batches
+    order: ShardedOrder
+    validation_batches: Batches
+    optimizer: torch.optim.Optimizer
+    scheduler: Any
+    max_epochs: int
+    max_steps: int
+    grad_accum_steps: int
+    settled: TrainConfig
+    """The config with every `auto` replaced by what it became: a resumed run starts from these."""
+    reasons: dict[str, str] = field(default_factory=dict)
+
+
+def build_components(
+    config: TrainConfig, data: RunData, device: torch.device, ranks: Ranks, *, settled: TrainConfig | None
+) -> Components:
+    """Build everything; `settled` is that of the run to be resumed, None for a new one.
+
+    Raises UserError when a wish of the config cannot be met.
+    """
+    vocab_size, num_classes = data.train.vocab_size, len(data.train.label_names)
+    model = build_model(config, vocab_size=vocab_size, num_classes=num_classes).to(device)
+    chosen = settled or config
+    precision = resolve_precision(chosen.precision, device, width=config.d_model)
+    reasons = {"precision": f"{precision.name} ({precision.reason})"}
+    micro_batch_size = chosen.micro_batch_size
+    if micro_batch_size == AUTO:
+        micro_batch_size, reasons["micro_batch_size"] = _largest_micro_batch(model, data, precision)
+    assert isinstance(micro_batch_size, int)
+    grad_accum_steps = _grad_accum_steps(chosen, micro_batch_size, ranks.world_size)
+    global_batch_size = micro_batch_size * grad_accum_steps * ranks.world_size
+    sampler = BucketBatchSampler(data.train.lengths, micro_batch_size, seed=config.seed)
+    order = ShardedOrder(sampler, ranks, grad_accum_steps)
+    steps_per_epoch = -(-len(order) // grad_accum_steps)
+    max_epochs, reasons["epochs"] = resolve_epochs(
+        steps_per_epoch, max_epochs=config.max_epochs, max_steps=config.max_steps
+    )
+    max_steps = min(max_epochs * steps_per_epoch, config.max_steps or max_epochs * steps_per_epoch)
+    learning_rate = scaled_learning_rate(
+        config.lr_scaling, config.learning_rate, global_batch_size, config.base_batch_size
+    )
+    reasons["batch"] = (
+        f"{global_batch_size} samples per update: {micro_batch_size} × {grad_accum_steps} micro-batches × "
+        f"{ranks.world_size} processes; peak learning rate {learning_rate:.3g}"
+    )
+    optimizer = make_optimizer(
+        model,
+        config.optimizer,
+        learning_rate=learning_rate,
+        weight_decay=config.weight_decay,
+        layer_decay=config.layer_decay,
+    )
+    reasons["optimizer"] = resolve_optimizer(config.optimizer, model)
+    return Components(
+        model=model,
+        precision=precision,
+        batches=Batches(data.train, order),
+        order=order,
+        validation_batches=sharded(evaluation_batches(data.validation, 2 * micro_batch_size), ranks),
+        optimizer=optimizer,
+        scheduler=make_schedule(
+            optimizer,
+            config.schedule,
+            max_steps=max_steps,
+            warmup_steps=round(config.warmup_fraction * max_steps),
+            final_ratio=config.final_learning_rate_ratio,
+            num_cycles=config.num_cycles,
+        ),
+        max_epochs=max_epochs,
+        max_steps=max_steps,
+        grad_accum_steps=grad_accum_steps,
+        settled=dataclasses.replace(config, precision=precision.name, micro_batch_size=micro_batch_size),
+        reasons=reasons,
+    )
+
+
+def sharded(batches: Batches, ranks: Ranks) -> Batches:
+    """This process's part of the batches to evaluate."""
+    return Batches(batches.samples, shard_evenly(list(batches.order), ranks))
+
+
+def _grad_accum_steps(config: TrainConfig, micro_batch_size: int, world_size: int) -> int:
+    if config.global_batch_size is None:
+        return config.grad_accum_steps
+    at_once = micro_batch_size * world_size
+    if config.global_batch_size % at_once:
+        raise UserError(
+            f"global_batch_size={config.global_batch_size} is no multiple of {at_once} (micro_batch_size "
+            f"{micro_batch_size} × {world_size} processes): choose one, for example {at_once}"
+        )
+    return config.global_batch_size // at_once
+
+
+def _largest_micro_batch(model: nn.Module, data: RunData, precision: Precision) -> tuple[int, str]:
+    raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A finished run, ready to use: the best weights in evaluation mode, on the CPU."""
+
+    model: nn.Module
+    tokenizer: Any
+    label_names: tuple[str, ...]
+    config: TrainConfig
+    step: int
+
+
+def load_trained(run_folder: str | Path) -> TrainedModel:
+    """The best model of a run folder. Raises UserError when the folder holds none."""
+    folder = RunFolder(run_folder)
+    config = TrainConfig.from_dict(folder.read_config(), source=str(folder.config))
+    checkpoint = load_checkpoint(folder.best)
+    extra = checkpoint["extra"]
+    model = build_model(config, vocab_size=extra["vocab_size"], num_classes=len(extra["label_names"]))
+    model.load_state_dict(checkpoint["model"])
+    return TrainedModel(
+        model=model.eval(),
+        tokenizer=load_tokenizer(folder.tokenizer),
+        label_names=tuple(extra["label_names"]),
+        config=config,
+        step=checkpoint["state"]["step"],
+    )
