@@ -172,14 +172,19 @@ def wrap_ddp(model: nn.Module) -> nn.Module:
     itself when there is one process. `unwrap` takes it out again."""
     if world_size() == 1:
         return model
-    # Buffers are constants here, and gradients need no copy beside the buckets that travel.
-    return DistributedDataParallel(model, broadcast_buffers=False, gradient_as_bucket_view=True)
+    # Gradients are views of the buckets that travel: no copy beside them.
+    return DistributedDataParallel(model, gradient_as_bucket_view=True)
 
 
 def unwrap(model: nn.Module) -> nn.Module:
     """The model inside DistributedDataParallel: for saving, and for evaluation, where ranks may differ in
     their number of batches."""
     return model.module if isinstance(model, DistributedDataParallel) else model
+
+
+def whole(tensor: Any) -> Tensor:
+    """A tensor that FSDP2 has split over processes, put together; another one as it is. All must call it."""
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
 def no_sync(model: Any, *, is_last: bool) -> AbstractContextManager[Any]:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
 from course_lib.callbacks import Callback, TrainState
-from course_lib.distributed import no_sync, sum_across_ranks, world_size
+from course_lib.distributed import no_sync, sum_across_ranks, whole, world_size
 from course_lib.environment import memory_bytes
 from course_lib.evaluation import evaluate as evaluate
 from course_lib.evaluation import to_device as to_device
@@ -66,11 +66,11 @@ def train_step(
         total = loss.detach() if total is None else total + loss.detach()
     with stage("optimizer"):
         if precision.scaler is None:
-            grad_norm = clip_grad_norm_(model.parameters(), max_norm)
+            grad_norm = whole(clip_grad_norm_(model.parameters(), max_norm))
             optimizer.step()
         else:
             precision.scaler.unscale_(optimizer)  # before clipping, which must see the true norm
-            grad_norm = clip_grad_norm_(model.parameters(), max_norm)
+            grad_norm = whole(clip_grad_norm_(model.parameters(), max_norm))
             precision.scaler.step(optimizer)  # a sync: it must know whether to skip the step
             precision.scaler.update()
     if scheduler is not None:
@@ -214,7 +214,7 @@ class _Fit:
         self.log()
         self.validate()
         norms = torch._foreach_norm([parameter.detach() for parameter in self.model.parameters()])
-        weight_norm = torch.stack([norm.float() for norm in norms]).norm()
+        weight_norm = torch.stack([whole(norm).float() for norm in norms]).norm()
         self._record(
             "epoch",
             {"weight_norm": float(weight_norm), "num_nonfinite": self.state.num_nonfinite, **memory_bytes()},

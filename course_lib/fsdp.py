@@ -1,0 +1,84 @@
+"""FSDP2: parameters, gradients and optimizer states split over the processes, and checkpoints of the parts.
+
+Each block's parameters are gathered for its forward and backward only. A checkpoint is a folder that every
+process writes its part of, and that any number of processes can load (torch.distributed.checkpoint).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.distributed import checkpoint as dcp
+from torch.distributed.checkpoint import state_dict as dcp_state
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
+
+from course_lib.distributed import world_size
+from course_lib.errors import UserError
+from course_lib.files import BUILDING
+
+
+def shard(model: nn.Module, *, precision: str = "32-true", cpu_offload: bool = False) -> nn.Module:
+    """The model itself, its parameters split over all processes; itself untouched when there is one process.
+
+    Call it before the optimizer is made. With `"bf16-mixed"` parameters travel and compute in bfloat16 and
+    gradients are summed in float32. `cpu_offload` keeps the parts in main memory until they are needed.
+    """
+    if world_size() == 1:
+        return model
+    kind = next(model.parameters()).device.type
+    options: dict[str, Any] = {"mesh": init_device_mesh(kind, (world_size(),))}
+    if precision == "bf16-mixed":
+        options["mp_policy"] = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    if cpu_offload:
+        options["offload_policy"] = CPUOffloadPolicy(pin_memory=kind != "cpu")
+    layers = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
+    for block in (block for layer in reversed(layers) for block in layer):  # inner ones first
+        fully_shard(block, **options)
+    fully_shard(model, **options)
+    return model
+
+
+def full_state_dict(model: nn.Module) -> dict[str, Any]:
+    """All weights, on the CPU of the first process; nothing on the others. All processes call it."""
+    options = dcp_state.StateDictOptions(full_state_dict=True, cpu_offload=True)
+    return dcp_state.get_model_state_dict(model, options=options)
+
+
+def load_full_state_dict(model: nn.Module, weights: Mapping[str, Any]) -> None:
+    """Put all weights, which the first process has, into the parts. All processes call it."""
+    options = dcp_state.StateDictOptions(full_state_dict=True, broadcast_from_rank0=world_size() > 1)
+    dcp_state.set_model_state_dict(model, dict(weights), options=options)
+
+
+def save_sharded(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Write the checkpoint `folder`, each process its part; it gets its name when it is whole."""
+    building = folder.with_name(f"{BUILDING}{folder.name}")
+    names = ("model", "optimizer")
+    parts = dict(zip(names, dcp_state.get_state_dict(model, optimizer), strict=True))
+    dcp.save(parts, checkpoint_id=building, no_dist=world_size() == 1)
+    if world_size() == 1 or torch.distributed.get_rank() == 0:
+        if folder.exists():  # a resumed run is at a step that was saved before: keep what may be referred to
+            shutil.rmtree(building)
+        else:
+            building.rename(folder)
+
+
+def load_sharded(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Put a checkpoint back, on as many processes as wrote it or another number.
+
+    Unlike `.pt` checkpoints it holds a pickled index: load your own only. Raises UserError when it cannot be
+    read.
+    """
+    weights, moments = dcp_state.get_state_dict(model, optimizer)
+    try:
+        parts = {"model": weights, "optimizer": moments}
+        dcp.load(parts, checkpoint_id=folder, no_dist=world_size() == 1)
+    except (dcp.CheckpointException, OSError, RuntimeError) as error:
+        raise UserError(f"cannot read the checkpoint folder {folder} ({type(error).__name__})") from None
+    dcp_state.set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=moments)

@@ -1,0 +1,71 @@
+"""What the scripts that run on two processes, and the tests that start them, train: the same model and data."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from course_lib.data.batching import Batches, BucketBatchSampler
+from course_lib.distributed import Ranks, ShardedOrder
+from course_lib.models import ModelConfig, TextClassifier
+
+NUM_CLASSES, MICRO_BATCH_SIZE, MAX_NORM, LEARNING_RATE = 4, 8, 0.5, 1e-2
+
+
+class Samples(list):
+    """Texts whose label is written in their tokens, of uneven lengths. 83 of them: a ragged last window."""
+
+    def __init__(self, num_samples=83, seed=0):
+        rng = np.random.default_rng(seed)
+        for _ in range(num_samples):
+            label = int(rng.integers(NUM_CLASSES))
+            ids = rng.integers(10, 60, size=int(rng.integers(3, 30)))
+            ids[: 1 + len(ids) // 3] = 3 + label
+            self.append((ids, label))
+        self.lengths = np.array([len(ids) for ids, _ in self])
+
+
+def make_model(dtype=torch.float64):
+    torch.manual_seed(7)
+    config = ModelConfig(
+        vocab_size=60, num_classes=NUM_CLASSES, max_length=32, d_model=16, num_layers=2, dropout=0.0
+    )
+    return TextClassifier(config).to(dtype)
+
+
+def make_optimizer(model):
+    return torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
+
+
+def make_batches(ranks: Ranks, grad_accum_steps: int, num_samples=83):
+    samples = Samples(num_samples)
+    sampler = BucketBatchSampler(samples.lengths, MICRO_BATCH_SIZE, seed=3)
+    return Batches(samples, ShardedOrder(sampler, ranks, grad_accum_steps))
+
+
+def weights(model):
+    return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+
+
+def torchrun(*arguments, processes=2, options=(), timeout=120, check=True, env=None, **keywords):
+    """Run a script or `-m module` under torchrun on a port that the system chooses."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
+    if "--rdzv-backend" not in options:
+        command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
+    root = str(Path(__file__).parents[3])
+    done = subprocess.run(
+        [*command, *options, *map(str, arguments)],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": root, **(env or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout,
+        **keywords,
+    )
+    assert not check or done.returncode == 0, done.stdout + done.stderr
+    return done
