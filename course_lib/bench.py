@@ -230,17 +230,17 @@ def paired_speedup(
 def _timed(step: Callable[[], object]) -> RunSegment:
     def run(_seed: int, num_steps: int) -> float:
         step()  # washout: caches and allocator forget the other side
-        _synchronize()
+        synchronize()
         start = time.perf_counter()
         for _ in range(num_steps):
             step()
-        _synchronize()
+        synchronize()
         return max(time.perf_counter() - start, 1e-9)
 
     return run
 
 
-def _synchronize() -> None:
+def synchronize() -> None:
     """Wait for CUDA, if torch has been loaded and CUDA is in use: its kernels run behind the clock's back."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():

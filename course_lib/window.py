@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from course_lib.distributed import sum_across_ranks
+from course_lib.profiling import stage
 
 Batch = Mapping[str, Tensor]
 """`input_ids` int64 [B, T], `attention_mask` bool [B, T] (True = real token), `labels` int64 [B] or [B, T]."""
@@ -107,7 +108,8 @@ def timed(batches: Iterable[Batch], grad_accum_steps: int = 1) -> Iterator[tuple
     iterator = iter(batches)
     while True:
         start = time.perf_counter()
-        window = list(islice(iterator, grad_accum_steps))
+        with stage("data"):
+            window = list(islice(iterator, grad_accum_steps))
         if not window:
             return
         yield window, time.perf_counter() - start
