@@ -23,6 +23,9 @@ DEBUG_VARIABLE = "COURSE_LIB_DEBUG"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. Errors become one line on stderr."""
+    # Read by OpenMP when torch is loaded. Threads that spin while they wait take the cores from the one they
+    # wait for as soon as anything else runs on the machine (a browser is enough).
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         arguments = _parser().parse_args(argv)
         return int(arguments.run(arguments))

@@ -43,7 +43,7 @@ class ProgressBar(Callback):
         if record["kind"] == "train":
             self.shown["loss"] = f"{record['loss']:.3f}"
             self.shown["samples/s"] = f"{record['samples_per_sec']:,.0f}"
-        else:
+        elif record["kind"] == "validation":
             self.shown["val loss"] = f"{record['loss']:.3f}"
             self.shown["val acc"] = f"{record['accuracy']:.1%}"
         self.bar.set_description(
