@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +23,60 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()}",
         "packages": {name: installed_version(name) for name in _PACKAGES},
+        "code": {
+            "folder": git_state(Path.cwd()),
+            "package": git_state(Path(__file__).parent, tracks=__file__),
+        },
     }
 
 
+def git_state(folder: Path, *, tracks: str | None = None) -> dict[str, Any] | None:
+    """`{"commit", "is_dirty"}` of the repository around `folder`, whose files changed since the commit when
+    dirty (new files do not count). None outside a repository, without git, or when it does not track the file
+    `tracks` (a package installed into some other project's folder)."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(folder), *arguments]
+        return subprocess.check_output(command, text=True, timeout=20, stderr=subprocess.DEVNULL).strip()
+
+    try:
+        if tracks:
+            git("ls-files", "--error-unmatch", tracks)
+        changes = git("--no-optional-locks", "status", "--porcelain", "--untracked-files=no")
+        return {"commit": git("rev-parse", "HEAD"), "is_dirty": bool(changes)}
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
 def hardware() -> dict[str, Any]:
-    """Processor, cores, threads that torch uses, memory in bytes, accelerators by name."""
+    """Processor, cores, threads that torch uses, memory in bytes, accelerators that torch sees by name, and
+    what NVIDIA's driver says of its GPUs (extra `gpu`)."""
     return {
         "processor": _processor(),
         "num_cores": os.cpu_count(),
         "num_threads": torch.get_num_threads(),
         "memory_bytes": _total_memory_bytes(),
         "accelerators": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
+        "nvidia": _nvidia_gpus(),
     }
+
+
+def _nvidia_gpus() -> list[dict[str, Any]]:
+    try:
+        import pynvml  # type: ignore[import-untyped]
+
+        pynvml.nvmlInit()
+    except Exception:  # no such package, no driver, no rights: then there is nothing to say
+        return []
+    handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+    return [
+        {
+            "name": pynvml.nvmlDeviceGetName(handle),
+            "memory_bytes": pynvml.nvmlDeviceGetMemoryInfo(handle).total,
+            "driver": pynvml.nvmlSystemGetDriverVersion(),
+        }
+        for handle in handles
+    ]
 
 
 def memory_bytes() -> dict[str, int]:
@@ -44,8 +87,9 @@ def memory_bytes() -> dict[str, int]:
             "peak_memory_bytes": torch.cuda.max_memory_allocated(),
         }
     try:
-        import psutil
         import resource
+
+        import psutil
     except ImportError:  # no `resource` on Windows
         return {}
     # Linux counts the peak in KiB, macOS in bytes.

@@ -158,7 +158,10 @@ def evaluation_summary(
     slices = {} if lengths is None else {"length": length_slices(lengths, labels, predictions, names)}
     if not names:
         return {"per_class": [], "slices": slices, "perplexity": None if loss is None else perplexity(loss)}
-    counts, table = (f(labels, predictions, names) for f in (confusion_matrix, classification_table))
+    counts, table = (
+        confusion_matrix(labels, predictions, names),
+        classification_table(labels, predictions, names),
+    )
     is_small = len(names) <= MAX_MATRIX_LABELS
     confusion = {"matrix": counts.tolist() if is_small else None, "worst": _worst_confusions(counts, names)}
     return {"macro_f1": macro_f1(table), "per_class": table, "slices": slices, "confusion": confusion}
@@ -208,11 +211,11 @@ def length_slices(
     predictions: np.ndarray,
     label_names: Sequence[str] = (),
     *,
-    edges: Sequence[int] | None = None,
+    edges: Any = None,
 ) -> list[dict[str, Any]]:
     """Accuracy of short and long texts apart, and macro F1 when there are `label_names`; int arrays [N].
 
-    `edges`: the greatest length of each slice but the last; the quartiles of `lengths` when not given.
+    `edges`, ascending: the greatest length of each slice but the last; without them, quartiles.
     """
     if edges is None:
         edges = np.unique(np.quantile(lengths, (0.25, 0.5, 0.75), method="lower")) if len(lengths) else ()

@@ -18,12 +18,18 @@ from course_lib.metrics import RunFolder
 
 # Okabe and Ito, "Color Universal Design", 2008: told apart with colour-vision deficiencies too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-TRAIN, VALIDATION = COLOURS[:2]
+_STYLES = (
+    ("train", "training", {"color": COLOURS[0]}),
+    ("validation", "validation", {"color": COLOURS[1], "marker": "o"}),
+)
 Records = Sequence[dict[str, Any]]
+Line = tuple[str, Sequence[float], Sequence[float], dict[str, Any]]
+Size = tuple[float, float]
 
 _FIGURES = {
     "Loss": "loss",
     "Validation accuracy": "accuracy",
+    "Validation perplexity": "perplexity",
     "Learning rate": "learning_rate",
     "Gradient norm before clipping": "grad_norm",
     "Texts per second": "samples_per_sec",
@@ -39,7 +45,7 @@ def render(template: str, **values: Any) -> str:
     environment = Environment(
         loader=PackageLoader("course_lib"), autoescape=True, trim_blocks=True, keep_trailing_newline=True
     )
-    environment.filters["cell"] = cell
+    environment.filters |= {"cell": cell, "duration": duration}
     return environment.get_template(template).render(values)
 
 
@@ -54,9 +60,7 @@ def cell(value: Any) -> str:
     return f"{value:.3f}" if value == 0 or abs(value) >= 0.001 else f"{value:.2g}"
 
 
-def draw(
-    title: str, alt: str, plot: Callable[[Any], None], *, size: tuple[float, float] = (4.8, 2.9)
-) -> Markup:
+def draw(title: str, alt: str, plot: Callable[[Any], None], *, size: Size = (4.8, 2.9)) -> Markup:
     """What `plot(axes)` draws, as SVG for a page; `alt` is for those who do not see it. Titles must differ
     within a page: ids of the drawing are made from them."""
     import matplotlib
@@ -80,10 +84,32 @@ def draw(
 
 
 def duration(seconds: float) -> str:
+    """`"12.3 s"`, `"3 min 4 s"`, `"2 h 5 min"`."""
     minutes, rest = divmod(round(seconds), 60)
     if minutes >= 60:
         return f"{minutes // 60} h {minutes % 60} min"
     return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
+
+
+def plot_lines(
+    title: str, x_label: str, lines: Sequence[Line], *, from_zero: bool = False, size: Size = (4.8, 2.9)
+) -> Markup:
+    """Curves, each (name, xs, ys, style of matplotlib); their ends are told in words too."""
+    ends = [
+        f"{name} from {ys[0]:.4g} at {x_label} {xs[0]:.4g} to {ys[-1]:.4g} at {xs[-1]:.4g}"
+        for name, xs, ys, _ in lines
+    ]
+
+    def plot(axes: Any) -> None:
+        axes.set_xlabel(x_label)
+        for name, xs, ys, style in lines:
+            axes.plot(xs, ys, markersize=4, label=name, **style)
+        if len(lines) > 1:
+            axes.legend(frameon=False, fontsize=8 if len(lines) > 4 else None)
+        if from_zero:
+            axes.set_ylim(bottom=0)
+
+    return draw(title, f"{'; '.join(ends) or 'not recorded'}.", plot, size=size)
 
 
 def write_report(folder: RunFolder, record: dict[str, Any]) -> None:
@@ -93,85 +119,18 @@ def write_report(folder: RunFolder, record: dict[str, Any]) -> None:
 
 def report_html(name: str, record: dict[str, Any], records: Records) -> str:
     """The page as text. `record` as in `run.json` of a finished run."""
-    counts = [row["num_samples"] for row in record["per_class"]]
-    return render(
-        "report.html",
-        **record,
-        name=name,
-        unit="texts" if record["config"].get("task", "classification") == "classification" else "tokens",
-        cards=_cards(record),
-        majority_share=max(counts) / sum(counts) if counts else None,
-        advice=_advice(record["best"], record["step"]),
-        figures=[_curves(title, key, records) for title, key in _FIGURES.items()],
-        made=_provenance(record),
-    )
+    figures = [
+        plot_lines(title, "step", _train_and_validation(key, records), from_zero=key in _FROM_ZERO)
+        for title, key in _FIGURES.items()
+        if any(key in row for row in records)
+    ]
+    return render("report.html", **record, name=name, figures=figures)
 
 
-def _advice(best: dict[str, Any], last_step: int) -> str:
-    """What the place of the best step says about the length of the run."""
-    if best["step"] == last_step:
-        return "The last weights were the best: more epochs may help."
-    if best["step"] < 0.6 * last_step:
-        return (
-            f"Validation {best['monitor']} did not improve after step {best['step']:,} of {last_step:,}: "
-            f"fewer epochs would do, or more dropout may help."
-        )
-    return ""
-
-
-def _cards(record: dict[str, Any]) -> dict[str, str]:
-    shown = {
-        "accuracy": ("accuracy", "{:.1%}"),
-        "macro_f1": ("macro F1", "{:.3f}"),
-        "perplexity": ("perplexity", "{:,.1f}"),
-        "loss": ("loss", "{:.3f}"),
-    }
-    scores = record["validation"]
-    return {
-        **{words: form.format(scores[key]) for key, (words, form) in shown.items() if key in scores},
-        "steps": f"{record['step']:,}",
-        "training time": duration(record["train_seconds"]),
-        "texts/s": f"{record['samples_per_sec'] or 0:,.0f}",
-    }
-
-
-def _provenance(record: dict[str, Any]) -> dict[str, str]:
-    environment, hardware = record["environment"], record["hardware"]
-    packages = ", ".join(f"{name} {version}" for name, version in environment["packages"].items() if version)
-    return {
-        "processor": f"{hardware['processor']}, threads: {hardware['num_threads']}",
-        "accelerators": ", ".join(hardware["accelerators"]) or "none",
-        "software": f"Python {environment['python']}, {packages}",
-        **record["resolved"],
-        "parameters": f"{record['num_parameters']:,}",
-        "weights SHA-256": record["weights_sha256"],
-        "data fingerprint": record["data"]["fingerprint"],
-        "config fingerprint": record["config_fingerprint"],
-    }
-
-
-def _curves(title: str, key: str, records: Records) -> Markup:
-    """One value over the steps: training and validation."""
-    curves, ends = [], []
-    for kind, label, colour, marker in (
-        ("train", "training", TRAIN, None),
-        ("validation", "validation", VALIDATION, "o"),
-    ):
+def _train_and_validation(key: str, records: Records) -> list[Line]:
+    lines: list[Line] = []
+    for kind, label, style in _STYLES:
         rows = [row for row in records if row["kind"] == kind and row.get(key) is not None]
         if rows:
-            steps, values = [row["step"] for row in rows], [row[key] for row in rows]
-            curves.append((steps, values, {"color": colour, "marker": marker, "label": label}))
-            ends.append(
-                f"{label} from {values[0]:.4g} at step {steps[0]} to {values[-1]:.4g} at step {steps[-1]}"
-            )
-
-    def plot(axes: Any) -> None:
-        axes.set_xlabel("step")
-        for steps, values, style in curves:
-            axes.plot(steps, values, markersize=4, **style)
-        if len(curves) == 2:
-            axes.legend(frameon=False)
-        if key in _FROM_ZERO:
-            axes.set_ylim(bottom=0)
-
-    return draw(title, f"{'; '.join(ends) or 'not recorded'}.", plot)
+            lines.append((label, [row["step"] for row in rows], [row[key] for row in rows], style))
+    return lines

@@ -1,9 +1,130 @@
-"""Trackers."""
+"""Experiment trackers beside metrics.jsonl and TensorBoard: MLflow and Weights & Biases, both in the run folder.
+
+Nothing leaves this machine: `mlflow ui --backend-store-uri sqlite:///RUN/mlflow.db` shows the one,
+`wandb sync RUN/wandb/offline-run-*` uploads the other when you want it.
+"""
 
 from __future__ import annotations
 
+import json
+import logging
+import os
+import secrets
+import time
+from collections.abc import Mapping
 from typing import Any
 
+from course_lib.errors import UserError, require
+from course_lib.files import atomic_write_text
+from course_lib.metrics import RunFolder, Tracker, numbers
+from course_lib.progress import say
 
-def make_trackers(names: str, folder: Any, config: Any) -> list[Any]:
-    return []
+PROJECT = "course-lib"
+
+
+def make_trackers(names: str, folder: RunFolder, config: Mapping[str, Any]) -> list[Tracker]:
+    """The trackers named in `"mlflow,wandb"`, for the run in `folder`; call it before the records of a resumed
+    run are cut. A resumed run goes on under the id it had, and what was tracked before is not tracked twice.
+
+    Raises UserError for a name that is not known or a package that is not installed.
+    """
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    for name in wanted:
+        if name not in _MAKERS:
+            raise UserError(f"trackers: {name!r} is not known; choose from {', '.join(_MAKERS)}")
+    if not wanted:
+        return []
+    path = folder.directory / "trackers.json"
+    memory = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"ids": {}, "last_steps": {}}
+    last_steps = memory["last_steps"]
+    for record in folder.read_metrics():
+        last_steps[record["kind"]] = max(record["step"], last_steps.get(record["kind"], 0))
+    trackers: list[Tracker] = []
+    for name in wanted:
+        tracker = _MAKERS[name](folder, config, memory["ids"].get(name))
+        memory["ids"][name] = tracker.run_id
+        trackers.append(_Guarded(name, tracker, last_steps))
+    atomic_write_text(path, json.dumps(memory))
+    return trackers
+
+
+class _Guarded:
+    """Passes on what is new. A tracker that fails is left out from then on: a run does not die of it."""
+
+    def __init__(self, name: str, tracker: Tracker, last_steps: Mapping[str, int]) -> None:
+        self.name, self.last_steps = name, last_steps
+        self.tracker: Tracker | None = tracker
+
+    def log(self, record: dict[str, Any]) -> None:
+        if record["step"] > self.last_steps.get(record["kind"], 0):
+            self._call("log", record)
+
+    def close(self, status: str) -> None:
+        self._call("close", status)
+
+    def _call(self, method: str, value: Any) -> None:
+        try:
+            if self.tracker is not None:
+                getattr(self.tracker, method)(value)
+        except Exception as error:
+            self.tracker = None
+            say(f"warning: {self.name} failed and is left out from here on: {type(error).__name__}: {error}")
+
+
+class _MLflow:
+    """A SQLite file: MLflow's plain-file store is no longer maintained."""
+
+    def __init__(self, folder: RunFolder, config: Mapping[str, Any], run_id: str | None) -> None:
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        for package in ("sqlalchemy", "alembic"):  # the database of mlflow; its skinny form comes without
+            require(package, extra="trackers")
+        self.mlflow = require("mlflow", extra="trackers")
+        logging.getLogger("mlflow.store.db.utils").setLevel(logging.WARNING)
+        store = f"sqlite:///{folder.directory.absolute().as_posix()}/mlflow.db"
+        self.client = self.mlflow.MlflowClient(store)
+        if run_id is None:
+            experiment = self.client.create_experiment(PROJECT)
+            run_id = self.client.create_run(experiment, run_name=folder.directory.name).info.run_id
+            parameters = [self.mlflow.entities.Param(key, str(value)) for key, value in config.items()]
+            self.client.log_batch(run_id, params=parameters)
+        self.client.update_run(run_id, status="RUNNING")
+        self.run_id = run_id
+
+    def log(self, record: dict[str, Any]) -> None:
+        now, step = round(time.time() * 1000), record["step"]
+        values = numbers(record).items()
+        metrics = [self.mlflow.entities.Metric(name, value, now, step) for name, value in values]
+        self.client.log_batch(self.run_id, metrics=metrics)
+
+    def close(self, status: str) -> None:
+        words = {"finished": "FINISHED", "interrupted": "KILLED"}
+        self.client.set_terminated(self.run_id, words.get(status, "FAILED"))
+
+
+class _WandB:
+    """Offline: W&B writes a file that `wandb sync` can upload. Each resumption makes one more, of the same id."""
+
+    def __init__(self, folder: RunFolder, config: Mapping[str, Any], run_id: str | None) -> None:
+        os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+        wandb = require("wandb", extra="trackers")
+        self.run_id = run_id or secrets.token_hex(4)
+        quiet = {"silent": True, "console": "off", "disable_git": True, "x_disable_meta": True}
+        self.run = wandb.init(
+            project=PROJECT,
+            name=folder.directory.name,
+            id=self.run_id,
+            resume="allow",
+            dir=folder.directory,
+            mode="offline",
+            config=dict(config),
+            settings=wandb.Settings(**quiet, x_disable_stats=True, x_disable_machine_info=True),
+        )
+
+    def log(self, record: dict[str, Any]) -> None:
+        self.run.log(numbers(record), step=record["step"])
+
+    def close(self, status: str) -> None:
+        self.run.finish(exit_code=0 if status == "finished" else 1)
+
+
+_MAKERS: dict[str, Any] = {"mlflow": _MLflow, "wandb": _WandB}

@@ -1,0 +1,32 @@
+"""`course-lib dashboard`: one page that compares all runs below a folder."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from course_lib.commands.common import GOOD
+
+
+def add(commands: Any) -> None:
+    dashboard = commands.add_parser(
+        "dashboard",
+        help="a page of all runs",
+        description="Write one page that compares all runs below a folder: speed, best metric, time and cost.",
+    )
+    dashboard.add_argument("directory", metavar="RUNS_DIR", help="the folder that holds run folders")
+    dashboard.add_argument("--out", metavar="FILE.html", help="default: dashboard.html in RUNS_DIR")
+    dashboard.set_defaults(run=_dashboard)
+
+
+def _dashboard(arguments: argparse.Namespace) -> int:
+    from course_lib.dashboard import dashboard_html, read_runs
+    from course_lib.files import atomic_write_text
+
+    directory = Path(arguments.directory)
+    rows = read_runs(directory)
+    out = Path(arguments.out or directory / "dashboard.html")
+    atomic_write_text(out, dashboard_html(directory.resolve().name, rows))
+    print(f"{len(rows)} runs: {out}")
+    return GOOD

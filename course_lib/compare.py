@@ -1,0 +1,111 @@
+"""What differs between runs, what came of it, and whether the comparison is a fair one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from course_lib.config import WITHOUT_EFFECT
+from course_lib.errors import UserError
+from course_lib.metrics import RunFolder
+from course_lib.report import cell
+
+SECTIONS = ("config", "data", "resolved", "environment", "hardware")
+_SPLIT_KEYS = ("data", "task", "validation", "seed")
+
+
+def compare_runs(paths: Sequence[str | Path]) -> dict[str, Any]:
+    """`runs`; `differences`: section → key → one value per run; `metrics`: name → `values` and `differences`
+    from the first run; `are_weights_equal`, bit for bit; `warnings`: what makes the comparison less than fair.
+
+    Raises UserError for fewer than two runs and for a folder without a run record.
+    """
+    if len(paths) < 2:
+        raise UserError("a comparison needs two runs or more: course-lib compare RUN RUN")
+    records = [read_run(path) for path in paths]
+    flat = {section: [_flat(record.get(section)) for record in records] for section in SECTIONS}
+    rows = [_metrics(record) for record in records]
+    hashes = {record.get("weights_sha256") for record in records}
+    return {
+        "runs": [str(path) for path in paths],
+        "differences": {section: found for section in SECTIONS if (found := _different(flat[section]))},
+        "metrics": {name: _column([row.get(name) for row in rows]) for row in rows for name in row},
+        "are_weights_equal": None if None in hashes else len(hashes) == 1,
+        "warnings": _warnings(records),
+    }
+
+
+def read_run(path: str | Path) -> dict[str, Any]:
+    record = RunFolder(path).read_record()
+    if not record:
+        raise UserError(f"{path} holds no run that can be read: give the folder of a run (it has a run.json)")
+    return record
+
+
+def _warnings(records: Sequence[dict[str, Any]]) -> list[str]:
+    def varies(*keys: str) -> bool:
+        return len({str([_flat(record).get(key) for key in keys]) for record in records}) > 1
+
+    configs = [{k: v for k, v in r["config"].items() if k not in WITHOUT_EFFECT | {"seed"}} for r in records]
+    unfinished = [f"run {i + 1} is {r['status']}" for i, r in enumerate(records) if r["status"] != "finished"]
+    checks = {
+        "the runs saw different data: their metrics say nothing about the configs": varies(
+            "data.fingerprint"
+        ),
+        "the validation texts are not the same (validation, seed or data differ): a part of the difference is "
+        "the choice of texts": varies(*(f"config.{key}" for key in _SPLIT_KEYS), "data.fingerprint"),
+        "one seed per config: run each with 3 seeds or more before believing a small difference": all(
+            configs.count(config) == 1 for config in configs
+        ),
+        "the machines differ: times and costs do not compare": varies(
+            "hardware.processor", "hardware.accelerators"
+        ),
+        "best weights were chosen by different metrics (monitor)": varies("config.monitor"),
+        f"{', '.join(unfinished)}: its metrics are not final": bool(unfinished),
+    }
+    return [warning for warning, applies in checks.items() if applies]
+
+
+def _metrics(record: dict[str, Any]) -> dict[str, Any]:
+    names = ("step", "train_seconds", "samples_per_sec", "tokens_per_sec", "num_parameters")
+    values = {**(record.get("validation") or {}), **{name: record.get(name) for name in names}}
+    return values | {"best step": (record.get("best") or {}).get("step")} | (record.get("cost") or {})
+
+
+def _column(values: list[Any]) -> dict[str, Any]:
+    first = values[0]
+    are_numbers = [isinstance(value, int | float) and isinstance(first, int | float) for value in values]
+    steps = [v - first if is_number else None for v, is_number in zip(values, are_numbers, strict=True)]
+    return {"values": values, "differences": steps}
+
+
+def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    """`{"a": {"b": 1}}` → `{"a.b": 1}`; lists as one value."""
+    if not isinstance(value, Mapping):
+        return {prefix.rstrip("."): value}
+    return {key: item for name in value for key, item in _flat(value[name], f"{prefix}{name}.").items()}
+
+
+def _different(flat: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    keys = {key: [values.get(key) for values in flat] for values in flat for key in values}
+    return {key: values for key, values in keys.items() if any(value != values[0] for value in values)}
+
+
+def comparison_text(comparison: dict[str, Any]) -> str:
+    """The same for a terminal: a block of aligned lines per section."""
+    blocks: dict[str, dict[str, list[Any]]] = {"metrics": {}, **comparison["differences"]}
+    for name, column in comparison["metrics"].items():
+        pairs = zip(column["values"], column["differences"], strict=True)
+        blocks["metrics"][name] = [cell(value) + (f" ({step:+.4g})" if step else "") for value, step in pairs]
+    lines = [f"run {i}: {run}" for i, run in enumerate(comparison["runs"], 1)]
+    for title, rows in blocks.items():
+        width = max([24, *(len(cell(value)) for values in rows.values() for value in values[:-1])])
+        lines += ["", title]
+        lines += [
+            f"  {key:<24} " + "  ".join(f"{cell(v):<{width}}" for v in rows[key]).rstrip() for key in rows
+        ]
+    answer = {True: "yes, bit for bit", False: "no", None: "not recorded"}[comparison["are_weights_equal"]]
+    return "\n".join(
+        [*lines, "", f"equal weights: {answer}", *(f"warning: {w}" for w in comparison["warnings"])]
+    )
