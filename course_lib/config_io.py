@@ -24,6 +24,7 @@ def _nearest(key: str, known: Sequence[str]) -> str:
     """`lr` -> learning_rate (initials), `batch_size` -> micro_batch_size (a part), else by spelling."""
     by_initials = [name for name in known if "".join(part[0] for part in name.split("_")) == key]
     by_part = [name for name in known if len(key) > 3 and (key in name or name in key)]
+    by_initials.sort(key=len, reverse=True)  # lr: rather learning_rate than lora_rank
     return (by_initials or by_part or difflib.get_close_matches(key, known, n=1, cutoff=0.0))[0]
 
 

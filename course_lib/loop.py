@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
 from course_lib.callbacks import Callback, TrainState
-from course_lib.distributed import no_sync, sum_across_ranks, whole, world_size
+from course_lib.distributed import from_main_process, no_sync, sum_across_ranks, whole, world_size
 from course_lib.environment import memory_bytes
 from course_lib.evaluation import evaluate as evaluate
 from course_lib.evaluation import to_device as to_device
@@ -190,6 +190,7 @@ class _Fit:
         self.state.num_nonfinite += int(values["num_nonfinite"])
         self.state.train_seconds += values["seconds"]
         self._record("train", {"learning_rate": self.learning_rate, **values})
+        self.restart_window()
 
     def validate(self) -> None:
         if self.validation_batches is None or self.state.last_validated_step == self.state.step:
@@ -206,6 +207,8 @@ class _Fit:
             self.validate()
         for callback in self.callbacks:
             callback.on_safe_point(self.state)
+        # Clocks and signals differ between processes: all stop when the first one does.
+        self.state.should_stop = from_main_process(self.state.should_stop)
         self.restart_window()
 
     def end_epoch(self) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import NoReturn
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -60,22 +62,23 @@ class Window:
         """
         num_steps = len(self.losses)
         items = torch.stack(self.items).to(self.losses[0].device)
-        values = torch.stack([*self.losses, *self.grad_norms, *items]).double().cpu().reshape(3, num_steps)
-        is_good = values.isfinite().all(dim=0)
-        if not self.skips_nonfinite:
-            self._check_finite(values, is_good)
+        on_device = torch.stack([*self.losses, *self.grad_norms, *items]).double()
+        values = on_device.cpu().numpy().reshape(3, num_steps)
+        is_good = np.isfinite(values).all(axis=0)
+        if not self.skips_nonfinite and not is_good.all():
+            self._complain(values, int(np.flatnonzero(~is_good)[0]))
         losses, grad_norms, weights = values[:, is_good]
         seconds = max(time.perf_counter() - self.start, 1e-9)
-        tokens = torch.stack(self.real_tokens).sum().cpu()
-        counts = [self.num_rows, int(tokens), self.num_positions]
-        totals = torch.tensor([float(losses @ weights), float(weights.sum()), *counts], dtype=torch.float64)
+        tokens = torch.stack(self.real_tokens).sum().item()
+        counts = [self.num_rows, tokens, self.num_positions]
+        totals = torch.tensor([losses @ weights, weights.sum(), *counts], dtype=torch.float64)
         loss_sum, num_items, *sums = sum_across_ranks(totals).tolist()
         num_samples, num_tokens, num_positions = map(int, sums)
         return {
             "loss": loss_sum / max(num_items, 1.0),
             "grad_norm": float(grad_norms.mean()) if len(grad_norms) else 0.0,
             "num_steps": num_steps,
-            "num_nonfinite": num_steps - int(is_good.sum()),
+            "num_nonfinite": num_steps - len(losses),
             "num_samples": num_samples,
             "num_tokens": num_tokens,
             "pad_fraction": 1.0 - num_tokens / num_positions,
@@ -86,11 +89,8 @@ class Window:
             "data_wait_fraction": min(1.0, self.data_seconds / seconds),
         }
 
-    def _check_finite(self, values: Tensor, is_good: Tensor) -> None:
-        if is_good.all():
-            return
-        offset = int((~is_good).nonzero()[0])
-        loss, grad_norm, _ = values[:, offset].tolist()
+    def _complain(self, values: np.ndarray, offset: int) -> NoReturn:
+        loss, grad_norm, _ = values[:, offset]
         raise NonFiniteError(
             f"step {self.first_step + offset} (batch {self.first_batch + offset} of the epoch): loss is "
             f"{loss:.4g}, gradient norm is {grad_norm:.4g}; training stopped. Lower learning_rate, lengthen "

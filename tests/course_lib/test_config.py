@@ -2,15 +2,16 @@ import dataclasses
 
 import pytest
 
-from course_lib.config import TrainConfig, differences, known_keys, parse_settings, read_yaml, write_yaml
+from course_lib.config import TrainConfig, differences, known_keys
+from course_lib.config_io import parse_settings, read_config, to_yaml
 from course_lib.errors import UserError
 
 
 def test_yaml_round_trip_and_a_fingerprint_that_ignores_order(tmp_path):
     config = TrainConfig(data="a.csv", learning_rate=1e-3, max_steps=5, max_norm=float("inf"))
     path = tmp_path / "config.yaml"
-    path.write_text(write_yaml(config))
-    assert TrainConfig.from_dict(read_yaml(path)) == config
+    path.write_text(to_yaml(config.to_dict()))
+    assert TrainConfig.from_dict(read_config(path)) == config
     turned = TrainConfig.from_dict(dict(reversed(config.to_dict().items())))
     assert turned.fingerprint == config.fingerprint
 
@@ -22,9 +23,19 @@ def test_the_fingerprint_changes_with_every_value_that_shapes_the_weights():
         "dropout": 0.0, "micro_batch_size": 8, "learning_rate": 1.0, "final_learning_rate_ratio": 0.5,
         "warmup_fraction": 0.0, "weight_decay": 0.0, "max_norm": 2.0, "max_epochs": 2, "max_steps": 2, "seed": 1,
         "is_deterministic": True, "device": "cpu", "monitor": "accuracy", "validate_every_steps": 3,
+        "task": "token-classification", "hf_model": "bert", "lora_rank": 4, "grad_accum_steps": 2,
+        "global_batch_size": 128, "lr_scaling": "sqrt", "base_batch_size": 32, "optimizer": "sgd",
+        "layer_decay": 0.9, "label_smoothing": 0.1, "schedule": "linear", "num_cycles": 2,
+        "precision": "16-mixed", "activation_checkpointing": True, "compile": True, "sharding": "fsdp",
+        "cpu_offload": True, "early_stopping_patience": 2, "min_delta": 0.1,
     }  # fmt: skip
-    without_effect = {"data": "b.csv", "log_every_steps": 3, "checkpoint_every_steps": 3}
-    assert {*changed, *without_effect} == set(known_keys())
+    without_effect = {
+        "data": "b.csv", "log_every_steps": 3, "checkpoint_every_steps": 3, "checkpoint_every_seconds": 5.0,
+        "keep_checkpoints": 2, "use_async_checkpoints": True, "price_per_hour": 1.0, "currency": "USD",
+        "target": 0.9, "trackers": "mlflow", "profile_steps": 3,
+    }  # fmt: skip
+    only_with_others = {"budget", "use_low_bit_base"}  # and the two they need are above
+    assert {*changed, *without_effect, *only_with_others} == set(known_keys())
     for key, value in changed.items():
         assert dataclasses.replace(base, **{key: value}).fingerprint != base.fingerprint, key
     for key, value in without_effect.items():
@@ -93,15 +104,15 @@ def test_a_file_that_is_no_config_is_named(tmp_path, text, says):
     path = tmp_path / "config.yaml"
     path.write_text(text)
     with pytest.raises(UserError, match=says):
-        read_yaml(path)
+        read_config(path)
 
 
 def test_unreadable_files_and_broken_settings(tmp_path):
     with pytest.raises(UserError, match="No such file"):
-        read_yaml(tmp_path / "none.yaml")
+        read_config(tmp_path / "none.yaml")
     (tmp_path / "latin.yaml").write_bytes(b"data: \xe9.csv")
     with pytest.raises(UserError, match="not UTF-8"):
-        read_yaml(tmp_path / "latin.yaml")
+        read_config(tmp_path / "latin.yaml")
     with pytest.raises(UserError, match="key=value"):
         parse_settings(["seed"])
     with pytest.raises(UserError, match="quote it"):

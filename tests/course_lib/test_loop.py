@@ -120,7 +120,7 @@ def test_fit_equals_the_hand_written_loop_bit_for_bit_and_logs_its_loss_curve():
 
 def test_one_epoch_by_the_pieces_equals_one_epoch_by_fit():
     model_a, optimizer_a, scheduler_a = setup()
-    (record,) = fit(model_a, make_batches(), optimizer_a, scheduler=scheduler_a, max_norm=0.5)
+    record, epoch_record = fit(model_a, make_batches(), optimizer_a, scheduler=scheduler_a, max_norm=0.5)
     model_b, optimizer_b, scheduler_b = setup()
     result = train_one_epoch(model_b, make_batches(), optimizer_b, scheduler_b, 0.5)
     model_c, optimizer_c, scheduler_c = setup()
@@ -129,6 +129,9 @@ def test_one_epoch_by_the_pieces_equals_one_epoch_by_fit():
         train_step(model_c, batch, optimizer_c, scheduler=scheduler_c, max_norm=0.5)
     assert weights_sha256(model_a) == weights_sha256(model_b) == weights_sha256(model_c)
     assert result["loss"] == record["loss"]
+    assert epoch_record["kind"] == "epoch"
+    norm = sum(p.detach().double().square().sum() for p in model_a.parameters()).sqrt()
+    assert epoch_record["weight_norm"] == pytest.approx(float(norm), rel=1e-5)
     assert (result["num_samples"], result["num_steps"]) == (70, 5)
     lengths = Samples().lengths
     assert result["num_tokens"] == lengths.sum()
@@ -190,7 +193,7 @@ def test_evaluate_is_exact_restores_every_mode_and_takes_no_gradient():
         logits = model(whole["input_ids"], whole["attention_mask"])
     assert result["loss"] == pytest.approx(F.cross_entropy(logits, whole["labels"]).item(), rel=1e-5)
     assert result["accuracy"] == pytest.approx((logits.argmax(1) == whole["labels"]).float().mean().item())
-    assert result["num_samples"] == 33
+    assert result["num_items"] == 33
     assert (result["predictions"] == result["labels"]).double().mean() == pytest.approx(result["accuracy"])
 
 
@@ -206,7 +209,7 @@ def test_a_nan_is_named_with_its_step_and_nothing_is_saved_after_it():
             safe_steps.append(state.step)
 
     model, optimizer, _ = setup()
-    with pytest.raises(NonFiniteError, match=r"step 8: loss is nan.*learning_rate"):
+    with pytest.raises(NonFiniteError, match=r"step 8 \(batch 3 of the epoch\): loss is nan.*learning_rate"):
         fit(model, make_batches(), optimizer, max_epochs=4, log_every_steps=10, callbacks=[Poison()])
     assert safe_steps == [5]
 
@@ -248,7 +251,8 @@ def test_a_run_cut_anywhere_and_resumed_from_disk_ends_with_the_same_weights(tmp
     )
     rest = fit(model, batches, optimizer, scheduler=scheduler, state=state, **options)
     assert weights_sha256(model) == expected
-    assert [r["loss"] for r in rest] == [r["loss"] for r in whole[-len(rest) :]]
+    losses, expected_losses = ([r["loss"] for r in records if r["kind"] == "train"] for records in (rest, whole))
+    assert losses == expected_losses[-len(losses) :]
     assert (rest[0]["step"], rest[-1]["step"]) == (stop_at + 1, 15)
 
 
