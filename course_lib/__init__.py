@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from course_lib.counters import count_events
     from course_lib.data.batching import BucketBatchSampler, collate, pad_fraction
     from course_lib.data.store import TokenStore, docstring_store
-    from course_lib.data.tables import load_csv
+    from course_lib.data.tables import load_table
     from course_lib.data.tokenizer import train_tokenizer
     from course_lib.errors import UserError
     from course_lib.loop import evaluate, fit, train_one_epoch, train_step

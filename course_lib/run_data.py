@@ -1,17 +1,19 @@
-"""The data of a run: texts, split, tokenizer, token stores."""
+"""The data of a run: texts, split, tokenizer, token store."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 from course_lib.config import BUILT_IN_DATA, TrainConfig
-from course_lib.data.corpus import load_docstrings
-from course_lib.data.store import TokenStore
-from course_lib.data.tables import load_csv
-from course_lib.data.texts import split
-from course_lib.data.tokenizer import load_tokenizer, train_tokenizer
+from course_lib.data.corpus import load_docstrings, load_source
+from course_lib.data.store import TokenStore, split_store
+from course_lib.data.tables import load_table
+from course_lib.data.texts import Texts
+from course_lib.data.tokenizer import load_tokenizer
+from course_lib.errors import UserError
 from course_lib.metrics import RunFolder
 
 
@@ -25,24 +27,35 @@ class RunData(NamedTuple):
 
 
 def load_data(config: TrainConfig, folder: RunFolder, *, progress: bool = True) -> RunData:
-    """Texts, split, tokenizer and token stores of a config. The tokenizer sees training texts only; one that
-    the run folder already has is used again."""
+    """Texts, split, tokenizer and token store of a config. The tokenizer is the Hugging Face model's, or the
+    one that the run folder already has, or one trained on the training texts. Errors are UserErrors."""
     with contextlib.redirect_stdout(sys.stderr):  # progress bars: stdout belongs to the answer
-        texts = load_docstrings(progress=progress) if config.data == BUILT_IN_DATA else load_csv(config.data)
-        train_indices, validation_indices = split(texts, validation=config.validation, seed=config.seed)
-        train_texts, validation_texts = texts.subset(train_indices), texts.subset(validation_indices)
-        if folder.tokenizer.exists():
-            tokenizer = load_tokenizer(folder.tokenizer)
-        else:
-            tokenizer = train_tokenizer(train_texts.texts, vocab_size=config.vocab_size)
-        train, validation = (
-            TokenStore.build(part, tokenizer, max_length=config.max_length, progress=progress)
-            for part in (train_texts, validation_texts)
+        texts = _load_texts(config, progress)
+        path = Path(config.hf_model) / "tokenizer.json" if config.hf_model else folder.tokenizer
+        train, validation = split_store(
+            texts,
+            max_length=config.max_length,
+            tokenizer=load_tokenizer(path) if config.hf_model or path.exists() else None,
+            vocab_size=config.vocab_size,
+            task=config.task,
+            validation=config.validation,
+            seed=config.seed,
+            progress=progress,
         )
     notes = [*texts.notes]
-    num_truncated = train.num_truncated + validation.num_truncated
-    if num_truncated:
-        notes.append(
-            f"{num_truncated:,} of {len(texts):,} texts were cut to max_length={config.max_length} tokens"
-        )
+    if train.num_truncated:
+        cut = f"{train.num_truncated:,} of {len(texts):,} texts were cut to max_length={config.max_length} tokens"
+        notes.append(cut)
     return RunData(train, validation, texts.fingerprint, notes)
+
+
+def _load_texts(config: TrainConfig, progress: bool) -> Texts:
+    if config.task == "token-classification":
+        if config.data != BUILT_IN_DATA:
+            raise UserError(
+                f"task={config.task} has built-in data only: give data={BUILT_IN_DATA}, or task=classification"
+            )
+        return load_source(progress=progress)
+    if config.data == BUILT_IN_DATA:
+        return load_docstrings(progress=progress)
+    return load_table(config.data, use_labels=config.task == "classification", progress=progress)

@@ -8,9 +8,9 @@ from course_lib.lazy import attach
 if TYPE_CHECKING:
     from course_lib.data.batching import BucketBatchSampler, collate, pad_fraction
     from course_lib.data.cache import cache_dir
-    from course_lib.data.corpus import load_docstrings
+    from course_lib.data.corpus import load_docstrings, load_source
     from course_lib.data.store import TokenStore, docstring_store
-    from course_lib.data.tables import load_csv
+    from course_lib.data.tables import load_table
     from course_lib.data.texts import Texts, split
     from course_lib.data.tokenizer import load_tokenizer, save_tokenizer, train_tokenizer
 

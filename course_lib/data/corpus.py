@@ -1,4 +1,4 @@
-"""A real text classification corpus without a download: docstrings, labelled by the package they come from.
+"""Real data without a download: docstrings, labelled by the package they come from; source code, by word.
 
 The files are read with `ast` and never imported. Which packages: those that this project's own dependencies
 bring along and that have at least about 400 docstrings. The sizes are left as they are: classes of unequal
@@ -13,14 +13,15 @@ import re
 import sys
 import sysconfig
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from course_lib.data.cache import cache_dir, digest, installed_version
-from course_lib.data.extract import MASK, extract_all
-from course_lib.data.texts import Texts, normalise
+from course_lib.data.extract import MASK, ROLES, extract_all
+from course_lib.data.texts import Texts, normalise, text_key
 from course_lib.errors import UserError
 from course_lib.files import atomic_write_text
 
@@ -60,13 +61,44 @@ def load_docstrings(*, progress: bool = True) -> Texts:
     Raises:
         UserError: the cache folder cannot be written, or fewer than two packages were found.
     """
-    path = cache_dir() / f"docstrings-{corpus_key()[:20]}.json"
-    cached = _read(path)
-    if cached is not None:
-        return cached
-    texts = build_docstrings(progress=progress)
-    _write(path, texts)
-    return texts
+    return _cached(f"docstrings-{corpus_key()[:20]}.json", partial(build_docstrings, progress=progress))
+
+
+def load_source(*, progress: bool = True) -> Texts:
+    """The standard library's own source as words, each labelled by its role (`extract.ROLES`): for token
+    classification. A text is a function, a class's head or the statements between; `groups` number the files.
+
+    Keywords, numbers and operators can be told by their spelling; which of seven roles an identifier has,
+    by its neighbours alone. Built once, then loaded from the cache. Strings and comments are cut to 32
+    characters. Raises UserError when the cache folder cannot be written.
+    """
+    key = digest("source", FORMAT, sys.version)
+    return _cached(f"source-{key[:20]}.json", partial(build_source, progress=progress))
+
+
+def build_source(*, progress: bool = True) -> Texts:
+    """Read the standard library now, without the cache. Result as `load_source`."""
+    _, root = next(_roots())
+    assert root is not None
+    files = list(_python_files(root))
+    words: list[list[str]] = []
+    word_labels: list[list[int]] = []
+    groups = []
+    seen = set()
+    read = extract_all(files, modules=None, progress=progress)
+    for number, pieces in enumerate(read):
+        for piece, labels in pieces or ():
+            key = text_key("\n".join(piece))
+            if len(piece) >= MIN_WORDS and key not in seen:
+                seen.add(key)
+                words.append(piece)
+                word_labels.append(labels)
+                groups.append(number)
+    notes = (
+        f"{sum(map(len, filter(None, read))) - len(words)} pieces left out: repeated, or under {MIN_WORDS} words",
+    )
+    zeros = np.zeros(len(words), dtype=np.int64)
+    return Texts(words, zeros, ROLES, np.array(groups, dtype=np.int64), word_labels, notes=notes)
 
 
 def corpus_key() -> str:
@@ -81,11 +113,10 @@ def build_docstrings(*, progress: bool = True) -> Texts:
     absent = []
     modules: set[str] = set()
     for label, root in _roots():
-        inside = {path: path.relative_to(root).parts for path in sorted(root.rglob("*.py"))} if root else {}
-        found = {path: parts for path, parts in inside.items() if _SKIPPED_FOLDERS.isdisjoint(parts)}
-        files += [(label, path) for path in found]
-        modules.update(parts[0].removesuffix(".py") for parts in found.values())
-        if not found:
+        inside = _python_files(root) if root else {}
+        files += [(label, path) for path in inside]
+        modules.update(parts[0].removesuffix(".py") for parts in inside.values())
+        if not inside:
             absent.append(label)
     extracted = extract_all([path for _, path in files], modules=sorted(modules), progress=progress)
     rows = [
@@ -151,6 +182,20 @@ def _roots() -> Iterator[tuple[str, Path | None]]:
         yield label, Path(where[0]) if where else None
 
 
+def _python_files(root: Path) -> dict[Path, tuple[str, ...]]:
+    found = {path: path.relative_to(root).parts for path in sorted(root.rglob("*.py"))}
+    return {path: parts for path, parts in found.items() if _SKIPPED_FOLDERS.isdisjoint(parts)}
+
+
+def _cached(name: str, build: Callable[[], Texts]) -> Texts:
+    path = cache_dir() / name
+    texts = _read(path)
+    if texts is None:
+        texts = build()
+        _write(path, texts)
+    return texts
+
+
 def _write(path: Path, texts: Texts) -> None:
     assert texts.groups is not None
     record = vars(texts) | {"labels": texts.labels.tolist(), "groups": texts.groups.tolist()}
@@ -161,13 +206,9 @@ def _read(path: Path) -> Texts | None:
     """The cached corpus; None when there is none or it is damaged, so that the caller builds it again."""
     try:
         record = json.loads(path.read_bytes())
-        texts = Texts(
-            texts=record["texts"],
-            labels=np.array(record["labels"], dtype=np.int64),
-            label_names=tuple(record["label_names"]),
-            groups=np.array(record["groups"], dtype=np.int64),
-            notes=tuple(record["notes"]),
-        )
+        arrays = {name: np.array(record[name], dtype=np.int64) for name in ("labels", "groups")}
+        tuples = {name: tuple(record[name]) for name in ("label_names", "notes")}
+        texts = Texts(**{**record, **arrays, **tuples, "fingerprint": ""})
         return texts if texts.fingerprint == record["fingerprint"] else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

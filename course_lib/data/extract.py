@@ -1,4 +1,4 @@
-"""Docstrings of Python files, with names that give their package away masked.
+"""Docstrings of Python files, with names that give their package away masked; or words and their roles.
 
 `extract_all` runs this file as a script in several processes, so it needs the standard library only. Plain
 subprocesses rather than `multiprocessing`: nothing is forked from a kernel full of threads, and a user's
@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import ast
 import json
+import keyword
 import os
 import re
 import subprocess
 import sys
+import tokenize
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 MASK = "NAME"
 MAX_PROCESSES = 8
@@ -107,46 +110,107 @@ def extract(path: str, mask: Mask) -> list[str] | None:
         return None
 
 
-def extract_all(paths: Sequence[Path], *, modules: Sequence[str], progress: bool) -> list[list[str] | None]:
+ROLES = (
+    *("keyword", "function", "class", "parameter", "attribute", "call", "name"),
+    *("number", "string", "comment", "operator"),
+)
+"""What a word of source code may be: a keyword; an identifier that is the name in a `def` or `class`, a
+parameter in a `def`, follows a dot, is called, or none of these; or one of the words that are no identifiers."""
+_ROLE = {role: number for number, role in enumerate(ROLES)}
+_KINDS = {
+    tokenize.NUMBER: "number",
+    tokenize.STRING: "string",
+    tokenize.COMMENT: "comment",
+    tokenize.OP: "operator",
+}
+_LONGEST_WORD = 32
+_Piece = tuple[list[str], list[int]]
+
+
+def labelled_words(path: str) -> list[_Piece] | None:
+    """(words, numbers of their roles) of each piece of a file; a piece begins at each decorator, `def` and
+    `class`. None when the file cannot be read or parsed."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            tokens = [token for token in tokenize.tokenize(file.readline) if token.string.strip()][1:]
+    except (OSError, SyntaxError, ValueError, tokenize.TokenError):
+        return None
+    pieces: list[_Piece] = [([], [])]
+    role = previous = ""
+    depth = signature = 0  # open brackets; how many are open between the parentheses of a `def`
+    line = -1
+    for token, following in zip(tokens, [*tokens[1:], tokens[-1]], strict=True) if tokens else ():
+        text = token.string
+        begins_line, line = token.start[0] != line and depth == 0, token.end[0]
+        if begins_line and text in ("def", "class", "@", "async"):
+            pieces.append(([], []))
+        if token.type == tokenize.NAME:
+            in_signature = depth and depth == signature and previous in ("(", ",", "*", "**")
+            role = _role_of_name(text, previous, following.string, bool(in_signature))
+        else:
+            role, before = _KINDS.get(token.type, "string"), role  # f-strings have kinds of their own
+            depth += (text in ("(", "[", "{")) - (text in (")", "]", "}")) if role == "operator" else 0
+            if text == "(" and before == "function":
+                signature = depth
+            elif depth < signature:
+                signature = 0
+        pieces[-1][0].append(text[:_LONGEST_WORD])
+        pieces[-1][1].append(_ROLE[role])
+        previous = text
+    return [piece for piece in pieces if piece[0]]
+
+
+def _role_of_name(text: str, previous: str, following: str, in_signature: bool) -> str:
+    if keyword.iskeyword(text):
+        return "keyword"
+    if previous in ("def", "class"):
+        return "function" if previous == "def" else "class"
+    if in_signature:
+        return "parameter"
+    return "call" if following == "(" else "attribute" if previous == "." else "name"
+
+
+def extract_all(paths: Sequence[Path], *, modules: Sequence[str] | None, progress: bool) -> list[Any]:
     """Masked docstrings of each file, in the order of `paths`; None where a file cannot be parsed.
 
-    `modules` are the names that `Mask` takes. The result does not depend on the number of processes.
-    Draws a progress bar on stdout.
+    `modules` are the names that `Mask` takes; None: `labelled_words` instead of docstrings. The result does
+    not depend on the number of processes. Draws a progress bar on stdout.
     """
     from tqdm import tqdm
 
-    mask = Mask(modules)
     names = [str(path) for path in paths]
     parts = [names[start : start + _FILES_AT_ONCE] for start in range(0, len(names), _FILES_AT_ONCE)]
-    found: list[list[str] | None] = []
-    bar = tqdm(
-        total=len(names), desc="Reading docstrings", mininterval=0.5, file=sys.stdout, disable=not progress
-    )
+    found: list[Any] = []
+    what = "Reading source" if modules is None else "Reading docstrings"
+    bar = tqdm(total=len(names), desc=what, mininterval=0.5, file=sys.stdout, disable=not progress)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     pool = ThreadPoolExecutor(min(MAX_PROCESSES, cores or 1))
     try:
         with bar:
             for part, answer in zip(parts, pool.map(partial(_in_process, modules), parts), strict=True):
                 # None: no process could be started, or it was killed. Slower, but the same result.
-                found += [extract(name, mask) for name in part] if answer is None else answer
+                found += _read_all(modules, part) if answer is None else answer
                 bar.update(len(part))
     finally:  # also on Ctrl-C: no new process is started
         pool.shutdown(cancel_futures=True)
     return found
 
 
-def _in_process(modules: Sequence[str], paths: list[str]) -> list[list[str] | None] | None:
-    command = [sys.executable, "-I", __file__]
-    job = json.dumps([list(modules), paths])
+def _in_process(modules: Sequence[str] | None, paths: list[str]) -> Any:
     try:
-        done = subprocess.run(command, input=job.encode(), capture_output=True, check=True)
-        answer: list[list[str] | None] = json.loads(done.stdout)
-        return answer
+        job = json.dumps([modules, paths]).encode()
+        done = subprocess.run([sys.executable, "-I", __file__], input=job, capture_output=True, check=True)
+        return json.loads(done.stdout)
     except (OSError, ValueError, subprocess.CalledProcessError):
         return None
 
 
+def _read_all(modules: Sequence[str] | None, paths: list[str]) -> list[Any]:
+    if modules is None:
+        return [labelled_words(path) for path in paths]
+    mask = Mask(modules)
+    return [extract(path, mask) for path in paths]
+
+
 if __name__ == "__main__":
-    given_modules, given_paths = json.load(sys.stdin)
-    given_mask = Mask(given_modules)
-    print(json.dumps([extract(path, given_mask) for path in given_paths]))
+    print(json.dumps(_read_all(*json.load(sys.stdin))))

@@ -1,46 +1,71 @@
-"""Tokenise once, read many times: token ids in one flat memory-mapped array."""
+"""Tokenise once, read many times: token ids in one flat memory-mapped array, larger than memory if need be."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from course_lib.data.batching import IGNORE
 from course_lib.data.cache import cache_dir, digest
 from course_lib.data.corpus import corpus_key, load_docstrings
 from course_lib.data.texts import Texts, split
-from course_lib.data.tokenizer import load_tokenizer, parallel_tokenizers, train_tokenizer
+from course_lib.data.tokenizer import (
+    load_tokenizer,
+    pad_id,
+    parallel_tokenizers,
+    tokenizer_from,
+    train_tokenizer,
+)
 from course_lib.errors import UserError
 from course_lib.files import atomic_directory, atomic_write_text
 
 if TYPE_CHECKING:
+    import torch
     from tokenizers import Tokenizer
 
-FORMAT = 2
-_ENCODE_AT_ONCE = 1024
-_FILES = {"ids.npy", "offsets.npy", "labels.npy", "meta.json", "tokenizer.json"}
+FORMAT = 3
+_ENCODE_AT_ONCE = 2**20  # characters: enough for all cores, little beside the memory
+_FILES = {
+    "ids.bin",
+    "token_labels.bin",
+    "offsets.npy",
+    "labels.npy",
+    "groups.npy",
+    "meta.json",
+    "tokenizer.json",
+}
 SPLIT_SEED = 0
 VOCAB_SIZE = 8192
+TOKENIZER_TEXTS = 200_000
 
 
 class TokenStore:
-    """Token ids and labels of n texts. `store[i]` is a sample: (int64 ids [length], int label).
+    """Token ids and labels of n texts. `store[i]` is a sample: (int64 ids [length], label).
 
-    On disk: `ids.npy` (all ids end to end), `offsets.npy` (n + 1 positions), `labels.npy`, `meta.json`,
-    `tokenizer.json`. The ids stay on disk until they are touched, and processes share them.
+    The label is an int (classification) or int64 [length], -100 where there is none: for token
+    classification that of each word stands at its first token; for language modelling it is the next id.
+
+    On disk: `ids.bin` (all ids end to end), `token_labels.bin` (the same for token classification),
+    `offsets.npy` (n + 1 positions), `labels.npy`, `groups.npy`, `meta.json`, `tokenizer.json`. Ids stay on
+    disk until they are touched, and processes share them; in memory are 24 bytes a text.
 
     Attributes:
         lengths: int64 [n], tokens per text.
-        labels: int64 [n].
-        label_names: the classes.
-        fingerprint: SHA-256 of texts, labels, tokenizer and max_length (for a subset: and its indices).
+        labels: int64 [n], the class of each text.
+        label_names: the classes of texts or words; () for language modelling.
+        task: "classification", "token-classification" or "language-modelling".
+        fingerprint: SHA-256 of texts, labels, tokenizer, task and max_length (for a subset: and its indices).
         directory: where the files are.
-        max_length, vocab_size, num_truncated: tokens kept per text, size of the vocabulary, texts cut.
+        max_length, vocab_size, pad_id: tokens kept per text, size of the vocabulary, id of padding.
+        num_truncated: texts cut, in the whole store.
     """
 
     def __init__(self, directory: Path, indices: np.ndarray | None = None) -> None:
@@ -49,21 +74,25 @@ class TokenStore:
         meta = json.loads((self.directory / "meta.json").read_text(encoding="utf-8"))
         if meta["format"] != FORMAT:
             raise ValueError(f"format {meta['format']}, expected {FORMAT}")
-        # As a plain array: each slice of a np.memmap would cost a Python call more.
-        self._ids = np.asarray(np.load(self.directory / "ids.npy", mmap_mode="r"))
-        offsets = np.load(self.directory / "offsets.npy")
-        labels = np.load(self.directory / "labels.npy")
+        self.task: str = meta["task"]
+        self._ids = self._mapped("ids.bin", meta["dtype"])
+        has_token_labels = self.task == "token-classification"
+        self._token_labels = self._mapped("token_labels.bin", "int16") if has_token_labels else self._ids
+        offsets = np.load(self.directory / "offsets.npy", mmap_mode="r")
+        labels = np.load(self.directory / "labels.npy", mmap_mode="r")
         has_tokenizer = (self.directory / "tokenizer.json").is_file()
-        if len(offsets) != len(labels) + 1 or offsets[-1] != len(self._ids) or not has_tokenizer:
+        sizes = {len(self._ids), len(self._token_labels), int(offsets[-1])}
+        if len(offsets) != len(labels) + 1 or len(sizes) > 1 or not has_tokenizer:
             raise ValueError("its parts do not fit together")
         self._indices = indices
         chosen = slice(None) if indices is None else indices
-        self._starts: np.ndarray = offsets[:-1][chosen]
+        self._starts: np.ndarray = np.array(offsets[:-1][chosen])
         self.lengths: np.ndarray = np.diff(offsets)[chosen]
-        self.labels: np.ndarray = labels[chosen]
+        self.labels: np.ndarray = np.array(labels[chosen])
         self.label_names: tuple[str, ...] = tuple(meta["label_names"])
         self.max_length: int = meta["max_length"]
         self.vocab_size: int = meta["vocab_size"]
+        self.pad_id: int = meta["pad_id"]
         self.num_truncated: int = meta["num_truncated"]
         whole: str = meta["fingerprint"]
         self.fingerprint = whole if indices is None else digest(whole, indices.tobytes())
@@ -75,42 +104,50 @@ class TokenStore:
         tokenizer: Tokenizer,
         *,
         max_length: int,
+        task: str = "classification",
         directory: str | Path | None = None,
         progress: bool = True,
     ) -> TokenStore:
-        """Encode `texts`, cut to `max_length` tokens ([CLS] included), and save; or find it done before.
+        """Encode `texts`, cut to `max_length` tokens (special ones included), and save; or find it done before.
+
+        Texts are read, encoded on all cores and written a few thousand at a time.
 
         Args:
             directory: where to save; None for the cache folder, under the fingerprint.
             progress: draw a progress bar on stdout.
 
         Raises:
-            UserError: `max_length` is below 1, there are no texts, or the folder cannot be written.
+            UserError: `max_length` has no room for the special tokens, there are no texts, the texts have no
+                word labels (token classification), or the folder cannot be written.
         """
-        if max_length < 1:
-            raise UserError(f"max_length={max_length} must be at least 1")
+        smallest = max(1, tokenizer.num_special_tokens_to_add(False))
+        if max_length < smallest:
+            raise UserError(f"max_length={max_length} must be at least {smallest}")
         if not len(texts):
             raise UserError("there are no texts to tokenise")
+        if (task == "token-classification") != (texts.word_labels is not None):
+            raise UserError(
+                f"task={task} does not fit these data: only token classification has labels per word"
+            )
         description = tokenizer.to_str()
-        fingerprint = digest(texts.fingerprint, description, str(max_length), str(FORMAT))
+        fingerprint = digest(texts.fingerprint, description, task, str(max_length), str(FORMAT))
         target = Path(directory) if directory is not None else cache_dir() / f"store-{fingerprint[:20]}"
         found = _open(target)
         if found is not None and found.fingerprint == fingerprint:
             return found
         _make_room(target)
-        flat, offsets, num_truncated = _encode(texts.texts, tokenizer, max_length, progress)
-        meta = {
-            "format": FORMAT,
-            "fingerprint": fingerprint,
-            "label_names": texts.label_names,
-            "max_length": max_length,
-            "vocab_size": tokenizer.get_vocab_size(),
-            "num_truncated": num_truncated,
-        }
         with atomic_directory(target) as temporary:
-            np.save(temporary / "ids.npy", flat)
-            np.save(temporary / "offsets.npy", offsets)
+            meta = _encode(texts, tokenizer, max_length, temporary, progress) | {
+                "format": FORMAT,
+                "fingerprint": fingerprint,
+                "task": task,
+                "label_names": () if task == "language-modelling" else texts.label_names,
+                "max_length": max_length,
+                "vocab_size": 1 + max(tokenizer.get_vocab().values()),
+                "pad_id": pad_id(tokenizer),
+            }
             np.save(temporary / "labels.npy", texts.labels.astype(np.int64))
+            np.save(temporary / "groups.npy", texts.group_numbers())
             (temporary / "tokenizer.json").write_text(description, encoding="utf-8")
             (temporary / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
         return cls.load(target)
@@ -139,17 +176,52 @@ class TokenStore:
         whole = chosen if self._indices is None else self._indices[chosen]
         return TokenStore(self.directory, whole)
 
+    def batch(self, indices: Sequence[int] | np.ndarray) -> dict[str, torch.Tensor]:
+        """What `collate([store[i] for i in indices], pad_id=store.pad_id)` gives, without a loop over samples."""
+        import torch
+
+        rows = np.asarray(indices, dtype=np.int64)
+        lengths = self.lengths[rows]
+        columns = np.arange(lengths.max())
+        is_real = columns < lengths[:, None]
+        positions = self._starts[rows][:, None] + columns
+        # Past the end of a row stand the ids of the next text: "clip" keeps the last row inside the array.
+        input_ids = np.where(is_real, self._ids.take(positions, mode="clip"), np.int64(self.pad_id))
+        if self.task == "classification":
+            labels = self.labels[rows]
+        elif self.task == "token-classification":
+            labels = np.where(is_real, self._token_labels.take(positions, mode="clip"), np.int64(IGNORE))
+        else:
+            labels = np.full_like(input_ids, IGNORE)
+            labels[:, :-1] = np.where(is_real[:, 1:], input_ids[:, 1:], IGNORE)
+        parts = {"input_ids": input_ids, "attention_mask": is_real, "labels": labels}
+        return {name: torch.from_numpy(part) for name, part in parts.items()}
+
+    def group_numbers(self) -> np.ndarray:
+        """int64 [n]: texts with the same number never part in a split."""
+        return np.load(self.directory / "groups.npy")[slice(None) if self._indices is None else self._indices]
+
     def load_tokenizer(self) -> Tokenizer:
         """The tokenizer that made the ids, read from the folder."""
         return load_tokenizer(self.directory / "tokenizer.json")
 
+    def _mapped(self, name: str, dtype: str) -> np.ndarray:
+        # As a plain array: each slice of a np.memmap would cost a Python call more.
+        return np.asarray(np.memmap(self.directory / name, dtype=dtype, mode="r"))
+
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
+    def __getitem__(self, index: int) -> tuple[np.ndarray, int | np.ndarray]:
         start = self._starts[index]
+        part = slice(start, start + self.lengths[index])
         # A copy in the type that embedding layers want: 8 bytes a token, of this one sample only.
-        return self._ids[start : start + self.lengths[index]].astype(np.int64), int(self.labels[index])
+        ids = self._ids[part].astype(np.int64)
+        if self.task == "classification":
+            return ids, int(self.labels[index])
+        if self.task == "token-classification":
+            return ids, self._token_labels[part].astype(np.int64)
+        return ids, np.append(ids[1:], IGNORE)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A worker process opens the files again: the ids are shared through the page cache, not copied.
@@ -161,31 +233,44 @@ class TokenStore:
         )
 
 
+def split_store(
+    texts: Texts,
+    *,
+    max_length: int,
+    tokenizer: Tokenizer | None = None,
+    vocab_size: int = VOCAB_SIZE,
+    task: str = "classification",
+    validation: float = 0.1,
+    seed: int = SPLIT_SEED,
+    progress: bool = True,
+) -> tuple[TokenStore, TokenStore]:
+    """(train, validation): two views of one store. Without a `tokenizer` one is trained, on training texts
+    only, evenly taken, at most 200,000 of them. Errors as `split`, `train_tokenizer` and `TokenStore.build`."""
+    parts = split(texts, validation=validation, seed=seed)
+    if tokenizer is None:
+        is_seen = np.zeros(len(texts), dtype=bool)
+        is_seen[parts[0][:: 1 + len(parts[0]) // TOKENIZER_TEXTS]] = True
+        tokenizer = train_tokenizer(itertools.compress(texts.texts, is_seen), vocab_size=vocab_size)
+    store = TokenStore.build(texts, tokenizer, max_length=max_length, task=task, progress=progress)
+    return store.subset(parts[0]), store.subset(parts[1])
+
+
 def docstring_store(*, max_length: int = 1024, progress: bool = True) -> tuple[TokenStore, TokenStore]:
     """The docstring corpus ready to train on: (train, validation), split by source file, ids at hand.
 
-    The first call builds corpus, tokenizer (on the training split only) and stores, with progress bars on
+    The first call builds corpus, tokenizer (on the training split only) and store, with progress bars on
     stdout; later calls take a fraction of a second. Errors as `load_docstrings` and `TokenStore.build`.
     """
     key = digest(corpus_key(), str(max_length), str(SPLIT_SEED), str(VOCAB_SIZE), str(FORMAT))
     index = cache_dir() / f"docstring-store-{key[:20]}.json"
     try:
-        names = json.loads(index.read_text(encoding="utf-8"))
-        found = [_open(index.parent / names[part]) for part in ("train", "validation")]
-        if found[0] is not None and found[1] is not None:
-            return found[0], found[1]
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    texts = load_docstrings(progress=progress)
-    train_indices, validation_indices = split(texts, validation=0.1, seed=SPLIT_SEED)
-    train_texts = texts.subset(train_indices)
-    tokenizer = train_tokenizer(train_texts.texts, vocab_size=VOCAB_SIZE)
-    train = TokenStore.build(train_texts, tokenizer, max_length=max_length, progress=progress)
-    validation_texts = texts.subset(validation_indices)
-    validation = TokenStore.build(validation_texts, tokenizer, max_length=max_length, progress=progress)
-    names = {"train": train.directory.name, "validation": validation.directory.name}
-    atomic_write_text(index, json.dumps(names))
-    return train, validation
+        store = TokenStore.load(index.parent / json.loads(index.read_text(encoding="utf-8")))
+        train, validation = split(store, seed=SPLIT_SEED)
+        return store.subset(train), store.subset(validation)
+    except (OSError, ValueError, TypeError):  # a UserError is a ValueError
+        stores = split_store(load_docstrings(progress=progress), max_length=max_length, progress=progress)
+        atomic_write_text(index, json.dumps(stores[0].directory.name))
+        return stores
 
 
 def _open(directory: Path) -> TokenStore | None:
@@ -204,21 +289,51 @@ def _make_room(target: Path) -> None:
 
 
 def _encode(
-    texts: list[str], tokenizer: Tokenizer, max_length: int, progress: bool
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """(flat ids, offsets [n + 1], number of texts cut)."""
+    texts: Texts, tokenizer: Tokenizer, max_length: int, folder: Path, progress: bool
+) -> dict[str, Any]:
+    """Write ids, token labels and offsets as they come; returns what `meta.json` says of them."""
     from tqdm import tqdm
 
-    dtype = np.uint16 if tokenizer.get_vocab_size() <= 2**16 else np.int32
-    pieces: list[np.ndarray] = []
+    tokenizer = tokenizer_from(tokenizer.to_str())  # a copy, whose truncation is nobody else's concern
+    tokenizer.enable_truncation(max_length)
+    dtype = "uint16" if max(tokenizer.get_vocab().values()) < 2**16 else "int32"
+    offsets = array("q", [0])
     num_truncated = 0
     bar = tqdm(total=len(texts), desc="Tokenising", mininterval=0.5, file=sys.stdout, disable=not progress)
-    with bar, parallel_tokenizers():
-        for start in range(0, len(texts), _ENCODE_AT_ONCE):
-            for encoding in tokenizer.encode_batch(texts[start : start + _ENCODE_AT_ONCE]):
-                ids = encoding.ids
-                num_truncated += len(ids) > max_length
-                pieces.append(np.array(ids[:max_length], dtype=dtype))
-                bar.update()
-    offsets = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
-    return np.concatenate(pieces), offsets, num_truncated
+    is_words = texts.word_labels is not None
+    word_labels = iter(texts.word_labels or ())
+    ids_file, labels_file = (folder / "ids.bin").open("wb"), (folder / "token_labels.bin").open("wb")
+    with bar, ids_file, labels_file, parallel_tokenizers():
+        for chunk in _chunks(texts.texts):
+            for encoding in tokenizer.encode_batch(chunk, is_pretokenized=is_words):
+                ids = np.array(encoding.ids, dtype=dtype)
+                ids_file.write(ids.tobytes())
+                offsets.append(offsets[-1] + len(ids))
+                num_truncated += bool(encoding.overflowing)
+                if is_words:
+                    labels_file.write(_token_labels(encoding.word_ids, next(word_labels)).tobytes())
+            bar.update(len(chunk))
+    np.save(folder / "offsets.npy", np.asarray(offsets))
+    return {"dtype": dtype, "num_truncated": num_truncated}
+
+
+def _chunks(texts: Any) -> Iterator[list[Any]]:
+    chunk, size = [], 0
+    for text in texts:
+        chunk.append(text)
+        size += len(text) if isinstance(text, str) else sum(map(len, text))
+        if size >= _ENCODE_AT_ONCE:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def _token_labels(word_ids: list[int | None], word_labels: list[int]) -> np.ndarray:
+    """int16 [tokens]: the label of a word at its first token; -100 at special tokens and continuations."""
+    before = [None, *word_ids]
+    labels = [
+        IGNORE if word is None or word == last else word_labels[word]
+        for word, last in zip(word_ids, before, strict=False)
+    ]
+    return np.array(labels, dtype=np.int16)

@@ -1,166 +1,168 @@
-"""The learner's own data: a CSV with the columns `text` and `label`.
+"""The user's own data: a CSV, JSON Lines or Parquet file with the columns `text` and `label`.
 
-Rows are counted as a spreadsheet does: the header is row 1. Nothing is dropped without a note, and what
-cannot be understood for certain is refused with the row and the fix.
+The file is read row by row and never held: once to check it and to take labels, fingerprint and what the split
+needs (16 bytes a row), then once more for each use of its texts. Nothing is dropped without a note.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+import sys
+from array import array
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from course_lib.data.csv_text import Row, count, read_table
-from course_lib.data.texts import Texts, normalise
+from course_lib.data.cache import Digest
+from course_lib.data.readers import read_rows, show
+from course_lib.data.texts import Texts, text_key
 from course_lib.errors import UserError
 
 LONG_TEXT = 100_000
 _SHOWN = 5
+_LONG = f"text{{s}} longer than {LONG_TEXT:,} characters kept whole here (the model cuts them)"
 
 
-def load_csv(path: str | Path) -> Texts:
-    """Read a CSV (or TSV; `;`, tab and `|` are recognised) with a header that names `text` and `label`.
+def load_table(path: str | Path, *, use_labels: bool = True, progress: bool = False) -> Texts:
+    """Read a CSV (or TSV; `;`, tab and `|` are recognised), JSON Lines or Parquet file.
 
     Left out and reported in `notes`: blank lines, rows with a blank text or a blank label. Mended and
     reported: spaces around labels or column names, another delimiter, UTF-16. Other columns are ignored
-    and reported. Texts are kept as they are, whatever their length.
+    and reported. Texts are kept as they are, whatever their length. Rows of a CSV are counted as a
+    spreadsheet does: the header is row 1.
+
+    Args:
+        use_labels: False: read the column `text` alone (language modelling); every label is then 0.
+        progress: draw a progress bar on stdout when it takes longer than two seconds.
 
     Returns:
-        Texts; `label_names` in numeric order when all are integers, else in alphabetical order.
+        Texts whose `texts` read the file again each time they are iterated; rows with texts that are equal
+        but for case and spacing share a group; `label_names` in numeric order when all are integers, else
+        in alphabetical order.
 
     Raises:
         UserError: one line that names the row or column and the fix. The file is missing, empty, not text,
             not UTF-8; a column is missing or doubled; a row has too many or too few fields, or a quote that
             is not closed; there is no usable row, or just one label.
     """
-    path = Path(path)
-    with contextlib.suppress(RuntimeError):  # no such user: then "~name" is an ordinary file name
-        path = path.expanduser()
-    try:
-        return _load(path)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
+    from tqdm import tqdm
 
-
-def _load(path: Path) -> Texts:
-    header, rows, notes = read_table(path)
-    text_column, label_column = (_find_column(header, name, notes) for name in ("text", "label"))
-    ignored = [name for i, name in enumerate(header) if i not in (text_column, label_column)]
-    if ignored:
-        notes.append(f"columns ignored: {', '.join(map(_show, ignored))}")
-    texts, raw_labels = _usable(rows, text_column, label_column, notes)
-    if not texts:
-        raise UserError(
-            "no row below the header has both a text and a label. Add rows such as: great film,positive"
-        )
-    labels = [label.strip() for label in raw_labels]
-    names = sorted(set(labels))
-    if len(names) == 1:
-        raise UserError(
-            f"column 'label' has the one value {_show(names[0])} in all {len(labels)} usable rows. "
-            "A classifier needs at least two: add rows of another class"
-        )
+    column = TextColumn(Path(path), use_labels)
+    report = _Report()
+    number_of: dict[str, int] = {}
+    labels, keys, content = array("q"), array("q"), Digest()
+    bar = tqdm(
+        column.rows(report), "Reading", delay=2, mininterval=0.5, file=sys.stdout, disable=not progress
+    )
+    for text, label in bar:
+        labels.append(number_of.setdefault(label, len(number_of)))
+        keys.append(text_key(text))
+        content.update(text)
+    column.size = len(keys)
+    names = sorted(number_of)
     with contextlib.suppress(ValueError):
         names = sorted(names, key=int)
-    notes += _label_notes(raw_labels, labels) + _repeat_notes(texts, labels)
-    number_of = {name: number for number, name in enumerate(names)}
-    return Texts(
-        texts=texts,
-        labels=np.array([number_of[label] for label in labels], dtype=np.int64),
-        label_names=tuple(names),
-        notes=tuple(notes),
-    )
-
-
-def _find_column(header: list[str], name: str, notes: list[str]) -> int:
-    """Where a column is: by its exact name, else by its name but for case and spaces."""
-    exact = [i for i, column in enumerate(header) if column == name]
-    matches = exact or [i for i, column in enumerate(header) if column.strip().casefold() == name]
-    if len(matches) > 1:
-        places = " and ".join(str(i + 1) for i in matches)
-        raise UserError(f"row 1 names the column {_show(name)} more than once (columns {places}): rename one")
-    if not matches:
-        found = ", ".join(map(_show, header[:10])) + (", …" if len(header) > 10 else "")
+    if not names:
+        what = "both a text and a label. Add rows such as: great film,positive" if use_labels else "a text"
+        raise UserError(f"{path}: no row below the header has {what}")
+    if use_labels and len(names) == 1:
         raise UserError(
-            f"row 1 does not name a column {_show(name)} (found: {found}). "
-            "The first row must be a header with the columns text and label: rename or add it"
+            f"{path}: column 'label' has the one value {show(names[0])} in all {len(keys)} usable rows. "
+            "A classifier needs at least two: add rows of another class"
         )
-    if not exact:
-        notes.append(f"column {_show(header[matches[0]])} was read as {_show(name)}")
-    return matches[0]
+    rank = np.argsort([number_of[name] for name in names])
+    numbers, groups = rank[np.asarray(labels)], np.asarray(keys)
+    notes = (*report.notes(), *_label_notes(names, numbers), *_repeat_notes(groups, numbers))
+    content.update("\0".join(names)).update(numbers.astype("<i8").tobytes())
+    return Texts(column, numbers, tuple(names), groups, fingerprint=content.hexdigest(), notes=notes)
 
 
-def _usable(
-    rows: Iterable[Row], text_column: int, label_column: int, notes: list[str]
-) -> tuple[list[str], list[str]]:
-    """Texts and labels of the rows that have both; what is left out goes into the notes."""
-    long_kept = f"text{{s}} longer than {LONG_TEXT:,} characters kept whole here (the model cuts them)"
-    blank, no_text = "blank line{s} skipped", "blank text{s} dropped"
-    no_label = "text{s} without a label dropped"
-    found: dict[str, list[int]] = {what: [] for what in (blank, no_text, no_label, long_kept)}
-    texts, labels = [], []
-    for number, _, fields in rows:
-        text, label = (fields[text_column], fields[label_column]) if fields else ("", "")
-        if not fields:
-            found[blank].append(number)
-        elif not text.strip():
-            found[no_text].append(number)
-        elif not label.strip():
-            found[no_label].append(number)
-        else:
-            texts.append(text)
-            labels.append(label)
-            if len(text) > LONG_TEXT:
-                found[long_kept].append(number)
-    for what, numbers in found.items():
-        if numbers:
-            s = "s" if len(numbers) > 1 else ""
-            more = f" and {len(numbers) - _SHOWN} more" if len(numbers) > _SHOWN else ""
-            listed = ", ".join(map(str, numbers[:_SHOWN])) + more
-            notes.append(f"{len(numbers)} {what.format(s=s)}: row{s} {listed}")
-    return texts, labels
+class TextColumn:
+    """The `size` texts of a file, read again each time they are iterated."""
+
+    def __init__(self, path: Path, use_labels: bool) -> None:
+        with contextlib.suppress(RuntimeError):  # no such user: then "~name" is an ordinary file name
+            path = path.expanduser()
+        self.path, self.use_labels, self.size = path, use_labels, 0
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[str]:
+        number = 0
+        for text, _ in self.rows(_Report()):
+            number += 1
+            yield text
+        if number != self.size:
+            raise UserError(f"{self.path}: the file changed while it was being read. Start again")
+
+    def rows(self, report: _Report) -> Iterator[tuple[str, str]]:
+        """(text, label) of each usable row; the label is "" where labels are not used."""
+        wanted = ("text", "label") if self.use_labels else ("text",)
+        try:
+            for number, values in read_rows(self.path, wanted, report.how):
+                text, label = (_cell(value, number) for value in (*(values or [""]), "")[:2])
+                if values is None:
+                    report.add("blank line{s} skipped", number)
+                elif not text.strip():
+                    report.add("blank text{s} dropped", number)
+                elif self.use_labels and not label.strip():
+                    report.add("text{s} without a label dropped", number)
+                else:
+                    if len(text) > LONG_TEXT:
+                        report.add(_LONG, number)
+                    if label != label.strip():
+                        report.add("label{s} with spaces around removed", number)
+                    yield text, label.strip()
+        except UserError as error:
+            raise UserError(f"{self.path}: {error}") from None
 
 
-def _label_notes(raw: Sequence[str], labels: Sequence[str]) -> list[str]:
-    notes = []
-    num_trimmed = sum(before != after for before, after in zip(raw, labels, strict=True))
-    if num_trimmed:
-        notes.append(f"spaces around the label removed in {count(num_trimmed, 'row')}")
-    sizes = Counter(labels)
-    by_case = defaultdict(list)
-    for name in sorted(sizes):
-        by_case[name.casefold()].append(_show(name))
-    for alike in by_case.values():
-        if len(alike) > 1:
-            notes.append(f"labels that differ only in case are kept apart: {', '.join(alike)}")
-    single = [_show(name) for name in sorted(sizes) if sizes[name] == 1]
-    if len(sizes) > max(20, len(labels) // 2):
-        notes.append(f"{len(sizes)} different labels in {len(labels)} rows: is 'label' the right column?")
+class _Report:
+    """How a file was read, and which rows were left out or mended: how many, and the first few of them."""
+
+    def __init__(self) -> None:
+        self.how: list[str] = []
+        self._rows: dict[str, tuple[int, list[str]]] = {}
+
+    def add(self, what: str, row: int) -> None:
+        size, first = self._rows.get(what, (0, []))
+        self._rows[what] = (size + 1, [*first, str(row)] if size < _SHOWN else first)
+
+    def notes(self) -> Iterator[str]:
+        yield from self.how
+        for what, (size, first) in self._rows.items():
+            s = "s" if size > 1 else ""
+            more = f" and {size - _SHOWN} more" if size > _SHOWN else ""
+            yield f"{size} {what.format(s=s)}: row{s} {', '.join(first)}{more}"
+
+
+def _cell(value: object, row: int) -> str:
+    if isinstance(value, list | dict | bytes):
+        raise UserError(f"row {row}: {show(str(value))} is neither text nor a number: write it as text")
+    text = "" if value is None else str(value)
+    try:
+        text.isascii() or text.encode()
+    except UnicodeEncodeError:
+        raise UserError(f"row {row} holds half of a character (\\ud800 to \\udfff): delete it") from None
+    return text
+
+
+def _label_notes(names: list[str], numbers: np.ndarray) -> Iterator[str]:
+    single = [show(names[i]) for i in np.flatnonzero(np.bincount(numbers) == 1)]
+    if len(names) > max(20, len(numbers) // 2):
+        yield f"{len(names)} different labels in {len(numbers)} rows: is 'label' the right column?"
     elif single:
         shown = ", ".join(single[:_SHOWN]) + (", …" if single[_SHOWN:] else "")
-        notes.append(f"labels with a single text, which cannot be validated: {shown}")
-    return notes
+        yield f"labels with a single text, which cannot be validated: {shown}"
 
 
-def _repeat_notes(texts: Sequence[str], labels: Sequence[str]) -> list[str]:
-    labels_of = defaultdict(set)
-    for text, label in zip(texts, labels, strict=True):
-        labels_of[normalise(text)].add(label)
-    notes = []
-    if len(labels_of) < len(texts):
-        num_repeated = len(texts) - len(labels_of)
-        notes.append(f"{num_repeated} texts repeat an earlier one; a split keeps equal texts on one side")
-    torn = [text for text, found in labels_of.items() if len(found) > 1]
-    if torn:
-        notes.append(
-            f"{len(torn)} of the texts occur with different labels, the first being {_show(torn[0])}"
-        )
-    return notes
-
-
-def _show(value: str) -> str:
-    """A value from the file, quoted and short enough for a one-line message."""
-    return repr(value if len(value) <= 40 else value[:39] + "…")
+def _repeat_notes(groups: np.ndarray, numbers: np.ndarray) -> Iterator[str]:
+    order = np.lexsort((numbers, groups))
+    repeats = np.diff(groups[order]) == 0
+    if repeats.any():
+        yield f"{repeats.sum()} texts repeat an earlier one; a split keeps equal texts on one side"
+    torn = np.unique(groups[order][1:][repeats & (np.diff(numbers[order]) != 0)])
+    if len(torn):
+        yield f"{len(torn)} of the texts occur with different labels"

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
-from course_lib.data.cache import digest
+from course_lib.data.cache import Digest, digest
 from course_lib.errors import UserError
 
 
 @dataclass(frozen=True, eq=False)  # two are the same when their fingerprints are
 class Texts:
-    """Texts with one label each.
+    """Texts with one label each, or with one label per word.
 
     Attributes:
-        texts: n texts.
-        labels: int64 [n], index into `label_names`.
+        texts: n texts: a list, or a file that is read again each time it is iterated. For token
+            classification each text is a list of words.
+        labels: int64 [n], index into `label_names`; with `word_labels` all 0.
         label_names: the classes, in the order of their numbers.
         groups: int64 [n] or None: texts with the same number never part in a split (here: one source file).
+        word_labels: None, or for each text a list with one label per word.
         fingerprint: SHA-256 of texts, labels, label names and groups.
         notes: what was left out, mended or is worth knowing, one sentence each.
     """
 
-    texts: list[str]
+    texts: Any  # a sized iterable; its items are str, or list[str] with word_labels
     labels: np.ndarray
     label_names: tuple[str, ...]
     groups: np.ndarray | None = None
-    fingerprint: str = field(default="")
+    word_labels: list[list[int]] | None = None
+    fingerprint: str = ""
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -38,35 +42,39 @@ class Texts:
             object.__setattr__(self, "fingerprint", self.content_fingerprint())
 
     def __len__(self) -> int:
-        return len(self.texts)
+        return len(self.labels)
 
     def content_fingerprint(self) -> str:
         """SHA-256 of the content (the notes are not content)."""
-        groups = b"" if self.groups is None else np.ascontiguousarray(self.groups, dtype="<i8").tobytes()
-        return digest(
-            "\x00".join(self.label_names),
-            np.ascontiguousarray(self.labels, dtype="<i8").tobytes(),
-            groups,
-            digest(*self.texts),
-        )
+        content = Digest()
+        for text in self.texts:
+            content.update(text if isinstance(text, str) else "\x1f".join(text))
+        numbers = (self.labels, self.groups, *(self.word_labels or ()))
+        parts = (b"" if part is None else np.asarray(part, dtype="<i8").tobytes() for part in numbers)
+        return digest("\x00".join(self.label_names), *parts, content.hexdigest())
 
-    def subset(self, indices: Sequence[int] | np.ndarray) -> Texts:
-        """The texts at `indices`, in that order, under the same label names."""
-        chosen = np.asarray(indices, dtype=np.int64)
-        return Texts(
-            texts=[self.texts[i] for i in chosen],
-            labels=self.labels[chosen],
-            label_names=self.label_names,
-            groups=None if self.groups is None else self.groups[chosen],
-        )
+    def group_numbers(self) -> np.ndarray:
+        """`groups`, or without them a number that texts share when they are equal but for case and spacing."""
+        if self.groups is not None:
+            return self.groups
+        return np.fromiter(map(text_key, self.texts), dtype=np.int64, count=len(self))
 
 
-def split(texts: Texts, *, validation: float = 0.1, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+class Grouped(Protocol):
+    """What can be split: `Texts`, or a `TokenStore` made of them."""
+
+    @property
+    def labels(self) -> np.ndarray: ...
+    def group_numbers(self) -> np.ndarray: ...
+
+
+def split(texts: Grouped, *, validation: float = 0.1, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Split into training and validation indices, label by label, without leaking.
 
     Texts of one group stay together; without groups, texts that are equal but for case and spacing count as
     one group, so that no validation text has been trained on. Each label gives about `validation` of its
-    texts, never all of them, and at least one group when it has two or more.
+    texts, never all of them, and at least one group when it has two or more. Looks at labels and group
+    numbers alone, so that the texts need not be in memory.
 
     Returns:
         (train, validation): int64 indices, each ascending; together they are 0..n-1.
@@ -76,36 +84,38 @@ def split(texts: Texts, *, validation: float = 0.1, seed: int = 0) -> tuple[np.n
     """
     if not 0.0 < validation < 1.0:
         raise UserError(f"validation={validation} must lie between 0 and 1, for example 0.1")
-    groups = texts.groups if texts.groups is not None else _equal_text_groups(texts.texts)
-    unique, member = np.unique(groups, return_inverse=True)
+    unique, member = np.unique(texts.group_numbers(), return_inverse=True)
     sizes = np.bincount(member, minlength=len(unique))
-    group_label = _majority_label(member, texts.labels, len(unique), len(texts.label_names))
+    num_labels = int(texts.labels.max(initial=0)) + 1
+    group_label = _majority_label(member, texts.labels, len(unique), num_labels)
     rng = np.random.default_rng(seed)
     is_validation = np.zeros(len(unique), dtype=bool)
-    for label in range(len(texts.label_names)):
+    for label in range(num_labels):
         candidates = rng.permutation(np.flatnonzero(group_label == label))
-        is_validation[_take(candidates, sizes, validation)] = True
+        is_validation[_take(candidates, sizes[candidates], validation)] = True
     if not is_validation.any():
         raise UserError(
-            f"the {len(texts)} texts cannot be split: no label has two different texts. Add more rows per label."
+            f"the {len(member)} texts cannot be split: no label has two different texts. Add more rows per label."
         )
     in_validation = is_validation[member]
     return np.flatnonzero(~in_validation), np.flatnonzero(in_validation)
 
 
-def _take(candidates: np.ndarray, sizes: np.ndarray, share: float) -> list[int]:
+def _take(groups: np.ndarray, sizes: np.ndarray, share: float) -> list[int]:
     """Groups of one label, in the random order given, that fill `share` of it without overshooting."""
-    if len(candidates) < 2:
+    if len(groups) < 2:
         return []
-    total = int(sizes[candidates].sum())
-    target = min(max(round(total * share), 1), total - 1)
-    taken, filled = [], 0
-    for group in candidates:
-        if filled + sizes[group] <= target:
-            taken.append(int(group))
-            filled += int(sizes[group])
+    total = int(sizes.sum())
+    room = min(max(round(total * share), 1), total - 1)
+    taken = []
+    for group, size in zip(groups.tolist(), sizes.tolist(), strict=True):
+        if size <= room:
+            taken.append(group)
+            room -= size
+            if not room:
+                break
     # Every group is larger than the whole share: the smallest one overshoots least.
-    return taken or [int(min(candidates, key=lambda group: sizes[group]))]
+    return taken or [int(groups[sizes.argmin()])]
 
 
 def _majority_label(member: np.ndarray, labels: np.ndarray, num_groups: int, num_labels: int) -> np.ndarray:
@@ -122,6 +132,7 @@ def normalise(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _equal_text_groups(texts: list[str]) -> np.ndarray:
-    numbers: dict[str, int] = {}
-    return np.array([numbers.setdefault(normalise(text), len(numbers)) for text in texts], dtype=np.int64)
+def text_key(text: str) -> int:
+    """64 bits of a hash: equal for duplicates, and for two others with a chance of 1 in 10¹⁹."""
+    data = normalise(text).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little", signed=True)

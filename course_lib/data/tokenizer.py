@@ -58,20 +58,34 @@ def save_tokenizer(tokenizer: Tokenizer, path: str | Path) -> None:
 
 
 def load_tokenizer(path: str | Path) -> Tokenizer:
-    """Read a tokenizer that `save_tokenizer` wrote.
+    """Read a tokenizer that `save_tokenizer` wrote, or that of a Hugging Face model.
 
     Raises:
         UserError: the file is missing or is not a tokenizer.
     """
-    from tokenizers import Tokenizer
-
-    fix = "Give the run folder's tokenizer.json."
+    fix = "Give the tokenizer.json of a run or of a Hugging Face model."
     try:
-        return _plain_text_only(Tokenizer.from_str(Path(path).read_text(encoding="utf-8")))
+        return tokenizer_from(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"cannot read the tokenizer {path}: {error}. {fix}") from error
     except Exception as error:  # the library raises bare Exception
         raise UserError(f"{path} is not a tokenizer: {error}. {fix}") from error
+
+
+def tokenizer_from(description: str) -> Tokenizer:
+    """The tokenizer that `to_str` described; it cuts and pads nothing."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_str(description)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return _plain_text_only(tokenizer)
+
+
+def pad_id(tokenizer: Tokenizer) -> int:
+    """The id that fills up rows. Any id will do where the tokenizer has none: padding is masked."""
+    known = (tokenizer.token_to_id(name) for name in ("[PAD]", "<pad>", "<|endoftext|>", "</s>"))
+    return next((number for number in known if number is not None), 0)
 
 
 def _plain_text_only(tokenizer: Tokenizer) -> Tokenizer:

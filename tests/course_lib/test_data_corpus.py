@@ -211,7 +211,8 @@ def test_short_repeated_and_contradictory_texts_are_left_out_and_counted():
 
 def test_a_damaged_cache_is_not_believed(texts, tmp_path):
     path = tmp_path / "docstrings.json"
-    corpus._write(path, texts.subset(range(50)))
+    fifty = Texts(texts.texts[:50], texts.labels[:50], texts.label_names, texts.groups[:50])
+    corpus._write(path, fifty)
     assert corpus._read(path).texts == texts.texts[:50]
     whole = path.read_text(encoding="utf-8")
     record = json.loads(whole)
@@ -264,7 +265,7 @@ def test_two_processes_may_build_everything_at_once(tmp_path):
     assert answers[0] == answers[1]
     assert answers[0][0].split()[2:] == ["stdlib", "pygments", "tornado"] and answers[0][1] == ""
     kept = sorted(re.sub(r"-[0-9a-f]{20}", "", path.name) for path in tmp_path.iterdir())
-    assert kept == ["docstring-store.json", "docstrings.json", "store", "store"]
+    assert kept == ["docstring-store.json", "docstrings.json", "store"]
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert (again.stdout, again.stderr) == answers[0]

@@ -86,23 +86,24 @@ def test_pickling_carries_no_tokens(store):
 def test_a_store_is_found_again_by_what_it_holds(texts, tokenizer, tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_LIB_CACHE", str(tmp_path))
     first = TokenStore.build(texts, tokenizer, max_length=16, progress=False)
-    stamp = (first.directory / "ids.npy").stat().st_mtime_ns
+    stamp = (first.directory / "ids.bin").stat().st_mtime_ns
     again = TokenStore.build(texts, tokenizer, max_length=16, progress=False)
-    assert again.directory == first.directory and (again.directory / "ids.npy").stat().st_mtime_ns == stamp
+    assert again.directory == first.directory and (again.directory / "ids.bin").stat().st_mtime_ns == stamp
     shorter = TokenStore.build(texts, tokenizer, max_length=8, progress=False)
     other_tokenizer = train_tokenizer(WORDS[:2], vocab_size=270)
     other = TokenStore.build(texts, other_tokenizer, max_length=16, progress=False)
-    fewer = TokenStore.build(texts.subset([0, 1]), tokenizer, max_length=16, progress=False)
+    two = Texts(texts=WORDS[:2], labels=np.array([0, 1]), label_names=("x", "y"))
+    fewer = TokenStore.build(two, tokenizer, max_length=16, progress=False)
     assert len({s.fingerprint for s in (first, shorter, other, fewer)}) == 4
     assert len({s.directory for s in (first, shorter, other, fewer)}) == 4
 
 
-@pytest.mark.parametrize("damage", ["ids.npy", "meta.json", "tokenizer.json", "truncate", "other format"])
+@pytest.mark.parametrize("damage", ["ids.bin", "meta.json", "tokenizer.json", "truncate", "other format"])
 def test_a_damaged_store_is_built_again(texts, tokenizer, store, damage):
     wanted = [store[i][0].tolist() for i in range(5)]
     if damage == "truncate":
-        data = (store.directory / "ids.npy").read_bytes()
-        (store.directory / "ids.npy").write_bytes(data[:-4])
+        data = (store.directory / "ids.bin").read_bytes()
+        (store.directory / "ids.bin").write_bytes(data[:-4])
     elif damage == "other format":
         meta = json.loads((store.directory / "meta.json").read_text())
         (store.directory / "meta.json").write_text(json.dumps(meta | {"format": -1}))
@@ -125,10 +126,11 @@ def test_other_peoples_files_are_never_removed(texts, tokenizer, tmp_path):
 
 
 def test_errors_name_the_fix(texts, tokenizer, tmp_path):
+    nothing = Texts(texts=[], labels=np.array([], dtype=np.int64), label_names=("x", "y"))
     with pytest.raises(UserError, match="max_length=0 must be at least 1"):
         TokenStore.build(texts, tokenizer, max_length=0, directory=tmp_path / "a", progress=False)
     with pytest.raises(UserError, match="no texts to tokenise"):
-        TokenStore.build(texts.subset([]), tokenizer, max_length=4, directory=tmp_path / "a", progress=False)
+        TokenStore.build(nothing, tokenizer, max_length=4, directory=tmp_path / "a", progress=False)
     with pytest.raises(UserError, match="is not a token store"):
         TokenStore.load(tmp_path / "absent")
     (tmp_path / "file").write_text("")

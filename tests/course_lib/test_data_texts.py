@@ -118,11 +118,7 @@ def test_fingerprint_sees_every_part_and_nothing_else():
     assert noted.fingerprint == base.fingerprint
 
 
-def test_subset_and_mismatch():
-    texts = make(["a", "b", "c"], [0, 1, 0], [5, 6, 7])
-    part = texts.subset([2, 0])
-    assert (part.texts, part.labels.tolist(), part.groups.tolist()) == (["c", "a"], [0, 0], [7, 5])
-    assert part.label_names == texts.label_names
+def test_texts_and_labels_that_do_not_match_are_refused():
     with pytest.raises(ValueError, match="1 texts but 2 labels"):
         make(["a"], [0, 1])
 
