@@ -214,7 +214,7 @@ class ShardedOrder:
         self.ranks = ranks
         self.window_size = ranks.world_size * grad_accum_steps
         self.epoch = 0
-        self._position = 0
+        self._position = self._resume_at = 0
 
     def __len__(self) -> int:
         """Micro-batches of this process in a whole epoch."""
@@ -222,7 +222,7 @@ class ShardedOrder:
         return windows * (self.window_size // self.ranks.world_size) + -(-rest // self.ranks.world_size)
 
     def __iter__(self) -> Iterator[list[int]]:
-        start, self._position = self._position, 0
+        start, self._resume_at, self._position = self._resume_at, 0, 0
         for window in self._windows():
             self._position += len(window)
             if self._position > start:
@@ -231,7 +231,8 @@ class ShardedOrder:
     def set_epoch(self, epoch: int) -> None:
         """Choose the order. The same epoch again keeps a position that `load_state_dict` has set."""
         if epoch != self.epoch:
-            self.epoch, self._position = epoch, 0
+            self.epoch = epoch
+            self._position = self._resume_at = 0
             if hasattr(self.sampler, "set_epoch"):
                 self.sampler.set_epoch(epoch)
 
@@ -253,7 +254,7 @@ class ShardedOrder:
                 f"update (now {self.window_size}): keep processes x grad_accum_steps, or start a new run"
             )
         self.set_epoch(int(state["epoch"]))
-        self._position = int(state["position"])
+        self._position = self._resume_at = int(state["position"])
 
     def _identity(self) -> str:
         inner = self.sampler.state_dict()["identity"] if hasattr(self.sampler, "state_dict") else ""
@@ -294,8 +295,3 @@ def shard_evenly(batches: Sequence[list[int]], ranks: Ranks) -> list[list[int]]:
     `Filler`. For evaluation: each sample counts exactly once."""
     missing = -len(batches) % ranks.world_size
     return [*batches, *(Filler(batches[0][:1]) for _ in range(missing))][ranks.rank :: ranks.world_size]
-
-
-def interleave(shards: Sequence[Sequence[T]]) -> list[T]:
-    """What each process made of its `shard_evenly`, gathered by rank, in the order of the whole."""
-    return [value for values in zip(*shards, strict=True) for value in values]

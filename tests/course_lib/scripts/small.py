@@ -15,6 +15,8 @@ from course_lib.distributed import Ranks, ShardedOrder
 from course_lib.models import ModelConfig, TextClassifier
 
 NUM_CLASSES, MICRO_BATCH_SIZE, MAX_NORM, LEARNING_RATE = 4, 8, 0.5, 1e-2
+NUM_PEER_SAMPLES, PEER_ACCUM_STEPS = 96, 3  # no ragged window: the other libraries have no answer to one
+SCRIPTS = Path(__file__).parent
 
 
 class Samples(list):
@@ -30,11 +32,10 @@ class Samples(list):
         self.lengths = np.array([len(ids) for ids, _ in self])
 
 
-def make_model(dtype=torch.float64):
+def make_model(dtype=torch.float64, **sizes):
     torch.manual_seed(7)
-    config = ModelConfig(
-        vocab_size=60, num_classes=NUM_CLASSES, max_length=32, d_model=16, num_layers=2, dropout=0.0
-    )
+    sizes = {"d_model": 16, "num_layers": 2, "dropout": 0.0, **sizes}
+    config = ModelConfig(vocab_size=60, num_classes=NUM_CLASSES, max_length=32, **sizes)
     return TextClassifier(config).to(dtype)
 
 

@@ -8,19 +8,22 @@ import torch
 from small import MAX_NORM, Samples, make_batches, make_model, make_optimizer, weights
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
-from course_lib import distributed, fsdp
+from course_lib import distributed
 from course_lib.data.batching import Batches, evaluation_batches
 from course_lib.evaluation import evaluate
-from course_lib.loop import fit, train_step
+from course_lib.loop import fit
 
 
-def train_ddp(ranks, grad_accum_steps, dtype=torch.float64, num_samples=83):
+def train_ddp(ranks, grad_accum_steps, dtype=torch.float64, num_samples=83, **sizes):
     """Two epochs; returns weights, all-reduces, buckets and updates."""
-    model = distributed.wrap_ddp(make_model(dtype))
-    num_reduced = []
+    model = distributed.wrap_ddp(make_model(dtype, **sizes))
+    num_reduced: list[int] = []
+    ends: list[int] = []
 
     def counting_hook(state, bucket):
         num_reduced.append(bucket.index())
+        if bucket.is_last():
+            ends.append(len(num_reduced))
         return allreduce_hook(state, bucket)
 
     model.register_comm_hook(None, counting_hook)
@@ -36,7 +39,7 @@ def train_ddp(ranks, grad_accum_steps, dtype=torch.float64, num_samples=83):
     )
     return {
         "weights": weights(distributed.unwrap(model)),
-        "num_reduced": len(num_reduced),
+        "ends": ends,  # all-reduces so far at the end of each backward that made any
         "num_buckets": len(set(num_reduced)),
         "num_steps": sum(record["kind"] == "train" for record in records),
     }
@@ -72,57 +75,14 @@ def take_turns(ranks, folder):
     return found
 
 
-def train_fsdp(ranks, folder, **options):
-    model = fsdp.shard(make_model(), **options)
-    optimizer = make_optimizer(model)
-    batches = make_batches(ranks, 3)
-    saved_at = 3
-
-    class Save:
-        def on_step(self, state):
-            if state.step == saved_at and not options:
-                fsdp.save_sharded(folder / "sharded", model, optimizer)
-                sampler = batches.order.state_dict()
-                if ranks.is_main_process:
-                    torch.save(sampler, folder / "sampler.pt")
-
-        def on_record(self, state, record):
-            pass
-
-        def on_safe_point(self, state):
-            pass
-
-    fit(
-        model,
-        batches,
-        optimizer,
-        max_epochs=2,
-        max_norm=MAX_NORM,
-        grad_accum_steps=3,
-        callbacks=[Save()],
-    )
-    own = sum(p.to_local().numel() for p in model.parameters())
-    full = fsdp.full_state_dict(model)
-    other = fsdp.shard(make_model())
-    with torch.no_grad():
-        for parameter in other.parameters():
-            parameter.zero_()
-    fsdp.load_full_state_dict(other, full)
-    again = fsdp.full_state_dict(other)
-    return {
-        "weights": dict(full),
-        "num_own": own,
-        "is_put_back": all(torch.equal(full[name], again[name]) for name in full),
-    }
-
-
 def main(folder):
     ranks = distributed.setup("cpu")
     result = {
         "ranks": (ranks.rank, ranks.local_rank, ranks.world_size),
         "plain": train_ddp(ranks, 1),
         "accumulated": train_ddp(ranks, 3),
-        "single": train_ddp(ranks, 1, torch.float32),
+        "single": train_ddp(ranks, 1, torch.float32, num_samples=80),
+        "two_buckets": train_ddp(ranks, 3, num_samples=20, d_model=128),
         "starved": train_ddp(ranks, 2, num_samples=33),  # the last window is one sample
         "evaluation": evaluate_shards(ranks),
         "is_synced_after_error": no_sync_after_an_error(distributed.wrap_ddp(make_model())),
@@ -130,9 +90,6 @@ def main(folder):
         "gathered": distributed.gather_objects({"rank": ranks.rank}),
         "from_main": distributed.from_main_process(f"rank {ranks.rank}"),
         "sum": distributed.sum_across_ranks(torch.tensor(ranks.rank + 1)).item(),
-        "fsdp": train_fsdp(ranks, folder),
-        "fsdp_offload": train_fsdp(ranks, folder, cpu_offload=True),
-        "fsdp_bf16": train_fsdp(ranks, folder, precision="bf16-mixed"),
     }
     torch.save(result, folder / f"rank{ranks.rank}.pt")
     distributed.cleanup()
