@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get(DEBUG_VARIABLE):
             raise
-        return complain(_unexpected(error), USER_ERROR)
+        return _unexpected(error)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -62,13 +62,20 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _unexpected(error: Exception) -> str:
+def _unexpected(error: Exception) -> int:
     first_line = (str(error).splitlines() or [""])[0]
+    distributed = sys.modules.get("course_lib.distributed")
+    if distributed is not None and distributed.is_lost_peer(error):
+        lost = "another process of this job ended (see above, or its machine); continue it with --resume"
+        return complain(lost, USER_ERROR)
     if isinstance(error, OSError):
-        return f"{error.strerror or error}: {error.filename or 'a file'}; check space and permissions there"
-    if isinstance(error, MemoryError) or "out of memory" in first_line.lower():
-        return "out of memory: lower micro_batch_size or max_length (--set micro_batch_size=16)"
-    return (
-        f"unexpected {type(error).__name__}: {first_line}; this is a fault of course-lib, "
-        f"{DEBUG_VARIABLE}=1 shows where"
-    )
+        says = f"{error.strerror or error}: {error.filename or 'a file'}; check space and permissions there"
+    elif isinstance(error, MemoryError) or "out of memory" in first_line.lower():
+        says = "out of memory: lower micro_batch_size or max_length (--set micro_batch_size=16)"
+    else:
+        says = (
+            f"unexpected {type(error).__name__}: {first_line}; this is a fault of course-lib, "
+            f"{DEBUG_VARIABLE}=1 shows where"
+        )
+    sys.stderr = sys.__stderr__  # a process that was quiet may be the only one with this fault
+    return complain(says, USER_ERROR)

@@ -100,6 +100,10 @@ def build_components(
         f"{global_batch_size} samples per update: {micro_batch_size} × {grad_accum_steps} micro-batches × "
         f"{ranks.world_size} processes; peak learning rate {learning_rate:.3g}"
     )
+    if config.sharding == "fsdp":  # before the optimizer, which must see the parts
+        from course_lib.fsdp import shard
+
+        model = shard(model, precision=precision.name, cpu_offload=config.cpu_offload)
     optimizer = make_optimizer(
         model,
         config.optimizer,

@@ -119,7 +119,7 @@ def quiet_other_ranks() -> None:
 def is_lost_peer(error: BaseException) -> bool:
     """Whether `error` says that another process of the job went away."""
     is_gloo = isinstance(error, RuntimeError) and "gloo" in str(error).lower()
-    return world_size() > 1 and (is_gloo or isinstance(error, dist.DistError))
+    return Ranks.from_environment().world_size > 1 and (is_gloo or isinstance(error, dist.DistError))
 
 
 def world_size() -> int:
@@ -169,8 +169,8 @@ def main_process_first(ranks: Ranks) -> Iterator[None]:
 
 def wrap_ddp(model: nn.Module) -> nn.Module:
     """The model in DistributedDataParallel, which averages gradients while backward still runs; the model
-    itself when there is one process. `unwrap` takes it out again."""
-    if world_size() == 1:
+    itself when there is one process, or FSDP2 sees to it. `unwrap` takes it out again."""
+    if world_size() == 1 or hasattr(model, "set_requires_gradient_sync"):
         return model
     # Gradients are views of the buckets that travel: no copy beside them.
     return DistributedDataParallel(model, gradient_as_bucket_view=True)

@@ -18,7 +18,7 @@ from torch.distributed.checkpoint import state_dict as dcp_state
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
 
-from course_lib.distributed import world_size
+from course_lib.distributed import Ranks, from_main_process, world_size
 from course_lib.errors import UserError
 from course_lib.files import BUILDING
 
@@ -57,16 +57,13 @@ def load_full_state_dict(model: nn.Module, weights: Mapping[str, Any]) -> None:
 
 
 def save_sharded(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Write the checkpoint `folder`, each process its part; it gets its name when it is whole."""
+    """Write the new checkpoint `folder`, each process its part; it gets its name when it is whole."""
     building = folder.with_name(f"{BUILDING}{folder.name}")
     names = ("model", "optimizer")
     parts = dict(zip(names, dcp_state.get_state_dict(model, optimizer), strict=True))
     dcp.save(parts, checkpoint_id=building, no_dist=world_size() == 1)
-    if world_size() == 1 or torch.distributed.get_rank() == 0:
-        if folder.exists():  # a resumed run is at a step that was saved before: keep what may be referred to
-            shutil.rmtree(building)
-        else:
-            building.rename(folder)
+    if Ranks.from_environment().is_main_process:
+        building.rename(folder)
 
 
 def load_sharded(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
@@ -82,3 +79,38 @@ def load_sharded(folder: Path, model: nn.Module, optimizer: torch.optim.Optimize
     except (dcp.CheckpointException, OSError, RuntimeError) as error:
         raise UserError(f"cannot read the checkpoint folder {folder} ({type(error).__name__})") from None
     dcp_state.set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=moments)
+
+
+class WholeWeights:
+    """The model as a part of a checkpoint for use anywhere: all weights, put together."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    def state_dict(self) -> dict[str, Any]:
+        return full_state_dict(self.model)
+
+
+class ShardedParts:
+    """Model and optimizer as a part of a checkpoint to go on from: it names the folder that holds them.
+
+    The newest `2 + keep` folders stay: until a checkpoint file has its name, the one before is in force.
+    """
+
+    def __init__(
+        self, folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, *, keep: int
+    ) -> None:
+        self.folder, self.model, self.optimizer, self.keep = folder, model, optimizer, keep
+
+    def state_dict(self) -> dict[str, str]:
+        folders = sorted(self.folder.glob("sharded-*"))
+        newest = int(folders[-1].name.rpartition("-")[2]) if folders else 0
+        name = from_main_process(f"sharded-{newest + 1:08d}")
+        save_sharded(self.folder / name, self.model, self.optimizer)
+        if Ranks.from_environment().is_main_process:
+            for old in folders[: -1 - self.keep]:
+                shutil.rmtree(old)
+        return {"folder": name}
+
+    def load_state_dict(self, state: Mapping[str, str]) -> None:
+        load_sharded(self.folder / state["folder"], self.model, self.optimizer)

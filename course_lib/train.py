@@ -166,15 +166,20 @@ class _Run:
             callbacks.append(StepProfiler(config.profile_steps, self.folder.directory))
         return callbacks
 
-    def _stateful(self) -> dict[str, Any]:
+    def _stateful(self, path: Path) -> dict[str, Any]:
+        """The parts of the checkpoint at `path`."""
         parts = self.parts
-        stateful = {
-            "model": parts.model,
-            "optimizer": parts.optimizer,
-            "scheduler": parts.scheduler,
-            "sampler": parts.order,
-        }
-        return stateful | ({"scaler": parts.precision.scaler} if parts.precision.scaler else {})
+        stateful = {"scheduler": parts.scheduler, "sampler": parts.order}
+        if parts.precision.scaler:
+            stateful["scaler"] = parts.precision.scaler
+        if self.config.sharding == "ddp":
+            return stateful | {"model": parts.model, "optimizer": parts.optimizer}
+        from course_lib.fsdp import ShardedParts, WholeWeights
+
+        if path == self.folder.best:  # for use, on one process
+            return stateful | {"model": WholeWeights(parts.model)}
+        keep = self.config.keep_checkpoints
+        return stateful | {"parts": ShardedParts(path.parent, parts.model, parts.optimizer, keep=keep)}
 
     def _checkpoint_to_resume(self) -> dict[str, Any] | None:
         """`last.pt`, checked; None when the run was killed before its first checkpoint."""
@@ -191,14 +196,14 @@ class _Run:
 
     def _restore(self, checkpoint: dict[str, Any]) -> None:
         callbacks = [*self.callbacks, self.checkpointer]
-        self.state = restore(checkpoint, callbacks=callbacks, rank=self.ranks.rank, **self._stateful())
+        self.state = restore(checkpoint, callbacks=callbacks, rank=self.ranks.rank, **self._stateful(self.folder.last))
         self.num_records = checkpoint["extra"]["num_records"]
         self.checkpointer.saved = (self.state.step, self.state.epoch)
         say(f"resuming at step {self.state.step} of {self.parts.max_steps}", enabled=self.progress)
 
-    def checkpoint(self) -> dict[str, Any]:
+    def checkpoint(self, path: Path) -> dict[str, Any]:
         return capture(
-            **self._stateful(),
+            **self._stateful(path),
             state=self.state,
             config=self.config.to_dict(),
             data_fingerprint=self.data.fingerprint,
@@ -228,8 +233,9 @@ class _Run:
         except NonFiniteError as error:
             self._write_record(self._record("failed", failure=str(error)))
             raise
+        last_weights = self._stateful(self.folder.best)["model"].state_dict()
         distributed.cleanup()  # the rest is the first process's alone
-        return self._finish() if self.ranks.is_main_process else {}
+        return self._finish(last_weights) if self.ranks.is_main_process else {}
 
     def _train(self) -> None:
         self.writer: RecordWriter | None = None
@@ -271,11 +277,11 @@ class _Run:
                 for tracker in self.trackers:
                     tracker.close(status)
 
-    def _finish(self) -> dict[str, Any]:
+    def _finish(self, last_weights: dict[str, Any]) -> dict[str, Any]:
         """Judge the best weights (not the last), then write record and report."""
         from course_lib.report import write_report
 
-        last_sha256 = weights_sha256(self.parts.model)
+        last_sha256 = weights_sha256(last_weights)
         best = load_trained(self.folder.directory)
         batches = evaluation_batches(self.data.validation, EVALUATION_BATCH_SIZE)
         scores = evaluate(best.model, batches, return_predictions=True)
