@@ -12,6 +12,7 @@ from course_lib.metrics import RunFolder
 from course_lib.report import cell
 
 SECTIONS = ("config", "data", "resolved", "environment", "hardware")
+WIDTH = 26
 _SPLIT_KEYS = ("data", "task", "validation", "seed")
 
 
@@ -70,7 +71,8 @@ def _warnings(records: Sequence[dict[str, Any]]) -> list[str]:
 def _metrics(record: dict[str, Any]) -> dict[str, Any]:
     names = ("step", "train_seconds", "samples_per_sec", "tokens_per_sec", "num_parameters")
     values = {**(record.get("validation") or {}), **{name: record.get(name) for name in names}}
-    return values | {"best step": (record.get("best") or {}).get("step")} | (record.get("cost") or {})
+    values |= {"best step": (record.get("best") or {}).get("step")} | (record.get("cost") or {})
+    return {name: value for name, value in values.items() if not isinstance(value, str)}
 
 
 def _column(values: list[Any]) -> dict[str, Any]:
@@ -93,18 +95,20 @@ def _different(flat: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def comparison_text(comparison: dict[str, Any]) -> str:
-    """The same for a terminal: a block of aligned lines per section."""
-    blocks: dict[str, dict[str, list[Any]]] = {"metrics": {}, **comparison["differences"]}
+    """The same for a terminal: a block of aligned lines per section; long values are cut."""
+    blocks: dict[str, dict[str, list[str]]] = {"metrics": {}}
     for name, column in comparison["metrics"].items():
         pairs = zip(column["values"], column["differences"], strict=True)
-        blocks["metrics"][name] = [cell(value) + (f" ({step:+.4g})" if step else "") for value, step in pairs]
+        texts = [cell(value) + (f" ({step:+.3g})" if step else "") for value, step in pairs]
+        blocks["metrics"][name] = texts
+    for section, rows in comparison["differences"].items():
+        blocks[section] = {key: [cell(value) for value in values] for key, values in rows.items()}
     lines = [f"run {i}: {run}" for i, run in enumerate(comparison["runs"], 1)]
-    for title, rows in blocks.items():
-        width = max([24, *(len(cell(value)) for values in rows.values() for value in values[:-1])])
+    for title, table in blocks.items():
         lines += ["", title]
-        lines += [
-            f"  {key:<24} " + "  ".join(f"{cell(v):<{width}}" for v in rows[key]).rstrip() for key in rows
-        ]
+        for key, texts in table.items():
+            cut = [text if len(text) < WIDTH else f"{text[: WIDTH - 2]}…" for text in texts]
+            lines.append(f"  {key:<24} {''.join(f'{text:<{WIDTH}}' for text in cut)}".rstrip())
     answer = {True: "yes, bit for bit", False: "no", None: "not recorded"}[comparison["are_weights_equal"]]
     return "\n".join(
         [*lines, "", f"equal weights: {answer}", *(f"warning: {w}" for w in comparison["warnings"])]

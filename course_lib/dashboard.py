@@ -26,6 +26,7 @@ def read_runs(directory: str | Path) -> list[dict[str, Any]]:
             best = record.get("best") or {}
             kept = {key: record.get(key) for key in ("status", "step", "train_seconds", "samples_per_sec")}
             scores, cost = record.get("validation") or {}, record.get("cost") or {}
+            cost = {**cost, "utilisation": cost.get("mfu", cost.get("matmul_peak_share"))}
             name = path.parent.relative_to(directory).as_posix()
             row = {"run": path.parent.resolve().name if name == "." else name, "folder": path.parent}
             rows.append(
@@ -53,7 +54,7 @@ def dashboard_html(title: str, rows: Sequence[dict[str, Any]]) -> str:
     words = "; ".join(f"{name}: {y:.4g} for {x:.4g}" for name, x, y in points)
     figures = [
         draw(f"Best {monitor} against {_X_AXES[x_key]}", words or "no run to show", plot),
-        plot_lines(f"Validation {monitor} over training time", "s", _over_time(alike, monitor)),
+        plot_lines(f"Validation {monitor} over time", "seconds", _over_time(alike, monitor)),
     ]
     return render("dashboard.html", title=title, runs=rows, figures=figures)
 
@@ -65,7 +66,7 @@ def _over_time(rows: Sequence[dict[str, Any]], monitor: str) -> list[Line]:
         xs: list[float] = []
         ys: list[float] = []
         for record in RunFolder(row["folder"]).read_metrics():
-            seconds += record["seconds"] if record["kind"] == "train" else 0.0
+            seconds = record.get("elapsed_seconds") or seconds + record.get("seconds", 0.0)
             if record["kind"] == "validation" and record.get(monitor) is not None:
                 xs, ys = [*xs, seconds], [*ys, record[monitor]]
         if xs:

@@ -50,14 +50,16 @@ def render(template: str, **values: Any) -> str:
 
 
 def cell(value: Any) -> str:
-    """A value as a table shows it: 12,345, 0.123, 1.2e-05, — for None."""
+    """A value as a table shows it: 12,345; 0.123; 1.2e-05; — for None."""
     if value is None or value != value:
         return "—"
-    if isinstance(value, bool | str):
+    if isinstance(value, list):
+        return ", ".join(map(cell, value)) or "none"
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     if isinstance(value, int) or abs(value) >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.3f}" if value == 0 or abs(value) >= 0.001 else f"{value:.2g}"
+    return f"{value:.3f}" if value == 0 or 0.1 <= abs(value) < 100 else f"{value:.3g}"
 
 
 def draw(title: str, alt: str, plot: Callable[[Any], None], *, size: Size = (4.8, 2.9)) -> Markup:

@@ -26,7 +26,7 @@ def sound_run(num_logs=40):
                 "pad_fraction": 0.04,
                 "num_tokens": 9000,
                 "tokens_per_sec": 4500 + 100 * (i % 3),
-            }  # fmt: skip
+            }
         )
         if i % 5 == 0:
             records.append({"kind": "validation", "step": 20 * i, "loss": loss + 0.05, "accuracy": 0.9})

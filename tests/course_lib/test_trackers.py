@@ -95,7 +95,7 @@ def test_wandb_offline_holds_the_records_under_one_id(folder):
     assert [row["_step"] for row in rows + more if "train/loss" in row] == [1, 2, 3, 4]
     assert [row["train/loss"] for row in more if "train/loss" in row] == [0.25]
     assert rows[-1]["validation/loss"] == 2.0
-    started = [record.run for record in first if record.WhichOneof("record_type") == "run"][0]
+    started = next(record.run for record in first if record.WhichOneof("record_type") == "run")
     values = {item.key: json.loads(item.value_json) for item in started.config.update}
     assert values.items() >= CONFIG.items()
     exits = [r.exit.exit_code for r in first + second if r.WhichOneof("record_type") == "exit"]
