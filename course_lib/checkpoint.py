@@ -130,7 +130,8 @@ class Checkpointer(Callback):
     `last` is written at the first safe point at least `every_steps` after the one before, and at the end of
     each epoch; with `every_seconds`, at the first one so much later. `best` is written right after a
     validation whose `monitor` beats all earlier ones. With `is_async` a copy is taken at once and written by
-    a thread, one at a time. Only the main process writes; all must take part.
+    a thread, one at a time. Only the main process writes; all must take part. `make_checkpoint(is_best)`
+    gives what to write.
     """
 
     name = "checkpointer"

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from course_lib.checkpoint import load_checkpoint
 from course_lib.config import AUTO, TrainConfig
-from course_lib.data.batching import Batches, BucketBatchSampler, evaluation_batches
+from course_lib.data.batching import Batches, BucketBatchSampler, collate, evaluation_batches
 from course_lib.data.tokenizer import load_tokenizer
 from course_lib.distributed import Ranks, ShardedOrder, shard_evenly
 from course_lib.errors import UserError
+from course_lib.evaluation import to_device
 from course_lib.metrics import RunFolder
+from course_lib.micro_batch import largest_micro_batch_size
 from course_lib.models import ModelConfig, make_model
 from course_lib.optim import make_optimizer, resolve_epochs, resolve_optimizer
 from course_lib.precision import Precision, resolve_precision
 from course_lib.run_data import RunData
 from course_lib.schedules import make_schedule, scaled_learning_rate
+
+MAX_AUTO_BATCH = 512
+"""Larger micro-batches seldom gain speed, and take updates away from an epoch."""
 
 
 def build_model(config: TrainConfig, *, vocab_size: int, num_classes: int) -> nn.Module:
@@ -65,6 +72,10 @@ class Components:
     grad_accum_steps: int
     settled: TrainConfig
     """The config with every `auto` replaced by what it became: a resumed run starts from these."""
+    schedule_numbers: dict[str, Any]
+    """What `make_schedule` and `plot_schedule` were given."""
+    is_sharded: bool = False
+    """Whether FSDP2 has split the model over processes."""
     reasons: dict[str, str] = field(default_factory=dict)
 
 
@@ -82,7 +93,9 @@ def build_components(
     reasons = {"precision": f"{precision.name} ({precision.reason})"}
     micro_batch_size = chosen.micro_batch_size
     if micro_batch_size == AUTO:
-        micro_batch_size, reasons["micro_batch_size"] = _largest_micro_batch(model, data, precision)
+        micro_batch_size, reasons["micro_batch_size"] = largest_micro_batch_size(
+            model, _longest_of(data), optimizer=config.optimizer, precision=precision, max_size=MAX_AUTO_BATCH
+        )
     assert isinstance(micro_batch_size, int)
     grad_accum_steps = _grad_accum_steps(chosen, micro_batch_size, ranks.world_size)
     global_batch_size = micro_batch_size * grad_accum_steps * ranks.world_size
@@ -104,6 +117,16 @@ def build_components(
         from course_lib.fsdp import shard
 
         model = shard(model, precision=precision.name, cpu_offload=config.cpu_offload)
+    is_sharded = config.sharding == "fsdp" and ranks.world_size > 1
+    if config.compile:
+        from course_lib.memory import compile_model
+
+        batch = to_device(_longest_of(data)(micro_batch_size), device)
+        reasons["compile"] = compile_model(model, batch, precision=precision)[1]["reason"]
+    if is_sharded:
+        from course_lib.fsdp import shard
+
+        model = shard(model, precision=precision.name, cpu_offload=config.cpu_offload)
     optimizer = make_optimizer(
         model,
         config.optimizer,
@@ -112,6 +135,11 @@ def build_components(
         layer_decay=config.layer_decay,
     )
     reasons["optimizer"] = resolve_optimizer(config.optimizer, model)
+    schedule_numbers = {
+        "warmup_steps": round(config.warmup_fraction * max_steps),
+        "final_ratio": config.final_learning_rate_ratio,
+        "num_cycles": config.num_cycles,
+    }
     return Components(
         model=model,
         precision=precision,
@@ -119,18 +147,13 @@ def build_components(
         order=order,
         validation_batches=sharded(evaluation_batches(data.validation, 2 * micro_batch_size), ranks),
         optimizer=optimizer,
-        scheduler=make_schedule(
-            optimizer,
-            config.schedule,
-            max_steps=max_steps,
-            warmup_steps=round(config.warmup_fraction * max_steps),
-            final_ratio=config.final_learning_rate_ratio,
-            num_cycles=config.num_cycles,
-        ),
+        scheduler=make_schedule(optimizer, config.schedule, max_steps=max_steps, **schedule_numbers),
         max_epochs=max_epochs,
         max_steps=max_steps,
         grad_accum_steps=grad_accum_steps,
         settled=dataclasses.replace(config, precision=precision.name, micro_batch_size=micro_batch_size),
+        schedule_numbers=schedule_numbers,
+        is_sharded=is_sharded,
         reasons=reasons,
     )
 
@@ -152,8 +175,10 @@ def _grad_accum_steps(config: TrainConfig, micro_batch_size: int, world_size: in
     return config.global_batch_size // at_once
 
 
-def _largest_micro_batch(model: nn.Module, data: RunData, precision: Precision) -> tuple[int, str]:
-    raise NotImplementedError
+def _longest_of(data: RunData) -> Callable[[int], dict[str, Tensor]]:
+    """Batches of any size of the longest texts: what needs most memory."""
+    longest = np.argsort(-data.train.lengths, kind="stable")
+    return lambda size: collate([data.train[int(i)] for i in np.resize(longest, size)])
 
 
 @dataclass(frozen=True)

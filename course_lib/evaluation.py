@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from course_lib.distributed import sum_across_ranks
 from course_lib.losses import IGNORE, loss_sum, num_items
+from course_lib.metrics import perplexity
 from course_lib.precision import FULL_PRECISION, Precision
 from course_lib.profiling import stage
 from course_lib.window import Batch
@@ -28,13 +29,14 @@ def evaluate(
     return_predictions: bool = False,
 ) -> dict[str, Any]:
     """Mean `loss` over items, `accuracy` in [0, 1], `num_items` and `macro_f1` (the mean F1 of the classes
-    that occur), over all processes, with one sync.
+    that occur; for language models `perplexity`), over all processes, with one sync.
 
     Dropout is off meanwhile; every module leaves in the mode it came in. With `return_predictions=True` also
     `predictions`, `labels` and `lengths` (real tokens of the item's text) of this process's batches: int64
     tensors [number of items] on the CPU, in the order of `batches`.
     """
     device = next(model.parameters()).device
+    has_classes = getattr(model, "task", "") != "language-modelling"
     losses, corrects, counts, kept = [], [], [], []
     confusion: Tensor | None = None
     with evaluation_mode(model):
@@ -48,7 +50,7 @@ def evaluate(
             predictions, num_classes = logits.argmax(dim=-1), logits.shape[-1]
             corrects.append((predictions == labels).sum())
             counts.append(num_items(labels))
-            if num_classes <= MAX_CONFUSION_CLASSES:
+            if has_classes and num_classes <= MAX_CONFUSION_CLASSES:
                 # One more class takes what is ignored: leaving it out would need a sync.
                 cells = labels.where(labels != IGNORE, num_classes) * num_classes + predictions
                 table = torch.bincount(cells.reshape(-1), minlength=(num_classes + 1) * num_classes)
@@ -62,8 +64,12 @@ def evaluate(
         raise ValueError("there is no batch to evaluate: `batches` is empty, or an iterator already used up")
     sums = [torch.stack(values).double().sum() for values in (losses, corrects, counts)]
     table = confusion.double() if confusion is not None else sums[0].new_empty(0)
-    loss, correct, total, *cell_counts = sum_across_ranks(torch.cat([torch.stack(sums), table])).cpu().tolist()
+    loss, correct, total, *cell_counts = (
+        sum_across_ranks(torch.cat([torch.stack(sums), table])).cpu().tolist()
+    )
     result: dict[str, Any] = {"loss": loss / total, "accuracy": correct / total, "num_items": int(total)}
+    if not has_classes:
+        result["perplexity"] = perplexity(loss / total)
     if confusion is not None:
         result["macro_f1"] = _macro_f1(torch.tensor(cell_counts).reshape(-1, logits.shape[-1])[:-1])
     if return_predictions:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
 from course_lib.callbacks import Callback, TrainState
-from course_lib.distributed import from_main_process, no_sync, sum_across_ranks, whole, world_size
+from course_lib.distributed import from_main_process, no_sync, sum_across_ranks, unwrap, whole, world_size
 from course_lib.environment import memory_bytes
 from course_lib.evaluation import evaluate as evaluate
 from course_lib.evaluation import to_device as to_device
@@ -24,6 +24,7 @@ from course_lib.precision import FULL_PRECISION, Precision
 from course_lib.profiling import stage
 from course_lib.window import Batch, Window, micro_batches, timed
 from course_lib.window import NonFiniteError as NonFiniteError
+
 
 class Scheduler(Protocol):
     def step(self) -> None: ...
@@ -130,7 +131,7 @@ def fit(
     Raises NonFiniteError at the log after a NaN, ValueError when an epoch has no batch.
     """
     state = state or TrainState()
-    run = _Fit(model, validation_batches, callbacks, state, scheduler, precision)
+    run = _Fit(unwrap(model), validation_batches, callbacks, state, scheduler, precision)
     device = next(model.parameters()).device
     model.train()
     while state.epoch < max_epochs and not run.is_over(max_steps):

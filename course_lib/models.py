@@ -74,7 +74,7 @@ class Encoder(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.config = config
+        self.config, self.task = config, config.task
         self.token_embedding = nn.Embedding(config.vocab_size, config.d_model)
         self.position_embedding = nn.Embedding(config.max_length, config.d_model)
         self.blocks = nn.ModuleList(EncoderBlock(config) for _ in range(config.num_layers))
