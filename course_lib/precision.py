@@ -1,30 +1,100 @@
-"""Number formats of a run."""
+"""Number formats of a run: what was asked for, what it comes to on this machine, and why.
+
+All three keep the weights in fp32 (Micikevicius et al., 2018); "mixed" computes the matrix products in 16 bits.
+"""
 
 from __future__ import annotations
 
-import contextlib
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+import time
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import nn
+
+from course_lib.errors import UserError
+
+DTYPES = {"32-true": torch.float32, "bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
+MIN_LAYER_GAIN = 1.3
+"""Embeddings, loss and optimizer gain nothing, and small batches less than the probe's: a layer must gain clearly."""
+PROBE_ROWS, PROBE_LENGTH, MAX_PROBE_WIDTH = 8, 64, 512
+_NO_AUTOCAST: AbstractContextManager[Any] = nullcontext()
 
 
 @dataclass(frozen=True)
 class Precision:
-    """`name` as in a config, why it was chosen, and what a step needs of it."""
+    """`name` as in a config, why it was chosen, and what a training step needs of it."""
 
     name: str
     reason: str
     dtype: torch.dtype = torch.float32
-    scaler: Any = None
+    device_type: str = "cpu"
+    scaler: torch.amp.GradScaler | None = field(default=None, compare=False, repr=False)
+    """For `16-mixed`: lifts small gradients above fp16's smallest number, skips a step whose gradient overflowed.
+    Its `state_dict` belongs in a checkpoint. Skipping costs no sync with a fused optimizer, one with others."""
 
     def autocast(self) -> AbstractContextManager[Any]:
-        return contextlib.nullcontext()
+        """For the forward pass and the loss. In `32-true` one shared context that does nothing."""
+        return _NO_AUTOCAST if self.dtype == torch.float32 else torch.autocast(self.device_type, self.dtype)
 
 
 FULL_PRECISION = Precision("32-true", "asked for")
 
 
 def resolve_precision(requested: str, device: torch.device, *, width: int = 64) -> Precision:
-    return FULL_PRECISION
+    """The precision that `requested` ("auto" or a name of `DTYPES`) comes to on `device`, with the reason.
+
+    "auto" takes bf16 on GPUs that compute in it and fp16 on older ones. On a CPU with bf16 units it times one
+    transformer layer `width` wide both ways, for about a second, as small layers lose more to the conversions than
+    they gain: so a resumed run should ask for the name that its first start resolved. The random state is kept.
+    Raises UserError for an unknown name.
+    """
+    if requested != "auto" and requested not in DTYPES:
+        raise UserError(f"there is no precision {requested!r}: take auto or one of {', '.join(DTYPES)}")
+    name, reason = _automatic(device, width) if requested == "auto" else (requested, "asked for")
+    scaler = torch.amp.GradScaler(device.type) if name == "16-mixed" else None
+    return Precision(name, reason, DTYPES[name], device.type, scaler)
+
+
+def _automatic(device: torch.device, width: int) -> tuple[str, str]:
+    if device.type == "cuda":
+        gpu = torch.cuda.get_device_name(device)
+        if torch.cuda.is_bf16_supported(including_emulation=False):
+            return "bf16-mixed", f"{gpu} computes in bf16: fp32's range, so no loss scaling"
+        return "16-mixed", f"{gpu} has no bf16 units: fp16 with loss scaling"
+    if device.type != "cpu":
+        return "32-true", f"mixed precision is tried on CUDA and CPUs alone; this is {device.type}"
+    units = bf16_units()
+    if not units:
+        return "32-true", "no bf16 units found in this CPU"
+    gain = layer_gain(width)
+    found = f"{', '.join(units)}; a layer {width} wide ran {gain:.2f} × as fast in bf16 as in fp32"
+    if gain < MIN_LAYER_GAIN:
+        return "32-true", f"{found}, and it takes {MIN_LAYER_GAIN} for whole steps to gain"
+    return "bf16-mixed", found
+
+
+def bf16_units() -> list[str]:
+    """What torch finds in this CPU for bf16 products, such as `amx_bf16`; older versions of torch find nothing."""
+    found: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
+    return sorted(name for name, has in found.items() if has and "bf16" in name)
+
+
+def layer_gain(width: int) -> float:
+    """Time of a transformer layer's forward and backward in fp32 / in bf16 by autocast, on the CPU.
+
+    Interleaved, the best of three each after a warm-up: enough to tell 1.1 from 1.5.
+    """
+    width = max(8, min(width, MAX_PROBE_WIDTH) // 8 * 8)  # beyond the limit the gain only grows
+    seconds: dict[torch.dtype, list[float]] = {torch.float32: [], torch.bfloat16: []}
+    with torch.random.fork_rng(devices=[]):
+        layer = nn.TransformerEncoderLayer(width, max(1, width // 64), 4 * width, batch_first=True)
+        hidden = torch.randn(PROBE_ROWS, PROBE_LENGTH, width)
+        for dtype in 5 * list(seconds):
+            start = time.perf_counter()
+            with Precision("probe", "", dtype).autocast():
+                total = layer(hidden).float().square().mean()
+            total.backward()
+            seconds[dtype].append(time.perf_counter() - start)
+    return min(seconds[torch.float32][2:]) / min(seconds[torch.bfloat16][2:])
