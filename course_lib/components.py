@@ -36,11 +36,12 @@ def build_model(config: TrainConfig, *, vocab_size: int, num_classes: int) -> nn
     if config.hf_model:
         from course_lib.hf import load_hf_model
 
-        model = load_hf_model(config.hf_model, config.task, num_classes)
+        model = load_hf_model(config.hf_model, config.task, num_classes, max_length=config.max_length)
     else:
         names = ("max_length", "task", "d_model", "num_layers", "num_heads", "dropout")
         sizes = {name: getattr(config, name) for name in names}
-        model = make_model(ModelConfig(vocab_size=vocab_size, num_classes=num_classes, **sizes))
+        # A language model has no classes, and its data name none.
+        model = make_model(ModelConfig(vocab_size=vocab_size, num_classes=max(num_classes, 1), **sizes))
     if config.lora_rank:
         from course_lib.lora import add_lora
 
