@@ -198,26 +198,26 @@ def estimate_speedup(blocks: Sequence[Block]) -> SpeedupEstimate:
     return SpeedupEstimate(estimate=centre, low=math.exp(low), high=math.exp(high), blocks=tuple(blocks))
 
 
-def paired_speedup(
-    baseline: Callable[[], object],
-    candidate: Callable[[], object],
+def paired_segments(
+    run_baseline: RunSegment,
+    run_candidate: RunSegment,
     *,
     blocks: int = 8,
     min_seconds: float = MIN_SEGMENT_SECONDS,
+    min_steps: int = MIN_SEGMENT_STEPS,
     seed: int = 0,
-    on_block: Callable[[Block], None] | None = None,
+    on_block: Callable[[Block], object] | None = None,
 ) -> SpeedupEstimate:
-    """Time two plain functions against each other, in this process.
+    """Warm both sides up, choose a number of steps, and measure `blocks` blocks.
 
-    Each call is one step; both are warmed up first, and the work of one call must be the same for both.
     Takes about `4 * blocks * min_seconds` when they are equally fast, more when the baseline is slower.
-    CUDA work is waited for when torch is in use.
     """
     if blocks < 1:
         raise ValueError(f"blocks must be at least 1, got {blocks}")
     seeds = iter(range(sys.maxsize))
-    run_baseline, run_candidate = _timed(baseline), _timed(candidate)
-    num_steps = choose_num_steps(run_baseline, run_candidate, seeds, min_seconds=min_seconds)
+    num_steps = choose_num_steps(
+        run_baseline, run_candidate, seeds, min_seconds=min_seconds, min_steps=min_steps
+    )
     rng = np.random.default_rng(seed)
     measured = []
     for _ in range(blocks):
@@ -225,6 +225,17 @@ def paired_speedup(
         if on_block is not None:
             on_block(measured[-1])
     return estimate_speedup(measured)
+
+
+def paired_speedup(
+    baseline: Callable[[], object], candidate: Callable[[], object], **options: Any
+) -> SpeedupEstimate:
+    """Time two plain functions against each other, in this process; `options` as for `paired_segments`.
+
+    Each call is one step; both are warmed up first, and the work of one call must be the same for both.
+    CUDA work is waited for when torch is in use.
+    """
+    return paired_segments(_timed(baseline), _timed(candidate), **options)
 
 
 def _timed(step: Callable[[], object]) -> RunSegment:

@@ -40,7 +40,8 @@ def _marked(name: str) -> Iterator[None]:
 
 class StepProfiler(Callback):
     """Profiles `num_steps` updates after `WARMUP_STEPS`; then `trace.json` (for Perfetto or chrome://tracing),
-    `profile.json` (`breakdown`) and `profile.txt` are in `directory`, and the run goes on as if without.
+    `profile.json` (`breakdown`) and `profile.txt` (the same, and the operators that took longest) are in
+    `directory`, and the run goes on as if without.
 
     Call `close` when the run ends: it may end before. Steps are slower while they are profiled, those of many
     small operations most: read the shares, and take speeds from the log.
@@ -78,17 +79,14 @@ class StepProfiler(Callback):
         with atomic_file(trace) as temporary:
             profiled.export_chrome_trace(str(temporary))
         self.breakdown = step_breakdown(trace)
-        operators = profiled.key_averages()
-        key = "self_device_time_total" if torch.cuda.is_initialized() else "self_cpu_time_total"
-        rows = [(getattr(row, key) / 1e6, row.count, row.key) for row in operators]
-        rows = sorted(row for row in rows if not row[2].startswith((_PREFIX, _STEP)))[
-            : -NUM_OPERATORS - 1 : -1
+        sort_by = "self_device_time_total" if torch.cuda.is_initialized() else "self_cpu_time_total"
+        operators = profiled.key_averages().table(sort_by=sort_by, row_limit=NUM_OPERATORS)
+        lines = [
+            f"{row['seconds'] * 1e3:>12.3f} ms {row['share']:>6.1%}  {row['stage']}"
+            for row in self.breakdown["stages"]
         ]
-        self.breakdown["operators"] = [
-            dict(zip(("self_seconds", "calls", "name"), row, strict=True)) for row in rows
-        ]
+        atomic_write_text(self.directory / "profile.txt", "\n".join([*lines, "", operators]))
         atomic_write_text(self.directory / "profile.json", json.dumps(self.breakdown, indent=2) + "\n")
-        atomic_write_text(self.directory / "profile.txt", breakdown_table(self.breakdown))
 
 
 def step_breakdown(trace: str | Path) -> dict[str, Any]:
@@ -122,14 +120,3 @@ def step_breakdown(trace: str | Path) -> dict[str, Any]:
         for name, value in seconds.items()
     ]
     return {"num_steps": num_steps, "step_time": total / max(1, num_steps), "stages": rows}
-
-
-def breakdown_table(breakdown: dict[str, Any]) -> str:
-    """Stages and operators as text."""
-    lines = [f"{breakdown['num_steps']} steps of {breakdown['step_time'] * 1e3:.3f} ms, while profiled"]
-    for row in breakdown["stages"]:
-        lines.append(f"{row['seconds'] * 1e3:>12.3f} ms {row['share']:>6.1%}  {row['stage']}")
-    lines.append("\noperators by their own time, over all these steps")
-    for row in breakdown["operators"]:
-        lines.append(f"{row['self_seconds'] * 1e3:>12.3f} ms {row['calls']:>6}  {row['name']}")
-    return "\n".join(lines) + "\n"
