@@ -16,7 +16,7 @@ from course_lib.checkpoint import load_checkpoint
 from course_lib.config import AUTO, TrainConfig
 from course_lib.data.batching import Batches, BucketBatchSampler, collate, evaluation_batches
 from course_lib.data.tokenizer import load_tokenizer
-from course_lib.distributed import Ranks, ShardedOrder, shard_evenly
+from course_lib.distributed import Ranks, ShardedOrder, from_main_process, gather_objects, shard_evenly
 from course_lib.errors import UserError
 from course_lib.evaluation import to_device
 from course_lib.metrics import RunFolder
@@ -91,12 +91,15 @@ def build_components(
     model = build_model(config, vocab_size=vocab_size, num_classes=num_classes).to(device)
     chosen = settled or config
     precision = resolve_precision(chosen.precision, device, width=config.d_model)
+    if (agreed := from_main_process(precision.name)) != precision.name:  # it was measured, here and there
+        precision = resolve_precision(agreed, device, width=config.d_model)
     reasons = {"precision": f"{precision.name} ({precision.reason})"}
     micro_batch_size = chosen.micro_batch_size
     if micro_batch_size == AUTO:
         micro_batch_size, reasons["micro_batch_size"] = largest_micro_batch_size(
             model, _longest_of(data), optimizer=config.optimizer, precision=precision, max_size=MAX_AUTO_BATCH
         )
+        micro_batch_size = min(gather_objects(micro_batch_size))
     assert isinstance(micro_batch_size, int)
     grad_accum_steps = _grad_accum_steps(chosen, micro_batch_size, ranks.world_size)
     global_batch_size = micro_batch_size * grad_accum_steps * ranks.world_size
@@ -114,17 +117,13 @@ def build_components(
         f"{global_batch_size} samples per update: {micro_batch_size} × {grad_accum_steps} micro-batches × "
         f"{ranks.world_size} processes; peak learning rate {learning_rate:.3g}"
     )
-    if config.sharding == "fsdp":  # before the optimizer, which must see the parts
-        from course_lib.fsdp import shard
-
-        model = shard(model, precision=precision.name, cpu_offload=config.cpu_offload)
-    is_sharded = config.sharding == "fsdp" and ranks.world_size > 1
+    is_sharded = config.sharding == "fsdp"  # on one process only in the form of its checkpoints
     if config.compile:
         from course_lib.memory import compile_model
 
         batch = to_device(_longest_of(data)(micro_batch_size), device)
         reasons["compile"] = compile_model(model, batch, precision=precision)[1]["reason"]
-    if is_sharded:
+    if is_sharded:  # before the optimizer, which must see the parts
         from course_lib.fsdp import shard
 
         model = shard(model, precision=precision.name, cpu_offload=config.cpu_offload)
