@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from course_lib.loop import evaluate, fit, train_one_epoch, train_step
     from course_lib.models import ModelConfig, TextClassifier
     from course_lib.naive import naive_epoch
-    from course_lib.optim import make_optimizer, warmup_cosine
+    from course_lib.optim import make_optimizer
     from course_lib.reproducibility import seed_everything
+    from course_lib.schedules import make_schedule, plot_schedule, warmup_cosine
     from course_lib.train import run_training
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

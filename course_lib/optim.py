@@ -13,7 +13,6 @@ import torch
 from torch import nn
 
 from course_lib.errors import UserError, require
-from course_lib.schedules import warmup_cosine as warmup_cosine
 
 AUTO_STEPS = 500
 AUTO_EPOCHS = (3, 100)

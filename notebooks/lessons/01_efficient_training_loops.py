@@ -54,7 +54,8 @@ from course_lib.bench import paired_speedup
 from course_lib.counters import count_events
 from course_lib.models import ModelConfig, TextClassifier
 from course_lib.naive import naive_epoch, pad_to_maximum
-from course_lib.optim import make_optimizer, warmup_cosine
+from course_lib.optim import make_optimizer
+from course_lib.schedules import warmup_cosine
 
 # One thread: timings are steadier, whatever else your machine does on its other cores.
 torch.set_num_threads(1)

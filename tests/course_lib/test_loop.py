@@ -1,6 +1,5 @@
 """The loop against its hand-written twin, bit for bit; and what it must not do (sync, forget, average wrongly)."""
 
-import itertools
 import math
 
 import numpy as np
@@ -15,14 +14,9 @@ from course_lib.data.batching import Batches, BucketBatchSampler, collate, evalu
 from course_lib.loop import NonFiniteError, evaluate, fit, train_one_epoch, train_step
 from course_lib.models import ModelConfig, TextClassifier
 from course_lib.naive import naive_epoch
-from course_lib.optim import (
-    make_optimizer,
-    parameter_groups,
-    resolve_epochs,
-    warmup_cosine,
-    warmup_cosine_factor,
-)
+from course_lib.optim import make_optimizer
 from course_lib.reproducibility import seed_everything, weights_sha256
+from course_lib.schedules import schedule_values, warmup_cosine
 
 NUM_CLASSES = 4
 
@@ -113,9 +107,7 @@ def test_fit_equals_the_hand_written_loop_bit_for_bit_and_logs_its_loss_curve():
     assert losses == pytest.approx(expected_losses, rel=1e-6)
     assert losses[-1] < 0.8 * losses[0]
     rates = [record["learning_rate"] for record in records if record["kind"] == "train"]
-    assert rates == pytest.approx(
-        [1e-2 * warmup_cosine_factor(k, warmup_steps=3, max_steps=12) for k in range(12)]
-    )
+    assert rates == pytest.approx(schedule_values("cosine", 1e-2, 12, warmup_steps=3))
 
 
 def test_one_epoch_by_the_pieces_equals_one_epoch_by_fit():
@@ -251,7 +243,9 @@ def test_a_run_cut_anywhere_and_resumed_from_disk_ends_with_the_same_weights(tmp
     )
     rest = fit(model, batches, optimizer, scheduler=scheduler, state=state, **options)
     assert weights_sha256(model) == expected
-    losses, expected_losses = ([r["loss"] for r in records if r["kind"] == "train"] for records in (rest, whole))
+    losses, expected_losses = (
+        [r["loss"] for r in records if r["kind"] == "train"] for records in (rest, whole)
+    )
     assert losses == expected_losses[-len(losses) :]
     assert (rest[0]["step"], rest[-1]["step"]) == (stop_at + 1, 15)
 
@@ -291,29 +285,3 @@ def test_an_empty_epoch_is_an_error_that_says_why():
     ):
         with pytest.raises(ValueError, match="already used up"):
             call()
-
-
-def test_norms_and_biases_do_not_decay():
-    model, _, _ = setup()
-    decayed, plain = parameter_groups(model, 0.1)
-    assert (decayed["weight_decay"], plain["weight_decay"]) == (0.1, 0.0)
-    names = {id(p): name for name, p in model.named_parameters()}
-    assert all(names[id(p)].endswith("weight") and "norm" not in names[id(p)] for p in decayed["params"])
-    assert all("norm" in names[id(p)] or names[id(p)].endswith("bias") for p in plain["params"])
-    assert len(decayed["params"]) + len(plain["params"]) == len(names)
-
-
-def test_the_schedule_rises_falls_and_ends_where_it_should():
-    factors = [warmup_cosine_factor(k, warmup_steps=4, max_steps=20, final_ratio=0.1) for k in range(22)]
-    assert factors[:5] == pytest.approx([0.25, 0.5, 0.75, 1.0, 1.0])
-    assert all(a >= b for a, b in itertools.pairwise(factors[4:]))
-    assert factors[12] == pytest.approx(0.55)
-    assert factors[20] == factors[21] == pytest.approx(0.1)
-    with pytest.raises(ValueError, match="warmup_steps"):
-        warmup_cosine(torch.optim.SGD([torch.zeros(1)], lr=1.0), warmup_steps=5, max_steps=4)
-
-
-def test_epochs_as_asked_for_or_by_the_size_of_the_data():
-    assert resolve_epochs(10, max_epochs=7)[0] == 7
-    assert resolve_epochs(10, max_steps=25)[0] == 3
-    assert [resolve_epochs(steps)[0] for steps in (1, 20, 10_000)] == [100, 25, 3]
