@@ -26,6 +26,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Read by OpenMP when torch is loaded. Threads that spin while they wait take the cores from the one they
     # wait for as soon as anything else runs on the machine (a browser is enough).
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if os.environ.get("RANK", "0") != "0":  # under torchrun only the first process speaks
+        from course_lib.distributed import quiet_other_ranks
+
+        quiet_other_ranks()
     try:
         arguments = _parser().parse_args(argv)
         return int(arguments.run(arguments))
