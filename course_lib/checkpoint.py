@@ -140,7 +140,7 @@ class Checkpointer(Callback):
         self,
         last: Path,
         best: Path,
-        make_checkpoint: Callable[[Path], Mapping[str, Any]],
+        make_checkpoint: Callable[[bool], Mapping[str, Any]],
         *,
         every_steps: int,
         every_seconds: float | None = None,
@@ -196,7 +196,7 @@ class Checkpointer(Callback):
             self.pending = None
 
     def _write(self, path: Path, step: int) -> None:
-        checkpoint = self.make_checkpoint(path)
+        checkpoint = self.make_checkpoint(path == self.best_path)
         if not self.is_main_process:
             return
         if self.writer is None:
