@@ -96,10 +96,14 @@ def build_components(
     reasons = {"precision": f"{precision.name} ({precision.reason})"}
     micro_batch_size = chosen.micro_batch_size
     if micro_batch_size == AUTO:
-        micro_batch_size, reasons["micro_batch_size"] = largest_micro_batch_size(
-            model, _longest_of(data), optimizer=config.optimizer, precision=precision, max_size=MAX_AUTO_BATCH
+        found = largest_micro_batch_size(
+            model,
+            _longest_of(data),
+            optimizer=config.optimizer,
+            precision=precision,
+            max_size=min(MAX_AUTO_BATCH, len(data.train)),
         )
-        micro_batch_size = min(gather_objects(micro_batch_size))
+        micro_batch_size, reasons["micro_batch_size"] = from_main_process(found)
     assert isinstance(micro_batch_size, int)
     grad_accum_steps = _grad_accum_steps(chosen, micro_batch_size, ranks.world_size)
     global_batch_size = micro_batch_size * grad_accum_steps * ranks.world_size

@@ -34,6 +34,10 @@ def _info(arguments: argparse.Namespace) -> int:
     memory = facts.pop("memory_bytes")
     facts |= {"packages": packages, "memory": f"{memory / 2**30:.1f} GiB" if memory else "unknown"}
     facts["accelerators"] = ", ".join(facts["accelerators"]) or "none"
+    folder = facts.pop("code")["folder"]
+    if folder:
+        facts["commit"] = folder["commit"] + (", with changes" if folder["is_dirty"] else "")
+    facts.pop("nvidia")
     for name, value in facts.items():
         print(f"{name.replace('_', ' '):<15} {value}")
     return GOOD
