@@ -40,19 +40,17 @@ class HFModel(nn.Module):
         """`course_lib.lora.add_lora` for this kind of model: adapters and a new head learn."""
         peft = require("peft", extra="hf")
         body = self.network.base_model
+        children = self.network.named_children()
         heads = [
-            name
-            for name, layer in self.network.named_children()
-            if layer is not body and any(True for _ in layer.parameters())
+            name for name, layer in children if layer is not body and any(True for _ in layer.parameters())
         ]
         linear = {name: layer for name, layer in self.network.named_modules() if is_linear(layer)}
+        names = [name for name in linear if name.partition(".")[0] not in heads]
         config = peft.LoraConfig(
             r=rank,
             lora_alpha=alpha,
-            target_modules=list(targets or (name for name in linear if name.partition(".")[0] not in heads)),
-            fan_in_fan_out=not all(
-                isinstance(layer, nn.Linear) for layer in body.modules() if is_linear(layer)
-            ),
+            target_modules=list(targets or names),
+            fan_in_fan_out=not isinstance(linear[names[0]], nn.Linear),
             # The head of a language model is old, and mostly tied to the embedding.
             modules_to_save=None if self.task == "language-modelling" else heads,
         )

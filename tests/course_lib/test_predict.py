@@ -1,0 +1,205 @@
+"""Trained runs in use: the same answers as the model called by hand, in order, from lists, files and pipes."""
+
+import csv
+import json
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from course_lib.cli import main
+from course_lib.components import TrainedModel, load_trained
+from course_lib.config import TrainConfig
+from course_lib.data.tokenizer import train_tokenizer
+from course_lib.errors import UserError
+from course_lib.models import ModelConfig, make_model
+from course_lib.predict import Predictor
+from course_lib.train import run_training
+
+TOPICS = {"cooking": "onion garlic oven bake flour", "sport": "team goal match coach player"}
+SIZES = {"d_model": 16, "num_layers": 1, "vocab_size": 300, "max_length": 40, "max_epochs": 6}
+
+
+def make_texts(number, seed=0):
+    rng = random.Random(seed)
+    rows = []
+    for _ in range(number):
+        label = rng.choice(list(TOPICS))
+        words = rng.choices(["the", "a", "of", "and", "we"], k=rng.randint(0, 40)) + rng.choices(
+            TOPICS[label].split(), k=4
+        )
+        rng.shuffle(words)
+        rows.append((" ".join(words), label))
+    return rows
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A trained classifier and a trained language model."""
+    root = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch, (root / "texts.csv").open("w", newline="") as file:
+        patch.setenv("COURSE_LIB_CACHE", str(root / "cache"))
+        csv.writer(file).writerows([("text", "label"), *make_texts(240)])
+        file.flush()
+        for name, task in (("topics", "classification"), ("words", "language-modelling")):
+            config = TrainConfig(data=str(root / "texts.csv"), task=task, learning_rate=1e-2, **SIZES)
+            run_training(config, root / name, progress=False)
+    return root
+
+
+def by_hand(trained, text):
+    """Logits [T, C] or [C] of one text, without batches."""
+    ids = torch.tensor([trained.tokenizer.encode(text).ids[: trained.config.max_length]])
+    with torch.inference_mode():
+        return trained.model(ids, torch.ones_like(ids, dtype=torch.bool))[0]
+
+
+def test_twin_text_by_text_gives_the_same_labels_in_the_same_order(runs):
+    texts = [*(text for text, _ in make_texts(300, seed=1)), "", "garlic " * 500, "ÿ🙂", "two\nlines"]
+    random.Random(2).shuffle(texts)
+    answers, trained = Predictor.load(runs / "topics").predict(texts), load_trained(runs / "topics")
+    assert len(answers) == len(texts)
+    for text, (label, probability) in zip(texts, answers, strict=True):
+        expected = by_hand(trained, text).softmax(-1)
+        assert label == trained.label_names[int(expected.argmax())]
+        assert probability == pytest.approx(float(expected.max()), abs=1e-5)
+
+
+def test_what_was_learned_is_predicted(runs):
+    rows = make_texts(100, seed=3)
+    answers = Predictor.load(runs / "topics").predict([text for text, _ in rows])
+    assert sum(label == truth for (label, _), (_, truth) in zip(answers, rows, strict=True)) > 90
+
+
+def test_a_language_model_says_the_next_token(runs):
+    texts = ["the onion", "", "a team of"]
+    trained = load_trained(runs / "words")
+    for text, (token, probability) in zip(texts, Predictor.load(runs / "words").predict(texts), strict=True):
+        expected = by_hand(trained, text)[-1].softmax(-1)
+        assert token == trained.tokenizer.decode([int(expected.argmax())])
+        assert probability == pytest.approx(float(expected.max()), abs=1e-5)
+
+
+def test_token_classification_labels_each_word_by_its_first_token():
+    tokenizer = train_tokenizer(["def spam return eggs"] * 9, vocab_size=290)
+    torch.manual_seed(0)
+    names = ("name", "keyword", "operator")
+    sizes = {"vocab_size": tokenizer.get_vocab_size(), "num_classes": 3, "max_length": 12, "d_model": 16}
+    model = make_model(ModelConfig(task="token-classification", **sizes)).eval().requires_grad_(False)
+    config = TrainConfig(data="built-in", task="token-classification", max_length=12)
+    trained = TrainedModel(model=model, tokenizer=tokenizer, label_names=names, config=config, step=1)
+    texts = ["def unseen = spam", "", "x " * 30, "return eggs"]
+    answers = Predictor(trained, device="cpu").predict(texts)
+    for text, (labelled, probability) in zip(texts, answers, strict=True):
+        ids, first = [2], []  # [CLS], then each word by itself
+        for word in text.split():
+            first.append(len(ids))
+            ids += tokenizer.encode(word, add_special_tokens=False).ids
+        first = [i for i in first if i < 12]
+        logits = model(torch.tensor([ids[:12]]), torch.ones(1, len(ids[:12]), dtype=torch.bool))[0]
+        expected = [
+            f"{w}/{names[int(logits[i].argmax())]}" for w, i in zip(text.split(), first, strict=False)
+        ]
+        assert labelled == " ".join(expected)
+        assert probability == pytest.approx(
+            float(logits[first].softmax(-1).amax(-1).mean()) if first else 0.0, abs=1e-5
+        )
+
+
+def test_a_stream_is_taken_as_it_comes(runs):
+    taken = 0
+
+    def endless():
+        nonlocal taken
+        while True:
+            taken += 1
+            yield "the onion"
+
+    stream = Predictor.load(runs / "topics").stream(endless())
+    assert [next(stream)[0] for _ in range(3)] == ["the onion"] * 3
+    assert taken <= 5000
+
+
+def test_a_folder_without_a_run_is_told(tmp_path):
+    with pytest.raises(UserError, match=str(tmp_path)):
+        Predictor.load(tmp_path)
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        code = main(["predict", *map(str, arguments)])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_command_line_gives_label_probability_and_text(runs, command):
+    texts = ["onion, garlic and flour", "the coach of\nthe team"]
+    code, out, _ = command(runs / "topics", *texts)
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert code == 0
+    assert [(label, text) for label, _, text in rows] == [
+        ("cooking", texts[0]),
+        ("sport", "the coach of the team"),
+    ]
+    assert all(0.5 <= float(probability) <= 1 for _, probability, _ in rows)
+
+
+@pytest.mark.parametrize("name", ["new.csv", "new.jsonl", "new.txt"])
+def test_command_line_reads_files_and_writes_a_table(runs, command, tmp_path, name):
+    texts = ["onion, garlic and flour", "the coach of the team"]
+    content = {
+        "new.csv": 'id,text\n1,"onion, garlic and flour"\n2,the coach of the team\n',
+        "new.jsonl": "".join(json.dumps({"text": text}) + "\n" for text in texts),
+        "new.txt": "\n".join(texts),
+    }
+    (tmp_path / name).write_text(content[name])
+    code, out, _ = command(runs / "topics", "--file", name, "--out", "answers.csv")
+    assert (code, out) == (0, "")
+    with (tmp_path / "answers.csv").open(encoding="utf-8", newline="") as written:
+        answers = list(csv.DictReader(written))
+    expected = Predictor.load(runs / "topics").predict(texts)
+    assert [(row["text"], row["label"]) for row in answers] == [
+        (text, label) for text, (label, _) in zip(texts, expected, strict=True)
+    ]
+    assert [float(row["probability"]) for row in answers] == pytest.approx([p for _, p in expected])
+
+
+def test_command_line_reads_standard_input_and_prints_json_alone(runs, command):
+    texts = ["onion and garlic 🙂", "", "the team"]
+    done = subprocess.run(
+        [sys.executable, "-m", "course_lib", "predict", runs / "topics", "--json"],
+        env={**os.environ, "PYTHONUTF8": "1"},
+        input="\n".join(texts) + "\n",
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+    )
+    rows = json.loads(done.stdout)
+    assert done.returncode == 0 and done.stderr == ""
+    assert [row["text"] for row in rows] == texts
+    assert [(row["label"]) for row in rows[::2]] == ["cooking", "sport"]
+    code, out, _ = command(runs / "topics", "--json", "--file", os.devnull)
+    assert code == 0 and json.loads(out) == []
+
+
+def test_command_line_errors_are_one_line_and_write_nothing(runs, command, tmp_path):
+    (tmp_path / "bad.csv").write_text("text,label\nfine,x\na,b,c\n")
+    cases = [
+        (tmp_path / "nowhere", "a text"),
+        (runs / "topics", "--file", tmp_path / "absent.txt"),
+        (runs / "topics", "--file", tmp_path / "bad.csv", "--out", "answers.csv"),
+        (runs / "topics", "a text", "--out", tmp_path / "bad.csv" / "answers.csv"),
+    ]
+    for arguments in cases:
+        code, out, error = command(*arguments)
+        assert code == 2 and out == ""
+        assert len(error.splitlines()) == 1 and "unexpected" not in error
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
