@@ -13,7 +13,8 @@ from course_lib.report import cell
 
 SECTIONS = ("config", "data", "resolved", "environment", "hardware")
 WIDTH = 26
-_SPLIT_KEYS = ("data", "task", "validation", "seed")
+_SPLIT = ("data.fingerprint", "config.task", "config.validation", "config.seed")
+_MACHINE = ("hardware.processor", "hardware.accelerators", "hardware.num_threads")
 
 
 def compare_runs(paths: Sequence[str | Path]) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def compare_runs(paths: Sequence[str | Path]) -> dict[str, Any]:
     """
     if len(paths) < 2:
         raise UserError("a comparison needs two runs or more: course-lib compare RUN RUN")
-    records = [read_run(path) for path in paths]
+    records = [_read(path) for path in paths]
     flat = {section: [_flat(record.get(section)) for record in records] for section in SECTIONS}
     rows = [_metrics(record) for record in records]
     hashes = {record.get("weights_sha256") for record in records}
@@ -37,9 +38,9 @@ def compare_runs(paths: Sequence[str | Path]) -> dict[str, Any]:
     }
 
 
-def read_run(path: str | Path) -> dict[str, Any]:
+def _read(path: str | Path) -> dict[str, Any]:
     record = RunFolder(path).read_record()
-    if not record:
+    if not isinstance(record.get("config"), dict):
         raise UserError(f"{path} holds no run that can be read: give the folder of a run (it has a run.json)")
     return record
 
@@ -49,23 +50,18 @@ def _warnings(records: Sequence[dict[str, Any]]) -> list[str]:
         return len({str([_flat(record).get(key) for key in keys]) for record in records}) > 1
 
     configs = [{k: v for k, v in r["config"].items() if k not in WITHOUT_EFFECT | {"seed"}} for r in records]
-    unfinished = [f"run {i + 1} is {r['status']}" for i, r in enumerate(records) if r["status"] != "finished"]
-    checks = {
-        "the runs saw different data: their metrics say nothing about the configs": varies(
-            "data.fingerprint"
-        ),
-        "the validation texts are not the same (validation, seed or data differ): a part of the difference is "
-        "the choice of texts": varies(*(f"config.{key}" for key in _SPLIT_KEYS), "data.fingerprint"),
-        "one seed per config: run each with 3 seeds or more before believing a small difference": all(
-            configs.count(config) == 1 for config in configs
-        ),
-        "the machines differ: times and costs do not compare": varies(
-            "hardware.processor", "hardware.accelerators"
-        ),
-        "best weights were chosen by different metrics (monitor)": varies("config.monitor"),
-        f"{', '.join(unfinished)}: its metrics are not final": bool(unfinished),
-    }
-    return [warning for warning, applies in checks.items() if applies]
+    statuses = [(i, record.get("status")) for i, record in enumerate(records, 1)]
+    unfinished = [f"run {i} is {status}" for i, status in statuses if status != "finished"]
+    checks = (
+        (varies("data.fingerprint"), "the data differ: metrics say nothing about the configs"),
+        (varies(*_SPLIT), "the validation texts differ, and a part of the difference is the choice of texts"),
+        (all(configs.count(config) == 1 for config in configs),
+         "one seed per config: run each with 3 seeds or more before believing a small difference"),
+        (varies(*_MACHINE), "the machines differ: times and costs do not compare"),
+        (varies("config.monitor"), "the best weights were chosen by different metrics (monitor)"),
+        (bool(unfinished), f"{', '.join(unfinished)}: metrics are not final"),
+    )  # fmt: skip
+    return [warning for applies, warning in checks if applies]
 
 
 def _metrics(record: dict[str, Any]) -> dict[str, Any]:
@@ -96,20 +92,22 @@ def _different(flat: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 
 def comparison_text(comparison: dict[str, Any]) -> str:
     """The same for a terminal: a block of aligned lines per section; long values are cut."""
-    blocks: dict[str, dict[str, list[str]]] = {"metrics": {}}
-    for name, column in comparison["metrics"].items():
-        pairs = zip(column["values"], column["differences"], strict=True)
-        texts = [cell(value) + (f" ({step:+.3g})" if step else "") for value, step in pairs]
-        blocks["metrics"][name] = texts
-    for section, rows in comparison["differences"].items():
-        blocks[section] = {key: [cell(value) for value in values] for key, values in rows.items()}
+    changes = {
+        name: [
+            f"{cell(value)} ({step:+.3g})" if step else value
+            for value, step in zip(*column.values(), strict=True)
+        ]
+        for name, column in comparison["metrics"].items()
+    }
     lines = [f"run {i}: {run}" for i, run in enumerate(comparison["runs"], 1)]
-    for title, table in blocks.items():
+    for title, table in {"metrics": changes, **comparison["differences"]}.items():
         lines += ["", title]
-        for key, texts in table.items():
-            cut = [text if len(text) < WIDTH else f"{text[: WIDTH - 2]}…" for text in texts]
-            lines.append(f"  {key:<24} {''.join(f'{text:<{WIDTH}}' for text in cut)}".rstrip())
+        for key, values in table.items():
+            texts = [
+                text if len(text := cell(value)) < WIDTH else f"{text[: WIDTH - 2]}…" for value in values
+            ]
+            lines.append(f"  {key:<24} {''.join(f'{text:<{WIDTH}}' for text in texts)}".rstrip())
     answer = {True: "yes, bit for bit", False: "no", None: "not recorded"}[comparison["are_weights_equal"]]
     return "\n".join(
-        [*lines, "", f"equal weights: {answer}", *(f"warning: {w}" for w in comparison["warnings"])]
+        [*lines, "", f"equal weights: {answer}", *map("warning: {}".format, comparison["warnings"])]
     )

@@ -29,9 +29,8 @@ def read_runs(directory: str | Path) -> list[dict[str, Any]]:
             cost = {**cost, "utilisation": cost.get("mfu", cost.get("matmul_peak_share"))}
             name = path.parent.relative_to(directory).as_posix()
             row = {"run": path.parent.resolve().name if name == "." else name, "folder": path.parent}
-            rows.append(
-                {**row, **kept, **scores, **cost, "monitor": best.get("monitor"), "best": best.get("value")}
-            )
+            row |= {"monitor": best.get("monitor"), "best": best.get("value")}
+            rows.append({**row, **kept, **scores, **cost})
     if not rows:
         raise UserError(f"no run is at or below {directory}: give the folder that holds run folders")
     return rows
@@ -62,13 +61,9 @@ def dashboard_html(title: str, rows: Sequence[dict[str, Any]]) -> str:
 def _over_time(rows: Sequence[dict[str, Any]], monitor: str) -> list[Line]:
     lines: list[Line] = []
     for row, style in zip(rows, _STYLES, strict=False):  # more curves than styles cannot be told apart
-        seconds = 0.0
-        xs: list[float] = []
-        ys: list[float] = []
-        for record in RunFolder(row["folder"]).read_metrics():
-            seconds = record.get("elapsed_seconds") or seconds + record.get("seconds", 0.0)
-            if record["kind"] == "validation" and record.get(monitor) is not None:
-                xs, ys = [*xs, seconds], [*ys, record[monitor]]
-        if xs:
+        checks = [r for r in RunFolder(row["folder"]).read_metrics() if r["kind"] == "validation"]
+        points = [(r.get("elapsed_seconds"), r.get(monitor)) for r in checks]
+        if points := [point for point in points if None not in point]:
+            xs, ys = zip(*points, strict=True)
             lines.append((row["run"], xs, ys, {"marker": ".", **style}))
     return lines

@@ -68,15 +68,12 @@ def _nvidia_gpus() -> list[dict[str, Any]]:
         pynvml.nvmlInit()
     except Exception:  # no such package, no driver, no rights: then there is nothing to say
         return []
-    handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
-    return [
-        {
-            "name": pynvml.nvmlDeviceGetName(handle),
-            "memory_bytes": pynvml.nvmlDeviceGetMemoryInfo(handle).total,
-            "driver": pynvml.nvmlSystemGetDriverVersion(),
-        }
-        for handle in handles
-    ]
+    driver, found = pynvml.nvmlSystemGetDriverVersion(), []
+    for i in range(pynvml.nvmlDeviceGetCount()):
+        gpu = pynvml.nvmlDeviceGetHandleByIndex(i)
+        name, memory = pynvml.nvmlDeviceGetName(gpu), pynvml.nvmlDeviceGetMemoryInfo(gpu).total
+        found.append({"name": name, "memory_bytes": memory, "driver": driver})
+    return found
 
 
 def memory_bytes() -> dict[str, int]:

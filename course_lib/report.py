@@ -24,7 +24,6 @@ _STYLES = (
 )
 Records = Sequence[dict[str, Any]]
 Line = tuple[str, Sequence[float], Sequence[float], dict[str, Any]]
-Size = tuple[float, float]
 
 _FIGURES = {
     "Loss": "loss",
@@ -42,9 +41,7 @@ def render(template: str, **values: Any) -> str:
     """The page `templates/{template}` as text. Values are escaped, but for `Markup`."""
     from jinja2 import Environment, PackageLoader
 
-    environment = Environment(
-        loader=PackageLoader("course_lib"), autoescape=True, trim_blocks=True, keep_trailing_newline=True
-    )
+    environment = Environment(loader=PackageLoader("course_lib"), autoescape=True, trim_blocks=True)
     environment.filters |= {"cell": cell, "duration": duration}
     return environment.get_template(template).render(values)
 
@@ -62,7 +59,7 @@ def cell(value: Any) -> str:
     return f"{value:.3f}" if value == 0 or 0.1 <= abs(value) < 100 else f"{value:.3g}"
 
 
-def draw(title: str, alt: str, plot: Callable[[Any], None], *, size: Size = (4.8, 2.9)) -> Markup:
+def draw(title: str, alt: str, plot: Callable[[Any], None]) -> Markup:
     """What `plot(axes)` draws, as SVG for a page; `alt` is for those who do not see it. Titles must differ
     within a page: ids of the drawing are made from them."""
     import matplotlib
@@ -70,7 +67,7 @@ def draw(title: str, alt: str, plot: Callable[[Any], None], *, size: Size = (4.8
 
     # Text stays text (small, selectable).
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": title, "font.size": 10}):
-        figure = Figure(figsize=size, layout="constrained")
+        figure = Figure(figsize=(4.8, 2.9), layout="constrained")
         axes = figure.add_subplot()
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(color="#e5e5e5", linewidth=0.8)
@@ -93,9 +90,7 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
 
 
-def plot_lines(
-    title: str, x_label: str, lines: Sequence[Line], *, from_zero: bool = False, size: Size = (4.8, 2.9)
-) -> Markup:
+def plot_lines(title: str, x_label: str, lines: Sequence[Line], *, from_zero: bool = False) -> Markup:
     """Curves, each (name, xs, ys, style of matplotlib); their ends are told in words too."""
     ends = [
         f"{name} from {ys[0]:.4g} at {x_label} {xs[0]:.4g} to {ys[-1]:.4g} at {xs[-1]:.4g}"
@@ -111,7 +106,7 @@ def plot_lines(
         if from_zero:
             axes.set_ylim(bottom=0)
 
-    return draw(title, f"{'; '.join(ends) or 'not recorded'}.", plot, size=size)
+    return draw(title, f"{'; '.join(ends) or 'not recorded'}.", plot)
 
 
 def write_report(folder: RunFolder, record: dict[str, Any]) -> None:

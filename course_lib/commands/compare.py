@@ -1,4 +1,4 @@
-"""`course-lib compare`: what differs between runs, and what came of it."""
+"""`course-lib compare`: config, data, code, environment, hardware and metrics of runs, side by side."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from course_lib.commands.common import GOOD
 
 def add(commands: Any) -> None:
     compare = commands.add_parser(
-        "compare",
-        help="what differs between runs",
-        description="Config, data, code, environment, hardware and metrics of runs, side by side.",
+        "compare", help="what differs between runs", description=str(__doc__).partition(": ")[2]
     )
     compare.add_argument("runs", metavar="RUN", nargs="+", help="a run folder")
     compare.add_argument("--out", metavar="FILE.html", help="write a page, too")

@@ -1,4 +1,4 @@
-"""`course-lib dashboard`: one page that compares all runs below a folder."""
+"""`course-lib dashboard`: write one page that compares all runs below a folder: speed, best metric, time, cost."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from course_lib.commands.common import GOOD
 
 def add(commands: Any) -> None:
     dashboard = commands.add_parser(
-        "dashboard",
-        help="a page of all runs",
-        description="Write one page that compares all runs below a folder: speed, best metric, time and cost.",
+        "dashboard", help="a page of all runs", description=str(__doc__).partition(": ")[2]
     )
     dashboard.add_argument("directory", metavar="RUNS_DIR", help="the folder that holds run folders")
     dashboard.add_argument("--out", metavar="FILE.html", help="default: dashboard.html in RUNS_DIR")
