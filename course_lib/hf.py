@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +41,8 @@ class HFModel(nn.Module):
 
     def add_peft_lora(self, rank: int, alpha: float, targets: Sequence[str] | None) -> HFModel:
         """`course_lib.lora.add_lora` for this kind of model: adapters and a new head learn."""
-        peft = require("peft", extra="hf")
+        with _quiet():
+            peft = require("peft", extra="hf")
         body = self.network.base_model
         children = self.network.named_children()
         heads = [
@@ -54,7 +58,8 @@ class HFModel(nn.Module):
             # The head of a language model is old, and mostly tied to the embedding.
             modules_to_save=None if self.task == "language-modelling" else heads,
         )
-        self.network = peft.get_peft_model(self.network, config)
+        with _quiet():
+            self.network = peft.get_peft_model(self.network, config)
         return self
 
     def merge_peft_lora(self) -> HFModel:
@@ -75,10 +80,6 @@ def load_hf_model(
     Raises UserError when the folder lacks config.json, weights or tokenizer.json, is of an architecture
     without such a head, has too few positions, or the packages are absent.
     """
-    transformers = require("transformers", extra="hf")
-    # New weights are listed as a warning, loading shows a bar: there is nothing for a user to mend.
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
     folder = Path(folder)
     fix = "give a folder that save_pretrained wrote, model and tokenizer"
     for name in ("config.json", "tokenizer.json"):
@@ -89,11 +90,16 @@ def load_hf_model(
     if task == "language-modelling":
         options = {"use_cache": False}
     try:
-        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-        fill = pad_id(tokenizer) if config.pad_token_id is None else config.pad_token_id
-        network = getattr(transformers, _CLASSES[task]).from_pretrained(
-            folder, local_files_only=True, dtype=torch.float32, pad_token_id=fill, **options
-        )
+        with _quiet():
+            transformers = require("transformers", extra="hf")
+            transformers.utils.logging.disable_progress_bar()
+            config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+            fill = pad_id(tokenizer) if config.pad_token_id is None else config.pad_token_id
+            network = getattr(transformers, _CLASSES[task]).from_pretrained(
+                folder, local_files_only=True, dtype=torch.float32, pad_token_id=fill, **options
+            )
+    except UserError:
+        raise
     except Exception as error:  # any: the files may hold anything
         reason = str(error).partition("\n")[0]
         raise UserError(f"hf_model={folder} cannot be loaded for {task}: {reason}; {fix}") from None
@@ -105,3 +111,16 @@ def load_hf_model(
     if max_length and positions and max_length > positions:
         raise UserError(f"hf_model={folder} has {positions} positions: add --set max_length={positions}")
     return HFModel(network, task, fill)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the warnings of other packages: which weights are new, what is missing for GPUs, what each will
+    rename. There is nothing in them for a user to mend."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        logging.disable(before)

@@ -13,6 +13,7 @@ from typing import Any
 from course_lib.commands.common import GOOD
 from course_lib.errors import UserError
 
+_COLUMNS = ("text", "label", "probability")
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 
 
@@ -44,7 +45,9 @@ def _predict(arguments: argparse.Namespace) -> int:
     file = arguments.file or (None if arguments.texts else "-")
     texts = itertools.chain(arguments.texts, _read(file) if file else ())
     bar = tqdm(predictor.stream(texts), "Predicting", unit="text", delay=2)
-    rows = ({"text": text, "label": label, "probability": p} for text, (label, p) in bar)
+    rows: Iterator[dict[str, Any]] = (
+        dict(zip(_COLUMNS, (text, *prediction), strict=True)) for text, prediction in bar
+    )
     if arguments.out:
         _write_csv(Path(arguments.out), rows)
     elif arguments.json:
@@ -55,7 +58,7 @@ def _predict(arguments: argparse.Namespace) -> int:
         print("[]" if separator == "[" else "]")
     else:
         for row in rows:
-            print(f"{row['label']}\t{row['probability']:.3f}\t{' '.join(row['text'].split())}")
+            print(row["label"], f"{row['probability']:.3f}", " ".join(row["text"].split()), sep="\t")
     return GOOD
 
 
@@ -76,6 +79,6 @@ def _write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     from course_lib.files import atomic_file
 
     with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, ("text", "label", "probability"))
+        writer = csv.DictWriter(file, _COLUMNS)
         writer.writeheader()
         writer.writerows(rows)
