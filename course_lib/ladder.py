@@ -19,6 +19,7 @@ from course_lib.config import TrainConfig
 from course_lib.data.batching import BucketBatchSampler
 from course_lib.data.store import TokenStore
 from course_lib.environment import resolve_device
+from course_lib.errors import UserError
 from course_lib.evaluation import to_device
 from course_lib.loop import train_step
 from course_lib.memory import compile_model
@@ -34,7 +35,7 @@ LEAN, FUSED, LOW, COMPILED = (
     "torch.compile",
 )
 CHANGES = (STORED, DYNAMIC, BUCKETS, LEAN, FUSED, LOW, COMPILED)
-"""In the order in which they are tried; each stays for what follows if training was faster with it."""
+"""In the order in which they are tried. The last two depend on hardware and size: they stay if they pay."""
 NAIVE, TOGETHER = "naive loop", "all that helped, against the naive loop"
 MIN_STEPS = 8  # fewer batches leave buckets too little to sort
 
@@ -52,7 +53,9 @@ def training(
     precision = precision if LOW in changes else FULL_PRECISION
     if COMPILED in changes:
         batch = dict(to_device(store.batch(np.arange(min(size, len(store)))), device))
-        compile_model(model.train(), batch, precision=precision, blocks=1, min_seconds=0.0)
+        _, report = compile_model(model.train(), batch, precision=precision, blocks=1, min_seconds=0.0)
+        if not report["is_compiled"]:
+            raise UserError(report["reason"])
 
     def run(seed: int, num_steps: int) -> float:
         order = np.random.default_rng(seed).permutation(len(store))
@@ -109,17 +112,21 @@ def climb(
     options |= {"blocks": blocks, "min_steps": MIN_STEPS, "on_block": lambda _block: bar.update()}
     for change in (*CHANGES, TOGETHER):
         bar.set_description(change)
-        if change in obstacles:
-            rows.append({"change": change, "obstacle": obstacles[change]})
+        before, after = (naive, kept) if change == TOGETHER else (kept, kept | {change})
+        try:
+            if change in obstacles:
+                raise UserError(obstacles[change])
+            speedup = paired_segments(way(before), way(after), **options)
+        except UserError as obstacle:
+            rows.append({"change": change, "obstacle": str(obstacle)})
             bar.update(blocks)
             continue
-        before, after = (naive, kept) if change == TOGETHER else (kept, kept | {change})
-        speedup = paired_segments(way(before), way(after), **options)
-        row = {"change": change, "speedup": speedup.to_dict(), "is_kept": speedup.estimate > 1}
+        is_kept = speedup.estimate > 1 or change not in (LOW, COMPILED)
+        row = {"change": change, "speedup": speedup.to_dict(), "is_kept": is_kept}
         rates = [_samples_per_sec(config, speedup.blocks, side) for side in "AB"]
         if not rows:
             rows = [{"change": NAIVE, "samples_per_sec": rates[0], "over_naive": 1.0, "is_kept": True}]
-        if row["is_kept"] and change != TOGETHER:
+        if is_kept and change != TOGETHER:
             kept, over_naive = after, over_naive * speedup.estimate
         row["over_naive"] = speedup.estimate if change == TOGETHER else over_naive
         rows.append(row | {"samples_per_sec": rates[1]})

@@ -6,6 +6,7 @@ The loop names its stations with `stage`, which does nothing until a `StepProfil
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -52,6 +53,8 @@ class StepProfiler(Callback):
         self.breakdown: dict[str, Any] | None = None
         # The profiler is switched on after the first step, which is thus the first one of the warm-up.
         steps = schedule(wait=0, warmup=WARMUP_STEPS - 1, active=num_steps, repeat=1)
+        # Else Kineto writes its start and stop to stderr, into the progress bar.
+        os.environ.setdefault("KINETO_LOG_LEVEL", "6")
         self._profile = profile(schedule=steps, on_trace_ready=self._write, acc_events=True)
         self._is_on: bool | None = None
 

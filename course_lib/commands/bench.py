@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import math
 import time
 from pathlib import Path
 from typing import Any
@@ -61,9 +60,12 @@ def _table(rows: list[dict[str, Any]]) -> str:
     for row in rows:
         says = f"not measured: {row.get('obstacle')}"
         if "over_naive" in row:
-            gain = row.get("speedup", {"estimate": 1.0, "low": 1.0, "high": 1.0})
-            interval = f"{gain['low'] or 0:.2f} to {gain['high'] or math.inf:.2f}"
-            says = f"{row['samples_per_sec']:>10,.0f}{row['over_naive']:>11.2f}×{gain['estimate']:>9.2f}× ({interval})"
+            says = f"{row['samples_per_sec']:>10,.0f}{row['over_naive']:>11.2f}×"
+            if gain := row.get("speedup"):
+                says += f"{gain['estimate']:>9.2f}×"
+                says += (
+                    f" ({gain['low']:.2f} to {gain['high']:.2f})" if gain["low"] else ""
+                )  # not from 1 block
             says += "" if row["is_kept"] else ": left out"
         lines.append(f"{row['change']:<41}{says}")
     return "\n".join(lines)
