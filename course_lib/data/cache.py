@@ -33,28 +33,14 @@ def cache_dir() -> Path:
     return path
 
 
-class Digest:
-    """SHA-256 of parts given one by one. Lengths are hashed too, so ("ab", "c") differs from ("a", "bc")."""
-
-    def __init__(self) -> None:
-        self._sha = hashlib.sha256()
-
-    def update(self, part: str | bytes) -> Digest:
-        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
-        self._sha.update(len(data).to_bytes(8, "little"))
-        self._sha.update(data)
-        return self
-
-    def hexdigest(self) -> str:
-        return self._sha.hexdigest()
-
-
 def digest(*parts: str | bytes) -> str:
-    """`Digest` of the parts, as hexadecimal."""
-    whole = Digest()
+    """SHA-256 of the parts, as hexadecimal. Lengths are hashed too, so ("ab", "c") differs from ("a", "bc")."""
+    sha = hashlib.sha256()
     for part in parts:
-        whole.update(part)
-    return whole.hexdigest()
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        sha.update(len(data).to_bytes(8, "little"))
+        sha.update(data)
+    return sha.hexdigest()
 
 
 def installed_version(distribution: str) -> str | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import shutil
-import sys
-from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +15,9 @@ import numpy as np
 from course_lib.data.batching import IGNORE
 from course_lib.data.cache import cache_dir, digest
 from course_lib.data.corpus import corpus_key, load_docstrings
+from course_lib.data.encoding import encode
 from course_lib.data.texts import Texts, split
-from course_lib.data.tokenizer import (
-    load_tokenizer,
-    pad_id,
-    parallel_tokenizers,
-    tokenizer_from,
-    train_tokenizer,
-)
+from course_lib.data.tokenizer import load_tokenizer, pad_id, train_tokenizer
 from course_lib.errors import UserError
 from course_lib.files import atomic_directory, atomic_write_text
 
@@ -32,16 +26,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 FORMAT = 3
-_ENCODE_AT_ONCE = 2**20  # characters: enough for all cores, little beside the memory
-_FILES = {
-    "ids.bin",
-    "token_labels.bin",
-    "offsets.npy",
-    "labels.npy",
-    "groups.npy",
-    "meta.json",
-    "tokenizer.json",
-}
+_FILES = {"ids.bin", "tags.bin", "offsets.npy", "labels.npy", "groups.npy", "meta.json", "tokenizer.json"}
 SPLIT_SEED = 0
 VOCAB_SIZE = 8192
 TOKENIZER_TEXTS = 200_000
@@ -53,7 +38,7 @@ class TokenStore:
     The label is an int (classification) or int64 [length], -100 where there is none: for token
     classification that of each word stands at its first token; for language modelling it is the next id.
 
-    On disk: `ids.bin` (all ids end to end), `token_labels.bin` (the same for token classification),
+    On disk: `ids.bin` (all ids end to end), `tags.bin` (the same for token classification),
     `offsets.npy` (n + 1 positions), `labels.npy`, `groups.npy`, `meta.json`, `tokenizer.json`. Ids stay on
     disk until they are touched, and processes share them; in memory are 24 bytes a text.
 
@@ -77,7 +62,7 @@ class TokenStore:
         self.task: str = meta["task"]
         self._ids = self._mapped("ids.bin", meta["dtype"])
         has_token_labels = self.task == "token-classification"
-        self._token_labels = self._mapped("token_labels.bin", "int16") if has_token_labels else self._ids
+        self._token_labels = self._mapped("tags.bin", "int16") if has_token_labels else self._ids
         offsets = np.load(self.directory / "offsets.npy", mmap_mode="r")
         labels = np.load(self.directory / "labels.npy", mmap_mode="r")
         has_tokenizer = (self.directory / "tokenizer.json").is_file()
@@ -132,12 +117,13 @@ class TokenStore:
         description = tokenizer.to_str()
         fingerprint = digest(texts.fingerprint, description, task, str(max_length), str(FORMAT))
         target = Path(directory) if directory is not None else cache_dir() / f"store-{fingerprint[:20]}"
-        found = _open(target)
-        if found is not None and found.fingerprint == fingerprint:
-            return found
+        with contextlib.suppress(UserError):
+            found = cls.load(target)
+            if found.fingerprint == fingerprint:
+                return found
         _make_room(target)
         with atomic_directory(target) as temporary:
-            meta = _encode(texts, tokenizer, max_length, temporary, progress) | {
+            meta = encode(texts, tokenizer, max_length, temporary, progress) | {
                 "format": FORMAT,
                 "fingerprint": fingerprint,
                 "task": task,
@@ -228,9 +214,7 @@ class TokenStore:
         return TokenStore, (self.directory, self._indices)
 
     def __repr__(self) -> str:
-        return (
-            f"TokenStore({len(self):,} texts, {len(self.label_names)} labels, max_length={self.max_length})"
-        )
+        return f"TokenStore({len(self):,} texts, {self.task}, max_length={self.max_length})"
 
 
 def split_store(
@@ -273,67 +257,9 @@ def docstring_store(*, max_length: int = 1024, progress: bool = True) -> tuple[T
         return stores
 
 
-def _open(directory: Path) -> TokenStore | None:
-    try:
-        return TokenStore.load(directory)
-    except UserError:
-        return None
-
-
 def _make_room(target: Path) -> None:
     """Remove an older or damaged store, but never a folder that holds anything else."""
     if target.is_dir() and {item.name for item in target.iterdir()} <= _FILES:
         shutil.rmtree(target, ignore_errors=True)
     elif target.exists():
         raise UserError(f"{target} exists and is not a token store. Choose another folder or empty it.")
-
-
-def _encode(
-    texts: Texts, tokenizer: Tokenizer, max_length: int, folder: Path, progress: bool
-) -> dict[str, Any]:
-    """Write ids, token labels and offsets as they come; returns what `meta.json` says of them."""
-    from tqdm import tqdm
-
-    tokenizer = tokenizer_from(tokenizer.to_str())  # a copy, whose truncation is nobody else's concern
-    tokenizer.enable_truncation(max_length)
-    dtype = "uint16" if max(tokenizer.get_vocab().values()) < 2**16 else "int32"
-    offsets = array("q", [0])
-    num_truncated = 0
-    bar = tqdm(total=len(texts), desc="Tokenising", mininterval=0.5, file=sys.stdout, disable=not progress)
-    is_words = texts.word_labels is not None
-    word_labels = iter(texts.word_labels or ())
-    ids_file, labels_file = (folder / "ids.bin").open("wb"), (folder / "token_labels.bin").open("wb")
-    with bar, ids_file, labels_file, parallel_tokenizers():
-        for chunk in _chunks(texts.texts):
-            for encoding in tokenizer.encode_batch(chunk, is_pretokenized=is_words):
-                ids = np.array(encoding.ids, dtype=dtype)
-                ids_file.write(ids.tobytes())
-                offsets.append(offsets[-1] + len(ids))
-                num_truncated += bool(encoding.overflowing)
-                if is_words:
-                    labels_file.write(_token_labels(encoding.word_ids, next(word_labels)).tobytes())
-            bar.update(len(chunk))
-    np.save(folder / "offsets.npy", np.asarray(offsets))
-    return {"dtype": dtype, "num_truncated": num_truncated}
-
-
-def _chunks(texts: Any) -> Iterator[list[Any]]:
-    chunk, size = [], 0
-    for text in texts:
-        chunk.append(text)
-        size += len(text) if isinstance(text, str) else sum(map(len, text))
-        if size >= _ENCODE_AT_ONCE:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
-
-
-def _token_labels(word_ids: list[int | None], word_labels: list[int]) -> np.ndarray:
-    """int16 [tokens]: the label of a word at its first token; -100 at special tokens and continuations."""
-    before = [None, *word_ids]
-    labels = [
-        IGNORE if word is None or word == last else word_labels[word]
-        for word, last in zip(word_ids, before, strict=False)
-    ]
-    return np.array(labels, dtype=np.int16)

@@ -7,6 +7,7 @@ needs (16 bytes a row), then once more for each use of its texts. Nothing is dro
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import sys
 from array import array
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from course_lib.data.cache import Digest
+from course_lib.data.cache import digest
 from course_lib.data.readers import read_rows, show
 from course_lib.data.texts import Texts, text_key
 from course_lib.errors import UserError
@@ -51,14 +52,14 @@ def load_table(path: str | Path, *, use_labels: bool = True, progress: bool = Fa
     column = TextColumn(Path(path), use_labels)
     report = _Report()
     number_of: dict[str, int] = {}
-    labels, keys, content = array("q"), array("q"), Digest()
+    labels, keys, content = array("q"), array("q"), hashlib.sha256()
     bar = tqdm(
         column.rows(report), "Reading", delay=2, mininterval=0.5, file=sys.stdout, disable=not progress
     )
     for text, label in bar:
         labels.append(number_of.setdefault(label, len(number_of)))
         keys.append(text_key(text))
-        content.update(text)
+        content.update(f"{len(text)} {text}".encode())
     column.size = len(keys)
     names = sorted(number_of)
     with contextlib.suppress(ValueError):
@@ -74,8 +75,8 @@ def load_table(path: str | Path, *, use_labels: bool = True, progress: bool = Fa
     rank = np.argsort([number_of[name] for name in names])
     numbers, groups = rank[np.asarray(labels)], np.asarray(keys)
     notes = (*report.notes(), *_label_notes(names, numbers), *_repeat_notes(groups, numbers))
-    content.update("\0".join(names)).update(numbers.astype("<i8").tobytes())
-    return Texts(column, numbers, tuple(names), groups, fingerprint=content.hexdigest(), notes=notes)
+    fingerprint = digest(content.digest(), "\0".join(names), numbers.astype("<i8").tobytes())
+    return Texts(column, numbers, tuple(names), groups, fingerprint=fingerprint, notes=notes)
 
 
 class TextColumn:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from course_lib.data.cache import Digest, digest
+from course_lib.data.cache import digest
 from course_lib.errors import UserError
 
 
@@ -46,18 +46,16 @@ class Texts:
 
     def content_fingerprint(self) -> str:
         """SHA-256 of the content (the notes are not content)."""
-        content = Digest()
-        for text in self.texts:
-            content.update(text if isinstance(text, str) else "\x1f".join(text))
+        texts = digest(*map(_as_one, self.texts))
         numbers = (self.labels, self.groups, *(self.word_labels or ()))
         parts = (b"" if part is None else np.asarray(part, dtype="<i8").tobytes() for part in numbers)
-        return digest("\x00".join(self.label_names), *parts, content.hexdigest())
+        return digest("\x00".join(self.label_names), *parts, texts)
 
     def group_numbers(self) -> np.ndarray:
         """`groups`, or without them a number that texts share when they are equal but for case and spacing."""
         if self.groups is not None:
             return self.groups
-        return np.fromiter(map(text_key, self.texts), dtype=np.int64, count=len(self))
+        return np.fromiter((text_key(_as_one(text)) for text in self.texts), dtype=np.int64, count=len(self))
 
 
 class Grouped(Protocol):
@@ -125,6 +123,10 @@ def _majority_label(member: np.ndarray, labels: np.ndarray, num_groups: int, num
     # Assignment in ascending order of count leaves each group with its most frequent label.
     group_label[pairs[by_count] // num_labels] = pairs[by_count] % num_labels
     return group_label
+
+
+def _as_one(text: str | list[str]) -> str:
+    return text if isinstance(text, str) else "\x1f".join(text)
 
 
 def normalise(text: str) -> str:

@@ -49,7 +49,7 @@ def train_tokenizer(texts: Iterable[str], *, vocab_size: int = 8192) -> Tokenize
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A", special_tokens=[("[CLS]", CLS_ID)]
     )
-    return _plain_text_only(tokenizer)
+    return tokenizer_from(tokenizer.to_str())
 
 
 def save_tokenizer(tokenizer: Tokenizer, path: str | Path) -> None:
@@ -79,19 +79,15 @@ def tokenizer_from(description: str) -> Tokenizer:
     tokenizer = Tokenizer.from_str(description)
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    return _plain_text_only(tokenizer)
+    # Not kept in tokenizer.json. Without it a text that contains "[PAD]" would encode to the padding id.
+    tokenizer.encode_special_tokens = True
+    return tokenizer
 
 
 def pad_id(tokenizer: Tokenizer) -> int:
     """The id that fills up rows. Any id will do where the tokenizer has none: padding is masked."""
     known = (tokenizer.token_to_id(name) for name in ("[PAD]", "<pad>", "<|endoftext|>", "</s>"))
     return next((number for number in known if number is not None), 0)
-
-
-def _plain_text_only(tokenizer: Tokenizer) -> Tokenizer:
-    # Not kept in tokenizer.json. Without it a text that contains "[PAD]" would encode to the padding id.
-    tokenizer.encode_special_tokens = True
-    return tokenizer
 
 
 @contextlib.contextmanager

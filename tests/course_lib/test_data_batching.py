@@ -8,7 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from course_lib import losses
 from course_lib.data import BucketBatchSampler, collate, docstring_store, pad_fraction
+from course_lib.data.batching import IGNORE, Batches, Filler
 from course_lib.errors import UserError
 
 samples = st.lists(
@@ -72,28 +74,6 @@ def test_every_index_once_and_full_batches_but_one(lengths, micro_batch_size, se
         )
         assert all(type(i) is int for batch in batches for i in batch)
         assert list(sampler) == batches, "the order is a function of seed and epoch alone"
-
-
-@settings(deadline=None)
-@given(**sampler_arguments)
-def test_drop_last_leaves_out_the_remainder_only(lengths, micro_batch_size, seed, pool_batches):
-    sampler = BucketBatchSampler(
-        lengths, micro_batch_size, seed=seed, pool_batches=pool_batches, drop_last=True
-    )
-    batches = list(sampler)
-    assert len(batches) == len(sampler) == len(lengths) // micro_batch_size
-    assert all(len(batch) == micro_batch_size for batch in batches)
-    used = [i for batch in batches for i in batch]
-    assert len(set(used)) == len(used)
-
-
-def test_drop_last_does_not_always_drop_the_longest():
-    sampler = BucketBatchSampler(np.arange(1, 36), 16, drop_last=True)
-    dropped = set()
-    for epoch in range(40):
-        sampler.set_epoch(epoch)
-        dropped |= set(range(35)) - {i for batch in sampler for i in batch}
-    assert len(dropped) > 25
 
 
 def test_a_new_epoch_and_a_new_seed_give_a_new_order_and_new_company():
@@ -163,9 +143,44 @@ def test_pad_fraction_by_hand():
     assert pad_fraction([2, 4, 1], []) == 0.0
 
 
-def test_bucketing_pads_at_most_five_percent_on_the_corpus():
+@pytest.mark.parametrize("micro_batch_size", [16, 64])
+def test_bucketing_pads_at_most_five_percent_on_the_corpus(micro_batch_size):
     train, _ = docstring_store(progress=False)
     order = np.random.default_rng(0).permutation(len(train))
-    unsorted = [order[i : i + 16] for i in range(0, len(order), 16)]
-    assert pad_fraction(train.lengths, BucketBatchSampler(train.lengths, 16)) <= 0.05
+    unsorted = [order[i : i + micro_batch_size] for i in range(0, len(order), micro_batch_size)]
+    assert pad_fraction(train.lengths, BucketBatchSampler(train.lengths, micro_batch_size)) <= 0.05
     assert pad_fraction(train.lengths, unsorted) > 0.5, "without a long tail there is nothing to teach"
+
+
+@settings(deadline=None)
+@given(samples, st.integers(0, 5))
+def test_collate_pads_labels_per_token_with_ignore(batch, extra):
+    tagged = [(ids, ids % 7) for ids, _ in batch]
+    width = max(len(ids) for ids, _ in batch) + extra
+    out = collate(tagged, pad_id=9, pad_to=width)
+    assert out["labels"].shape == out["input_ids"].shape and out["labels"].dtype == torch.int64
+    for row, (ids, labels) in zip(out["labels"], tagged, strict=True):
+        assert row.tolist() == labels.tolist() + [IGNORE] * (width - len(ids))
+    assert IGNORE == losses.IGNORE
+
+
+def test_batches_of_a_store_are_those_that_collate_makes():
+    train, _ = docstring_store(progress=False)
+    some = train.subset(np.random.default_rng(0).permutation(len(train))[:300])
+    sampler = BucketBatchSampler(some.lengths, 16)
+    made = list(Batches(some, sampler))
+    assert len(made) == len(sampler) == 19
+    for batch, indices in zip(made, sampler, strict=True):
+        wanted = collate([some[i] for i in indices])
+        assert all(torch.equal(batch[name], wanted[name]) for name in wanted)
+    filler = next(iter(Batches(some, [Filler([0, 1])])))
+    assert filler["labels"].tolist() == [IGNORE, IGNORE]
+    assert some[0][1] != IGNORE, "the store's own labels are not written to"
+
+
+def test_a_position_set_from_outside_is_where_it_goes_on():
+    sampler = BucketBatchSampler(range(1, 50), 8)
+    whole = list(sampler)
+    state = sampler.state_dict() | {"position": 3}
+    sampler.load_state_dict(state)
+    assert list(sampler) == whole[3:]

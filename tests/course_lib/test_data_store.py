@@ -12,8 +12,11 @@ import time
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from course_lib.data import Texts, TokenStore, docstring_store, train_tokenizer
+from course_lib.data import Texts, TokenStore, collate, docstring_store, train_tokenizer
 from course_lib.errors import UserError
 
 WORDS = ["alpha beta", "gamma [PAD] delta", "épsilon", "zeta " * 50, "eta"]
@@ -59,6 +62,62 @@ def test_the_ids_are_mapped_not_read_and_a_sample_is_a_copy(store):
     assert store[0][0].tolist() == before.tolist()
     with pytest.raises(ValueError, match="read-only"):
         store._ids[0] = 1
+
+
+def test_tokens_of_words_take_the_label_of_their_word(tokenizer, tmp_path):
+    words = [["alpha", "beta", "épsilon!"], ["x"], ["gamma", "[PAD]", "zeta" * 9]]
+    labels = [[3, 1, 2], [0], [1, 2, 3]]
+    zeros = np.zeros(3, dtype=np.int64)
+    texts = Texts(words, zeros, ("a", "b", "c", "d"), word_labels=labels)
+    store = TokenStore.build(
+        texts, tokenizer, max_length=16, task="token-classification", directory=tmp_path / "s", progress=False
+    )
+    for i, text in enumerate(words):
+        ids, found = store[i]
+        assert (ids.dtype, found.dtype) == (np.int64, np.int64) and ids.shape == found.shape
+        encoding = tokenizer.encode(text, is_pretokenized=True)
+        assert ids.tolist() == encoding.ids[:16]
+        assert found[0] == -100, "[CLS] is no word"
+        firsts = [encoding.word_ids.index(number) for number in range(len(text))]
+        wanted = {at: label for at, label in zip(firsts, labels[i], strict=True) if at < 16}
+        assert {at: label for at, label in enumerate(found.tolist()) if label != -100} == wanted
+    assert store.label_names == ("a", "b", "c", "d")
+    with pytest.raises(UserError, match="only token classification has labels per word"):
+        TokenStore.build(texts, tokenizer, max_length=9, directory=tmp_path / "t", progress=False)
+
+
+def test_language_modelling_asks_for_the_next_id(texts, tokenizer, tmp_path):
+    store = TokenStore.build(
+        texts, tokenizer, max_length=16, task="language-modelling", directory=tmp_path / "s", progress=False
+    )
+    for i in range(5):
+        ids, labels = store[i]
+        assert labels.tolist() == [*ids[1:].tolist(), -100]
+    assert store.label_names == () and store.labels.tolist() == [0, 1, 0, 1, 1], "labels balance the split"
+    with pytest.raises(UserError, match="does not fit these data"):
+        TokenStore.build(texts, tokenizer, max_length=9, task="token-classification", progress=False)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@given(data=st.data(), task=st.sampled_from(["classification", "token-classification", "language-modelling"]))
+def test_a_batch_is_what_collate_makes_of_the_samples(tokenizer, tmp_path_factory, data, task):
+    words = st.lists(st.text("ab é", min_size=1, max_size=9), min_size=1, max_size=12)
+    rows = data.draw(st.lists(words, min_size=1, max_size=8))
+    tagged = task == "token-classification"
+    texts = Texts(
+        rows if tagged else [" ".join(row) for row in rows],
+        np.arange(len(rows)) % 3,
+        ("x", "y", "z"),
+        word_labels=[[len(word) % 3 for word in row] for row in rows] if tagged else None,
+    )
+    folder = tmp_path_factory.mktemp("batch") / "store"
+    store = TokenStore.build(texts, tokenizer, max_length=9, task=task, directory=folder, progress=False)
+    indices = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=9))
+    ours = store.batch(indices)
+    theirs = collate([store[i] for i in indices], pad_id=store.pad_id)
+    assert list(ours) == list(theirs)
+    for name in ours:
+        assert ours[name].dtype == theirs[name].dtype and torch.equal(ours[name], theirs[name]), name
 
 
 def test_a_subset_is_a_view_in_the_order_asked(store):

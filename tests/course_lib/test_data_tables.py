@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -139,6 +141,119 @@ def test_the_fingerprint_is_of_the_content(tmp_path):
     assert load_table(write(tmp_path, GOOD.replace("fine,good", "fine,bad"))).fingerprint != first
 
 
+def as_json_lines(folder: Path, rows: list[dict[str, object]], name: str = "data.jsonl") -> Path:
+    path = folder / name
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def as_parquet(folder: Path, rows: list[dict[str, object]]) -> Path:
+    pyarrow = pytest.importorskip("pyarrow")
+    path = folder / "data.parquet"
+    pytest.importorskip("pyarrow.parquet").write_table(pyarrow.Table.from_pylist(rows), path)
+    return path
+
+
+ROWS = [{"id": i, "text": f"text, number {i}", "label": ["good", "bad"][i % 2]} for i in range(3000)]
+
+
+@pytest.mark.parametrize("make", [as_json_lines, as_parquet])
+def test_json_lines_and_parquet_hold_what_a_csv_holds(tmp_path, make):
+    lines = "".join(f'{row["id"]},"{row["text"]}",{row["label"]}\n' for row in ROWS)
+    wanted = load_table(write(tmp_path, "id,text,label\n" + lines))
+    found = load_table(make(tmp_path, ROWS))
+    assert list(found.texts) == list(wanted.texts) == [row["text"] for row in ROWS]
+    assert list(found.texts) == list(wanted.texts), "it can be read again"
+    assert found.label_names == wanted.label_names and found.labels.tolist() == wanted.labels.tolist()
+    assert found.fingerprint == wanted.fingerprint
+    assert found.notes == wanted.notes == ("columns ignored: 'id'",)
+
+
+@pytest.mark.parametrize("make", [as_json_lines, as_parquet])
+def test_missing_values_are_dropped_and_reported(tmp_path, make):
+    rows = [*ROWS[:4], {"text": None, "label": "good"}, {"text": "z", "label": None}]
+    found = load_table(make(tmp_path, rows))
+    assert len(found) == 4
+    assert (
+        "1 blank text dropped: row 5" in found.notes
+        and "1 text without a label dropped: row 6" in found.notes
+    )
+
+
+def test_labels_of_json_lines_may_be_numbers(tmp_path):
+    rows = [{"text": f"t{i}", "label": i} for i in (10, 9, 1)]
+    assert load_table(as_json_lines(tmp_path, rows)).label_names == ("1", "9", "10")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "the file is empty"),
+        ("\n \n", "the file is empty"),
+        ('{"text": "a", "label": "x"}\n{"text": "b"\n', "row 2 is not JSON"),
+        ('{"text": "a", "label": "x"}\nnull\n', "row 2 is not an object. Write one object a line"),
+        ('[{"text": "a", "label": "x"}]', "row 1 is not an object"),
+        ('{"text": "a", "class": "x"}', "row 1 does not name a column 'label' (found: 'text', 'class')"),
+        ('{"text": ["a"], "label": "x"}', "row 1: \"['a']\" is neither text nor a number"),
+        ('{"text": "\\ud800", "label": "x"}', "row 1 holds half of a character"),
+        ('{"text": "a", "label": "x"}\n' * 3, "column 'label' has the one value 'x' in all 3 usable rows"),
+        (b'{"text": "caf\xe9", "label": "x"}', "row 1 is not JSON"),
+        ("[" * 100_000, "row 1 is not JSON"),
+    ],
+)
+def test_bad_json_lines_are_told_in_one_line(tmp_path, content, message):
+    path = tmp_path / "data.jsonl"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(UserError) as caught:
+        load_table(path)
+    assert message in str(caught.value) and "data.jsonl" in str(caught.value)
+
+
+def test_a_damaged_parquet_file_is_told_in_one_line(tmp_path):
+    path = as_parquet(tmp_path, ROWS)
+    whole = path.read_bytes()
+    for content in (
+        whole[:-9],
+        b"PAR1",
+        b"",
+        whole[: len(whole) // 2] + b"x" * 1000 + whole[len(whole) // 2 + 1000 :],
+    ):
+        path.write_bytes(content)
+        with pytest.raises(UserError) as caught:
+            list(load_table(path).texts)
+        assert "data.parquet" in str(caught.value)
+    no_label = as_parquet(tmp_path, [{"text": "a"}])
+    with pytest.raises(UserError, match="does not name a column 'label'"):
+        load_table(no_label)
+
+
+def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
+    path = as_parquet(tmp_path, ROWS)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(UserError, match=r"training-workbook\[parquet\]"):
+        load_table(path)
+
+
+def test_text_alone_is_enough_where_labels_are_not_used(tmp_path):
+    for path in (
+        write(tmp_path, "text\na film\n\na bore\n"),
+        as_json_lines(tmp_path, [{"text": "a film"}, {"text": "a bore"}]),
+    ):
+        texts = load_table(path, use_labels=False)
+        assert list(texts.texts) == ["a film", "a bore"] and texts.labels.tolist() == [0, 0]
+        with pytest.raises(UserError, match="does not name a column 'label'"):
+            load_table(path)
+    assert load_table(write(tmp_path, GOOD), use_labels=False).notes == ("columns ignored: 'label'",)
+
+
+def test_a_file_that_changes_under_the_reader_is_noticed(tmp_path):
+    path = write(tmp_path, GOOD)
+    texts = load_table(path)
+    write(tmp_path, GOOD + "more,good\n")
+    with pytest.raises(UserError, match="the file changed while it was being read"):
+        list(texts.texts)
+
+
 plain = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=20)
 named = plain.filter(lambda value: value.strip())
 
@@ -200,7 +315,7 @@ pieces = st.sampled_from(
     st.booleans(),
 )
 @example(b'text,label\n"a",x\n"",y\n\n b ,y\n', False)
-def test_any_bytes_give_a_user_error_or_account_for_each_record(tmp_path, content, with_header):
+def test_any_bytes_of_a_csv_give_a_user_error_or_account_for_each_record(tmp_path, content, with_header):
     content = b"text,label\n" + content if with_header else content
     path = write(tmp_path, content)
     try:
@@ -221,3 +336,30 @@ def test_any_bytes_give_a_user_error_or_account_for_each_record(tmp_path, conten
     delimiter = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}[named_delimiter]
     records = len(list(csv.reader(decoded, delimiter=delimiter)))
     assert records == 1 + above + len(texts) + records_left_out(texts.notes)
+
+
+values = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.lists(st.text(max_size=2))
+)
+objects = st.dictionaries(st.sampled_from(["text", "label", "Text", ""]), values).map(json.dumps)
+
+
+@settings(per_example, max_examples=200)
+@given(
+    st.lists(objects | st.text(max_size=9) | st.just('{"text": "a", "label": 1}'), max_size=6),
+    st.binary(max_size=4),
+)
+def test_any_json_lines_give_a_user_error_or_texts(tmp_path, lines, tail):
+    path = tmp_path / "data.jsonl"
+    path.write_bytes("\n".join(lines).encode() + tail)
+    try:
+        texts = load_table(path)
+    except UserError as error:
+        assert "\n" not in str(error) and len(str(error)) > 20
+        return
+    assert len(list(texts.texts)) == len(texts) > 0 and len(texts.label_names) > 1
