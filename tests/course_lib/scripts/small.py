@@ -53,20 +53,23 @@ def weights(model):
     return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
 
 
-def torchrun(*arguments, processes=2, options=(), timeout=120, check=True, env=None, **keywords):
-    """Run a script or `-m module` under torchrun on a port that the system chooses."""
+def torchrun_command(*arguments, processes=2, options=()):
+    """Under torchrun, on a port that the system chooses unless `options` say where to meet."""
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
-    if "--rdzv-backend" not in options:
+    if not any("rdzv" in str(option) for option in options):
         command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
-    root = str(Path(__file__).parents[3])
+    return [*command, *map(str, options), *map(str, arguments)]
+
+
+def torchrun(*arguments, env=None, check=True, timeout=120, **how):
+    """Run a script or `-m module` under torchrun; gives the finished process."""
     done = subprocess.run(
-        [*command, *options, *map(str, arguments)],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": root, **(env or {})},
+        torchrun_command(*arguments, **how),
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(SCRIPTS.parents[2]), **(env or {})},
         capture_output=True,
         text=True,
         check=False,
         timeout=timeout,
-        **keywords,
     )
     assert not check or done.returncode == 0, done.stdout + done.stderr
     return done
