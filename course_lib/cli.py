@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Sequence
@@ -61,8 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in COMMANDS:
-        if importlib.util.find_spec(f"course_lib.commands.{name}"):
-            importlib.import_module(f"course_lib.commands.{name}").add(commands)
+        importlib.import_module(f"course_lib.commands.{name}").add(commands)
     return parser
 
 
@@ -72,7 +70,9 @@ def _unexpected(error: Exception) -> int:
     if distributed is not None and distributed.is_lost_peer(error):
         lost = "another process of this job ended (see above, or its machine); continue it with --resume"
         return complain(lost, USER_ERROR)
-    if isinstance(error, OSError):
+    if isinstance(error, FileNotFoundError):
+        says = f"there is no {error.filename or 'such file'}"
+    elif isinstance(error, OSError):
         says = f"{error.strerror or error}: {error.filename or 'a file'}; check space and permissions there"
     elif isinstance(error, MemoryError) or "out of memory" in first_line.lower():
         says = "out of memory: lower micro_batch_size or max_length (--set micro_batch_size=16)"
@@ -81,5 +81,6 @@ def _unexpected(error: Exception) -> int:
             f"unexpected {type(error).__name__}: {first_line}; this is a fault of course-lib, "
             f"{DEBUG_VARIABLE}=1 shows where"
         )
-    sys.stderr = sys.__stderr__  # a process that was quiet may be the only one with this fault
+    if distributed is not None and not distributed.Ranks.from_environment().is_main_process:
+        sys.stderr = sys.__stderr__  # a process that was quiet may be the only one with this fault
     return complain(says, USER_ERROR)
