@@ -52,7 +52,7 @@ class RunFolder:
     def read_config(self) -> dict[str, Any]:
         """The values of the run that is here. Raises UserError when none is."""
         if not self.config.exists():
-            raise UserError(f"{self.directory} holds no run: give the folder of one (`course-lib train --out` makes it)")
+            raise UserError(f"{self.directory} holds no run: give the --out folder of `course-lib train`")
         return read_config(self.config)
 
     def remove_leftovers(self) -> None:
