@@ -1,5 +1,6 @@
 """What a run costs, on clocks that the test owns; the arithmetic against its definition."""
 
+import json
 import math
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.callbacks import Callback, TrainState
+from course_lib.checkpoint import load_checkpoint
 from course_lib.config import TrainConfig
 from course_lib.cost import (
     CostMeter,
@@ -21,7 +23,10 @@ from course_lib.cost import (
     utilisation,
 )
 from course_lib.loop import fit
+from course_lib.metrics import RunFolder
 from course_lib.models import ModelConfig, make_model
+from course_lib.profiling import step_breakdown
+from course_lib.train import run_training
 
 CPU = torch.device("cpu")
 money = st.floats(0.01, 1e4)
@@ -261,3 +266,37 @@ def test_readings_of_a_gpu():
     found = readings(torch.device("cuda"))
     assert 0 <= found["gpu_utilisation"] <= 1 and found["gpu_power_watts"] > 1
     assert energy_joules(torch.device("cuda")) > 0 or math.isnan(energy_joules(torch.device("cuda")))
+
+
+def test_run_training_saves_before_the_money_is_spent_and_says_what_it_cost(tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_LIB_CACHE", str(tmp_path / "cache"))
+    rows = [f"{'good' if i % 2 else 'bad'} text number {i},{i % 2}" for i in range(80)]
+    (tmp_path / "t.csv").write_text("\n".join(["text,label", *rows]))
+    sizes = {"d_model": 16, "num_layers": 1, "vocab_size": 300, "max_length": 16, "micro_batch_size": 8}
+    config = TrainConfig(
+        data=str(tmp_path / "t.csv"),
+        **sizes,
+        max_epochs=10_000,
+        log_every_steps=3,
+        target=0.0,
+        monitor="accuracy",
+        profile_steps=4,
+        price_per_hour=3600.0,
+        currency="CHF",
+        budget=4.0,
+    )
+    record = run_training(config, tmp_path / "run", progress=False)
+    assert record["stop_reason"].startswith("budget: ") and "CHF" in record["stop_reason"]
+    assert record["step"] < record["max_steps"]
+    checkpoint = load_checkpoint(tmp_path / "run" / "checkpoints" / "last.pt")
+    assert checkpoint["state"]["step"] == record["step"]
+    assert 0 < checkpoint["callbacks"]["cost"]["elapsed_seconds"] < 4.0
+    found = record["cost"]
+    assert found["cost"] == pytest.approx(found["elapsed_hours"] * 3600)
+    validations = [r for r in RunFolder(tmp_path / "run").read_metrics() if r["kind"] == "validation"]
+    first = validations[0]
+    assert found["cost_to_target"] == pytest.approx(first["elapsed_seconds"])
+    assert 0 < found["matmul_peak_share"] < 1.5 and found["peak_source"].startswith("measured")
+    breakdown = json.loads((tmp_path / "run" / "profile.json").read_text())
+    assert breakdown == step_breakdown(tmp_path / "run" / "trace.json")
+    assert breakdown["num_steps"] == 4
