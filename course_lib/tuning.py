@@ -93,10 +93,6 @@ class Search:
             return DEFAULT_TRIALS
         return min(self.trials or math.inf, len(points) or math.inf)
 
-    @property
-    def steps_per_trial(self) -> int:
-        return self.config.max_steps or 0
-
     def lock(self, name: str) -> FileLock:
         return FileLock(self.out / "locks" / name)
 
@@ -222,7 +218,7 @@ class _Worker:
 
     def _has_room(self, trials: list[Any]) -> bool:
         """For a whole trial more, when every open one runs to its end and the repeats with other seeds come."""
-        each = self.search.steps_per_trial
+        each = self.search.config.max_steps or 0
         spent = sum(trial.user_attrs["spent"][0] if trial.state.is_finished() else each for trial in trials)
         room = (self.search.max_total_steps or math.inf) - spent - each * (self.search.seeds - 1)
         return len(trials) < self.search.max_trials and each <= room
@@ -246,11 +242,11 @@ class _Worker:
         reporter = _Reporter(self, trial)
         result = failure = None
         try:
+            if attempts >= MAX_ATTEMPTS:
+                raise UserError(f"the process died in each of {attempts} attempts")
             config = with_values(self.search.config, values)
-        except UserError as error:  # each of the values is good, and not all together
+        except UserError as error:  # of values that are good one by one, and not together
             failure = str(error)
-        if attempts >= MAX_ATTEMPTS:
-            failure = f"the process died in each of {attempts} attempts"
         try:
             if failure is None:
                 record = self._train(config, f"{trial.number:04d}", reporter)
@@ -322,9 +318,9 @@ class _Reporter(Callback):
             raise KeyboardInterrupt
         self.save()
         config = self.worker.search.config
-        assert config.validate_every_steps is not None
+        assert config.validate_every_steps and config.max_steps
         rung, rest = divmod(state.step, config.validate_every_steps)
         if rest == 0 and rung not in self.reported:
             self.trial.report(record[config.monitor], rung)
-            if state.step < self.worker.search.steps_per_trial and self.trial.should_prune():
+            if state.step < config.max_steps and self.trial.should_prune():
                 state.stop(f"{PRUNED} at step {state.step}: behind the other trials")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +10,28 @@ from course_lib.commands.common import GOOD, INTERRUPTED, NO, add_config_options
 from course_lib.config_io import read_yaml
 from course_lib.metrics import to_json
 
+DESCRIPTION = """\
+Try values for the keys of a config and keep the best. Each trial trains a fresh model for the same number of
+steps; a pruner ends those that fall behind. The same command again continues the search, and the same command in
+another shell joins in.
+
+examples:
+  course-lib tune --data reviews.csv
+  course-lib tune --data reviews.csv --search learning_rate=log:1e-4..1e-2 --search d_model=choice:32,64
+  course-lib tune --data reviews.csv --set max_steps=300 --trials 40 --jobs 4 --seeds 3
+  course-lib tune --data reviews.csv --space space.yaml --sampler grid    where space.yaml holds such lines:
+    learning_rate: log:1e-4..1e-2/5      a grid takes 5 values of it
+    num_layers: int:1..4"""
+
 
 def add(commands: Any) -> None:
-    tune = commands.add_parser(
-        "tune",
-        help="search for good hyperparameters",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=textwrap.dedent("""\
-            Try values for the keys of a config and keep the best. Each trial trains a fresh model for the same
-            number of steps; a pruner ends those that fall behind. The same command again continues the search,
-            and the same command in another shell joins in.
-
-            examples:
-              course-lib tune --data reviews.csv
-              course-lib tune --data reviews.csv --search learning_rate=log:1e-4..1e-2 --search num_layers=int:1..4
-              course-lib tune --data reviews.csv --space space.yaml --sampler random --max-total-steps 5000
-              course-lib tune --data reviews.csv --set max_steps=300 --trials 40 --jobs 4 --seeds 3"""),
-        epilog="keys as in: course-lib train --help. space.yaml has one line for each, such as\n"
-        "  learning_rate: log:1e-4..1e-2/5    (/5: how many values a grid takes)\n  d_model: [32, 64]",
-    )
+    layout = argparse.RawDescriptionHelpFormatter
+    words = "search for good hyperparameters"
+    tune = commands.add_parser("tune", help=words, formatter_class=layout, description=DESCRIPTION)
     add_config_options(tune)
     option = tune.add_argument
     option("--out", metavar="DIR", default="runs/tuning", help="the study's folder (default: %(default)s)")
-    option("--space", metavar="FILE.yaml", help="what to search; without it and --search a small usual space")
+    option("--space", metavar="FILE.yaml", help="what to search; by default what matters most")
     option("--search", metavar="KEY=RANGE", action="append", default=[], help="one key; wins over --space")
     option("--sampler", choices=("tpe", "random", "grid"), default="tpe", help="default: %(default)s")
     option("--pruner", choices=("median", "halving", "none"), default="median", help="default: %(default)s")
@@ -54,14 +52,13 @@ def _tune(arguments: argparse.Namespace) -> int:
     config = config_from(arguments)
     texts = read_yaml(arguments.space) if arguments.space else {}
     texts = {**texts, **parse_searches(arguments.search)} or default_space(config)
-    from course_lib.tuning import Search, tune
+    from course_lib.tuning import Search, tune  # after what is quick to check: torch takes seconds to load
 
     names = ("sampler", "pruner", "trials", "max_total_steps", "minutes", "seeds", "jobs", "storage")
     options = {name: getattr(arguments, name) for name in names}
     out = Path(arguments.out).expanduser().absolute()
-    search = Search(config=config, out=out, texts=texts, **options)
     try:
-        study = tune(search)
+        study = tune(Search(config=config, out=out, texts=texts, **options))
     except KeyboardInterrupt:
         return complain(f"interrupted; the same command continues the search in {arguments.out}", INTERRUPTED)
     print(to_json(study) if arguments.json else _summary(study, arguments.out))
@@ -72,17 +69,13 @@ def _summary(study: dict[str, Any], out: str) -> str:
     from course_lib.report import cell, duration
 
     spent, best = study["spent"], study["best"]
-    states = ", ".join(
-        f"{spent[state]} {state}" for state in ("complete", "pruned", "failed", "open") if spent[state]
-    )
-    lines = [
-        f"{spent['trials']} trials ({states}), {spent['steps']:,} steps, {duration(spent['seconds'])}; "
-        f"report: {out}/tuning.html"
-    ]
+    states = ", ".join(f"{spent[state]} {state}" for state in ("complete", "pruned", "failed", "open"))
+    told = f"{spent['trials']} trials ({states}), {spent['steps']:,} steps, {duration(spent['seconds'])}"
+    told += f"; report: {out}/tuning.html"
     if best is None:
-        return "\n".join(["no trial came to its end", *lines])
+        return f"no trial came to its end\n{told}"
     values = ", ".join(f"{key} {cell(value)}" for key, value in best["params"].items())
-    lines.insert(
-        0, f"best: trial {best['number']}, validation {study['monitor']} {best['value']:.4g} with {values}"
+    return (
+        f"best: trial {best['number']}, validation {study['monitor']} {best['value']:.4g} with {values}\n{told}\n"
+        f"train it: course-lib train --config {out}/best.yaml --out runs/best"
     )
-    return "\n".join([*lines, f"train it: course-lib train --config {out}/best.yaml --out runs/best"])

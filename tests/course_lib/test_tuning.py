@@ -28,6 +28,7 @@ optuna = pytest.importorskip("optuna")
 from course_lib.search_space import default_space, grid_points, make_space, parse_searches  # noqa: E402
 from course_lib.train import run_training  # noqa: E402
 from course_lib.tuning import Search, tune  # noqa: E402
+from course_lib.tuning_report import write_study  # noqa: E402
 from course_lib.tuning_study import JournalLock, make_sampler  # noqa: E402
 
 TOPICS = {"food": "onion garlic oven flour butter", "sport": "team goal coach season score"}
@@ -179,7 +180,7 @@ def found(data, tmp_path_factory, cache):
     config = TrainConfig(data=str(data), **{**SMALL, "max_steps": 20})
     texts = {"learning_rate": "log:1e-6..1", "dropout": "float:0..0.3"}
     study = tune(
-        Search(config=config, out=out, texts=texts, trials=18, pruner="median", seeds=2), progress=False
+        Search(config=config, out=out, texts=texts, trials=13, pruner="median", seeds=2), progress=False
     )
     return study, out
 
@@ -193,8 +194,7 @@ def test_tpe_finds_the_good_region(found):
     rates = [abs(math.log10(trial["params"]["learning_rate"] / study["best"]["params"]["learning_rate"]))
              for trial in study["trials"]]  # fmt: skip
     assert statistics.mean(rates[10:]) < 0.7 * statistics.mean(rates[:10])
-    assert max(study["importance"], key=study["importance"].get) == "learning_rate"
-    assert sum(study["importance"].values()) == pytest.approx(1)
+    assert study["importance"] == {}  # of so few complete trials it would be noise
 
 
 def test_pruned_trials_are_cheaper_and_every_step_is_counted(found):
@@ -205,9 +205,9 @@ def test_pruned_trials_are_cheaper_and_every_step_is_counted(found):
     assert by_state["pruned"] and all(trial["steps"] < 20 for trial in by_state["pruned"])
     assert all(trial["steps"] == 20 for trial in by_state["complete"])
     records = [RunFolder(path).read_record() for path in sorted((out / "trials").iterdir())]
-    assert len(records) == 18 + 1  # and one more seed
-    assert study["spent"]["steps"] == sum(record["step"] for record in records) < 18 * 20
-    assert study["spent"]["trials"] == 18
+    assert len(records) == 13 + 1  # and one more seed
+    assert study["spent"]["steps"] == sum(record["step"] for record in records) < 13 * 20
+    assert study["spent"]["trials"] == 13
     for trial in study["trials"]:
         record = RunFolder(trial["folder"]).read_record()
         assert record["stop_reason"].startswith("pruned at step") == (trial["state"] == "pruned")
@@ -227,7 +227,7 @@ def test_the_best_config_trains_to_the_same_weights(found, tmp_path):
 
 def test_trials_share_the_tokenised_data(found, cache):
     _, out = found
-    assert len(list(cache.glob("store-*"))) == 2 + 0  # this split, and that of the second seed
+    assert len(list(cache.glob("store-*"))) == 2  # this split, and that of the second seed
     tokenizers = {path.read_text() for path in (out / "trials").glob("*/tokenizer.json")}
     assert len(tokenizers) == 2
 
@@ -237,18 +237,36 @@ def test_the_report_says_it_in_figures_with_words(found):
     page = (out / "tuning.html").read_text()
     labels = re.findall(r'<svg role="img" aria-label="([^"]+)"', page)
     assert [label.partition(":")[0] for label in labels] == [
-        "History", "What made the difference", "dropout", "learning_rate"
+        "History", "dropout", "learning_rate"
     ]  # fmt: skip
-    assert f"best so far from {study['trials'][0]['value']:.4g} to {study['best']['value']:.4g}" in labels[0]
-    assert "the best values of loss" in labels[3]
+    assert (
+        f"best so far from {study['trials'][0]['value']:.4g} at trial 0 to {study['best']['value']:.4g}"
+        in labels[0]
+    )
+    assert f"the best values of loss: {study['best']['value']:.4g} at " in labels[2]
     assert "±" in page and "course-lib train --config best.yaml" in page
     assert not re.search(r'(src|href)="(?!#)', page)
     assert json.loads((out / "study.json").read_text()) == study
 
 
+def test_importance_names_the_key_that_matters(search):
+    made = search({"learning_rate": "log:1e-4..1e-1", "optimizer": "choice:adamw,sgd"})
+    made.out.mkdir()
+    study, rng = optuna.create_study(), random.Random(0)
+    distributions = {key: part.distribution for key, part in made.space.items()}
+    for _ in range(40):
+        params = {"learning_rate": 10 ** rng.uniform(-4, -1), "optimizer": rng.choice(["adamw", "sgd"])}
+        value = (math.log10(params["learning_rate"]) + 2) ** 2 + rng.gauss(1, 0.1)
+        study.add_trial(optuna.create_trial(value=value, params=params, distributions=distributions))
+    result = write_study(made, study)
+    assert list(result["importance"]) == ["learning_rate", "optimizer"]
+    assert result["importance"]["learning_rate"] > 0.8
+    assert sum(result["importance"].values()) == pytest.approx(1)
+    assert 'aria-label="What made the difference: learning_rate ' in (made.out / "tuning.html").read_text()
+
+
 def test_a_grid_covers_exactly_the_product(search):
-    texts = {"d_model": [16, 32], "learning_rate": "log:1e-3..1e-2/2", "num_layers": "int:1..1000000/2"}
-    del texts["num_layers"]
+    texts = {"d_model": [16, 32], "learning_rate": "log:1e-3..1e-2/2"}
     study = tune(search(texts, sampler="grid", pruner="none"), progress=False)
     tried = sorted(
         (trial["params"]["d_model"], trial["params"]["learning_rate"]) for trial in study["trials"]
@@ -279,18 +297,15 @@ def test_budgets_are_exact_and_the_same_search_goes_on(search):
 
 def test_time_leaves_the_trial_open_and_the_next_command_ends_it(search):
     texts = {"learning_rate": "log:1e-4..1e-1"}
-    options = {
-        "trials": 1,
-        "values": {"max_steps": 400, "validate_every_steps": 20, "checkpoint_every_seconds": 1e-3},
-    }
-    study = tune(search(texts, minutes=1.0 / 60, **options), progress=False)
-    (trial,) = study["trials"]
-    assert trial["state"] == "open" and study["best"] is None and 0 < trial["steps"] < 400
-    study = tune(search(texts, **options), progress=False)
+    values = {"max_steps": 800, "validate_every_steps": 20, "checkpoint_every_seconds": 1e-3}
+    study = tune(search(texts, minutes=0.5 / 60, trials=1, values=values), progress=False)
+    assert study["best"] is None and study["spent"]["steps"] < 800
+    params = [(trial["params"], trial["state"]) for trial in study["trials"]]
+    study = tune(search(texts, trials=1, values=values), progress=False)
     (ended,) = study["trials"]
-    assert ended["params"] == trial["params"] and ended["state"] == "complete"
+    assert params in ([(ended["params"], "open")], []) and ended["state"] == "complete"
     record = RunFolder(ended["folder"]).read_record()
-    assert record["step"] == 400 <= ended["steps"] <= 420  # what was trained twice counts twice
+    assert record["step"] == 800 <= ended["steps"] <= 820  # what was trained twice counts twice
     plain = run_training(TrainConfig(**record["config"]), Path(ended["folder"]) / "plain", progress=False)
     assert plain["weights_sha256"] == record["weights_sha256"]
 
@@ -317,7 +332,7 @@ def test_another_search_in_the_same_folder_is_refused(search, data, tmp_path):
         "sampler: tpe → random": search(texts, sampler="random"),
         "pruner: median → none": search(texts, pruner="none"),
         "d_model: 16 → 32": search(texts, values={"d_model": 32}),
-        "data fingerprint: ": search(texts, values={"data": str(more)}) if False else dataclasses.replace(
+        "data fingerprint: ": dataclasses.replace(
             search(texts), config=TrainConfig(data=str(more), **SMALL)),
         "storage: journal → ": search(texts, storage="sqlite:///x.db"),
     }  # fmt: skip
@@ -357,17 +372,8 @@ def command(data, out, *options):
 
 def test_two_shells_share_a_study_and_a_killed_trial_is_taken_over(data, tmp_path):
     out = tmp_path / "study"
-    options = (
-        "--trials",
-        5,
-        "--search",
-        "learning_rate=log:1e-3..1e-2",
-        "--pruner",
-        "none",
-        "--sampler",
-        "random",
-    )
-    options += ("--set", "max_steps=300", "--set", "checkpoint_every_seconds=0.001", "--json")
+    options = ["--search", "learning_rate=log:1e-3..1e-2", "--sampler", "random", "--pruner", "none"]
+    options += ["--trials", 4, "--set", "max_steps=150", "--set", "checkpoint_every_seconds=0.001", "--json"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     victim = subprocess.Popen(command(data, out, *options), **pipes)
     metrics = RunFolder(out / "trials" / "0000").metrics
@@ -381,35 +387,30 @@ def test_two_shells_share_a_study_and_a_killed_trial_is_taken_over(data, tmp_pat
     outputs = [shell.communicate(timeout=120) for shell in shells]
     assert [shell.returncode for shell in shells] == [0, 0], outputs
     study = json.loads((out / "study.json").read_text())
-    assert [trial["number"] for trial in study["trials"]] == [0, 1, 2, 3, 4]
+    assert [trial["number"] for trial in study["trials"]] == [0, 1, 2, 3]
     assert {trial["state"] for trial in study["trials"]} == {"complete"}
     assert json.loads(outputs[0][0])["monitor"] == "loss"  # JSON alone on stdout
     first = study["trials"][0]
     record = RunFolder(first["folder"]).read_record()
-    assert record["step"] == 300 < first["steps"]  # the steps lost with the killed process count
+    assert record["step"] == 150 < first["steps"]  # the steps lost with the killed process count
     plain = run_training(TrainConfig(**record["config"]), tmp_path / "plain", progress=False)
     assert plain["weights_sha256"] == record["weights_sha256"]
 
 
 def test_jobs_share_the_work_and_the_summary_says_what_to_do_next(data, tmp_path):
     space = tmp_path / "space.yaml"
-    space.write_text("learning_rate: log:1e-3..1e-2/3\nd_model: [16, 32]\n")
+    space.write_text("learning_rate: log:1e-3..1e-2/2\nd_model: [16, 32]\n")
     done = subprocess.run(
         command(data, "s", "--space", space, "--jobs", 2, "--sampler", "grid", "--pruner", "halving"),
         cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "6/6" in done.stderr and "best loss" in done.stderr
+    assert "4/4" in done.stderr and "best loss" in done.stderr
     best, spent, train = done.stdout.splitlines()
-    assert best.startswith("best: trial ") and "learning_rate" in best and spent.startswith("6 trials (")
+    assert best.startswith("best: trial ") and "learning_rate" in best and spent.startswith("4 trials (")
     assert train == "train it: course-lib train --config s/best.yaml --out runs/best"
     study = json.loads((tmp_path / "s" / "study.json").read_text())
-    assert len({str(trial["params"]) for trial in study["trials"]}) == 6
-    again = subprocess.run(
-        command(data, "s", "--sampler", "grid"), cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert (again.returncode, again.stderr.count("\n")) == (2, 1)
-    assert "search d_model: choice:16,32 → None" in again.stderr
+    assert len({str(trial["params"]) for trial in study["trials"]}) == 4
 
 
 @pytest.mark.parametrize(
