@@ -233,7 +233,7 @@ def paired_speedup(
     """Time two plain functions against each other, in this process; `options` as for `paired_segments`.
 
     Each call is one step; both are warmed up first, and the work of one call must be the same for both.
-    CUDA work is waited for when torch is in use.
+    Work on a GPU is waited for when torch is in use.
     """
     return paired_segments(_timed(baseline), _timed(candidate), **options)
 
@@ -252,7 +252,9 @@ def _timed(step: Callable[[], object]) -> RunSegment:
 
 
 def synchronize() -> None:
-    """Wait for CUDA, if torch has been loaded and CUDA is in use: its kernels run behind the clock's back."""
+    """Wait for the GPU, if torch has been loaded and one is in use: kernels run behind the clock's back."""
     torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
+    if torch is not None and torch.cuda.is_initialized():
         torch.cuda.synchronize()
+    elif torch is not None and torch.backends.mps.is_available():
+        torch.mps.synchronize()

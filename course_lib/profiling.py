@@ -113,7 +113,7 @@ def step_breakdown(trace: str | Path) -> dict[str, Any]:
         if "optimizer" not in [name for name, _, _ in stages]:
             continue  # cut off by the end of the run
         # The last one: an epoch's end asks once more, and validates, before the next epoch gives data.
-        begin = max(start for name, start, _ in stages if name == "data")
+        begin = max([stages[0][1], *(start for name, start, _ in stages if name == "data")])
         stages = [(name, duration / 1e6) for name, start, duration in stages if start >= begin]
         for name, duration in [*stages, ("other", (end - begin) / 1e6 - sum(d for _, d in stages))]:
             seconds[name] += duration

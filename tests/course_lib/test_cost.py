@@ -210,6 +210,7 @@ def test_counting_leaves_the_model_and_the_generator_alone():
     model = small_model(dropout=0.5).train()
     before, state = torch.get_rng_state(), {k: v.clone() for k, v in model.state_dict().items()}
     flops_per_token(model, [5, 9])
+    peak_flops(CPU, torch.bfloat16)
     assert torch.equal(torch.get_rng_state(), before)
     assert model.training and all(p.grad is None for p in model.parameters())
     assert all(torch.equal(v, state[k]) for k, v in model.state_dict().items())
