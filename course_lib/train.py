@@ -185,7 +185,9 @@ def _finish(run: Run, weights: dict[str, Any]) -> dict[str, Any]:
     summary = evaluation_summary(run.config.task, labels, predictions, lengths, names, loss=scores["loss"])
     device, records = next(run.parts.model.parameters()).device, run.folder.read_metrics()
     peak = peak_flops(device, run.parts.precision.dtype, run.ranks.world_size)
-    record = run.record("finished") | {
+    # A run that ran out of money can go on with a larger budget; one that stopped early is done.
+    status = "stopped" if run.state.stop_reason.startswith("budget") else "finished"
+    record = run.record(status) | {
         "weights_sha256": weights_sha256(weights),
         "best_weights_sha256": weights_sha256(best.model),
         "best": run.checkpointer.best,
@@ -194,6 +196,7 @@ def _finish(run: Run, weights: dict[str, Any]) -> dict[str, Any]:
         "slices": summary["slices"],
         "confusion": summary.get("confusion"),
         "health": health_table(records),
+        "profile": run.profiler.breakdown if run.profiler else None,
         "cost": run.meter.summary(records)
         | utilisation(records, best.model, run.data.validation.lengths, peak),
     }
