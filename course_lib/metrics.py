@@ -64,13 +64,14 @@ class RunFolder:
         atomic_write_text(self.record, to_json(record) + "\n")
 
     def artifacts(self) -> dict[str, dict[str, Any]]:
-        """Size and SHA-256 of every file in the folder but `run.json`, which holds this."""
+        """Size and SHA-256 of every file in the folder but `run.json`, which holds this, and the files of W&B,
+        whose own process may still be writing them."""
         found = {}
         for path in sorted(self.directory.rglob("*")):
-            if path.is_file() and path != self.record and not path.is_symlink():
+            name = path.relative_to(self.directory).as_posix()
+            if path.is_file() and path != self.record and not name.startswith("wandb/"):
                 with path.open("rb") as file:
                     sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-                name = path.relative_to(self.directory).as_posix()
                 found[name] = {"num_bytes": path.stat().st_size, "sha256": sha256}
         return found
 

@@ -86,9 +86,10 @@ def test_mlflow_holds_the_records_and_goes_on_after_a_resumption(folder):
 
 
 def test_wandb_offline_holds_the_records_under_one_id(folder):
-    pytest.importorskip("wandb")
+    wandb = pytest.importorskip("wandb")
     log(folder, "wandb", [1, 2, 3], keep=0, status="interrupted")
     log(folder, "wandb", [2, 3, 4], keep=1, status="finished")
+    wandb.teardown()  # its process writes on for a moment; at the end of a program it is waited for
     files = sorted(folder.directory.glob("wandb/offline-run-*/*.wandb"))
     assert len(files) == 2 and files[0].name == files[1].name  # one id
     (first, rows), (second, more) = map(wandb_rows, files)
