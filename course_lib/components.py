@@ -36,7 +36,9 @@ def build_model(config: TrainConfig, *, vocab_size: int, num_classes: int) -> nn
     if config.hf_model:
         from course_lib.hf import load_hf_model
 
-        model = load_hf_model(config.hf_model, config.task, num_classes, max_length=config.max_length)
+        model: nn.Module = load_hf_model(
+            config.hf_model, config.task, num_classes, max_length=config.max_length
+        )
     else:
         names = ("max_length", "task", "d_model", "num_layers", "num_heads", "dropout")
         sizes = {name: getattr(config, name) for name in names}

@@ -152,7 +152,9 @@ class TrainConfig:
         if isinstance(self.micro_batch_size, str) and self.micro_batch_size != AUTO:
             raise UserError(f"micro_batch_size must be a number or auto, got {self.micro_batch_size!r}")
         if self.global_batch_size is not None and self.grad_accum_steps != 1:
-            raise UserError("give global_batch_size or grad_accum_steps, not both: one follows from the other")
+            raise UserError(
+                "give global_batch_size or grad_accum_steps, not both: one follows from the other"
+            )
         if self.budget is not None and self.price_per_hour is None:
             raise UserError("budget needs price_per_hour, to know when the money is spent")
         if self.use_low_bit_base and not self.lora_rank:

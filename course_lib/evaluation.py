@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from course_lib.distributed import sum_across_ranks
 from course_lib.losses import IGNORE, loss_sum, num_items
-from course_lib.metrics import perplexity
+from course_lib.metrics import macro_f1, perplexity
 from course_lib.precision import FULL_PRECISION, Precision
 from course_lib.profiling import stage
 from course_lib.window import Batch
@@ -71,20 +72,13 @@ def evaluate(
     if not has_classes:
         result["perplexity"] = perplexity(loss / total)
     if confusion is not None:
-        result["macro_f1"] = _macro_f1(torch.tensor(cell_counts).reshape(-1, logits.shape[-1])[:-1])
+        result["macro_f1"] = macro_f1(np.array(cell_counts).reshape(-1, logits.shape[-1])[:-1])
     if return_predictions:
         columns = [torch.cat(column).cpu() for column in zip(*kept, strict=True)]
         is_item = columns[1] != IGNORE
         for name, column in zip(("predictions", "labels", "lengths"), columns, strict=True):
             result[name] = column[is_item].clone()  # a normal tensor again, outside inference mode
     return result
-
-
-def _macro_f1(confusion: Tensor) -> float:
-    """Mean F1 over the classes that occur, from counts [label, prediction]."""
-    actual, predicted = confusion.sum(dim=1), confusion.sum(dim=0)
-    f1 = 2 * confusion.diagonal() / (actual + predicted).clamp(min=1)
-    return float(f1[actual > 0].mean())
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -38,7 +39,7 @@ def _checkpointed(block: nn.Module, forward: Any, *inputs: Any) -> Any:
 
 def compile_model(
     model: nn.Module,
-    batch: dict[str, Tensor],
+    batch: Mapping[str, Tensor],
     *,
     precision: Precision = FULL_PRECISION,
     blocks: int = 4,

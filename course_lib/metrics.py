@@ -165,7 +165,7 @@ def evaluation_summary(
     )
     is_small = len(names) <= MAX_MATRIX_LABELS
     confusion = {"matrix": counts.tolist() if is_small else None, "worst": _worst_confusions(counts, names)}
-    return {"macro_f1": macro_f1(table), "per_class": table, "slices": slices, "confusion": confusion}
+    return {"macro_f1": macro_f1(counts), "per_class": table, "slices": slices, "confusion": confusion}
 
 
 def confusion_matrix(labels: np.ndarray, predictions: np.ndarray, label_names: Sequence[str]) -> np.ndarray:
@@ -195,10 +195,11 @@ def classification_table(
     ]
 
 
-def macro_f1(table: Sequence[dict[str, Any]]) -> float:
-    """Mean F1 over the classes that occur: each class counts the same, however rare."""
-    scores = [row["f1"] for row in table if row["num_samples"]]
-    return sum(scores) / len(scores) if scores else 0.0
+def macro_f1(confusion: np.ndarray) -> float:
+    """Mean F1 over the classes that occur, however rare each is, from counts [label, prediction]; 0 for none."""
+    actual, predicted = confusion.sum(axis=1), confusion.sum(axis=0)
+    f1 = 2 * np.diag(confusion) / np.maximum(actual + predicted, 1)
+    return float(f1[actual > 0].mean()) if actual.any() else 0.0
 
 
 def perplexity(loss: float) -> float:
@@ -226,7 +227,7 @@ def length_slices(
         row = {"slice": f"{sizes.min():,}–{sizes.max():,}", "num_samples": len(sizes)}
         row["accuracy"] = float((actual == predicted).mean())
         if len(label_names):
-            row["macro_f1"] = macro_f1(classification_table(actual, predicted, label_names))
+            row["macro_f1"] = macro_f1(confusion_matrix(actual, predicted, label_names))
         rows.append(row)
     return rows
 

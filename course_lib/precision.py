@@ -5,6 +5,8 @@ All three keep the weights in fp32 (Micikevicius et al., 2018); "mixed" computes
 
 from __future__ import annotations
 
+import json
+import platform
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -13,7 +15,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from course_lib.data.cache import cache_dir, digest
 from course_lib.errors import UserError
+from course_lib.files import atomic_write_text
 
 DTYPES = {"32-true": torch.float32, "bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
 MIN_LAYER_GAIN = 1.3
@@ -46,9 +50,9 @@ def resolve_precision(requested: str, device: torch.device, *, width: int = 64) 
     """The precision that `requested` ("auto" or a name of `DTYPES`) comes to on `device`, with the reason.
 
     "auto" takes bf16 on GPUs that compute in it and fp16 on older ones. On a CPU with bf16 units it times one
-    transformer layer `width` wide both ways, for about a second, as small layers lose more to the conversions than
-    they gain: so a resumed run should ask for the name that its first start resolved. The random state is kept.
-    Raises UserError for an unknown name.
+    transformer layer `width` wide both ways, as small layers lose more to the conversions than they gain: about a
+    second, once on a machine; the cache folder keeps the result, so that equal runs resolve alike. The random state
+    is kept. Raises UserError for an unknown name.
     """
     if requested != "auto" and requested not in DTYPES:
         raise UserError(f"there is no precision {requested!r}: take auto or one of {', '.join(DTYPES)}")
@@ -68,7 +72,7 @@ def _automatic(device: torch.device, width: int) -> tuple[str, str]:
     units = bf16_units()
     if not units:
         return "32-true", "no bf16 units found in this CPU"
-    gain = layer_gain(width)
+    gain = _known_gain(width)
     found = f"{', '.join(units)}; a layer {width} wide ran {gain:.2f} × as fast in bf16 as in fp32"
     if gain < MIN_LAYER_GAIN:
         return "32-true", f"{found}, and it takes {MIN_LAYER_GAIN} for whole steps to gain"
@@ -79,6 +83,17 @@ def bf16_units() -> list[str]:
     """What torch finds in this CPU for bf16 products, such as `amx_bf16`; older versions of torch find nothing."""
     found: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
     return sorted(name for name, has in found.items() if has and "bf16" in name)
+
+
+def _known_gain(width: int) -> float:
+    key = f"{width} wide, {torch.get_num_threads()} threads, torch {torch.__version__}, {platform.node()}"
+    path = cache_dir() / f"layer-gain-{digest(key)[:20]}.json"
+    try:
+        return float(json.loads(path.read_text(encoding="utf-8"))["gain"])
+    except (OSError, ValueError, KeyError, TypeError):
+        gain = layer_gain(width)
+        atomic_write_text(path, json.dumps({"gain": gain, "of": key}))
+        return gain
 
 
 def layer_gain(width: int) -> float:

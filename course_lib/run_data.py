@@ -28,7 +28,8 @@ class RunData(NamedTuple):
 
 def load_data(config: TrainConfig, folder: RunFolder, *, progress: bool = True) -> RunData:
     """Texts, split, tokenizer and token store of a config. The tokenizer is the Hugging Face model's, or the
-    one that the run folder already has, or one trained on the training texts. Errors are UserErrors."""
+    one that the run folder already has, or one trained on the training texts. The split does not depend on
+    `config.seed`, so that runs with several seeds are judged on the same texts. Errors are UserErrors."""
     with contextlib.redirect_stdout(sys.stderr):  # progress bars: stdout belongs to the answer
         texts = _load_texts(config, progress)
         path = Path(config.hf_model) / "tokenizer.json" if config.hf_model else folder.tokenizer
@@ -39,7 +40,6 @@ def load_data(config: TrainConfig, folder: RunFolder, *, progress: bool = True) 
             vocab_size=config.vocab_size,
             task=config.task,
             validation=config.validation,
-            seed=config.seed,
             progress=progress,
         )
     notes = [*texts.notes]

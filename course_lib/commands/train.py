@@ -11,6 +11,7 @@ from typing import Any
 from course_lib.commands.common import GOOD, INTERRUPTED, add_config_options, complain, config_from, keys_help
 from course_lib.config import TrainConfig
 from course_lib.errors import UserError
+from course_lib.health import health_text
 from course_lib.metrics import RunFolder, to_json
 
 
@@ -72,10 +73,9 @@ def _summary(record: dict[str, Any], out: Path) -> str:
     scores = record["validation"]
     named = {"accuracy": "accuracy", "macro_f1": "macro F1", "perplexity": "perplexity", "loss": "loss"}
     shown = ", ".join(f"{words} {scores[key]:.4g}" for key, words in named.items() if key in scores)
-    warnings = [row for row in record["health"] if row["status"] == "warning"]
     lines = [
         f"validation: {shown} (best weights, step {record['best']['step']} of {record['step']})",
-        *(f"warning: {row['signal']}: {row['why']}" for row in warnings),
+        health_text(record["health"]),
         f"trained in {record['train_seconds']:.1f} s, {record['samples_per_sec'] or 0:,.0f} texts/s; "
         f"report: {out / 'report.html'}",
     ]

@@ -163,13 +163,20 @@ class BucketBatchSampler:
         return digest(settings, self.lengths.astype("<i8").tobytes())[:16]
 
 
+class Order(Protocol):
+    """Lists of indices, one list per batch."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[list[int]]: ...
+
+
 class Batches:
     """Collated batches of `samples`, made when they are asked for. Iterating again gives the next epoch.
 
     `order` gives lists of indices, one list per batch: a `BucketBatchSampler`, or a plain list of lists.
     """
 
-    def __init__(self, samples: Samples, order: BucketBatchSampler | list[list[int]]) -> None:
+    def __init__(self, samples: Samples, order: Order) -> None:
         self.samples = samples
         self.order = order
 
