@@ -16,7 +16,7 @@ from course_lib.checkpoint import load_checkpoint
 from course_lib.config import AUTO, TrainConfig
 from course_lib.data.batching import Batches, BucketBatchSampler, collate, evaluation_batches
 from course_lib.data.tokenizer import load_tokenizer
-from course_lib.distributed import Ranks, ShardedOrder, from_main_process, gather_objects, shard_evenly
+from course_lib.distributed import Ranks, ShardedOrder, from_main_process, shard_evenly
 from course_lib.errors import UserError
 from course_lib.evaluation import to_device
 from course_lib.metrics import RunFolder

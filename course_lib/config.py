@@ -159,6 +159,8 @@ class TrainConfig:
             raise UserError("budget needs price_per_hour, to know when the money is spent")
         if self.use_low_bit_base and not self.lora_rank:
             raise UserError("use_low_bit_base freezes the weights: set lora_rank too, or nothing would learn")
+        if unknown := set(filter(None, self.trackers.replace(" ", "").split(","))) - {"mlflow", "wandb"}:
+            raise UserError(f"trackers must be mlflow, wandb or both with a comma, got {unknown.pop()!r}")
         if self.monitor == "macro_f1" and self.task == "language-modelling":
             raise UserError("language-modelling has no macro_f1: monitor loss or accuracy")
 

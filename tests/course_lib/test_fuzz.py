@@ -86,7 +86,7 @@ def other_text(rng):
 
 
 BROKEN_JSON = (
-    '{"text": "a"', '["a", "b"]', '{"text": 1, "label": [', "nonsense", '{"text": "a"}', "{'text': 'a'}", "\x00"
+    '{"text": "a"', '["a", "b"]', '{"text": 1, "label": [', "nonsense", "{'text': 'a'}", "\x00"
 )  # fmt: skip
 
 
@@ -139,7 +139,8 @@ def not_a_mapping(rng):
 
 def broken_yaml(rng):
     return rng.choice(
-        ["a: b: c\n", "max_epochs: [1\n", "\tmax_epochs: 2\n", "'open\n", "? ? ?\n- : {", "&a *b\n", "!!python/object:os.system x\n",
+        ["a: b: c\n", "max_epochs: [1\n", "\tmax_epochs: 2\n", "'open\n", "? ? ?\n- : {", "&a *b\n",
+         "!!python/object:os.system x\n",
          "max_epochs: 1\n max_steps: 2\n", "%YAML 9\n", "{" * rng.randint(1, 2000), "date: 2024-99-99\n"]
     )  # fmt: skip
 

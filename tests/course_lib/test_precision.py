@@ -145,18 +145,22 @@ def test_full_precision_costs_nothing_per_step():
     assert isinstance(FULL_PRECISION.autocast(), nullcontext)
 
 
-def test_auto_on_a_cpu_goes_by_units_and_by_the_probe(monkeypatch):
+def test_auto_on_a_cpu_goes_by_units_and_by_the_probe_which_is_asked_once(monkeypatch, tmp_path):
+    monkeypatch.setenv("COURSE_LIB_CACHE", str(tmp_path))
     monkeypatch.setattr(precision_module, "bf16_units", lambda: ["amx_bf16"])
-    for gain, name in ((1.1, "32-true"), (2.0, "bf16-mixed")):
-        monkeypatch.setattr(precision_module, "layer_gain", lambda width, gain=gain: gain)
-        resolved = resolve_precision("auto", CPU, width=256)
+    for width, gain, name in ((256, 1.1, "32-true"), (128, 2.0, "bf16-mixed"), (256, 1.1, "32-true")):
+        # A probe of now would say something else the third time.
+        probe = 9.9 if len(list(tmp_path.iterdir())) == 2 else gain
+        monkeypatch.setattr(precision_module, "layer_gain", lambda width, probe=probe: probe)
+        resolved = resolve_precision("auto", CPU, width=width)
         assert resolved.name == name
-        assert f"amx_bf16; a layer 256 wide ran {gain:.2f} ×" in resolved.reason
+        assert f"amx_bf16; a layer {width} wide ran {gain:.2f} ×" in resolved.reason
     monkeypatch.setattr(precision_module, "bf16_units", list)
     assert resolve_precision("auto", CPU) == Precision("32-true", "no bf16 units found in this CPU")
 
 
-def test_the_probe_is_real_and_leaves_the_random_state_alone():
+def test_the_probe_is_real_and_leaves_the_random_state_alone(monkeypatch, tmp_path):
+    monkeypatch.setenv("COURSE_LIB_CACHE", str(tmp_path))
     torch.manual_seed(5)
     before = torch.get_rng_state()
     resolved = resolve_precision("auto", CPU, width=32)

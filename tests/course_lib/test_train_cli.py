@@ -286,7 +286,8 @@ def test_a_run_that_diverges_says_where_and_exits_1(run, csv_file, tmp_path):
     settings += ["weight_decay=1000", "log_every_steps=1"]
     done = run("train", "--data", csv_file, "--out", "bad", settings=settings)
     assert done.returncode == 1
-    assert re.search(r"step \d+ \(batch \d+ of the epoch\): loss is \S+, gradient norm is \S+; training stopped", done.stderr)
+    place = r"step \d+ \(batch \d+ of the epoch\)"
+    assert re.search(place + r": loss is \S+, gradient norm is \S+; training stopped", done.stderr)
     assert RunFolder(tmp_path / "bad").read_record()["status"] == "failed"
 
 
