@@ -88,11 +88,11 @@ class EncoderBlock(nn.Module):
         rows, width, dim = hidden.shape
         qkv = self.query_key_value(hidden)
         # No dropout on attention weights: with it, CPUs lose the fused kernel and the T × T matrix is stored.
-        if is_cpu := qkv.device.type == "cpu":
+        if is_slow := qkv.device.type == "cpu" and qkv.dtype.itemsize < 4:
             qkv = qkv.float()  # torch's CPU kernel takes 2 to 9 times as long in bf16, most of all its backward
         qkv = qkv.view(rows, width, 3, self.num_heads, dim // self.num_heads)
         query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
-        with torch.autocast("cpu", enabled=False) if is_cpu else nullcontext():
+        with torch.autocast("cpu", enabled=False) if is_slow else nullcontext():
             mixed = F.scaled_dot_product_attention(
                 query, key, value, attn_mask=key_mask, is_causal=key_mask is None
             )

@@ -1,5 +1,6 @@
 """The loop against its hand-written twin, bit for bit; and what it must not do (sync, forget, average wrongly)."""
 
+import copy
 import math
 
 import numpy as np
@@ -12,7 +13,7 @@ from course_lib.checkpoint import capture, load_checkpoint, restore, save_checkp
 from course_lib.counters import count_events
 from course_lib.data.batching import Batches, BucketBatchSampler, collate, evaluation_batches
 from course_lib.loop import NonFiniteError, evaluate, fit, train_one_epoch, train_step
-from course_lib.models import ModelConfig, TextClassifier
+from course_lib.models import ModelConfig, TextClassifier, make_model
 from course_lib.naive import naive_epoch
 from course_lib.optim import make_optimizer
 from course_lib.reproducibility import seed_everything, weights_sha256
@@ -285,3 +286,77 @@ def test_an_empty_epoch_is_an_error_that_says_why():
     ):
         with pytest.raises(ValueError, match="already used up"):
             call()
+
+
+class TokenSamples(Samples):
+    """A label for each token; some tokens have none."""
+
+    def __init__(self, num_samples=40, seed=0):
+        super().__init__(num_samples, seed)
+        rng = np.random.default_rng(seed)
+        for i, (ids, _) in enumerate(self):
+            self[i] = (ids, np.where(rng.random(len(ids)) < 0.4, -100, ids % NUM_CLASSES))
+
+
+@pytest.mark.parametrize("task", ["classification", "token-classification", "language-modelling"])
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.2])
+def test_accumulated_gradients_are_those_of_the_big_batch_whatever_the_sizes(task, label_smoothing):
+    """Uneven micro-batches and, for tokens, uneven numbers of items: 40 samples as 17 + 16 + 7."""
+    samples = Samples(40) if task == "classification" else TokenSamples(40)
+    order = [list(range(17)), list(range(17, 33)), list(range(33, 40))]
+    micro_batches = [collate([samples[i] for i in chosen]) for chosen in order]
+    config = ModelConfig(
+        vocab_size=60,
+        num_classes=NUM_CLASSES,
+        max_length=32,
+        d_model=16,
+        num_layers=1,
+        dropout=0.0,
+        task=task,
+    )
+    seed_everything(3)
+    model = make_model(config).double()
+    other = copy.deepcopy(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    metrics = train_step(model, micro_batches, optimizer, max_norm=math.inf, label_smoothing=label_smoothing)
+    # The twin: one batch, torch's own mean over what is not -100.
+    batch = collate([samples[i] for i in range(40)])
+    logits = other(batch["input_ids"], batch["attention_mask"])
+    loss = F.cross_entropy(
+        logits.flatten(0, -2).float(), batch["labels"].flatten(), label_smoothing=label_smoothing
+    )
+    loss.backward()
+    assert metrics["loss"].item() == pytest.approx(loss.item(), rel=1e-6)
+    assert metrics["num_items"] == (batch["labels"] != -100).sum()
+    for (name, parameter), twin_parameter in zip(model.named_parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(parameter.grad, twin_parameter.grad, rtol=1e-5, atol=1e-7, msg=name)
+
+
+def test_the_last_window_of_an_epoch_may_have_fewer_micro_batches():
+    """70 samples in batches of 16 make 5; two a time make windows of 2, 2 and 1, each one update."""
+    model, optimizer, scheduler = setup(6, dropout=0.0)
+    twin_model, twin_optimizer, twin_scheduler = setup(6, dropout=0.0)
+    state = TrainState()
+    fit(model, make_batches(), optimizer, scheduler=scheduler, max_epochs=2, grad_accum_steps=2, state=state)
+    assert (state.step, state.epoch) == (6, 2)
+    batches = make_batches()
+    for epoch in range(2):
+        batches.set_epoch(epoch)
+        made = list(batches)
+        for window in (made[:2], made[2:4], made[4:]):
+            train_step(twin_model, window, twin_optimizer, scheduler=twin_scheduler)
+    assert weights_sha256(model) == weights_sha256(twin_model)
+
+
+def test_validation_keeps_its_cadence():
+    model, optimizer, scheduler = setup()
+    validation = evaluation_batches(Samples(20, seed=1), 8)
+    options = {"max_epochs": 2, "validate_every_steps": 3, "validation_batches": validation}
+    records = fit(model, make_batches(), optimizer, scheduler=scheduler, **options)
+    assert [r["step"] for r in records if r["kind"] == "validation"] == [3, 5, 6, 9, 10]
+    assert [r["step"] for r in records if r["kind"] == "epoch"] == [5, 10]
+    assert {"weight_norm", "num_nonfinite", "memory_bytes", "peak_memory_bytes"} <= records[-1].keys()
+    train = [r for r in records if r["kind"] == "train"]
+    assert {"loss", "learning_rate", "grad_norm", "step_time", "data_wait_fraction", "tokens_per_sec",
+            "pad_fraction"} <= train[0].keys()  # fmt: skip
+    assert sum(r["num_samples"] for r in train) == 140
