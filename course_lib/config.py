@@ -157,6 +157,8 @@ class TrainConfig:
             )
         if self.budget is not None and self.price_per_hour is None:
             raise UserError("budget needs price_per_hour, to know when the money is spent")
+        if self.sharding == "fsdp" and self.optimizer not in ("adamw", "adam", "sgd"):
+            raise UserError(f"optimizer={self.optimizer} cannot update parts of a matrix (fsdp): take adamw")
         if self.use_low_bit_base and not self.lora_rank:
             raise UserError("use_low_bit_base freezes the weights: set lora_rank too, or nothing would learn")
         if unknown := set(filter(None, self.trackers.replace(" ", "").split(","))) - {"mlflow", "wandb"}:

@@ -50,12 +50,6 @@ def full_state_dict(model: nn.Module) -> dict[str, Any]:
     return dcp_state.get_model_state_dict(model, options=options)
 
 
-def load_full_state_dict(model: nn.Module, weights: Mapping[str, Any]) -> None:
-    """Put all weights, which the first process has, into the parts. All processes call it."""
-    options = dcp_state.StateDictOptions(full_state_dict=True, broadcast_from_rank0=world_size() > 1)
-    dcp_state.set_model_state_dict(model, dict(weights), options=options)
-
-
 def save_sharded(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """Write the new checkpoint `folder`, each process its part; it gets its name when it is whole."""
     building = folder.with_name(f"{BUILDING}{folder.name}")

@@ -56,6 +56,8 @@ def make_optimizer(
     # None, not False: torch then updates many tensors per call where it can, instead of one by one.
     is_fused = resolve_fused(model)[0] or None
     if name == "sgd":
+        if hasattr(groups[0]["params"][0], "full_tensor"):  # split by FSDP2, for which torch fuses Adam alone
+            is_fused = None
         return torch.optim.SGD(groups, lr=learning_rate, momentum=SGD_MOMENTUM, fused=is_fused)
     if name == "adafactor":
         return torch.optim.Adafactor(groups, lr=learning_rate)

@@ -105,14 +105,15 @@ def test_two_processes_train_what_one_with_the_same_global_batch_trains(folder):
     assert records[0]["best"]["value"] == pytest.approx(records[1]["best"]["value"], rel=1e-4)
 
 
-def worker(torchrun_process, rank):
+def worker(job, rank):
     """The process of this rank, once it is there."""
-    while True:
-        for process in torchrun_process.children(recursive=True):
+    while job.poll() is None:
+        for process in psutil.Process(job.pid).children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 if process.environ().get("RANK") == str(rank):
                     return process
         time.sleep(0.05)
+    raise AssertionError(job.communicate()[1])
 
 
 def kill_one(folder, out, rank, *settings):
@@ -124,8 +125,9 @@ def kill_one(folder, out, rank, *settings):
         stderr=subprocess.PIPE,
         text=True,
     )
-    victim = worker(psutil.Process(job.pid), rank)
+    victim = worker(job, rank)
     while not out.last.exists():
+        assert job.poll() is None, job.communicate()[1]
         time.sleep(0.01)
     victim.send_signal(signal.SIGKILL)
     killed_at = time.monotonic()

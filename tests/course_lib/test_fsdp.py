@@ -5,6 +5,7 @@ import torch
 
 from course_lib import fsdp
 from course_lib.callbacks import TrainState
+from course_lib.config import TrainConfig
 from course_lib.data.batching import evaluation_batches
 from course_lib.distributed import Ranks
 from course_lib.errors import UserError
@@ -109,3 +110,9 @@ def test_one_process_keeps_its_model_as_it_is(tmp_path):
         model.head.bias.add_(1.0)
     fsdp.load_sharded(tmp_path / "a", model, optimizer)
     assert torch.equal(model.head.bias, before["head.bias"])
+
+
+@pytest.mark.parametrize("optimizer", ["adafactor", "lamb", "adamw-8bit"])
+def test_an_optimizer_that_must_see_whole_matrices_is_refused(optimizer):
+    with pytest.raises(UserError, match="take adamw"):
+        TrainConfig(data="docstrings", sharding="fsdp", optimizer=optimizer)
