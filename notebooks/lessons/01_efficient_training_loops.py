@@ -1521,7 +1521,12 @@ class WithLoss(torch.nn.Module):
 
 
 if is_installed("transformers") and is_installed("accelerate"):
+    import logging
+
+    logging.disable(logging.WARNING)  # importing it reports each optional part that is missing
     from transformers import Trainer, TrainingArguments
+
+    logging.disable(logging.NOTSET)
 
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
