@@ -11,16 +11,17 @@ from course_lib.callbacks import Callback, TrainState
 from course_lib.data.batching import evaluation_batches
 from course_lib.evaluation import evaluate
 from course_lib.loop import fit
+from course_lib.precision import resolve_precision
 
 SAVE_AT = 1  # in the middle of the first epoch, which has two updates
 
 
-def train(ranks, model, optimizer, callbacks=(), state=None, sampler=None):
+def train(ranks, model, optimizer, callbacks=(), sampler=None, **more):
     batches = make_batches(ranks, 3)
     if sampler is not None:
         batches.order.load_state_dict(sampler)
     options = {"max_epochs": 2, "max_norm": MAX_NORM, "grad_accum_steps": 3}
-    fit(model, batches, optimizer, callbacks=[make(batches) for make in callbacks], state=state, **options)
+    fit(model, batches, optimizer, callbacks=[make(batches) for make in callbacks], **options, **more)
     return batches
 
 
@@ -39,13 +40,17 @@ def case(ranks, folder=None, **options):
                 if ranks.is_main_process:
                     torch.save(progress, folder / "progress.pt")
 
-    train(ranks, model, optimizer, [Save])
+    precision = resolve_precision(options.get("precision", "32-true"), torch.device("cpu"))
+    train(ranks, model, optimizer, [Save], precision=precision)
     full = dict(fsdp.full_state_dict(model))
+    validation = evaluation_batches(Samples(29, seed=1), 4)  # the same on both
     return {
         "weights": full,
         "num_own": sum(parameter.to_local().numel() for parameter in model.parameters()),
         "dtype": str(next(model.parameters()).dtype),
-        "scores": evaluate(model, evaluation_batches(Samples(29, seed=1), 4)),  # the same batches on both
+        "scores": evaluate(
+            model, evaluation_batches(Samples(29, seed=1), 4), precision=precision
+        ),
     }
 
 
