@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-import multiprocessing
-import secrets
 import time
 from collections.abc import Mapping
 from functools import cached_property
@@ -22,33 +20,32 @@ from filelock import FileLock, Timeout
 
 from course_lib.callbacks import Callback, TrainState
 from course_lib.components import build_components
-from course_lib.config import TrainConfig, differences
-from course_lib.config_io import read_yaml, to_yaml
-from course_lib.data.cache import digest
+from course_lib.config import TrainConfig, check_same_config
 from course_lib.distributed import Ranks
 from course_lib.environment import resolve_device
-from course_lib.errors import UserError
-from course_lib.files import atomic_write_text
+from course_lib.errors import UserError, require
 from course_lib.loop import NonFiniteError
 from course_lib.metrics import RunFolder
 from course_lib.progress import say
 from course_lib.run_data import load_data
-from course_lib.search_space import Dimension, grid_points, make_space, with_values
+from course_lib.search_space import grid_values, make_space
 from course_lib.train import run_training
 from course_lib.tuning_report import write_study
-from course_lib.tuning_study import make_sampler, open_study
+
+optuna = require("optuna", extra="tune")
 
 NUM_RUNGS = 10
 """Validations of a trial that a pruner sees, unless `validate_every_steps` says otherwise."""
+WARMUP_RUNGS = 2
+"""No trial is pruned before: while the learning rate rises, a trial says little about its end."""
 DEFAULT_TRIALS = 20
-MAX_ATTEMPTS = 3
+MAX_GRID = 10_000
 PRUNED = "pruned"
-CHECKPOINT_SECONDS = 30.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Search:
-    """What to search, how, and how much of it now. Plain values: worker processes get a copy.
+    """What to search, how, and how much of it now.
 
     Raises UserError for a search that cannot be.
     """
@@ -66,32 +63,30 @@ class Search:
     """All trials of the study count, pruned ones too, and so do their steps. No limit at all: 20, or the grid."""
     max_total_steps: int | None = None
     minutes: float | None = None
-    """Counted from the start of this command; the trial at hand then stays open for the next one."""
-    seeds: int = 1
-    """Train the best configuration with so many seeds, to see how much of its value is chance."""
-    jobs: int = 1
-    storage: str | None = None
-    """An Optuna storage URL (PostgreSQL, …) instead of a journal file in `out`."""
-    name: str = ""
-    deadline: float = math.inf
+    """After so many no trial begins; the one at hand comes to its end."""
 
     def __post_init__(self) -> None:
-        for name in ("trials", "max_total_steps", "minutes", "seeds", "jobs"):
+        for name in ("trials", "max_total_steps", "minutes"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise UserError(f"{name} must be above 0, got {value}")
-        assert self.space and self.max_trials  # read now, for their errors
+        if self.sampler == "grid" and (size := math.prod(map(len, self.grid.values()))) > MAX_GRID:
+            raise UserError(f"a grid of {size:,} points is above {MAX_GRID:,}: search fewer keys")
+        assert self.space  # read now, for its errors
 
     @cached_property
-    def space(self) -> dict[str, Dimension]:
+    def space(self) -> dict[str, Any]:
         return make_space(self.texts, self.config)
 
     @cached_property
+    def grid(self) -> dict[str, list[Any]]:
+        return {key: grid_values(distribution) for key, distribution in self.space.items()}
+
+    @property
     def max_trials(self) -> float:
-        points = grid_points(self.space, self.config) if self.sampler == "grid" else []
-        if not points and (self.trials, self.max_total_steps, self.minutes) == (None, None, None):
-            return DEFAULT_TRIALS
-        return min(self.trials or math.inf, len(points) or math.inf)
+        if self.sampler == "grid":
+            return min(self.trials or math.inf, math.prod(map(len, self.grid.values())))
+        return self.trials or (math.inf if self.max_total_steps or self.minutes else DEFAULT_TRIALS)
 
     def lock(self, name: str) -> FileLock:
         return FileLock(self.out / "locks" / name)
@@ -109,218 +104,123 @@ def tune(search: Search, *, progress: bool = True) -> dict[str, Any]:
     """
     (search.out / "locks").mkdir(parents=True, exist_ok=True)
     with search.lock("setup"):  # of two commands started together, one tokenises and the other waits
-        search = _enter(search, progress=progress)
-    num_threads = torch.get_num_threads()
-    share = max(1, num_threads // search.jobs)
-    context = multiprocessing.get_context("spawn")  # a forked torch may hang in its thread pool
-    helpers = [context.Process(target=_help, args=(search, share)) for _ in range(search.jobs - 1)]
-    worker = _Worker(search, progress=progress)
-    torch.set_num_threads(share)
+        search = _settle(search, progress=progress)
+    study, deadline = open_study(search), time.time() + 60 * (search.minutes or math.inf)
     try:
-        for helper in helpers:
-            helper.start()
-        worker.run()
-        for helper in helpers:
-            helper.join()
-        worker.run()  # what a killed helper has left open
-        worker.repeat_best()
+        while time.time() < deadline and (taken := _take(search, study)):
+            trial, claim = taken
+            with claim:
+                told = _run_trial(search, study, trial)
+            say(f"trial {trial.number}: {told}", enabled=progress)
     finally:
-        for helper in filter(lambda helper: helper.is_alive(), helpers):
-            helper.terminate()  # safe at any moment: the next command takes up an open trial
-        torch.set_num_threads(num_threads)
-        worker.bar.close()
         with search.lock("setup"):
-            result = write_study(search, worker.study)
+            result = write_study(search, study)
     return result
 
 
-def _enter(search: Search, *, progress: bool) -> Search:
-    """The search as its `study.yaml` has it: every `auto` settled once for all trials; and the clock started."""
+def open_study(search: Search) -> Any:
+    """The Optuna study in the search's folder, created when it is not there yet."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warmup = WARMUP_RUNGS * (search.config.validate_every_steps or 1)
+    pruners = {
+        "median": optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=warmup),
+        "halving": optuna.pruners.SuccessiveHalvingPruner(min_resource=warmup, reduction_factor=3),
+        "none": optuna.pruners.NopPruner(),
+    }
+    # Optuna's own lock would stay for 30 s when its holder is killed.
+    backend = optuna.storages.journal.JournalFileBackend(str(search.out / "journal"), search.lock("journal"))
+    return optuna.create_study(
+        storage=optuna.storages.JournalStorage(backend),
+        study_name="study",
+        direction="maximize" if search.config.higher_is_better else "minimize",
+        pruner=pruners[search.pruner],
+        load_if_exists=True,
+    )
+
+
+def make_sampler(search: Search, number: int) -> Any:
+    """The sampler of one trial. Its seed comes from the trial's number: an interrupted study goes on as if
+    nothing had happened, and no two processes draw the same."""
+    if search.sampler == "grid":
+        sampler = optuna.samplers.GridSampler(search.grid, seed=search.config.seed)
+        sampler.after_trial = lambda *_: None  # it would stop `Study.optimize`
+        return sampler
+    seed = hash((search.config.seed, number)) % 2**32  # of whole numbers: the same in every process
+    kinds = {"tpe": optuna.samplers.TPESampler, "random": optuna.samplers.RandomSampler}
+    return kinds[search.sampler](seed=seed)
+
+
+def _settle(search: Search, *, progress: bool) -> Search:
+    """The search with the config of its study: every `auto` was settled once for all trials."""
     data = load_data(search.config, RunFolder(search.out), progress=progress)
-    asked = search.config.to_dict() | {f"search {key}": part.text for key, part in search.space.items()}
+    asked = search.config.to_dict() | {f"search {key}": str(text) for key, text in search.texts.items()}
     asked |= {"sampler": search.sampler, "pruner": search.pruner, "data fingerprint": data.fingerprint}
-    # Hashed: the URL may hold a password.
-    asked["storage"] = digest(search.storage)[:12] if search.storage else "journal"
-    path = search.out / "study.yaml"
-    if not path.exists():
-        device, _ = resolve_device(search.config.device)
+    study = open_study(search)
+    if not study.user_attrs:
+        device = resolve_device(search.config.device)[0]
         parts = build_components(search.config, data, device, Ranks(), settled=None)
         every = search.config.validate_every_steps or max(1, parts.max_steps // NUM_RUNGS)
-        settled = parts.settled.to_dict() | {"max_steps": parts.max_steps, "validate_every_steps": every}
-        name = f"{search.out.name}-{secrets.token_hex(4)}"
-        made = {"name": name, "search": asked, "config": settled | {"max_epochs": None}}
-        atomic_write_text(path, to_yaml(made))
-    known = read_yaml(path)
-    if changed := differences(known["search"], asked):
-        raise UserError(
-            f"{search.out} holds another search ({'; '.join(changed)}): "
-            "repeat its options to continue it, or choose another --out"
-        )
-    deadline = time.time() + 60 * (search.minutes or math.inf)
-    config = TrainConfig(**known["config"])
-    return dataclasses.replace(search, config=config, name=known["name"], deadline=deadline)
+        equal = {"max_steps": parts.max_steps, "max_epochs": None, "validate_every_steps": every}
+        study.set_user_attr("search", {"asked": asked, "config": parts.settled.to_dict() | equal})
+    known = study.user_attrs["search"]
+    check_same_config(known["asked"], asked, owner=f"the search in {search.out}")
+    return dataclasses.replace(search, config=TrainConfig(**known["config"]))
 
 
-def _help(search: Search, num_threads: int) -> None:
-    """What a helping process does."""
-    torch.set_num_threads(num_threads)
+def _take(search: Search, study: Any) -> Any:
+    """A trial that a dead process left open, else a new one if the budgets have room; and its lock, which no
+    living process holds. None when there is nothing to do."""
+    with search.lock("study"):
+        trials = study.get_trials(deepcopy=False)
+        each = search.config.max_steps or 0  # an open trial may need them all
+        spent = sum((trial.last_step or 0) if trial.state.is_finished() else each for trial in trials)
+        numbers = [trial.number for trial in trials if not trial.state.is_finished()]
+        if len(trials) < search.max_trials and spent + each <= (search.max_total_steps or math.inf):
+            numbers.append(len(trials))
+        for number in numbers:
+            with contextlib.suppress(Timeout):
+                claim = search.lock(f"trial-{number:04d}").acquire(blocking=False)
+                study.sampler = make_sampler(search, number)
+                is_new = number == len(trials)
+                return study.ask() if is_new else optuna.Trial(study, trials[number]._trial_id), claim
+    return None
+
+
+def _run_trial(search: Search, study: Any, trial: Any) -> str:
+    """Train, tell Optuna, and return what came out in words."""
+    # What `ask(distributions)` calls; a value that the trial has already stays.
+    values = {key: trial._suggest(key, distribution) for key, distribution in search.space.items()}
+    folder = RunFolder(search.out / "trials" / f"{trial.number:04d}")
+    is_begun, callbacks = folder.config.exists(), [_Reporter(search.config, study, trial)]
     try:
-        _Worker(search, progress=False).run()
-    except KeyboardInterrupt:
-        pass
-    except Exception as error:  # the main process goes on, and meets the same fault if it lasts
-        say(f"a worker process stopped: {(str(error).splitlines() or [type(error).__name__])[0]}")
-
-
-class _OutOfTime(KeyboardInterrupt):
-    """Leaves a run as ctrl-C does: it can be resumed."""
-
-
-class _Worker:
-    """Takes trials and runs them, one at a time."""
-
-    def __init__(self, search: Search, *, progress: bool) -> None:
-        from tqdm import tqdm
-
-        self.search, self.study = search, open_study(search)
-        total = search.max_trials if search.max_trials < math.inf else None
-        self.bar = tqdm(total=total, desc="Tuning", unit="trial", disable=not progress)
-
-    def run(self) -> None:
-        """Until nothing is left to do, or time is up."""
-        with contextlib.suppress(_OutOfTime):
-            while (taken := self._take()) is not None:
-                trial, claim = taken
-                with claim:
-                    self._try(trial)
-                self.show()
-        self.show()
-
-    def _take(self) -> tuple[Any, FileLock] | None:
-        """A trial that a dead process left open, else a new one if the budgets have room; and its lock."""
-        import optuna
-
-        with self.search.lock("study"):
-            trials = self.study.get_trials(deepcopy=False)
-            if time.time() >= self.search.deadline:
-                return None
-            for left in trials:
-                if not left.state.is_finished() and (claim := self._claim(left.number)):
-                    self.study.sampler = make_sampler(self.search, left.number)
-                    return optuna.Trial(self.study, left._trial_id), claim
-            if not self._has_room(trials):
-                return None
-            self.study.sampler = make_sampler(self.search, len(trials))
-            trial = self.study.ask()
-            claim = self._claim(trial.number)
-            assert claim is not None
-            return trial, claim
-
-    def _has_room(self, trials: list[Any]) -> bool:
-        """For a whole trial more, when every open one runs to its end and the repeats with other seeds come."""
-        each = self.search.config.max_steps or 0
-        spent = sum(trial.user_attrs["spent"][0] if trial.state.is_finished() else each for trial in trials)
-        room = (self.search.max_total_steps or math.inf) - spent - each * (self.search.seeds - 1)
-        return len(trials) < self.search.max_trials and each <= room
-
-    def _claim(self, run: object) -> FileLock | None:
-        """The lock of a run, None while a living process holds it."""
-        lock = self.search.lock(f"run-{run}")
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            return None
-        return lock
-
-    def _try(self, trial: Any) -> None:
-        from optuna.trial import TrialState
-
-        # What `ask(distributions)` calls; a value that the trial has already stays.
-        values = {key: trial._suggest(key, part.distribution) for key, part in self.search.space.items()}
-        attempts = trial.user_attrs.get("attempts", 0)
-        trial.set_user_attr("attempts", attempts + 1)
-        reporter = _Reporter(self, trial)
-        result = failure = None
-        try:
-            if attempts >= MAX_ATTEMPTS:
-                raise UserError(f"the process died in each of {attempts} attempts")
-            config = with_values(self.search.config, values)
-        except UserError as error:  # of values that are good one by one, and not together
-            failure = str(error)
-        try:
-            if failure is None:
-                record = self._train(config, f"{trial.number:04d}", reporter)
-                result = None if record["stop_reason"].startswith(PRUNED) else record["best"]["value"]
-        except (NonFiniteError, torch.OutOfMemoryError) as error:
-            failure = str(error).splitlines()[0]
-        except BaseException:  # no fault of the trial's
-            trial.set_user_attr("attempts", attempts)
-            raise
-        finally:
-            reporter.save()
-        trial.set_user_attr("failure", failure)
-        # A failed trial counts as pruned: a sampler ignores failures, and would go there again.
-        self.study.tell(trial, result, TrialState.PRUNED if result is None else None)
-
-    def _train(self, config: TrainConfig, name: str, *callbacks: Callback) -> dict[str, Any]:
-        folder = RunFolder(self.search.out / "trials" / name)
-        seconds = config.checkpoint_every_seconds or CHECKPOINT_SECONDS
-        config = dataclasses.replace(config, checkpoint_every_seconds=seconds)
-        is_begun = folder.config.exists()
+        config = dataclasses.replace(search.config, **values)  # good one by one, but together?
         record = run_training(config, folder.directory, resume=is_begun, progress=False, callbacks=callbacks)
-        folder.last.unlink(missing_ok=True)  # most of the disk space, and finished runs do not need it
-        return record
-
-    def repeat_best(self) -> None:
-        """The best configuration with other seeds, when all trials are over."""
-        states = {trial.state.name for trial in self.study.get_trials(deepcopy=False)}
-        if "RUNNING" in states or "COMPLETE" not in states:
-            return
-        best, seed = self.study.best_trial, self.search.config.seed
-        for other in range(seed + 1, seed + self.search.seeds):
-            name = f"{best.number:04d}-seed{other}"
-            if (claim := self._claim(name)) and time.time() < self.search.deadline:
-                with claim, contextlib.suppress(NonFiniteError):
-                    self._train(with_values(self.search.config, {**best.params, "seed": other}), name)
-
-    def show(self) -> None:
-        """The bar: trials that are over, whoever ran them, and the best value so far."""
-        with contextlib.suppress(ValueError):  # no trial is complete yet
-            best = self.study.best_trial
-            text = f"best {self.search.config.monitor} {best.value:.4g} (trial {best.number})"
-            self.bar.set_postfix_str(text, refresh=False)
-        self.bar.n = sum(trial.state.is_finished() for trial in self.study.get_trials(deepcopy=False))
-        self.bar.refresh()
+    except (UserError, NonFiniteError, torch.OutOfMemoryError) as error:
+        failure = str(error).splitlines()[0]
+        trial.set_user_attr("failure", failure)
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        return f"failed: {failure}"
+    folder.last.unlink(missing_ok=True)  # most of the disk space, and finished runs do not need it
+    if record["stop_reason"].startswith(PRUNED):
+        study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+        return str(record["stop_reason"])
+    study.tell(trial, record["best"]["value"])
+    return f"{search.config.monitor} {record['best']['value']:.4g}"
 
 
 class _Reporter(Callback):
-    """Counts what a trial uses, tells Optuna its values, and ends it when the pruner or the clock says so."""
+    """Tells Optuna a trial's values and time, and ends it when the pruner says so."""
 
-    def __init__(self, worker: _Worker, trial: Any) -> None:
-        self.worker, self.trial = worker, trial
-        self.steps, self.seconds = trial.user_attrs.get("spent", (0, 0.0))  # by a process that died
-        self.started = time.perf_counter()
-        self.reported = set(worker.study.get_trials(deepcopy=False)[trial.number].intermediate_values)
-
-    def save(self) -> None:
-        self.trial.set_user_attr("spent", [self.steps, self.seconds + time.perf_counter() - self.started])
-
-    def on_step(self, state: TrainState) -> None:
-        self.steps += 1
-        if time.time() >= self.worker.search.deadline:
-            raise _OutOfTime
+    def __init__(self, config: TrainConfig, study: Any, trial: Any) -> None:
+        self.config, self.trial = config, trial
+        # Of a process that died:
+        self.last_step = study.get_trials(deepcopy=False)[trial.number].last_step or 0
+        self.started = time.perf_counter() - trial.user_attrs.get("seconds", 0.0)
 
     def on_record(self, state: TrainState, record: dict[str, Any]) -> None:
-        if record["kind"] != "validation":
+        if record["kind"] != "validation" or state.step <= self.last_step:
             return
-        parent = multiprocessing.parent_process()
-        if parent and not parent.is_alive():  # killed: its helpers must not go on unseen
-            raise KeyboardInterrupt
-        self.save()
-        config = self.worker.search.config
-        assert config.validate_every_steps and config.max_steps
-        rung, rest = divmod(state.step, config.validate_every_steps)
-        if rest == 0 and rung not in self.reported:
-            self.trial.report(record[config.monitor], rung)
-            if state.step < config.max_steps and self.trial.should_prune():
-                state.stop(f"{PRUNED} at step {state.step}: behind the other trials")
+        self.trial.set_user_attr("seconds", time.perf_counter() - self.started)
+        self.trial.report(record[self.config.monitor], state.step)
+        if state.step < (self.config.max_steps or 0) and self.trial.should_prune():
+            state.stop(f"{PRUNED} at step {state.step}: behind the other trials")

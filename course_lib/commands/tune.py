@@ -13,15 +13,12 @@ from course_lib.metrics import to_json
 DESCRIPTION = """\
 Try values for the keys of a config and keep the best. Each trial trains a fresh model for the same number of
 steps; a pruner ends those that fall behind. The same command again continues the search, and the same command in
-another shell joins in.
+another shell joins in (with OMP_NUM_THREADS=1 each, so that they share the processor).
 
 examples:
   course-lib tune --data reviews.csv
-  course-lib tune --data reviews.csv --search learning_rate=log:1e-4..1e-2 --search d_model=choice:32,64
-  course-lib tune --data reviews.csv --set max_steps=300 --trials 40 --jobs 4 --seeds 3
-  course-lib tune --data reviews.csv --space space.yaml --sampler grid    where space.yaml holds such lines:
-    learning_rate: log:1e-4..1e-2/5      a grid takes 5 values of it
-    num_layers: int:1..4"""
+  course-lib tune --data reviews.csv --trials 40 --search learning_rate=log:1e-4..1e-2 --search d_model=choice:32,64
+  course-lib tune --data reviews.csv --space space.yaml    with lines such as num_layers: int:1..4"""
 
 
 def add(commands: Any) -> None:
@@ -37,12 +34,7 @@ def add(commands: Any) -> None:
     option("--pruner", choices=("median", "halving", "none"), default="median", help="default: %(default)s")
     option("--trials", type=int, metavar="N", help="default: 20, or the grid, if no other budget is given")
     option("--max-total-steps", type=int, metavar="N", help="steps of all trials together")
-    option("--minutes", type=float, metavar="M", help="end after so many minutes")
-    option("--seeds", type=int, metavar="N", default=1, help="train the best with so many seeds")
-    option("--jobs", type=int, metavar="N", default=1, help="processes to work at once")
-    option(
-        "--storage", metavar="URL", help="an Optuna storage, such as PostgreSQL, instead of a file in --out"
-    )
+    option("--minutes", type=float, metavar="M", help="begin no trial after so many minutes")
     tune.set_defaults(run=_tune)
 
 
@@ -54,11 +46,10 @@ def _tune(arguments: argparse.Namespace) -> int:
     texts = {**texts, **parse_searches(arguments.search)} or default_space(config)
     from course_lib.tuning import Search, tune  # after what is quick to check: torch takes seconds to load
 
-    names = ("sampler", "pruner", "trials", "max_total_steps", "minutes", "seeds", "jobs", "storage")
-    options = {name: getattr(arguments, name) for name in names}
-    out = Path(arguments.out).expanduser().absolute()
+    options = ("sampler", "pruner", "trials", "max_total_steps", "minutes")
+    values = {name: getattr(arguments, name) for name in options}
     try:
-        study = tune(Search(config=config, out=out, texts=texts, **options))
+        study = tune(Search(config=config, out=Path(arguments.out), texts=texts, **values))
     except KeyboardInterrupt:
         return complain(f"interrupted; the same command continues the search in {arguments.out}", INTERRUPTED)
     print(to_json(study) if arguments.json else _summary(study, arguments.out))
@@ -69,9 +60,8 @@ def _summary(study: dict[str, Any], out: str) -> str:
     from course_lib.report import cell, duration
 
     spent, best = study["spent"], study["best"]
-    states = ", ".join(f"{spent[state]} {state}" for state in ("complete", "pruned", "failed", "open"))
-    told = f"{spent['trials']} trials ({states}), {spent['steps']:,} steps, {duration(spent['seconds'])}"
-    told += f"; report: {out}/tuning.html"
+    told = f"{spent['trials']} trials ({spent['complete']} complete, {spent['pruned']} pruned), "
+    told += f"{spent['steps']:,} steps, {duration(spent['seconds'])}; report: {out}/tuning.html"
     if best is None:
         return f"no trial came to its end\n{told}"
     values = ", ".join(f"{key} {cell(value)}" for key, value in best["params"].items())
