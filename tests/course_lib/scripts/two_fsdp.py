@@ -48,9 +48,7 @@ def case(ranks, folder=None, **options):
         "weights": full,
         "num_own": sum(parameter.to_local().numel() for parameter in model.parameters()),
         "dtype": str(next(model.parameters()).dtype),
-        "scores": evaluate(
-            model, evaluation_batches(Samples(29, seed=1), 4), precision=precision
-        ),
+        "scores": evaluate(model, validation, precision=precision),
     }
 
 
