@@ -139,6 +139,7 @@ def build_components(
         learning_rate=learning_rate,
         weight_decay=config.weight_decay,
         layer_decay=config.layer_decay,
+        embedding_lr_ratio=embedding_lr_ratio(config),
     )
     reasons["optimizer"] = resolve_optimizer(config.optimizer, model)
     schedule_numbers = {
@@ -149,9 +150,14 @@ def build_components(
     return Components(
         model=model,
         precision=precision,
-        batches=Batches(data.train, order),
+        batches=Batches(data.train, order, width_multiple=precision.width_multiple),
         order=order,
-        validation_batches=sharded(evaluation_batches(data.validation, 2 * micro_batch_size), ranks),
+        validation_batches=sharded(
+            evaluation_batches(
+                data.validation, 2 * micro_batch_size, width_multiple=precision.width_multiple
+            ),
+            ranks,
+        ),
         optimizer=optimizer,
         scheduler=make_schedule(optimizer, config.schedule, max_steps=max_steps, **schedule_numbers),
         max_epochs=max_epochs,
@@ -164,9 +170,16 @@ def build_components(
     )
 
 
+def embedding_lr_ratio(config: TrainConfig) -> float:
+    """The config's, where embeddings start at random and are not the head as well; else 1."""
+    is_fresh = config.hf_model is None and config.task != "language-modelling"
+    return config.embedding_lr_ratio if is_fresh else 1.0
+
+
 def sharded(batches: Batches, ranks: Ranks) -> Batches:
     """This process's part of the batches to evaluate."""
-    return Batches(batches.samples, shard_evenly(list(batches.order), ranks))
+    order = shard_evenly(list(batches.order), ranks)
+    return Batches(batches.samples, order, width_multiple=batches.width_multiple)
 
 
 def _grad_accum_steps(config: TrainConfig, micro_batch_size: int, world_size: int) -> int:

@@ -52,7 +52,7 @@ class TrainConfig:
     use_low_bit_base: bool = False
     """With LoRA: keep the frozen weights as 8-bit integers."""
 
-    micro_batch_size: int | str = 64
+    micro_batch_size: int | str = 32
     """Samples per forward pass; `"auto"`: the largest that fits into memory."""
     grad_accum_steps: int = 1
     """Micro-batches per update, on each process."""
@@ -66,13 +66,16 @@ class TrainConfig:
     optimizer: str = "adamw"
     learning_rate: float = 2e-3
     """Peak learning rate, reached after the warmup."""
+    embedding_lr_ratio: float = 15.0
+    """How many times as fast embeddings learn that start at random: those of our models, but language models, whose
+    head they are."""
     layer_decay: float = 1.0
     """Below 1: each layer learns at this share of the rate of the layer above it."""
     weight_decay: float = 0.01
     max_norm: float = 1.0
     """Gradients are scaled down to this total norm; `.inf` turns clipping off."""
     label_smoothing: float = 0.0
-    schedule: str = "cosine"
+    schedule: str = "linear"
     warmup_fraction: float = 0.1
     """Share of all steps in which the learning rate rises."""
     final_learning_rate_ratio: float = 0.0
@@ -212,6 +215,7 @@ _RANGES: dict[str, tuple[float, float, str]] = {
     # 256 bytes and 3 special tokens are always in the vocabulary.
     "vocab_size": (259, 2**24, "between 259 and 16777216"),
     "learning_rate": (_TINY, 1e3, "above 0 and at most 1000"),
+    "embedding_lr_ratio": (_TINY, 1e3, "above 0 and at most 1000"),
     "layer_decay": (_TINY, 1.0, "above 0 and at most 1"),
     "weight_decay": (0.0, 1e3, "between 0 and 1000"),
     "min_delta": (0.0, 1e9, "at least 0"),

@@ -37,6 +37,12 @@ class Precision:
     """For `16-mixed`: lifts small gradients above fp16's smallest number, skips a step whose gradient overflowed.
     Its `state_dict` belongs in a checkpoint. Skipping costs no sync with a fused optimizer, one with others."""
 
+    @property
+    def width_multiple(self) -> int:
+        """What batches should be a multiple of in width: 16-bit units compute in tiles, and oneDNN compiles a kernel
+        of about a megabyte per shape, which costs more than the padding (tests/benchmarks/RESULTS.md)."""
+        return 1 if self.dtype == torch.float32 else 8
+
     def autocast(self) -> AbstractContextManager[Any]:
         """For the forward pass and the loss. In `32-true` one shared context that does nothing."""
         return _NO_AUTOCAST if self.dtype == torch.float32 else torch.autocast(self.device_type, self.dtype)

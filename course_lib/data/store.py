@@ -162,13 +162,16 @@ class TokenStore:
         whole = chosen if self._indices is None else self._indices[chosen]
         return TokenStore(self.directory, whole)
 
-    def batch(self, indices: Sequence[int] | np.ndarray) -> dict[str, torch.Tensor]:
-        """What `collate([store[i] for i in indices], pad_id=store.pad_id)` gives, without a loop over samples."""
+    def batch(
+        self, indices: Sequence[int] | np.ndarray, *, pad_to: int | None = None
+    ) -> dict[str, torch.Tensor]:
+        """What `collate([store[i] for i in indices], pad_id=store.pad_id, pad_to=pad_to)` gives, without a loop over
+        samples; `pad_to` must not be below the longest."""
         import torch
 
         rows = np.asarray(indices, dtype=np.int64)
         lengths = self.lengths[rows]
-        columns = np.arange(lengths.max())
+        columns = np.arange(pad_to or lengths.max())
         is_real = columns < lengths[:, None]
         positions = self._starts[rows][:, None] + columns
         # Past the end of a row stand the ids of the next text: "clip" keeps the last row inside the array.
