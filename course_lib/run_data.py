@@ -30,9 +30,9 @@ def load_data(config: TrainConfig, folder: RunFolder, *, progress: bool = True) 
     """Texts, split, tokenizer and token store of a config. The tokenizer is the Hugging Face model's, or the
     one that the run folder already has, or one trained on the training texts. The split does not depend on
     `config.seed`, so that runs with several seeds are judged on the same texts. Errors are UserErrors."""
+    path = Path(config.hf_model) / "tokenizer.json" if config.hf_model else folder.tokenizer
     with contextlib.redirect_stdout(sys.stderr):  # progress bars: stdout belongs to the answer
         texts = _load_texts(config, progress)
-        path = Path(config.hf_model) / "tokenizer.json" if config.hf_model else folder.tokenizer
         train, validation = split_store(
             texts,
             max_length=config.max_length,
@@ -42,20 +42,17 @@ def load_data(config: TrainConfig, folder: RunFolder, *, progress: bool = True) 
             validation=config.validation,
             progress=progress,
         )
-    notes = [*texts.notes]
-    if train.num_truncated:
-        cut = f"{train.num_truncated:,} of {len(texts):,} texts were cut to max_length={config.max_length} tokens"
-        notes.append(cut)
+    cut = f"{train.num_truncated:,} of {len(texts):,} texts were cut to max_length={config.max_length} tokens"
+    notes = [*texts.notes, cut] if train.num_truncated else [*texts.notes]
     return RunData(train, validation, texts.fingerprint, notes)
 
 
 def _load_texts(config: TrainConfig, progress: bool) -> Texts:
-    if config.task == "token-classification":
-        if config.data != BUILT_IN_DATA:
-            raise UserError(
-                f"task={config.task} has built-in data only: give data={BUILT_IN_DATA}, or task=classification"
-            )
-        return load_source(progress=progress)
-    if config.data == BUILT_IN_DATA:
-        return load_docstrings(progress=progress)
+    is_built_in, is_of_words = config.data == BUILT_IN_DATA, config.task == "token-classification"
+    if is_built_in:
+        return (load_source if is_of_words else load_docstrings)(progress=progress)
+    if is_of_words:
+        raise UserError(
+            f"task={config.task} has no data but data={BUILT_IN_DATA}: give that, or another task"
+        )
     return load_table(config.data, use_labels=config.task == "classification", progress=progress)

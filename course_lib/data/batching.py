@@ -55,22 +55,20 @@ def collate(
 
     if not batch:
         raise UserError("collate got an empty batch: give it at least one sample")
-    longest = max(len(ids) for ids, _ in batch)
-    width = longest if pad_to is None else pad_to
-    if longest > width:
-        raise UserError(f"a sample has {longest} tokens but pad_to={pad_to}: raise pad_to or cut the sample")
+    texts, of_texts = zip(*batch, strict=True)
+    lengths = np.array([len(ids) for ids in texts])
+    width = lengths.max() if pad_to is None else pad_to
+    if lengths.max() > width:
+        raise UserError(f"a sample has {lengths.max()} tokens but {pad_to=}: raise pad_to or cut the sample")
     # Filled as NumPy arrays, which torch then shares: 16 small tensors and a stack would cost several times more.
-    input_ids = np.full((len(batch), width), pad_id, dtype=np.int64)
-    attention_mask = np.zeros((len(batch), width), dtype=np.bool_)
-    for row, (ids, _) in enumerate(batch):
-        input_ids[row, : len(ids)] = ids
-        attention_mask[row, : len(ids)] = True
-    if isinstance(batch[0][1], np.ndarray):
-        labels = np.full_like(input_ids, IGNORE)
-        for row, (_, label) in enumerate(batch):
-            labels[row, : np.size(label)] = label
+    attention_mask = np.arange(width) < lengths[:, None]
+    input_ids = np.full(attention_mask.shape, pad_id, dtype=np.int64)
+    input_ids[attention_mask] = np.concatenate(texts)
+    labels = np.full_like(input_ids, IGNORE)
+    if isinstance(of_texts[0], np.ndarray):
+        labels[attention_mask] = np.concatenate(of_texts)
     else:
-        labels = np.array([label for _, label in batch], dtype=np.int64)
+        labels = np.array(of_texts, dtype=np.int64)
     parts = {"input_ids": input_ids, "attention_mask": attention_mask, "labels": labels}
     return {name: torch.from_numpy(part) for name, part in parts.items()}
 
@@ -100,9 +98,8 @@ class BucketBatchSampler:
         Raises:
             UserError: a size is below 1.
         """
-        for name, value in (("micro_batch_size", micro_batch_size), ("pool_batches", pool_batches)):
-            if value < 1:
-                raise UserError(f"{name}={value} must be at least 1")
+        if min(micro_batch_size, pool_batches) < 1:
+            raise UserError(f"{micro_batch_size=} and {pool_batches=} must be at least 1")
         self.lengths = np.asarray(lengths, dtype=np.int64)
         self.micro_batch_size = micro_batch_size
         self.seed = seed
@@ -140,10 +137,8 @@ class BucketBatchSampler:
             UserError: the state is of other data, another seed or another batch size.
         """
         if state["identity"] != self._identity:
-            raise UserError(
-                "the saved sampler position belongs to other data, micro_batch_size or seed: "
-                "resume with the settings of the run, or start a new run"
-            )
+            fix = "resume with the settings of the run, or start a new run"
+            raise UserError(f"the sampler's position is of other data, micro_batch_size or seed: {fix}")
         self.epoch = int(state["epoch"])
         self._position = self._resume_at = int(state["position"])
 
@@ -164,13 +159,6 @@ class BucketBatchSampler:
         return digest(settings, self.lengths.astype("<i8").tobytes())[:16]
 
 
-class Order(Protocol):
-    """Lists of indices, one list per batch."""
-
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[list[int]]: ...
-
-
 class Batches:
     """Collated batches of `samples`, made when they are asked for. Iterating again gives the next epoch.
 
@@ -179,7 +167,7 @@ class Batches:
     compile a kernel for each shape then see fewer shapes.
     """
 
-    def __init__(self, samples: Samples, order: Order, *, width_multiple: int = 1) -> None:
+    def __init__(self, samples: Samples, order: Any, *, width_multiple: int = 1) -> None:
         self.samples = samples
         self.order = order
         self.width_multiple = width_multiple
@@ -222,10 +210,6 @@ def evaluation_batches(samples: Samples, micro_batch_size: int, *, width_multipl
 def pad_fraction(lengths: Sequence[int] | np.ndarray, batches: Iterable[Sequence[int]]) -> float:
     """1 - real tokens / (rows x width), over batches of indices padded to their longest. 0 for no batches."""
     sizes = np.asarray(lengths, dtype=np.int64)
-    real = padded = 0
-    for batch in batches:
-        chosen = sizes[np.asarray(batch, dtype=np.int64)]
-        if len(chosen):
-            real += int(chosen.sum())
-            padded += len(chosen) * int(chosen.max())
-    return 1.0 - real / padded if padded else 0.0
+    rows = [sizes[np.asarray(batch, dtype=np.int64)] for batch in batches]
+    padded = sum(len(row) * int(row.max(initial=0)) for row in rows)
+    return 1.0 - sum(int(row.sum()) for row in rows) / padded if padded else 0.0

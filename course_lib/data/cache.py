@@ -22,14 +22,12 @@ def cache_dir() -> Path:
     else:
         import platformdirs
 
-        path = Path(platformdirs.user_cache_dir("training-workbook", appauthor=False))
+        path = platformdirs.user_cache_path("training-workbook", appauthor=False)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(
-            f"cannot make the folder {path}: {error.strerror or error}. Free space or rights there, or set "
-            "COURSE_LIB_CACHE to a folder that you can write to"
-        ) from error
+        fix = "Free space or rights there, or set COURSE_LIB_CACHE to a folder that you can write to"
+        raise UserError(f"cannot make the folder {path}: {error.strerror or error}. {fix}") from error
     return path
 
 

@@ -8,6 +8,7 @@ script needs no `if __name__ == "__main__"` guard.
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import keyword
 import os
@@ -18,7 +19,6 @@ import tokenize
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,23 +50,16 @@ class Mask:
     def __init__(self, modules: Iterable[str] = ()) -> None:
         """`modules`: the packages' own modules; a path that starts with one (`stats.norm`) is masked too."""
         self._roots = _PATH_ROOTS.union(modules)
-        # Path → what stands in its place: few different paths make up most of the text.
-        self._known: dict[str, str] = {}
+        self._masked = functools.cache(self._mask)  # few different paths make up most of the text
 
     def __call__(self, text: str) -> str:
-        return _PATH.sub(self._replace, _SPACED_NAMES.sub(MASK, _SIGNATURE.sub("", text)))
+        text = _SPACED_NAMES.sub(MASK, _SIGNATURE.sub("", text))
+        return _PATH.sub(lambda found: self._masked(found[0]), text)
 
-    def _replace(self, found: re.Match[str]) -> str:
-        path = found[0]
-        if path not in self._known:
-            self._known[path] = MASK if self._identifies(path) else path
-        return self._known[path]
-
-    def _identifies(self, path: str) -> bool:
+    def _mask(self, path: str) -> str:
         root, dot, _ = path.partition(".")
-        if dot and (root in self._roots or (root[0] == "_" and root[1:2].isalpha())):
-            return True
-        return root in _ALIASES or _NAMES.search(path) is not None
+        is_import = dot and (root in self._roots or (root[0] == "_" and root[1:2].isalpha()))
+        return MASK if is_import or root in _ALIASES or _NAMES.search(path) else path
 
 
 def docstrings(source: bytes) -> Iterator[str]:
@@ -79,99 +72,71 @@ def docstrings(source: bytes) -> Iterator[str]:
         warnings.simplefilter("ignore")  # other people's invalid escapes are not the reader's concern
         tree = ast.parse(source)
     for node in _definitions(tree):
-        text = ast.get_docstring(node)
-        if text:
+        if text := ast.get_docstring(node):
             # An escape such as "\ud800" is legal in source but is no character: tokenizers refuse it.
             yield text.encode("utf-8", "replace").decode("utf-8").strip()
 
 
-def _definitions(
-    tree: ast.Module,
-) -> Iterator[ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+def _definitions(node: ast.AST) -> Iterator[Any]:
     """The module and all classes and functions in it, outer before inner, in source order.
 
     Follows statements only: `ast.walk` would also visit every expression, at twice the time of parsing.
     """
-    waiting: list[ast.AST] = [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
-        for block in ("cases", "finalbody", "orelse", "handlers", "body"):
-            waiting += reversed(getattr(node, block, ()))
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        yield node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield from _definitions(child)
 
 
-def extract(path: str, mask: Mask) -> list[str] | None:
-    """Masked docstrings of one file; None when it cannot be read or parsed."""
+def extract(path: str, mask: Mask) -> list[str]:
+    """Masked docstrings of one file; none when it cannot be read or parsed."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - thousands of opens: pathlib is not needed here
             return [mask(text) for text in docstrings(file.read())]
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+        return []
 
 
-ROLES = (
-    *("keyword", "function", "class", "parameter", "attribute", "call", "name"),
-    *("number", "string", "comment", "operator"),
-)
-"""What a word of source code may be: a keyword; an identifier that is the name in a `def` or `class`, a
-parameter in a `def`, follows a dot, is called, or none of these; or one of the words that are no identifiers."""
-_ROLE = {role: number for number, role in enumerate(ROLES)}
-_KINDS = {
-    tokenize.NUMBER: "number",
-    tokenize.STRING: "string",
-    tokenize.COMMENT: "comment",
-    tokenize.OP: "operator",
-}
+ROLES = ("keyword", "function", "class", "call", "attribute", "name", "number", "string", "comment", "sign")
+"""What a word of source code may be: a keyword; an identifier that is the name in a `def` or `class`, is called,
+follows a dot, or none of these; or one of the words that are no identifiers; signs are operators and brackets."""
+_KINDS = {tokenize.NUMBER: "number", tokenize.COMMENT: "comment", tokenize.OP: "sign"}
 _LONGEST_WORD = 32
 _Piece = tuple[list[str], list[int]]
 
 
-def labelled_words(path: str) -> list[_Piece] | None:
-    """(words, numbers of their roles) of each piece of a file; a piece begins at each decorator, `def` and
-    `class`. None when the file cannot be read or parsed."""
+def labelled_words(path: str) -> list[_Piece]:
+    """(words, numbers of their roles) of each piece of a file; a piece begins at each `def` and `class`.
+    None of them when the file cannot be read or parsed."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123
-            tokens = [token for token in tokenize.tokenize(file.readline) if token.string.strip()][1:]
+            tokens = [token for token in tokenize.tokenize(file.readline) if token.string.strip()]
     except (OSError, SyntaxError, ValueError, tokenize.TokenError):
-        return None
+        return []
     pieces: list[_Piece] = [([], [])]
-    role = previous = ""
-    depth = signature = 0  # open brackets; how many are open between the parentheses of a `def`
-    line = -1
-    for token, following in zip(tokens, [*tokens[1:], tokens[-1]], strict=True) if tokens else ():
-        text = token.string
-        begins_line, line = token.start[0] != line and depth == 0, token.end[0]
-        if begins_line and text in ("def", "class", "@", "async"):
-            pieces.append(([], []))
+    # The first token is the encoding's name: it precedes the first word.
+    for before, token, after in zip(tokens, tokens[1:], [*tokens[2:], tokens[0]], strict=False):
+        role = _KINDS.get(token.type, "string")  # f-strings have kinds of their own
         if token.type == tokenize.NAME:
-            in_signature = depth and depth == signature and previous in ("(", ",", "*", "**")
-            role = _role_of_name(text, previous, following.string, bool(in_signature))
-        else:
-            role, before = _KINDS.get(token.type, "string"), role  # f-strings have kinds of their own
-            depth += (text in ("(", "[", "{")) - (text in (")", "]", "}")) if role == "operator" else 0
-            if text == "(" and before == "function":
-                signature = depth
-            elif depth < signature:
-                signature = 0
-        pieces[-1][0].append(text[:_LONGEST_WORD])
-        pieces[-1][1].append(_ROLE[role])
-        previous = text
+            role = _role_of_name(token.string, before.string, after.string)
+        if token.string in ("def", "class"):
+            pieces.append(([], []))
+        pieces[-1][0].append(token.string[:_LONGEST_WORD])
+        pieces[-1][1].append(ROLES.index(role))
     return [piece for piece in pieces if piece[0]]
 
 
-def _role_of_name(text: str, previous: str, following: str, in_signature: bool) -> str:
-    if keyword.iskeyword(text):
+def _role_of_name(name: str, before: str, after: str) -> str:
+    if keyword.iskeyword(name):
         return "keyword"
-    if previous in ("def", "class"):
-        return "function" if previous == "def" else "class"
-    if in_signature:
-        return "parameter"
-    return "call" if following == "(" else "attribute" if previous == "." else "name"
+    if before in ("def", "class"):
+        return "function" if before == "def" else "class"
+    return "call" if after == "(" else "attribute" if before == "." else "name"
 
 
-def extract_all(paths: Sequence[Path], *, modules: Sequence[str] | None, progress: bool) -> list[Any]:
-    """Masked docstrings of each file, in the order of `paths`; None where a file cannot be parsed.
+def extract_all(paths: Sequence[Path], *, modules: Sequence[str] | None, progress: bool) -> list[list[Any]]:
+    """Masked docstrings of each file, in the order of `paths`; none where a file cannot be parsed.
 
     `modules` are the names that `Mask` takes; None: `labelled_words` instead of docstrings. The result does
     not depend on the number of processes. Draws a progress bar on stdout.
@@ -180,36 +145,25 @@ def extract_all(paths: Sequence[Path], *, modules: Sequence[str] | None, progres
 
     names = [str(path) for path in paths]
     parts = [names[start : start + _FILES_AT_ONCE] for start in range(0, len(names), _FILES_AT_ONCE)]
-    found: list[Any] = []
-    what = "Reading source" if modules is None else "Reading docstrings"
-    bar = tqdm(total=len(names), desc=what, mininterval=0.5, file=sys.stdout, disable=not progress)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    pool = ThreadPoolExecutor(min(MAX_PROCESSES, cores or 1))
     try:
-        with bar:
-            for part, answer in zip(parts, pool.map(partial(_in_process, modules), parts), strict=True):
-                # None: no process could be started, or it was killed. Slower, but the same result.
-                found += _read_all(modules, part) if answer is None else answer
-                bar.update(len(part))
-    finally:  # also on Ctrl-C: no new process is started
-        pool.shutdown(cancel_futures=True)
-    return found
+        with ThreadPoolExecutor(min(MAX_PROCESSES, os.cpu_count() or 1)) as pool:
+            answers = pool.map(functools.partial(_in_process, modules), parts)
+            bar = tqdm(answers, "Reading", len(parts), mininterval=0.5, file=sys.stdout, disable=not progress)
+            return [found for answer in bar for found in answer]
+    except (OSError, ValueError, subprocess.CalledProcessError):
+        # No process could be started, or one was killed. Slower, but the same result.
+        return _read_all(modules, names)
 
 
 def _in_process(modules: Sequence[str] | None, paths: list[str]) -> Any:
-    try:
-        job = json.dumps([modules, paths]).encode()
-        done = subprocess.run([sys.executable, "-I", __file__], input=job, capture_output=True, check=True)
-        return json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.CalledProcessError):
-        return None
+    job = json.dumps([modules, paths]).encode()
+    done = subprocess.run([sys.executable, "-I", __file__], input=job, capture_output=True, check=True)
+    return json.loads(done.stdout)
 
 
-def _read_all(modules: Sequence[str] | None, paths: list[str]) -> list[Any]:
-    if modules is None:
-        return [labelled_words(path) for path in paths]
-    mask = Mask(modules)
-    return [extract(path, mask) for path in paths]
+def _read_all(modules: Sequence[str] | None, paths: list[str]) -> list[list[Any]]:
+    mask = Mask(modules or ())
+    return [labelled_words(path) if modules is None else extract(path, mask) for path in paths]
 
 
 if __name__ == "__main__":

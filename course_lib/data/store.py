@@ -6,6 +6,8 @@ import contextlib
 import itertools
 import json
 import shutil
+import sys
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +17,8 @@ import numpy as np
 from course_lib.data.batching import IGNORE
 from course_lib.data.cache import cache_dir, digest
 from course_lib.data.corpus import corpus_key, load_docstrings
-from course_lib.data.encoding import encode
 from course_lib.data.texts import Texts, split
-from course_lib.data.tokenizer import load_tokenizer, pad_id, train_tokenizer
+from course_lib.data.tokenizer import copied, load_tokenizer, pad_id, parallel_tokenizers, train_tokenizer
 from course_lib.errors import UserError
 from course_lib.files import atomic_directory, atomic_write_text
 
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 FORMAT = 3
-_FILES = {"ids.bin", "tags.bin", "offsets.npy", "labels.npy", "groups.npy", "meta.json", "tokenizer.json"}
 SPLIT_SEED = 0
 VOCAB_SIZE = 8192
 TOKENIZER_TEXTS = 200_000
+_TEXTS_AT_ONCE = 128  # work for all cores, and little memory (about 150 bytes a token)
 
 
 class TokenStore:
@@ -60,27 +61,27 @@ class TokenStore:
         if meta["format"] != FORMAT:
             raise ValueError(f"format {meta['format']}, expected {FORMAT}")
         self.task: str = meta["task"]
-        self._ids = self._mapped("ids.bin", meta["dtype"])
-        has_token_labels = self.task == "token-classification"
-        self._token_labels = self._mapped("tags.bin", "int16") if has_token_labels else self._ids
-        offsets = np.load(self.directory / "offsets.npy", mmap_mode="r")
-        labels = np.load(self.directory / "labels.npy", mmap_mode="r")
-        has_tokenizer = (self.directory / "tokenizer.json").is_file()
-        sizes = {len(self._ids), len(self._token_labels), int(offsets[-1])}
-        if len(offsets) != len(labels) + 1 or len(sizes) > 1 or not has_tokenizer:
-            raise ValueError("its parts do not fit together")
-        self._indices = indices
-        chosen = slice(None) if indices is None else indices
-        self._starts: np.ndarray = np.array(offsets[:-1][chosen])
-        self.lengths: np.ndarray = np.diff(offsets)[chosen]
-        self.labels: np.ndarray = np.array(labels[chosen])
-        self.label_names: tuple[str, ...] = tuple(meta["label_names"])
+        self.label_names = tuple(meta["label_names"])
         self.max_length: int = meta["max_length"]
         self.vocab_size: int = meta["vocab_size"]
         self.pad_id: int = meta["pad_id"]
         self.num_truncated: int = meta["num_truncated"]
-        whole: str = meta["fingerprint"]
-        self.fingerprint = whole if indices is None else digest(whole, indices.tobytes())
+        # As plain arrays: each slice of a np.memmap would cost a Python call more.
+        self._ids = np.asarray(np.memmap(self.directory / "ids.bin", meta["dtype"], mode="r"))
+        self._tags = self._ids
+        if self.task == "token-classification":
+            self._tags = np.asarray(np.memmap(self.directory / "tags.bin", "int16", mode="r"))
+        offsets = np.load(self.directory / "offsets.npy", mmap_mode="r")
+        if not len(self._ids) == len(self._tags) == offsets[-1]:
+            raise ValueError("its parts do not fit together")
+        chosen = slice(None) if indices is None else indices
+        self._indices = indices
+        self._starts: np.ndarray = np.array(offsets[:-1][chosen])
+        self.lengths: np.ndarray = np.diff(offsets)[chosen]
+        self.labels: np.ndarray = np.load(self.directory / "labels.npy")[chosen]
+        self.fingerprint: str = meta["fingerprint"]
+        if indices is not None:
+            self.fingerprint = digest(self.fingerprint, indices.tobytes())
 
     @classmethod
     def build(
@@ -90,16 +91,12 @@ class TokenStore:
         *,
         max_length: int,
         task: str = "classification",
-        directory: str | Path | None = None,
         progress: bool = True,
     ) -> TokenStore:
-        """Encode `texts`, cut to `max_length` tokens (special ones included), and save; or find it done before.
+        """Encode `texts`, cut to `max_length` tokens (special ones included), and save in the cache folder under
+        the fingerprint; or find it done before.
 
-        Texts are read, encoded on all cores and written a few thousand at a time.
-
-        Args:
-            directory: where to save; None for the cache folder, under the fingerprint.
-            progress: draw a progress bar on stdout.
+        Texts are read, encoded on all cores and written 128 at a time. Draws a progress bar on stdout.
 
         Raises:
             UserError: `max_length` has no room for the special tokens, there are no texts, the texts have no
@@ -111,19 +108,15 @@ class TokenStore:
         if not len(texts):
             raise UserError("there are no texts to tokenise")
         if (task == "token-classification") != (texts.word_labels is not None):
-            raise UserError(
-                f"task={task} does not fit these data: only token classification has labels per word"
-            )
+            raise UserError(f"task={task} does not fit: only token classification has labels per word")
         description = tokenizer.to_str()
         fingerprint = digest(texts.fingerprint, description, task, str(max_length), str(FORMAT))
-        target = Path(directory) if directory is not None else cache_dir() / f"store-{fingerprint[:20]}"
+        target = cache_dir() / f"store-{fingerprint[:20]}"
         with contextlib.suppress(UserError):
-            found = cls.load(target)
-            if found.fingerprint == fingerprint:
-                return found
-        _make_room(target)
+            return cls.load(target)
+        shutil.rmtree(target, ignore_errors=True)  # damaged
         with atomic_directory(target) as temporary:
-            meta = encode(texts, tokenizer, max_length, temporary, progress) | {
+            meta = _encode(texts, tokenizer, max_length, temporary, progress) | {
                 "format": FORMAT,
                 "fingerprint": fingerprint,
                 "task": task,
@@ -148,9 +141,7 @@ class TokenStore:
         try:
             return cls(Path(directory))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UserError(
-                f"{directory} is not a token store: {error}. Delete it and build it again."
-            ) from error
+            raise UserError(f"{directory} is not a token store: {error}. Delete and rebuild it") from error
 
     def subset(self, indices: Sequence[int] | np.ndarray) -> TokenStore:
         """A view of the samples at `indices`, in that order; shares the ids.
@@ -158,9 +149,8 @@ class TokenStore:
         Raises:
             IndexError: an index is not in 0..n-1 (negative ones count from the end).
         """
-        chosen = np.arange(len(self), dtype=np.int64)[np.asarray(indices, dtype=np.int64)]
-        whole = chosen if self._indices is None else self._indices[chosen]
-        return TokenStore(self.directory, whole)
+        mine = np.arange(len(self), dtype=np.int64) if self._indices is None else self._indices
+        return TokenStore(self.directory, mine[np.asarray(indices, dtype=np.int64)])
 
     def batch(
         self, indices: Sequence[int] | np.ndarray, *, pad_to: int | None = None
@@ -179,7 +169,7 @@ class TokenStore:
         if self.task == "classification":
             labels = self.labels[rows]
         elif self.task == "token-classification":
-            labels = np.where(is_real, self._token_labels.take(positions, mode="clip"), np.int64(IGNORE))
+            labels = np.where(is_real, self._tags.take(positions, mode="clip"), np.int64(IGNORE))
         else:
             labels = np.full_like(input_ids, IGNORE)
             labels[:, :-1] = np.where(is_real[:, 1:], input_ids[:, 1:], IGNORE)
@@ -194,10 +184,6 @@ class TokenStore:
         """The tokenizer that made the ids, read from the folder."""
         return load_tokenizer(self.directory / "tokenizer.json")
 
-    def _mapped(self, name: str, dtype: str) -> np.ndarray:
-        # As a plain array: each slice of a np.memmap would cost a Python call more.
-        return np.asarray(np.memmap(self.directory / name, dtype=dtype, mode="r"))
-
     def __len__(self) -> int:
         return len(self.lengths)
 
@@ -209,7 +195,7 @@ class TokenStore:
         if self.task == "classification":
             return ids, int(self.labels[index])
         if self.task == "token-classification":
-            return ids, self._token_labels[part].astype(np.int64)
+            return ids, self._tags[part].astype(np.int64)
         return ids, np.append(ids[1:], IGNORE)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -228,12 +214,11 @@ def split_store(
     vocab_size: int = VOCAB_SIZE,
     task: str = "classification",
     validation: float = 0.1,
-    seed: int = SPLIT_SEED,
     progress: bool = True,
 ) -> tuple[TokenStore, TokenStore]:
     """(train, validation): two views of one store. Without a `tokenizer` one is trained, on training texts
     only, evenly taken, at most 200,000 of them. Errors as `split`, `train_tokenizer` and `TokenStore.build`."""
-    parts = split(texts, validation=validation, seed=seed)
+    parts = split(texts, validation=validation, seed=SPLIT_SEED)
     if tokenizer is None:
         is_seen = np.zeros(len(texts), dtype=bool)
         is_seen[parts[0][:: 1 + len(parts[0]) // TOKENIZER_TEXTS]] = True
@@ -252,17 +237,44 @@ def docstring_store(*, max_length: int = 1024, progress: bool = True) -> tuple[T
     index = cache_dir() / f"docstring-store-{key[:20]}.json"
     try:
         store = TokenStore.load(index.parent / json.loads(index.read_text(encoding="utf-8")))
-        train, validation = split(store, seed=SPLIT_SEED)
-        return store.subset(train), store.subset(validation)
+        parts = split(store, seed=SPLIT_SEED)
+        return store.subset(parts[0]), store.subset(parts[1])
     except (OSError, ValueError, TypeError):  # a UserError is a ValueError
         stores = split_store(load_docstrings(progress=progress), max_length=max_length, progress=progress)
         atomic_write_text(index, json.dumps(stores[0].directory.name))
         return stores
 
 
-def _make_room(target: Path) -> None:
-    """Remove an older or damaged store, but never a folder that holds anything else."""
-    if target.is_dir() and {item.name for item in target.iterdir()} <= _FILES:
-        shutil.rmtree(target, ignore_errors=True)
-    elif target.exists():
-        raise UserError(f"{target} exists and is not a token store. Choose another folder or empty it.")
+def _encode(
+    texts: Texts, tokenizer: Tokenizer, max_length: int, folder: Path, progress: bool
+) -> dict[str, Any]:
+    """Write ids, token labels and offsets as they come; returns what `meta.json` says of them."""
+    from tqdm import tqdm
+
+    tokenizer = copied(tokenizer)  # its truncation is nobody else's concern
+    tokenizer.enable_truncation(max_length)
+    dtype = "uint16" if max(tokenizer.get_vocab().values()) < 2**16 else "int32"
+    offsets, num_truncated = array("q", [0]), 0
+    rows = iter(tqdm(texts.texts, "Tokenising", mininterval=0.5, file=sys.stdout, disable=not progress))
+    word_labels = iter(texts.word_labels or ())
+    with (
+        (folder / "ids.bin").open("wb") as ids,
+        (folder / "tags.bin").open("wb") as tags,
+        parallel_tokenizers(),
+    ):
+        while chunk := list(itertools.islice(rows, _TEXTS_AT_ONCE)):
+            for encoding in tokenizer.encode_batch(chunk, is_pretokenized=texts.word_labels is not None):
+                ids.write(np.array(encoding.ids, dtype=dtype).tobytes())
+                offsets.append(offsets[-1] + len(encoding))
+                num_truncated += bool(encoding.overflowing)
+                if texts.word_labels is not None:
+                    tags.write(_tags(encoding.word_ids, next(word_labels)).tobytes())
+    np.save(folder / "offsets.npy", np.asarray(offsets))
+    return {"dtype": dtype, "num_truncated": num_truncated}
+
+
+def _tags(word_ids: list[int | None], word_labels: list[int]) -> np.ndarray:
+    """int16 [tokens]: the label of a word at its first token; -100 at special tokens and continuations."""
+    words = np.array([-1 if word is None else word for word in word_ids])
+    is_first = (words >= 0) & (np.diff(words, prepend=-1) != 0)
+    return np.where(is_first, np.array(word_labels, dtype=np.int16)[words], np.int16(IGNORE))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from course_lib.data.cache import digest
 from course_lib.errors import UserError
+
+if TYPE_CHECKING:
+    from course_lib.data.store import TokenStore
 
 
 @dataclass(frozen=True, eq=False)  # two are the same when their fingerprints are
@@ -58,15 +61,9 @@ class Texts:
         return np.fromiter((text_key(_as_one(text)) for text in self.texts), dtype=np.int64, count=len(self))
 
 
-class Grouped(Protocol):
-    """What can be split: `Texts`, or a `TokenStore` made of them."""
-
-    @property
-    def labels(self) -> np.ndarray: ...
-    def group_numbers(self) -> np.ndarray: ...
-
-
-def split(texts: Grouped, *, validation: float = 0.1, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def split(
+    texts: Texts | TokenStore, *, validation: float = 0.1, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """Split into training and validation indices, label by label, without leaking.
 
     Texts of one group stay together; without groups, texts that are equal but for case and spacing count as
@@ -82,19 +79,16 @@ def split(texts: Grouped, *, validation: float = 0.1, seed: int = 0) -> tuple[np
     """
     if not 0.0 < validation < 1.0:
         raise UserError(f"validation={validation} must lie between 0 and 1, for example 0.1")
-    unique, member = np.unique(texts.group_numbers(), return_inverse=True)
-    sizes = np.bincount(member, minlength=len(unique))
-    num_labels = int(texts.labels.max(initial=0)) + 1
-    group_label = _majority_label(member, texts.labels, len(unique), num_labels)
+    groups = texts.group_numbers()
+    _, first, member, sizes = np.unique(groups, return_index=True, return_inverse=True, return_counts=True)
+    group_label = texts.labels[first]
     rng = np.random.default_rng(seed)
-    is_validation = np.zeros(len(unique), dtype=bool)
-    for label in range(num_labels):
+    is_validation = np.zeros(len(sizes), dtype=bool)
+    for label in range(int(texts.labels.max(initial=0)) + 1):
         candidates = rng.permutation(np.flatnonzero(group_label == label))
         is_validation[_take(candidates, sizes[candidates], validation)] = True
     if not is_validation.any():
-        raise UserError(
-            f"the {len(member)} texts cannot be split: no label has two different texts. Add more rows per label."
-        )
+        raise UserError(f"the {len(member)} texts cannot be split: no label has two different ones. Add rows")
     in_validation = is_validation[member]
     return np.flatnonzero(~in_validation), np.flatnonzero(in_validation)
 
@@ -110,19 +104,8 @@ def _take(groups: np.ndarray, sizes: np.ndarray, share: float) -> list[int]:
         if size <= room:
             taken.append(group)
             room -= size
-            if not room:
-                break
     # Every group is larger than the whole share: the smallest one overshoots least.
     return taken or [int(groups[sizes.argmin()])]
-
-
-def _majority_label(member: np.ndarray, labels: np.ndarray, num_groups: int, num_labels: int) -> np.ndarray:
-    pairs, counts = np.unique(member * np.int64(num_labels) + labels, return_counts=True)
-    by_count = np.argsort(counts, kind="stable")
-    group_label = np.zeros(num_groups, dtype=np.int64)
-    # Assignment in ascending order of count leaves each group with its most frequent label.
-    group_label[pairs[by_count] // num_labels] = pairs[by_count] % num_labels
-    return group_label
 
 
 def _as_one(text: str | list[str]) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PAD_ID, UNK_ID, CLS_ID = 0, 1, 2
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]")
-NUM_BYTES = 256
+SMALLEST_VOCAB = 256 + len(SPECIAL_TOKENS)
 
 
 def train_tokenizer(texts: Iterable[str], *, vocab_size: int = 8192) -> Tokenizer:
@@ -31,9 +31,10 @@ def train_tokenizer(texts: Iterable[str], *, vocab_size: int = 8192) -> Tokenize
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-    smallest = NUM_BYTES + len(SPECIAL_TOKENS)
-    if vocab_size < smallest:
-        raise UserError(f"vocab_size={vocab_size} is too small: bytes and special tokens need {smallest}")
+    if vocab_size < SMALLEST_VOCAB:
+        raise UserError(
+            f"vocab_size={vocab_size} is too small: bytes and special tokens need {SMALLEST_VOCAB}"
+        )
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -49,7 +50,7 @@ def train_tokenizer(texts: Iterable[str], *, vocab_size: int = 8192) -> Tokenize
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A", special_tokens=[("[CLS]", CLS_ID)]
     )
-    return tokenizer_from(tokenizer.to_str())
+    return copied(tokenizer)
 
 
 def save_tokenizer(tokenizer: Tokenizer, path: str | Path) -> None:
@@ -63,20 +64,18 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     Raises:
         UserError: the file is missing or is not a tokenizer.
     """
-    fix = "Give the tokenizer.json of a run or of a Hugging Face model."
-    try:
-        return tokenizer_from(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"cannot read the tokenizer {path}: {error}. {fix}") from error
-    except Exception as error:  # the library raises bare Exception
-        raise UserError(f"{path} is not a tokenizer: {error}. {fix}") from error
-
-
-def tokenizer_from(description: str) -> Tokenizer:
-    """The tokenizer that `to_str` described; it cuts and pads nothing."""
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_str(description)
+    fix = "Give the tokenizer.json of a run or of a Hugging Face model."
+    try:
+        return copied(Tokenizer.from_str(Path(path).read_text(encoding="utf-8")))
+    except Exception as error:  # the library raises bare Exception
+        raise UserError(f"cannot read the tokenizer {path}: {error}. {fix}") from error
+
+
+def copied(tokenizer: Tokenizer) -> Tokenizer:
+    """Another tokenizer of the same vocabulary and rules, that cuts and pads nothing."""
+    tokenizer = type(tokenizer).from_str(tokenizer.to_str())
     tokenizer.no_truncation()
     tokenizer.no_padding()
     # Not kept in tokenizer.json. Without it a text that contains "[PAD]" would encode to the padding id.
@@ -95,17 +94,11 @@ def parallel_tokenizers() -> Iterator[None]:
     """Let `tokenizers` use its threads inside the block, and tell it to use none afterwards.
 
     Once its threads have run, a fork (a DataLoader with workers) makes it warn on stderr and may deadlock
-    unless TOKENIZERS_PARALLELISM is set. A value that the user has set is left alone.
+    unless TOKENIZERS_PARALLELISM is set. A value that the user has set is put back.
     """
-    name = "TOKENIZERS_PARALLELISM"
-    mine = os.environ.get(name) in (None, _OFF_AFTER_USE)
-    if mine:
-        os.environ[name] = "true"
+    before = os.environ.get("TOKENIZERS_PARALLELISM", "false")
+    os.environ["TOKENIZERS_PARALLELISM"] = "true"
     try:
         yield
     finally:
-        if mine:
-            os.environ[name] = _OFF_AFTER_USE
-
-
-_OFF_AFTER_USE = "off"  # read as false, and told apart from a user's own "false"
+        os.environ["TOKENIZERS_PARALLELISM"] = before

@@ -124,7 +124,7 @@ def test_a_position_of_another_run_is_refused():
             other.load_state_dict(state)
     with pytest.raises(UserError, match="other data, micro_batch_size or seed"):
         BucketBatchSampler([1, 2, 3], 2, seed=1).load_state_dict(state)
-    with pytest.raises(UserError, match="micro_batch_size=0 must be at least 1"):
+    with pytest.raises(UserError, match="micro_batch_size=0 and pool_batches=100 must be at least 1"):
         BucketBatchSampler([1], 0)
 
 

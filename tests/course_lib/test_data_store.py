@@ -32,9 +32,15 @@ def tokenizer():
     return train_tokenizer(WORDS, vocab_size=280)
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch, request):
+    if "docstring" not in request.node.name:
+        monkeypatch.setenv("COURSE_LIB_CACHE", str(tmp_path))
+
+
 @pytest.fixture
-def store(texts, tokenizer, tmp_path):
-    return TokenStore.build(texts, tokenizer, max_length=16, directory=tmp_path / "store", progress=False)
+def store(texts, tokenizer):
+    return TokenStore.build(texts, tokenizer, max_length=16, progress=False)
 
 
 def test_samples_are_the_encoded_texts_cut_to_length(store, tokenizer):
@@ -69,9 +75,7 @@ def test_tokens_of_words_take_the_label_of_their_word(tokenizer, tmp_path):
     labels = [[3, 1, 2], [0], [1, 2, 3]]
     zeros = np.zeros(3, dtype=np.int64)
     texts = Texts(words, zeros, ("a", "b", "c", "d"), word_labels=labels)
-    store = TokenStore.build(
-        texts, tokenizer, max_length=16, task="token-classification", directory=tmp_path / "s", progress=False
-    )
+    store = TokenStore.build(texts, tokenizer, max_length=16, task="token-classification", progress=False)
     for i, text in enumerate(words):
         ids, found = store[i]
         assert (ids.dtype, found.dtype) == (np.int64, np.int64) and ids.shape == found.shape
@@ -83,24 +87,22 @@ def test_tokens_of_words_take_the_label_of_their_word(tokenizer, tmp_path):
         assert {at: label for at, label in enumerate(found.tolist()) if label != -100} == wanted
     assert store.label_names == ("a", "b", "c", "d")
     with pytest.raises(UserError, match="only token classification has labels per word"):
-        TokenStore.build(texts, tokenizer, max_length=9, directory=tmp_path / "t", progress=False)
+        TokenStore.build(texts, tokenizer, max_length=9, progress=False)
 
 
 def test_language_modelling_asks_for_the_next_id(texts, tokenizer, tmp_path):
-    store = TokenStore.build(
-        texts, tokenizer, max_length=16, task="language-modelling", directory=tmp_path / "s", progress=False
-    )
+    store = TokenStore.build(texts, tokenizer, max_length=16, task="language-modelling", progress=False)
     for i in range(5):
         ids, labels = store[i]
         assert labels.tolist() == [*ids[1:].tolist(), -100]
     assert store.label_names == () and store.labels.tolist() == [0, 1, 0, 1, 1], "labels balance the split"
-    with pytest.raises(UserError, match="does not fit these data"):
+    with pytest.raises(UserError, match="does not fit"):
         TokenStore.build(texts, tokenizer, max_length=9, task="token-classification", progress=False)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(data=st.data(), task=st.sampled_from(["classification", "token-classification", "language-modelling"]))
-def test_a_batch_is_what_collate_makes_of_the_samples(tokenizer, tmp_path_factory, data, task):
+def test_a_batch_is_what_collate_makes_of_the_samples(tokenizer, data, task):
     words = st.lists(st.text("ab é", min_size=1, max_size=9), min_size=1, max_size=12)
     rows = data.draw(st.lists(words, min_size=1, max_size=8))
     tagged = task == "token-classification"
@@ -110,8 +112,7 @@ def test_a_batch_is_what_collate_makes_of_the_samples(tokenizer, tmp_path_factor
         ("x", "y", "z"),
         word_labels=[[len(word) % 3 for word in row] for row in rows] if tagged else None,
     )
-    folder = tmp_path_factory.mktemp("batch") / "store"
-    store = TokenStore.build(texts, tokenizer, max_length=9, task=task, directory=folder, progress=False)
+    store = TokenStore.build(texts, tokenizer, max_length=9, task=task, progress=False)
     indices = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=9))
     ours = store.batch(indices)
     theirs = collate([store[i] for i in indices], pad_id=store.pad_id)
@@ -142,8 +143,7 @@ def test_pickling_carries_no_tokens(store):
     assert [back[i][0].tolist() for i in range(2)] == [store[3][0].tolist(), store[1][0].tolist()]
 
 
-def test_a_store_is_found_again_by_what_it_holds(texts, tokenizer, tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_LIB_CACHE", str(tmp_path))
+def test_a_store_is_found_again_by_what_it_holds(texts, tokenizer):
     first = TokenStore.build(texts, tokenizer, max_length=16, progress=False)
     stamp = (first.directory / "ids.bin").stat().st_mtime_ns
     again = TokenStore.build(texts, tokenizer, max_length=16, progress=False)
@@ -157,7 +157,7 @@ def test_a_store_is_found_again_by_what_it_holds(texts, tokenizer, tmp_path, mon
     assert len({s.directory for s in (first, shorter, other, fewer)}) == 4
 
 
-@pytest.mark.parametrize("damage", ["ids.bin", "meta.json", "tokenizer.json", "truncate", "other format"])
+@pytest.mark.parametrize("damage", ["ids.bin", "meta.json", "truncate", "other format"])
 def test_a_damaged_store_is_built_again(texts, tokenizer, store, damage):
     wanted = [store[i][0].tolist() for i in range(5)]
     if damage == "truncate":
@@ -168,35 +168,24 @@ def test_a_damaged_store_is_built_again(texts, tokenizer, store, damage):
         (store.directory / "meta.json").write_text(json.dumps(meta | {"format": -1}))
     else:
         (store.directory / damage).unlink()
-    with pytest.raises(UserError, match=r"is not a token store.*build it again"):
+    with pytest.raises(UserError, match=r"is not a token store.*rebuild it"):
         TokenStore.load(store.directory)
-    again = TokenStore.build(texts, tokenizer, max_length=16, directory=store.directory, progress=False)
+    again = TokenStore.build(texts, tokenizer, max_length=16, progress=False)
     assert [again[i][0].tolist() for i in range(5)] == wanted
 
 
-def test_other_peoples_files_are_never_removed(texts, tokenizer, tmp_path):
-    (tmp_path / "meta.json").write_text("{}")
-    (tmp_path / "thesis.docx").write_text("years of work")
-    with pytest.raises(UserError, match="exists and is not a token store"):
-        TokenStore.build(texts, tokenizer, max_length=4, directory=tmp_path, progress=False)
-    with pytest.raises(UserError, match="exists and is not a token store"):
-        TokenStore.build(texts, tokenizer, max_length=4, directory=tmp_path / "thesis.docx", progress=False)
-    assert (tmp_path / "thesis.docx").read_text() == "years of work"
-
-
-def test_errors_name_the_fix(texts, tokenizer, tmp_path):
+def test_errors_name_the_fix(texts, tokenizer, tmp_path, monkeypatch):
     nothing = Texts(texts=[], labels=np.array([], dtype=np.int64), label_names=("x", "y"))
     with pytest.raises(UserError, match="max_length=0 must be at least 1"):
-        TokenStore.build(texts, tokenizer, max_length=0, directory=tmp_path / "a", progress=False)
+        TokenStore.build(texts, tokenizer, max_length=0, progress=False)
     with pytest.raises(UserError, match="no texts to tokenise"):
-        TokenStore.build(nothing, tokenizer, max_length=4, directory=tmp_path / "a", progress=False)
+        TokenStore.build(nothing, tokenizer, max_length=4, progress=False)
     with pytest.raises(UserError, match="is not a token store"):
         TokenStore.load(tmp_path / "absent")
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"cannot write .*COURSE_LIB_CACHE"):
-        TokenStore.build(
-            texts, tokenizer, max_length=4, directory=tmp_path / "file" / "store", progress=False
-        )
+    monkeypatch.setenv("COURSE_LIB_CACHE", str(tmp_path / "file"))
+    with pytest.raises(UserError, match=r"cannot make the folder .*COURSE_LIB_CACHE"):
+        TokenStore.build(texts, tokenizer, max_length=4, progress=False)
 
 
 BUILD = """

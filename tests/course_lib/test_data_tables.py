@@ -32,33 +32,30 @@ GOOD = "text,label\na film,good\na bore,bad\nfine,good\ndull,bad\n"
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "the file is empty"),
-        (b"\xef\xbb\xbf", "the file is empty"),
-        ("\n \n\t\n", "the file is empty"),
-        ("text,label\n", "no row below the header has both a text and a label"),
-        ("text,label\n,x\n \t,y\na,\n", "no row below the header has both a text and a label"),
-        ("a,b\n1,2\n", "row 1 does not name a column 'text' (found: 'a', 'b')"),
-        ("text,class\n1,2\n", "row 1 does not name a column 'label' (found: 'text', 'class')"),
-        ("a film,good\na bore,bad\n", "The first row must be a header with the columns text and label"),
-        ("text,label,text\n1,2,3\n", "names the column 'text' more than once (columns 1 and 3): rename one"),
-        ("Text,label,TEXT\n1,2,3\n", "names the column 'text' more than once (columns 1 and 3): rename one"),
+        (b"", "there must be one column 'text', found: nothing"),
+        (b"\xef\xbb\xbf", "there must be one column 'text', found"),
+        ("\n \n\t\n", "there must be one column 'text', found"),
+        ("text,label\n", "no row has a text and a label"),
+        ("text,label\n,x\n \t,y\na,\n", "no row has a text and a label"),
+        ("a,b\n1,2\n", "there must be one column 'text', found: 'a', 'b'"),
+        ("text,class\n1,2\n", "there must be one column 'label', found: 'text', 'class'"),
+        ("a film,good\na bore,bad\n", "Name it in the first row"),
+        ("text,label,text\n1,2,3\n", "there must be one column 'text', found: 'text', 'label', 'text'"),
+        ("Text,label,TEXT\n1,2,3\n", "there must be one column 'text'"),
         ("text,label\na,x\nb,x \n", "column 'label' has the one value 'x' in all 2 usable rows"),
-        (
-            "text,label\na,x\nb, c,y\n",
-            "row 3 has 3 fields but the header has 2: if a comma belongs to the text",
-        ),
-        ("text,label\na,x\nb\n", "row 3 has 1 field but the header has 2: add the missing comma"),
-        ('text,label\n"a\n\nb",x\nc\n', "row 3 has 1 field"),
-        ('text,label\na,x\n"b,y\nc,x\n', "row 3: a quote is opened and never closed"),
-        ('text,label\na,x\n"b"c,y\n', "row 3: a quoted field goes on after its closing quote"),
-        (b"text,label\na,x\ncaf\xe9,y\n", "line 3: byte 0xE9 is not valid UTF-8. Save the file as UTF-8"),
-        (b"\xef\xbb\xbftext,label\na,x\ncaf\xe9,y\n", "line 3: byte 0xE9 is not valid UTF-8"),
-        (GOOD.encode("utf-16")[:-1], "is not valid UTF-16"),
-        (GOOD.encode("utf-16-le"), "line 1 holds a NUL byte"),
-        (GOOD.encode("utf-32"), "holds a NUL byte"),
-        ("text,label\na,x\nb\0,y\n", "line 3 holds a NUL byte"),
-        (b"PK\x03\x04rest", "a zip or Excel file: save it as CSV"),
-        (b"\x1f\x8brest", "compressed with gzip: unpack it"),
+        ("text,label\na,x\nb, c,y\n", "row 3 has 3 fields, the header 2. Put a text with delimiters"),
+        ("text,label\na,x\nb\n", "row 3 has 1 fields, the header 2"),
+        ('text,label\n"a\n\nb",x\nc\n', "row 3 has 1 fields"),
+        ('text,label\na,x\n"b,y\nc,x\n', "row 3: unexpected end of data. Put a text with"),
+        ('text,label\na,x\n"b"c,y\n', "row 3: ',' expected after '\"'. Put a text with"),
+        (GOOD.replace("\n", "\r"), "new-line character seen in unquoted field"),
+        (b"text,label\na,x\ncaf\xe9,y\n", "line 3 is not text: 'utf-8' codec can't decode byte 0xe9"),
+        (b"\xef\xbb\xbftext,label\na,x\ncaf\xe9,y\n", "Save the file as UTF-8"),
+        (GOOD.encode("utf-16"), "line 1 is not text: 'utf-8' codec can't decode byte 0xff"),
+        (GOOD.encode("utf-16-le"), "line 1 is not text: it holds a NUL byte"),
+        ("text,label\na,x\nb\0,y\n", "line 3 is not text: it holds a NUL byte"),
+        (b"PK\x03\x04rest\xff", "line 1 is not text"),
+        (b"\x1f\x8brest", "line 1 is not text"),
     ],
 )
 def test_what_cannot_be_used_is_told_in_one_line(tmp_path, content, message):
@@ -70,48 +67,43 @@ def test_what_cannot_be_used_is_told_in_one_line(tmp_path, content, message):
 
 
 def test_paths_that_are_no_file(tmp_path):
-    with pytest.raises(UserError, match="no such file"):
+    with pytest.raises(UserError, match=r"absent.csv: No such file"):
         load_table(tmp_path / "absent.csv")
-    with pytest.raises(UserError, match="this is a folder"):
+    with pytest.raises(UserError, match="Is a directory"):
         load_table(tmp_path)
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="null byte"):
         load_table("nul\0byte.csv")
-    with pytest.raises(UserError, match="no such file"):
+    with pytest.raises(UserError, match="No such file"):
         load_table("~no-such-user-at-all/data.csv")
 
 
 @pytest.mark.parametrize(
     ("content", "note"),
     [
-        (GOOD.replace(",", ";"), "read with the delimiter semicolon instead of comma"),
-        (GOOD.replace(",", "\t"), "read with the delimiter tab instead of comma"),
-        (GOOD.replace(",", "|"), "read with the delimiter bar instead of comma"),
-        (GOOD.replace("text,label", " Text,LABEL"), "column 'LABEL' was read as 'label'"),
-        ("\n\n" + GOOD, "2 blank lines above the header skipped"),
-        (GOOD + "\n\nz,good\n", "2 blank lines skipped: rows 6, 7"),
-        (GOOD + ",good\n  ,bad\n", "2 blank texts dropped: rows 6, 7"),
-        (GOOD + "z, \n", "1 text without a label dropped: row 6"),
-        (GOOD + ",good\n" * 8, "8 blank texts dropped: rows 6, 7, 8, 9, 10 and 3 more"),
-        (GOOD + "z, good\nzz,good \n", "2 labels with spaces around removed: rows 6, 7"),
-        (GOOD + "z,rare\n", "labels with a single text, which cannot be validated: 'rare'"),
-        (GOOD.encode("utf-16"), "read as UTF-16, as its first two bytes say"),
-        (GOOD + "A  FILM,bad\n", "1 texts repeat an earlier one; a split keeps equal texts on one side"),
-        (GOOD + "A  FILM,bad\n", "1 of the texts occur with different labels"),
-        ("id,text,label\n" + "".join(f"{i},t{i},{i}\n" for i in range(50)), "columns ignored: 'id'"),
+        (GOOD + ",good\n  ,bad\n", "2 blank texts left out, the first: row 6"),
+        (GOOD + "z, \n", "1 texts without a label left out, the first: row 6"),
+        (GOOD + "z,rare\n", "1 labels with a single text, not to be validated, the first: 'rare'"),
+        (GOOD + "A  FILM,good\n", "1 texts repeat an earlier one (a split keeps equal texts on one side)"),
+        (GOOD + "A  FILM,bad\n", "side), 1 of them with different labels"),
         (
             "text,label\n" + "".join(f"t{i},{i}\n" for i in range(50)),
             "50 different labels in 50 rows: is 'label' the right column?",
         ),
     ],
 )
-def test_what_is_mended_or_left_out_is_reported(tmp_path, content, note):
+def test_what_is_left_out_or_odd_is_reported(tmp_path, content, note):
     texts = load_table(write(tmp_path, content))
-    assert note in texts.notes
+    assert len(texts.notes) == 1 and texts.notes[0].endswith(note)
     assert {"good", "bad"} <= set(texts.label_names) or len(texts.label_names) == 50
 
 
 @pytest.mark.parametrize(
-    "content", [GOOD, "\ufeff" + GOOD, GOOD.replace("\n", "\r\n"), GOOD.replace("\n", "\r")]
+    "content",
+    [
+        *(GOOD, "\ufeff" + GOOD, GOOD.replace("\n", "\r\n"), GOOD.replace("\n", "\n\n"), "\n" + GOOD),
+        *(GOOD.replace(",", ";"), GOOD.replace(",", "\t"), GOOD.replace("text,label", " Text,LABEL ")),
+        *(GOOD.replace(",good", ", good "), GOOD.replace(",", ",7,").replace(",7,label", ",id,label")),
+    ],
 )
 def test_a_good_file_needs_no_note(tmp_path, content):
     texts = load_table(str(write(tmp_path, content)))
@@ -127,11 +119,10 @@ def test_integer_labels_come_in_numeric_order(tmp_path):
     assert load_table(write(tmp_path, "text,label\na,10\nb,9\nc,-1\n")).label_names == ("-1", "9", "10")
 
 
-def test_a_million_characters_are_kept_and_reported(tmp_path):
+def test_a_million_characters_are_kept(tmp_path):
     long_text = "word, " * 200_000
     texts = load_table(write(tmp_path, f'{GOOD}"{long_text}",good\n'))
     assert list(texts.texts)[-1] == long_text
-    assert any("longer than 100,000 characters" in note and "row 6" in note for note in texts.notes)
 
 
 def test_the_fingerprint_is_of_the_content(tmp_path):
@@ -166,7 +157,7 @@ def test_json_lines_and_parquet_hold_what_a_csv_holds(tmp_path, make):
     assert list(found.texts) == list(wanted.texts), "it can be read again"
     assert found.label_names == wanted.label_names and found.labels.tolist() == wanted.labels.tolist()
     assert found.fingerprint == wanted.fingerprint
-    assert found.notes == wanted.notes == ("columns ignored: 'id'",)
+    assert found.notes == wanted.notes == ()
 
 
 @pytest.mark.parametrize("make", [as_json_lines, as_parquet])
@@ -174,10 +165,11 @@ def test_missing_values_are_dropped_and_reported(tmp_path, make):
     rows = [*ROWS[:4], {"text": None, "label": "good"}, {"text": "z", "label": None}]
     found = load_table(make(tmp_path, rows))
     assert len(found) == 4
-    assert (
-        "1 blank text dropped: row 5" in found.notes
-        and "1 text without a label dropped: row 6" in found.notes
+    left_out = (
+        "1 blank texts left out, the first: row 5",
+        "1 texts without a label left out, the first: row 6",
     )
+    assert found.notes == left_out
 
 
 def test_labels_of_json_lines_may_be_numbers(tmp_path):
@@ -188,17 +180,20 @@ def test_labels_of_json_lines_may_be_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "the file is empty"),
-        ("\n \n", "the file is empty"),
-        ('{"text": "a", "label": "x"}\n{"text": "b"\n', "row 2 is not JSON"),
-        ('{"text": "a", "label": "x"}\nnull\n', "row 2 is not an object. Write one object a line"),
-        ('[{"text": "a", "label": "x"}]', "row 1 is not an object"),
-        ('{"text": "a", "class": "x"}', "row 1 does not name a column 'label' (found: 'text', 'class')"),
+        ("", "no row has a text and a label"),
+        ("\n \n", "no row has a text and a label"),
+        (
+            '{"text": "a", "label": "x"}\n{"text": "b"\n',
+            "row 2 is not a JSON object. Write one object a line",
+        ),
+        ('{"text": "a", "label": "x"}\nnull\n', "row 2 is not a JSON object"),
+        ('[{"text": "a", "label": "x"}]', "row 1 is not a JSON object"),
+        ('{"text": "a", "class": "x"}', "there must be one column 'label', found: 'text', 'class'"),
         ('{"text": ["a"], "label": "x"}', "row 1: \"['a']\" is neither text nor a number"),
-        ('{"text": "\\ud800", "label": "x"}', "row 1 holds half of a character"),
+        ('{"text": "\\ud800", "label": "x"}', "surrogates not allowed"),
         ('{"text": "a", "label": "x"}\n' * 3, "column 'label' has the one value 'x' in all 3 usable rows"),
-        (b'{"text": "caf\xe9", "label": "x"}', "row 1 is not JSON"),
-        ("[" * 100_000, "row 1 is not JSON"),
+        (b'{"text": "caf\xe9", "label": "x"}', "line 1 is not text"),
+        ("[" * 100_000, "row 1 is not a JSON object"),
     ],
 )
 def test_bad_json_lines_are_told_in_one_line(tmp_path, content, message):
@@ -223,7 +218,7 @@ def test_a_damaged_parquet_file_is_told_in_one_line(tmp_path):
             list(load_table(path).texts)
         assert "data.parquet" in str(caught.value)
     no_label = as_parquet(tmp_path, [{"text": "a"}])
-    with pytest.raises(UserError, match="does not name a column 'label'"):
+    with pytest.raises(UserError, match="there must be one column 'label'"):
         load_table(no_label)
 
 
@@ -241,9 +236,9 @@ def test_text_alone_is_enough_where_labels_are_not_used(tmp_path):
     ):
         texts = load_table(path, use_labels=False)
         assert list(texts.texts) == ["a film", "a bore"] and texts.labels.tolist() == [0, 0]
-        with pytest.raises(UserError, match="does not name a column 'label'"):
+        with pytest.raises(UserError, match="there must be one column 'label'"):
             load_table(path)
-    assert load_table(write(tmp_path, GOOD), use_labels=False).notes == ("columns ignored: 'label'",)
+    assert load_table(write(tmp_path, GOOD), use_labels=False).notes == ()
 
 
 def test_a_file_that_changes_under_the_reader_is_noticed(tmp_path):
@@ -261,9 +256,9 @@ named = plain.filter(lambda value: value.strip())
 @per_example
 @given(
     rows=st.lists(st.tuples(named, named.map(str.strip)), min_size=2, max_size=15),
-    delimiter=st.sampled_from(",;\t|"),
+    delimiter=st.sampled_from(",;\t"),
     line_end=st.sampled_from(["\n", "\r\n"]),
-    encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
+    encoding=st.sampled_from(["utf-8", "utf-8-sig"]),
 )
 def test_what_csv_writes_comes_back(tmp_path, rows, delimiter, line_end, encoding):
     out = io.StringIO(newline="")
@@ -278,11 +273,6 @@ def test_what_csv_writes_comes_back(tmp_path, rows, delimiter, line_end, encodin
         return
     texts = load_table(path)
     assert [(t, texts.label_names[n]) for t, n in zip(texts.texts, texts.labels, strict=True)] == rows
-
-
-def records_left_out(notes: tuple[str, ...]) -> int:
-    pattern = r"(\d+) (?:blank lines? skipped|blank texts? dropped|texts? without a label dropped)"
-    return sum(int(found[1]) for note in notes if (found := re.match(pattern, note)))
 
 
 pieces = st.sampled_from(
@@ -325,17 +315,14 @@ def test_any_bytes_of_a_csv_give_a_user_error_or_account_for_each_record(tmp_pat
         return
     assert len(list(texts.texts)) == len(texts.texts) == len(texts.labels) and len(texts.label_names) >= 2
     assert all(text.strip() for text in texts.texts)
-    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    decoded = io.StringIO(content.decode(encoding), newline="")
-    above = sum(
-        int(n[0].split()[0]) for n in [re.findall(r"\d+ blank lines? above", m) for m in texts.notes] if n
-    )
-    named_delimiter = next(
-        (n.split()[-4] for n in texts.notes if n.startswith("read with the delimiter")), "comma"
-    )
-    delimiter = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}[named_delimiter]
-    records = len(list(csv.reader(decoded, delimiter=delimiter)))
-    assert records == 1 + above + len(texts) + records_left_out(texts.notes)
+    lines = content.decode("utf-8-sig").lstrip("\n").split("\n")
+    counts = [
+        sum(any(row) for row in csv.reader([line + "\n" for line in lines], delimiter=delimiter))
+        for delimiter in ",;\t"
+    ]
+    left_out = sum(int(note.split()[0]) for note in texts.notes if "left out" in note)
+    assert 1 + len(texts) + left_out <= max(counts), "no row is made up"
+    assert 1 + len(texts) + left_out >= min(counts), "none is lost without a note"
 
 
 values = (

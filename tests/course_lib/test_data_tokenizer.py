@@ -63,7 +63,7 @@ def test_errors_name_the_fix(tmp_path):
     with pytest.raises(UserError, match="cannot read the tokenizer"):
         load_tokenizer(tmp_path / "absent.json")
     (tmp_path / "broken.json").write_text("{}")
-    with pytest.raises(UserError, match="is not a tokenizer"):
+    with pytest.raises(UserError, match="cannot read the tokenizer"):
         load_tokenizer(tmp_path / "broken.json")
 
 
@@ -87,4 +87,4 @@ def test_a_fork_after_use_warns_of_nothing(users_own, tmp_path):
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0 and done.stderr == ""
-    assert done.stdout.strip() == (users_own or "off")
+    assert done.stdout.strip() == (users_own or "false")

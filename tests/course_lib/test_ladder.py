@@ -62,14 +62,18 @@ class Store(TokenStore):
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COURSE_LIB_CACHE", str(tmp_path_factory.mktemp("data")))
+        yield _store()
+
+
+def _store():
     rng = np.random.default_rng(0)
     words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
     texts = [f"{' '.join(rng.choice(words, size=rng.integers(1, 40)))} {i}" for i in range(90)]
     table = Texts(texts=texts, labels=np.arange(90) % 3, label_names=("a", "b", "c"))
     tokenizer = train_tokenizer(texts, vocab_size=300)
-    built = TokenStore.build(
-        table, tokenizer, max_length=64, directory=tmp_path_factory.mktemp("data") / "store", progress=False
-    )
+    built = TokenStore.build(table, tokenizer, max_length=64, progress=False)
     return Store(built.directory)
 
 
