@@ -64,9 +64,9 @@ class TrainConfig:
     """The global batch that `learning_rate` was chosen for."""
 
     optimizer: str = "adamw"
-    learning_rate: float = 2e-3
+    learning_rate: float = 1e-3
     """Peak learning rate, reached after the warmup."""
-    embedding_lr_ratio: float = 15.0
+    embedding_lr_ratio: float = 20.0
     """How many times as fast embeddings learn that start at random: those of our models, but language models, whose
     head they are."""
     layer_decay: float = 1.0

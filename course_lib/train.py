@@ -16,15 +16,13 @@ from course_lib.data.batching import evaluation_batches
 from course_lib.environment import resolve_device
 from course_lib.files import atomic_write_text
 from course_lib.health import health_table
-from course_lib.loop import NonFiniteError, evaluate, fit
+from course_lib.loop import evaluate, fit
 from course_lib.metrics import RecordWriter, RunFolder, evaluation_summary
 from course_lib.progress import ProgressBar, say
 from course_lib.reproducibility import seed_everything, weights_sha256
 from course_lib.run import Run
 from course_lib.run_data import load_data
 from course_lib.trackers import make_trackers
-
-EVALUATION_BATCH_SIZE = 128
 
 
 def run_training(
@@ -77,7 +75,7 @@ def plan_training(config: TrainConfig, out: str | Path) -> dict[str, str]:
     data = load_data(config, folder)
     seed_everything(config.seed)
     parts = build_components(config, data, device, distributed.Ranks(), settled=None)
-    peak = max(group["initial_lr"] for group in parts.optimizer.param_groups)
+    peak = parts.optimizer.defaults["lr"]
     figure = plot_schedule(config.schedule, peak, parts.max_steps, **parts.schedule_numbers)
     folder.directory.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder.directory / "schedule.svg")
@@ -108,7 +106,7 @@ def _run_to_its_end(run: Run) -> dict[str, Any]:
                 run.checkpointer.saved = (state["step"], state["epoch"])
             folder.write_record(run.record("interrupted"))
         raise
-    except NonFiniteError as error:
+    except Exception as error:  # any: a full disk, too little memory
         if is_main_process:
             folder.write_record(run.record("failed", failure=str(error)))
         raise
@@ -177,14 +175,17 @@ def _finish(run: Run, weights: dict[str, Any]) -> dict[str, Any]:
     """Judge the best weights (not the last), then write record and report."""
     from course_lib.report import write_report
 
-    best = load_trained(run.folder.directory)
-    batches = evaluation_batches(run.data.validation, EVALUATION_BATCH_SIZE)
+    best, parts = load_trained(run.folder.directory), run.parts
+    device = next(parts.model.parameters()).device
+    if not parts.is_sharded:  # what FSDP2 has split may be too large for one device
+        best.model.to(device)
+    batches = evaluation_batches(run.data.validation, 2 * int(parts.settled.micro_batch_size))
     scores = evaluate(best.model, batches, return_predictions=True)
     labels, predictions, lengths = (scores.pop(name).numpy() for name in ("labels", "predictions", "lengths"))
     names = run.data.train.label_names
-    summary = evaluation_summary(run.config.task, labels, predictions, lengths, names, loss=scores["loss"])
-    device, records = next(run.parts.model.parameters()).device, run.folder.read_metrics()
-    peak = peak_flops(device, run.parts.precision.dtype, run.ranks.world_size)
+    summary = evaluation_summary(run.config.task, labels, predictions, lengths, names)
+    records = run.folder.read_metrics()
+    peak = peak_flops(device, parts.precision.dtype, run.ranks.world_size)
     # A run that ran out of money can go on with a larger budget; one that stopped early is done.
     status = "stopped" if run.state.stop_reason.startswith("budget") else "finished"
     record = run.record(status) | {
@@ -194,7 +195,7 @@ def _finish(run: Run, weights: dict[str, Any]) -> dict[str, Any]:
         "validation": scores,
         "per_class": summary["per_class"],
         "slices": summary["slices"],
-        "confusion": summary.get("confusion"),
+        "confusion": summary["confusion"],
         "health": health_table(records),
         "profile": run.profiler.breakdown if run.profiler else None,
         "cost": run.meter.summary(records)

@@ -33,9 +33,10 @@ class Case:
     num_layers: int = 2
     num_heads: int = 4
     dropout: float = 0.1
-    micro_batch_size: int = 64
-    learning_rate: float = 2e-3
-    schedule: str = "cosine"
+    micro_batch_size: int = 32
+    learning_rate: float = 1e-3
+    embedding_lr_ratio: float = 20.0
+    schedule: str = "linear"
     warmup_fraction: float = 0.1
     weight_decay: float = 0.01
     label_smoothing: float = 0.0
@@ -94,13 +95,18 @@ class Job:
         self._on_step = on_step
 
     def optimizer(self, *, is_fused: bool = True) -> torch.optim.AdamW:
+        case = self.case
         groups = [
-            {"params": group["params"], "weight_decay": group["weight_decay"]}
-            for group in parameter_groups(self.model, self.case.weight_decay)
+            {
+                "params": group["params"],
+                "weight_decay": group["weight_decay"],
+                "lr": case.learning_rate * group["lr_scale"],
+            }
+            for group in parameter_groups(
+                self.model, case.weight_decay, embedding_lr_ratio=case.embedding_lr_ratio
+            )
         ]
-        return torch.optim.AdamW(
-            groups, lr=self.case.learning_rate, fused=(self.case.is_fused and is_fused) or None
-        )
+        return torch.optim.AdamW(groups, lr=case.learning_rate, fused=(case.is_fused and is_fused) or None)
 
     def scheduler(self, optimizer: torch.optim.Optimizer) -> Any:
         warmup_steps = round(self.case.warmup_fraction * self.case.max_steps)

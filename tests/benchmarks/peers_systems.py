@@ -45,11 +45,16 @@ def course_lib(job: Job) -> None:
                 state.stop("the job is done")
 
     precision = resolve_precision(case.precision, torch.device("cpu"), width=case.d_model)
-    optimizer = make_optimizer(job.model, learning_rate=case.learning_rate, weight_decay=case.weight_decay)
+    optimizer = make_optimizer(
+        job.model,
+        learning_rate=case.learning_rate,
+        weight_decay=case.weight_decay,
+        embedding_lr_ratio=case.embedding_lr_ratio,
+    )
     order = job.order or BucketBatchSampler(job.train.lengths, case.micro_batch_size, seed=case.seed)
     history = fit(
         job.model,
-        Batches(job.train, order),
+        Batches(job.train, order, width_multiple=precision.width_multiple),
         optimizer,
         scheduler=job.scheduler(optimizer),
         max_epochs=MANY_EPOCHS,
@@ -93,7 +98,7 @@ def hand_written(job: Job) -> None:
     scheduler = job.scheduler(optimizer)
     use_bf16 = job.case.precision == "bf16-mixed"
     job.model.train()
-    running_loss = 0.0
+    running_loss = torch.zeros(())
     for batch in forever(loader(job)):
         optimizer.zero_grad()
         with torch.autocast("cpu", torch.bfloat16, enabled=use_bf16):
@@ -102,7 +107,9 @@ def hand_written(job: Job) -> None:
         nn.utils.clip_grad_norm_(job.model.parameters(), job.case.max_norm)
         optimizer.step()
         scheduler.step()
-        running_loss += loss.item()
+        running_loss += loss.detach()
+        if job.step % 50 == 49:
+            running_loss.item()
         if job.on_step():
             return
 

@@ -226,7 +226,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--target", type=float, default=0.65, help="macro F1")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--max-steps", type=int, default=900, help="of ours: its schedule ends there")
+    parser.add_argument("--max-steps", type=int, default=1000, help="of ours: its schedule ends there")
     parser.add_argument(
         "--max-seconds", type=float, default=900.0, help="of the naive loop, then it has lost"
     )

@@ -246,7 +246,7 @@ def test_resume_refuses_a_checkpoint_of_another_config(run, short_run):
         torch.save({**checkpoint, "config": {**checkpoint["config"], "learning_rate": 0.5}}, short_run.last)
         done = run("train", "--out", short_run.directory, "--resume")
         assert done.returncode == 2
-        assert "learning_rate: 0.5 → 0.002" in done.stderr
+        assert "learning_rate: 0.5 → 0.001" in done.stderr
         short_run.last.write_bytes(whole[:1000])
         done = run("train", "--out", short_run.directory, "--resume")
         assert done.returncode == 2
