@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import shutil
 import time
@@ -172,7 +173,8 @@ class Checkpointer(Callback):
         if record["kind"] != "validation":
             return
         value = float(record[self.monitor])
-        if self.best is None or self.sign * value > self.sign * self.best["value"]:
+        is_first = self.best is None or math.isnan(self.best["value"])  # a NaN could not be beaten
+        if is_first or self.sign * value > self.sign * self.best["value"]:
             self.best = {"monitor": self.monitor, "value": value, "step": state.step}
             self._write(self.best_path, state.step)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -74,7 +75,7 @@ def _unexpected(error: Exception) -> int:
         says = f"there is no {error.filename or 'such file'}"
     elif isinstance(error, OSError):
         says = f"{error.strerror or error}: {error.filename or 'a file'}; check space and permissions there"
-    elif isinstance(error, MemoryError) or "out of memory" in first_line.lower():
+    elif isinstance(error, MemoryError) or re.search("(?i)out of memory|tried to allocate", first_line):
         says = "out of memory: lower micro_batch_size or max_length (--set micro_batch_size=16)"
     else:
         says = (

@@ -48,7 +48,8 @@ def time_to_target(records: Records, config: TrainConfig) -> float | None:
         return None
     sign = 1 if config.higher_is_better else -1
     for record in records:
-        if record["kind"] == "validation" and sign * record[config.monitor] >= sign * config.target:
+        value = record.get(config.monitor) if record["kind"] == "validation" else None  # None: was NaN
+        if value is not None and sign * value >= sign * config.target:
             return float(record["elapsed_seconds"])
     return None
 

@@ -63,11 +63,10 @@ def evaluate(
                 kept.append([values.reshape(-1) for values in (predictions, labels, lengths)])
     if not losses:
         raise ValueError("there is no batch to evaluate: `batches` is empty, or an iterator already used up")
-    sums = [torch.stack(values).double().sum() for values in (losses, corrects, counts)]
-    table = confusion.double() if confusion is not None else sums[0].new_empty(0)
-    loss, correct, total, *cell_counts = (
-        sum_across_ranks(torch.cat([torch.stack(sums), table])).cpu().tolist()
-    )
+    # Apple's GPUs have no float64: sums are made on the CPU.
+    sums = torch.stack([*losses, *corrects, *counts]).cpu().double().reshape(3, -1).sum(dim=1)
+    table = sums.new_empty(0) if confusion is None else confusion.cpu().double()
+    loss, correct, total, *cell_counts = sum_across_ranks(torch.cat([sums, table])).tolist()
     result: dict[str, Any] = {"loss": loss / total, "accuracy": correct / total, "num_items": int(total)}
     if not has_classes:
         result["perplexity"] = perplexity(loss / total)

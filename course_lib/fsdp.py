@@ -97,9 +97,9 @@ class ShardedParts:
         self.folder, self.model, self.optimizer, self.keep = folder, model, optimizer, keep
 
     def state_dict(self) -> dict[str, str]:
-        folders = sorted(self.folder.glob("sharded-*"))
-        newest = int(folders[-1].name.rpartition("-")[2]) if folders else 0
-        name = from_main_process(f"sharded-{newest + 1:08d}")
+        folders = sorted(self.folder.glob("sharded-*"), key=lambda folder: folder.stat().st_mtime_ns)
+        last = max((int(folder.name.rpartition("-")[2]) for folder in folders), default=0)
+        name = from_main_process(f"sharded-{last + 1:08d}")
         save_sharded(self.folder / name, self.model, self.optimizer)
         if Ranks.from_environment().is_main_process:
             for old in folders[: -1 - self.keep]:
@@ -108,3 +108,5 @@ class ShardedParts:
 
     def load_state_dict(self, state: Mapping[str, str]) -> None:
         load_sharded(self.folder / state["folder"], self.model, self.optimizer)
+        # Again the newest: after a kill, a later one may be there whose checkpoint file was never written.
+        (self.folder / state["folder"]).touch()

@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import torch
 from filelock import FileLock, Timeout
 
 from course_lib.callbacks import Callback, TrainState
@@ -102,6 +101,8 @@ def tune(search: Search, *, progress: bool = True) -> dict[str, Any]:
 
     Raises UserError when `out` holds another search, KeyboardInterrupt after writing what there is.
     """
+    if Ranks.from_environment().world_size > 1:  # they would train one model with the values of two trials
+        raise UserError("each process of a search works alone: start `course-lib tune` in several shells")
     (search.out / "locks").mkdir(parents=True, exist_ok=True)
     with search.lock("setup"):  # of two commands started together, one tokenises and the other waits
         search = _settle(search, progress=progress)
@@ -195,8 +196,8 @@ def _run_trial(search: Search, study: Any, trial: Any) -> str:
     try:
         config = dataclasses.replace(search.config, **values)  # good one by one, but together?
         record = run_training(config, folder.directory, resume=is_begun, progress=False, callbacks=callbacks)
-    except (UserError, NonFiniteError, torch.OutOfMemoryError) as error:
-        failure = str(error).splitlines()[0]
+    except (UserError, NonFiniteError, MemoryError, RuntimeError) as error:  # the last: out of memory, mostly
+        failure = (str(error) or type(error).__name__).splitlines()[0]
         trial.set_user_attr("failure", failure)
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
         return f"failed: {failure}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import textwrap
 import time
 from pathlib import Path
@@ -44,6 +45,8 @@ def add(commands: Any) -> None:
 def _train(arguments: argparse.Namespace) -> int:
     if arguments.resume and not arguments.out:
         raise UserError("--resume needs the folder of the run: add --out DIR")
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not arguments.out:  # the time is not the same for all
+        raise UserError("several processes need one folder: add --out DIR")
     out = Path(arguments.out or time.strftime("runs/%Y-%m-%d-%H%M%S"))
     config = config_from(arguments, base=RunFolder(out).read_config() if arguments.resume else None)
     if arguments.dry_run:

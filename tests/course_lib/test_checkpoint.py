@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.callbacks import TrainState
+from course_lib.callbacks import Callback, TrainState
 from course_lib.checkpoint import (
     Checkpointer,
     capture,
@@ -19,6 +19,7 @@ from course_lib.checkpoint import (
 from course_lib.config import TrainConfig
 from course_lib.early_stopping import EarlyStopping
 from course_lib.errors import UserError
+from course_lib.metrics import RunFolder
 from course_lib.train import run_training
 from tests.benchmarks.kill_runs import make_csv
 
@@ -96,6 +97,27 @@ def test_best_is_by_any_metric(tmp_path, monitor, higher_is_better, best_step):
     assert run.weight("best.pt") == best_step == run.checkpointer.best["step"]
     assert load_checkpoint(tmp_path / "best.pt")["extra"]["is_best"] is True
     assert load_checkpoint(tmp_path / "last.pt")["extra"]["is_best"] is False
+
+
+def test_a_validation_that_was_nan_is_beaten_by_any_other(tmp_path):
+    run, losses = Run(tmp_path), [float("nan"), float("nan"), 9.0, float("nan"), 8.0, float("nan")]
+    run.go(2, metric=lambda step: {"loss": losses[step - 1]})
+    assert (tmp_path / "best.pt").exists()
+    run.go(4, metric=lambda step: {"loss": losses[step - 1]})
+    assert run.weight("best.pt") == 5
+
+
+def test_a_run_that_fails_says_why_in_its_record(tmp_path):
+    class Fault(Callback):
+        def on_step(self, state):
+            raise RuntimeError("you tried to allocate too much")
+
+    make_csv(tmp_path / "texts.csv", num_rows=60)
+    config = TrainConfig(data=str(tmp_path / "texts.csv"), d_model=16, max_steps=2, vocab_size=300)
+    with pytest.raises(RuntimeError):
+        run_training(config, tmp_path / "run", progress=False, callbacks=[Fault()])
+    record = RunFolder(tmp_path / "run").read_record()
+    assert (record["status"], record["failure"]) == ("failed", "you tried to allocate too much")
 
 
 def test_the_newest_numbered_copies_stay(tmp_path):

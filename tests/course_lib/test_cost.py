@@ -74,6 +74,12 @@ def test_time_to_target_is_that_of_the_first_validation_that_is_good_enough(valu
     assert summary["cost_to_target"] == (None if found is None else pytest.approx(found / 600))
 
 
+def test_a_validation_that_was_nan_reaches_no_target():
+    rows = [(1.0, None), (2.0, 0.2)]  # NaN is null in metrics.jsonl
+    records = [{"kind": "validation", "elapsed_seconds": seconds, "loss": loss} for seconds, loss in rows]
+    assert time_to_target(records, TrainConfig(data="docstrings", target=0.3)) == 2.0
+
+
 def test_the_summary_says_units_and_what_is_not_known():
     clock = Clock(100.0)
     measured = meter(clock, price_per_hour=3.0, currency="CHF")

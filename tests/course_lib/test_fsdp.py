@@ -100,6 +100,17 @@ def test_a_folder_gets_its_name_when_it_is_whole(sharded, tmp_path):
         fsdp.load_sharded(tmp_path / "none", model, make_optimizer(model))
 
 
+def test_the_folder_in_force_outlives_saves_whose_checkpoint_file_was_never_written(tmp_path):
+    model = make_model()
+    parts = fsdp.ShardedParts(tmp_path, model, make_optimizer(model), keep=0)
+    in_force = parts.state_dict()
+    for _ in range(3):  # each time a kill comes after the parts, and before the file that names them
+        fsdp.ShardedParts(tmp_path, model, parts.optimizer, keep=0).load_state_dict(in_force)
+        assert parts.state_dict() != in_force
+        assert (tmp_path / in_force["folder"]).is_dir()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_one_process_keeps_its_model_as_it_is(tmp_path):
     model = make_model()
     assert fsdp.shard(model) is model and type(model) is type(make_model())

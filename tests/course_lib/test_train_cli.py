@@ -15,7 +15,7 @@ import torch
 import yaml
 
 from course_lib.checkpoint import load_checkpoint
-from course_lib.cli import COMMANDS
+from course_lib.cli import COMMANDS, main
 from course_lib.metrics import RunFolder
 from course_lib.reproducibility import weights_sha256
 
@@ -279,6 +279,12 @@ def test_a_user_error_is_one_line_exit_2_and_nothing_written(run, csv_file, tmp_
     assert done.stderr.splitlines()[-1].startswith("course-lib")
     assert done.stdout == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_several_processes_must_be_told_their_folder(monkeypatch, csv_file, capsys):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert main(["train", "--data", str(csv_file)]) == 2
+    assert "add --out DIR" in capsys.readouterr().err
 
 
 def test_a_run_that_diverges_says_where_and_exits_1(run, csv_file, tmp_path):

@@ -298,6 +298,18 @@ def test_a_trial_that_fails_is_reported_and_the_others_go_on(search):
     assert study["spent"]["failed"] == 3
 
 
+def test_a_trial_that_needs_more_memory_than_there_is_does_not_end_the_search(search):
+    study = tune(search({"d_model": [16, 2**17]}, sampler="grid", pruner="none"), progress=False)
+    assert study["best"]["params"] == {"d_model": 16}
+    assert "tried to allocate" in next(trial["failure"] for trial in study["trials"] if trial["failure"])
+
+
+def test_processes_of_one_job_cannot_search(search, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UserError, match="in several shells"):
+        tune(search({"learning_rate": [1e-3, 1e-2]}), progress=False)
+
+
 def test_another_search_in_the_same_folder_is_refused(search, data, tmp_path):
     texts = {"learning_rate": "log:1e-4..1e-1"}
     tune(search(texts, trials=1), progress=False)
