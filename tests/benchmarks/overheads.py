@@ -110,10 +110,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="folder for overheads.json")
     arguments = parser.parse_args(argv)
     torch.set_num_threads(1)
-    small = {"max_steps": 6, "d_model": 16, "vocab_size": 300, "log_every_steps": 2} if arguments.quick else {}
-    config = TrainConfig(
-        data=arguments.data, checkpoint_every_seconds=30.0, **{"max_epochs": 1000, **small}
+    small = (
+        {"max_steps": 6, "d_model": 16, "vocab_size": 300, "log_every_steps": 2} if arguments.quick else {}
     )
+    config = TrainConfig(data=arguments.data, checkpoint_every_seconds=30.0, **{"max_epochs": 1000, **small})
     result = {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "hardware": hardware(),

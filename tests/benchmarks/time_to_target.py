@@ -171,11 +171,9 @@ class Ours(System):
         return sum(record[name] * record["seconds"] for record in self.windows) / total
 
 
-def race(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
-    train, validation = docstring_store(max_length=arguments.config.max_length, progress=False)
-    if arguments.quick:
-        chosen = np.random.default_rng(0).permutation(len(train))[:600]
-        train, validation = train.subset(chosen), validation.subset(np.arange(100))
+def race(
+    arguments: argparse.Namespace, seed: int, train: TokenStore, validation: TokenStore
+) -> dict[str, Any]:
     naive, ours = Naive(train, arguments.config, seed), Ours(train, arguments.config, seed)
     if arguments.quick:
         naive.segment_steps = ours.segment_steps = 3
@@ -245,8 +243,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         "config": arguments.config.to_dict(),
         "runs": [],
     }
+    train, validation = docstring_store(max_length=arguments.config.max_length, progress=False)
+    if arguments.quick:
+        chosen = np.random.default_rng(0).permutation(len(train))[:600]
+        train, validation = train.subset(chosen), validation.subset(np.arange(0, len(validation), 50))
     for seed in arguments.seeds:
-        result["runs"].append(race(arguments, seed))
+        result["runs"].append(race(arguments, seed, train, validation))
         if arguments.out:  # after each seed: a run that is broken off keeps what it has
             arguments.out.mkdir(parents=True, exist_ok=True)
             (arguments.out / "time_to_target.json").write_text(json.dumps(result, indent=1), encoding="utf-8")

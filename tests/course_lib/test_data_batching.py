@@ -184,3 +184,21 @@ def test_a_position_set_from_outside_is_where_it_goes_on():
     state = sampler.state_dict() | {"position": 3}
     sampler.load_state_dict(state)
     assert list(sampler) == whole[3:]
+
+
+def test_widths_are_rounded_up_but_not_beyond_the_longest_allowed():
+    class Plain:
+        max_length = 21
+        lengths = np.array([3, 8, 9, 21])
+
+        def __getitem__(self, index):
+            return np.full(self.lengths[index], index + 1), index
+
+    samples = Plain()
+    order = [[0], [0, 1], [2], [3]]
+    batches = list(Batches(samples, order, width_multiple=8))
+    assert [batch["input_ids"].shape[1] for batch in batches] == [8, 8, 16, 21]
+    for batch, exact in zip(batches, Batches(samples, order), strict=True):
+        width = exact["input_ids"].shape[1]
+        assert torch.equal(batch["input_ids"][:, :width], exact["input_ids"])
+        assert batch["attention_mask"].sum() == exact["attention_mask"].sum()

@@ -114,8 +114,9 @@ def test_a_batch_is_what_collate_makes_of_the_samples(tokenizer, data, task):
     )
     store = TokenStore.build(texts, tokenizer, max_length=9, task=task, progress=False)
     indices = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=9))
-    ours = store.batch(indices)
-    theirs = collate([store[i] for i in indices], pad_id=store.pad_id)
+    pad_to = data.draw(st.sampled_from([None, 9, 12]))
+    ours = store.batch(indices, pad_to=pad_to)
+    theirs = collate([store[i] for i in indices], pad_id=store.pad_id, pad_to=pad_to)
     assert list(ours) == list(theirs)
     for name in ours:
         assert ours[name].dtype == theirs[name].dtype and torch.equal(ours[name], theirs[name]), name

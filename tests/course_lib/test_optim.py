@@ -176,6 +176,18 @@ def rate_of(model, optimizer):
     return {name: rates[id(p)] for name, p in model.named_parameters()}
 
 
+def test_embeddings_learn_faster_by_their_ratio_and_decay_like_matrices():
+    model = make_model(num_layers=2)
+    rates = rate_of(model, make_optimizer(model, learning_rate=0.5, embedding_lr_ratio=4.0))
+    assert {path: rate for path, rate in rates.items() if rate != 0.5} == {
+        "token_embedding.weight": 2.0,
+        "position_embedding.weight": 2.0,
+    }
+    groups = {group["name"]: group for group in parameter_groups(model, 0.1, 0.5, embedding_lr_ratio=4.0)}
+    assert groups["embeddings.tokens"]["lr_scale"] == 4.0 * 0.5**3
+    assert groups["embeddings.tokens"]["weight_decay"] == 0.1
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_layers_near_the_input_learn_more_slowly(name):
     pytest.importorskip(NEEDS.get(name, "torch"))

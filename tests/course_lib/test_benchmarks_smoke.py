@@ -1,0 +1,99 @@
+"""The benchmarks still run: the smallest case of each. What they measure is in tests/benchmarks/RESULTS.md."""
+
+import argparse
+import sys
+
+import numpy as np
+import pytest
+
+from course_lib.config import TrainConfig
+from course_lib.data.store import split_store
+from course_lib.data.tables import load_table
+from tests.benchmarks import overheads, peers, peers_case, peers_systems, peers_worker, time_to_target
+
+LENGTH = 32
+SMALL = {"d_model": 16, "num_layers": 1, "max_length": LENGTH}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    topics = {"sea": ["wave", "boat", "tide"], "road": ["wheel", "brake", "fuel"]}
+    lines = ["text,label"]
+    for number in range(160):
+        label = ("sea", "road")[number % 2]
+        words = rng.choice([*topics[label], "the", "of", "it"], size=rng.integers(3, 25))
+        lines.append(f"{' '.join(words)} {number},{label}")
+    path = tmp_path_factory.mktemp("table") / "texts.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def stores(table):
+    texts = load_table(table, progress=False)
+    return split_store(texts, max_length=LENGTH, vocab_size=300, progress=False)
+
+
+def test_time_to_target_trains_both_systems_to_the_target(stores):
+    config = TrainConfig(data="docstrings", max_steps=6, vocab_size=300, **SMALL)
+    arguments = argparse.Namespace(config=config, quick=True, target=1e-6, max_seconds=20.0)
+    run = time_to_target.race(arguments, 0, *stores)
+    for name in ("naive", "ours"):
+        steps, seconds, f1 = run["curve"][name][-1]
+        assert steps >= 3
+        assert seconds > 0
+        assert f1 > 0
+    assert "| median (range) |" in time_to_target.markdown({"target": 1e-6, "runs": [run]})
+
+
+@pytest.mark.parametrize("system", list(peers_systems.SYSTEMS))
+def test_each_peer_takes_every_step_of_its_job(stores, system, monkeypatch):
+    package = {"fabric": "lightning", "lightning": "lightning", "accelerate": "accelerate"}
+    pytest.importorskip({"hf-trainer": "transformers", **package}.get(system, "torch"))
+    if system == "hf-trainer":
+        pytest.importorskip("accelerate")
+    monkeypatch.setitem(peers_case._stores, LENGTH, stores)
+    case = {"micro_batch_size": 8, **SMALL}
+    answer = peers_worker.time_steps(
+        peers_systems.SYSTEMS[system],
+        case=case,
+        order=[list(range(start, start + 8)) for start in range(0, 32, 8)],
+        warmup=1,
+    )
+    assert answer["step_time"] > 0
+    raced = peers_worker.race(
+        peers_systems.SYSTEMS[system], case={**case, "max_steps": 3}, target=2.0, every=2
+    )
+    assert [step for step, _, _ in raced["curve"]] == [2, 3]
+    assert raced["seconds"] is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_peak_memory_is_measured(stores, monkeypatch):
+    monkeypatch.setitem(peers_case._stores, LENGTH, stores)
+    answer = peers_worker.memory(
+        peers_systems.SYSTEMS["course_lib"], case={"micro_batch_size": 8, **SMALL}, order=[list(range(8))] * 3
+    )
+    assert answer["peak_bytes"] >= 0
+
+
+def test_the_tables_of_peers():
+    ratios = peers.ratios({"a": [2.0, 4.0, 3.0], "b": [1.0, 2.0, 1.0], "c": [1.0, None, 1.0]}, "b")
+    assert ratios == [("b", 1.0, 1.0), ("a", 3.0, 2.0), ("c", None, None)]
+    assert "| a | 3.0 | 2.00 |" in peers.table("title", "s", ratios, "b", 1.0)
+
+
+def test_overheads_adds_up_what_is_not_steps(table):
+    config = TrainConfig(
+        data=str(table),
+        max_steps=6,
+        log_every_steps=2,
+        checkpoint_every_seconds=30.0,
+        vocab_size=300,
+        **SMALL,
+    )
+    found = overheads.measure(config, 20.0)
+    assert found["steps"] == 6
+    assert found["logs and checkpoints"] == pytest.approx(sum(found["of which"].values()))
+    assert "| … checkpoints |" in overheads.markdown(found)
