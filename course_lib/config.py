@@ -60,7 +60,7 @@ class TrainConfig:
     """Samples per update over all processes; sets `grad_accum_steps`."""
     lr_scaling: str = "none"
     """How `learning_rate` grows with the global batch above `base_batch_size`."""
-    base_batch_size: int = 64
+    base_batch_size: int = 32
     """The global batch that `learning_rate` was chosen for."""
 
     optimizer: str = "adamw"

@@ -3,10 +3,10 @@
 Each function carries out one `Job`. All get AdamW in the same groups, the same schedule and the same gradient
 clipping; nothing logs, saves or evaluates beyond what a job asks for. The pages that were followed:
 
-- PyTorch: pytorch.org/tutorials/beginner/introyt/trainingyt.html; pytorch.org/tutorials/recipes/recipes/tuning_guide
+- PyTorch: docs.pytorch.org/tutorials/recipes/recipes/tuning_guide
 - Fabric: lightning.ai/docs/fabric/stable/fundamentals/convert.html
 - Lightning: lightning.ai/docs/pytorch/stable/advanced/speed.html (workers, mixed precision, no needless validation)
-- Accelerate: huggingface.co/docs/accelerate/basic_tutorials/migration and /usage_guides/mixed_precision
+- Accelerate: huggingface.co/docs/accelerate/basic_tutorials/migration
 - Trainer: huggingface.co/docs/transformers/main_classes/trainer: `train_sampling_strategy="group_by_length"` with
   dynamic padding, bf16, dataloader workers
 """

@@ -24,7 +24,7 @@ def test_the_fingerprint_changes_with_every_value_that_shapes_the_weights():
         "warmup_fraction": 0.0, "weight_decay": 0.0, "max_norm": 2.0, "max_epochs": 2, "max_steps": 2, "seed": 1,
         "is_deterministic": True, "device": "cpu", "monitor": "accuracy", "validate_every_steps": 3,
         "task": "token-classification", "hf_model": "bert", "lora_rank": 4, "grad_accum_steps": 2,
-        "global_batch_size": 128, "lr_scaling": "sqrt", "base_batch_size": 32, "optimizer": "sgd",
+        "global_batch_size": 128, "lr_scaling": "sqrt", "base_batch_size": 64, "optimizer": "sgd",
         "layer_decay": 0.9, "embedding_lr_ratio": 3.0, "label_smoothing": 0.1, "schedule": "cosine", "num_cycles": 2,
         "precision": "16-mixed", "activation_checkpointing": True, "compile": True, "sharding": "fsdp",
         "cpu_offload": True, "early_stopping_patience": 2, "min_delta": 0.1,
