@@ -13,13 +13,11 @@ from course_lib.report import cell
 
 SECTIONS = ("config", "data", "resolved", "environment", "hardware")
 WIDTH = 26
-_SPLIT = ("data.fingerprint", "config.task", "config.validation", "config.seed")
-_MACHINE = ("hardware.processor", "hardware.accelerators", "hardware.num_threads")
 
 
 def compare_runs(paths: Sequence[str | Path]) -> dict[str, Any]:
-    """`runs`; `differences`: section → key → one value per run; `metrics`: name → `values` and `differences`
-    from the first run; `are_weights_equal`, bit for bit; `warnings`: what makes the comparison less than fair.
+    """`runs`; `differences`: section → key → one value per run; `metrics`: name →
+    values; `are_weights_equal`, bit for bit; `warnings`: what makes the comparison less than fair.
 
     Raises UserError for fewer than two runs and for a folder without a run record.
     """
@@ -32,7 +30,7 @@ def compare_runs(paths: Sequence[str | Path]) -> dict[str, Any]:
     return {
         "runs": [str(path) for path in paths],
         "differences": {section: found for section in SECTIONS if (found := _different(flat[section]))},
-        "metrics": {name: _column([row.get(name) for row in rows]) for row in rows for name in row},
+        "metrics": {name: [row.get(name) for row in rows] for row in rows for name in row},
         "are_weights_equal": None if None in hashes else len(hashes) == 1,
         "warnings": _warnings(records),
     }
@@ -46,22 +44,16 @@ def _read(path: str | Path) -> dict[str, Any]:
 
 
 def _warnings(records: Sequence[dict[str, Any]]) -> list[str]:
-    def varies(*keys: str) -> bool:
-        return len({str([_flat(record).get(key) for key in keys]) for record in records}) > 1
-
+    differs = _different([_flat(record) for record in records]).keys()
     configs = [{k: v for k, v in r["config"].items() if k not in WITHOUT_EFFECT | {"seed"}} for r in records]
-    statuses = [(i, record.get("status")) for i, record in enumerate(records, 1)]
-    unfinished = [f"run {i} is {status}" for i, status in statuses if status != "finished"]
-    checks = (
-        (varies("data.fingerprint"), "the data differ: metrics say nothing about the configs"),
-        (varies(*_SPLIT), "the validation texts differ, and a part of the difference is the choice of texts"),
-        (all(configs.count(config) == 1 for config in configs),
-         "one seed per config: run each with 3 seeds or more before believing a small difference"),
-        (varies(*_MACHINE), "the machines differ: times and costs do not compare"),
-        (varies("config.monitor"), "the best weights were chosen by different metrics (monitor)"),
-        (bool(unfinished), f"{', '.join(unfinished)}: metrics are not final"),
-    )  # fmt: skip
-    return [warning for applies, warning in checks if applies]
+    found = [f"run {i} is {r['status']}" for i, r in enumerate(records, 1) if r["status"] != "finished"]
+    if {"data.fingerprint", "config.task", "config.validation"} & differs:
+        found.append("the data differ, or what is validated on: metrics say nothing about the configs")
+    if all(configs.count(config) == 1 for config in configs):
+        found.append("one seed per config: run each with 3 or more before believing a small difference")
+    if {"hardware.processor", "hardware.accelerators", "hardware.num_threads"} & differs:
+        found.append("the machines differ: times and costs do not compare")
+    return found
 
 
 def _metrics(record: dict[str, Any]) -> dict[str, Any]:
@@ -69,13 +61,6 @@ def _metrics(record: dict[str, Any]) -> dict[str, Any]:
     values = {**(record.get("validation") or {}), **{name: record.get(name) for name in names}}
     values |= {"best step": (record.get("best") or {}).get("step")} | (record.get("cost") or {})
     return {name: value for name, value in values.items() if not isinstance(value, str)}
-
-
-def _column(values: list[Any]) -> dict[str, Any]:
-    first = values[0]
-    are_numbers = [isinstance(value, int | float) and isinstance(first, int | float) for value in values]
-    steps = [v - first if is_number else None for v, is_number in zip(values, are_numbers, strict=True)]
-    return {"values": values, "differences": steps}
 
 
 def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
@@ -92,21 +77,12 @@ def _different(flat: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 
 def comparison_text(comparison: dict[str, Any]) -> str:
     """The same for a terminal: a block of aligned lines per section; long values are cut."""
-    changes = {
-        name: [
-            f"{cell(value)} ({step:+.3g})" if step else value
-            for value, step in zip(*column.values(), strict=True)
-        ]
-        for name, column in comparison["metrics"].items()
-    }
     lines = [f"run {i}: {run}" for i, run in enumerate(comparison["runs"], 1)]
-    for title, table in {"metrics": changes, **comparison["differences"]}.items():
+    for title, table in {"metrics": comparison["metrics"], **comparison["differences"]}.items():
         lines += ["", title]
         for key, values in table.items():
-            texts = [
-                text if len(text := cell(value)) < WIDTH else f"{text[: WIDTH - 2]}…" for value in values
-            ]
-            lines.append(f"  {key:<24} {''.join(f'{text:<{WIDTH}}' for text in texts)}".rstrip())
+            texts = "".join(f"{cell(value)[: WIDTH - 2]:<{WIDTH}}" for value in values)
+            lines.append(f"  {key:<24} {texts}".rstrip())
     answer = {True: "yes, bit for bit", False: "no", None: "not recorded"}[comparison["are_weights_equal"]]
     return "\n".join(
         [*lines, "", f"equal weights: {answer}", *map("warning: {}".format, comparison["warnings"])]

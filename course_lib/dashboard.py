@@ -9,10 +9,9 @@ from typing import Any
 
 from course_lib.errors import UserError
 from course_lib.metrics import RunFolder
-from course_lib.report import COLOURS, Line, draw, plot_lines, render
+from course_lib.report import draw, render
 
 _X_AXES = {"cost_to_target": "cost to target", "cost": "cost", "train_seconds": "training time, s"}
-_STYLES = [{"color": colour, "linestyle": line} for line in ("-", "--", ":") for colour in COLOURS]
 
 
 def read_runs(directory: str | Path) -> list[dict[str, Any]]:
@@ -23,14 +22,13 @@ def read_runs(directory: str | Path) -> list[dict[str, Any]]:
     rows = []
     for path in sorted(Path(directory).rglob("run.json")):
         if record := RunFolder(path.parent).read_record():
-            best = record.get("best") or {}
-            kept = {key: record.get(key) for key in ("status", "step", "train_seconds", "samples_per_sec")}
-            scores, cost = record.get("validation") or {}, record.get("cost") or {}
-            cost = {**cost, "utilisation": cost.get("mfu", cost.get("matmul_peak_share"))}
+            best, scores, cost = (record.get(key) or {} for key in ("best", "validation", "cost"))
             name = path.parent.relative_to(directory).as_posix()
-            row = {"run": path.parent.resolve().name if name == "." else name, "folder": path.parent}
+            row = {key: record.get(key) for key in ("status", "step", "train_seconds", "samples_per_sec")}
+            row |= {"run": path.parent.resolve().name if name == "." else name}
             row |= {"monitor": best.get("monitor"), "best": best.get("value")}
-            rows.append({**row, **kept, **scores, **cost})
+            row |= {**scores, **cost, "utilisation": cost.get("mfu", cost.get("matmul_peak_share"))}
+            rows.append(row)
     if not rows:
         raise UserError(f"no run is at or below {directory}: give the folder that holds run folders")
     return rows
@@ -46,24 +44,10 @@ def dashboard_html(title: str, rows: Sequence[dict[str, Any]]) -> str:
 
     def plot(axes: Any) -> None:
         axes.set(xlabel=_X_AXES[x_key], ylabel=f"best validation {monitor}")
-        for (name, x, y), style in zip(points, _STYLES * len(points), strict=False):
-            axes.scatter(x, y, color=style["color"])
+        for name, x, y in points:
+            axes.scatter(x, y)
             axes.annotate(name, (x, y), xytext=(5, 4), textcoords="offset points", fontsize=8)
 
     words = "; ".join(f"{name}: {y:.4g} for {x:.4g}" for name, x, y in points)
-    figures = [
-        draw(f"Best {monitor} against {_X_AXES[x_key]}", words or "no run to show", plot),
-        plot_lines(f"Validation {monitor} over time", "seconds", _over_time(alike, monitor)),
-    ]
-    return render("dashboard.html", title=title, runs=rows, figures=figures)
-
-
-def _over_time(rows: Sequence[dict[str, Any]], monitor: str) -> list[Line]:
-    lines: list[Line] = []
-    for row, style in zip(rows, _STYLES, strict=False):  # more curves than styles cannot be told apart
-        checks = [r for r in RunFolder(row["folder"]).read_metrics() if r["kind"] == "validation"]
-        points = [(r.get("elapsed_seconds"), r.get(monitor)) for r in checks]
-        if points := [point for point in points if None not in point]:
-            xs, ys = zip(*points, strict=True)
-            lines.append((row["run"], xs, ys, {"marker": ".", **style}))
-    return lines
+    figure = draw(f"Best {monitor} against {_X_AXES[x_key]}", words or "no run to show", plot)
+    return render("dashboard.html", title=title, runs=rows, figures=[figure])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import platform
 import re
@@ -23,25 +24,19 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()}",
         "packages": {name: installed_version(name) for name in _PACKAGES},
-        "code": {
-            "folder": git_state(Path.cwd()),
-            "package": git_state(Path(__file__).parent, tracks=__file__),
-        },
+        "code": {"folder": git_state(Path.cwd())},
     }
 
 
-def git_state(folder: Path, *, tracks: str | None = None) -> dict[str, Any] | None:
+def git_state(folder: Path) -> dict[str, Any] | None:
     """`{"commit", "is_dirty"}` of the repository around `folder`, whose files changed since the commit when
-    dirty (new files do not count). None outside a repository, without git, or when it does not track the file
-    `tracks` (a package installed into some other project's folder)."""
+    dirty (new files do not count). None outside a repository or without git."""
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(folder), *arguments]
         return subprocess.check_output(command, text=True, timeout=20, stderr=subprocess.DEVNULL).strip()
 
     try:
-        if tracks:
-            git("ls-files", "--error-unmatch", tracks)
         changes = git("--no-optional-locks", "status", "--porcelain", "--untracked-files=no")
         return {"commit": git("rev-parse", "HEAD"), "is_dirty": bool(changes)}
     except (OSError, subprocess.SubprocessError):
@@ -49,45 +44,24 @@ def git_state(folder: Path, *, tracks: str | None = None) -> dict[str, Any] | No
 
 
 def hardware() -> dict[str, Any]:
-    """Processor, cores, threads that torch uses, memory in bytes, accelerators that torch sees by name, and
-    what NVIDIA's driver says of its GPUs (extra `gpu`)."""
+    """Processor, cores, threads that torch uses, memory in bytes (with psutil), accelerators by name."""
+    psutil = _module("psutil")
     return {
         "processor": _processor(),
         "num_cores": os.cpu_count(),
         "num_threads": torch.get_num_threads(),
-        "memory_bytes": _total_memory_bytes(),
+        "memory_bytes": psutil.virtual_memory().total if psutil else None,
         "accelerators": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
-        "nvidia": _nvidia_gpus(),
     }
-
-
-def _nvidia_gpus() -> list[dict[str, Any]]:
-    try:
-        import pynvml  # type: ignore[import-untyped]
-
-        pynvml.nvmlInit()
-    except Exception:  # no such package, no driver, no rights: then there is nothing to say
-        return []
-    driver, found = pynvml.nvmlSystemGetDriverVersion(), []
-    for i in range(pynvml.nvmlDeviceGetCount()):
-        gpu = pynvml.nvmlDeviceGetHandleByIndex(i)
-        name, memory = pynvml.nvmlDeviceGetName(gpu), pynvml.nvmlDeviceGetMemoryInfo(gpu).total
-        found.append({"name": name, "memory_bytes": memory, "driver": driver})
-    return found
 
 
 def memory_bytes() -> dict[str, int]:
     """`memory_bytes` and `peak_memory_bytes` of this process: resident set on a CPU, allocator on CUDA."""
     if torch.cuda.is_available() and torch.cuda.is_initialized():
-        return {
-            "memory_bytes": torch.cuda.memory_allocated(),
-            "peak_memory_bytes": torch.cuda.max_memory_allocated(),
-        }
-    try:
-        import resource
-
-        import psutil
-    except ImportError:  # no `resource` on Windows
+        now, peak = torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated()
+        return {"memory_bytes": now, "peak_memory_bytes": peak}
+    psutil, resource = _module("psutil"), _module("resource")  # the latter is not on Windows
+    if not (psutil and resource):
         return {}
     # Linux counts the peak in KiB, macOS in bytes.
     unit = 1 if platform.system() == "Darwin" else 1024
@@ -126,9 +100,5 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _total_memory_bytes() -> int | None:
-    try:
-        import psutil
-    except ImportError:
-        return None
-    return int(psutil.virtual_memory().total)
+def _module(name: str) -> Any:
+    return importlib.import_module(name) if importlib.util.find_spec(name) else None

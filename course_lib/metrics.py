@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -17,7 +18,6 @@ from course_lib.errors import UserError
 from course_lib.files import atomic_write_text, remove_leftovers
 
 MAX_MATRIX_LABELS = 20  # a wider heat map cannot be read
-NUM_WORST_CONFUSIONS = 10
 
 
 class RunFolder:
@@ -42,7 +42,7 @@ class RunFolder:
         """Make the folder. Raises UserError when that is impossible or another run is in it."""
         if self.holds_run:
             raise UserError(
-                f"{self.directory} already holds a run: continue it with --resume, or choose another --out"
+                f"{self.directory} already holds a run: --resume continues it, or choose another --out"
             )
         try:
             self.last.parent.mkdir(parents=True, exist_ok=True)
@@ -85,10 +85,8 @@ class RunFolder:
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """All whole lines of `metrics.jsonl`; a last line cut off by a kill is left out."""
-        if not self.metrics.exists():
-            return []
-        lines = self.metrics.read_text(encoding="utf-8").split("\n")
-        return [json.loads(line) for line in lines[:-1]]
+        text = self.metrics.read_text(encoding="utf-8") if self.metrics.exists() else ""
+        return [json.loads(line) for line in text.split("\n")[:-1]]
 
 
 class Tracker(Protocol):
@@ -109,25 +107,24 @@ class RecordWriter(Callback):
     """
 
     def __init__(
-        self,
-        folder: RunFolder,
-        *,
-        num_records: int = 0,
-        purge_step: int | None = None,
-        trackers: Sequence[Tracker] = (),
+        self, folder: RunFolder, *, num_records: int = 0, purge_step: int | None = None, trackers: Any = ()
     ) -> None:
-        self.num_records = num_records
-        self.trackers = trackers
+        """`purge_step`: TensorBoard forgets what it has from this step on. `trackers`: any number of `Tracker`s."""
+        self.num_records, self.trackers = num_records, trackers
         kept = folder.read_metrics()[:num_records]
         atomic_write_text(folder.metrics, "".join(to_json(record, indent=None) + "\n" for record in kept))
         self._file = folder.metrics.open("a", encoding="utf-8")
-        self._tensorboard = _summary_writer(folder.tensorboard, purge_step)
+        self._tensorboard: Any = None
+        with contextlib.suppress(ImportError):  # metrics.jsonl holds the same numbers
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._tensorboard = SummaryWriter(str(folder.tensorboard), purge_step=purge_step)
 
     def on_record(self, state: TrainState, record: dict[str, Any]) -> None:
         self._file.write(to_json(record, indent=None) + "\n")
         self._file.flush()
         self.num_records += 1
-        if self._tensorboard is not None:
+        if self._tensorboard:
             for name, value in numbers(record).items():
                 self._tensorboard.add_scalar(name, value, record["step"])
         for tracker in self.trackers:
@@ -135,37 +132,26 @@ class RecordWriter(Callback):
 
     def close(self) -> None:
         self._file.close()
-        if self._tensorboard is not None:
+        if self._tensorboard:
             self._tensorboard.close()
 
 
 def evaluation_summary(
-    task: str,
-    labels: np.ndarray,
-    predictions: np.ndarray,
-    lengths: np.ndarray | None,
-    label_names: Sequence[str],
-    *,
-    loss: float | None = None,
+    task: str, labels: np.ndarray, predictions: np.ndarray, lengths: np.ndarray, label_names: Sequence[str]
 ) -> dict[str, Any]:
     """What a record says of an evaluation, in JSON values.
 
     `labels` and `predictions`: int [N], one per item (a text, or a token that has a label); `lengths`: int
-    [N], tokens of the text that the item is or stands in. For classification of texts and tokens: `macro_f1`,
-    `per_class` (a slice per label), `slices["length"]`, `confusion`. For language modelling: `slices` and,
-    from `loss` (nats per token), `perplexity`; a table over a vocabulary is not made.
+    [N], tokens of the text that the item is or stands in. `slices["length"]`, and for classification of texts
+    and tokens `per_class` (a slice per label) and `confusion` (None for more labels than a table can show).
     """
-    names = [] if task == "language-modelling" else list(label_names)
-    slices = {} if lengths is None else {"length": length_slices(lengths, labels, predictions, names)}
-    if not names:
-        return {"per_class": [], "slices": slices, "perplexity": None if loss is None else perplexity(loss)}
-    counts, table = (
-        confusion_matrix(labels, predictions, names),
-        classification_table(labels, predictions, names),
-    )
-    is_small = len(names) <= MAX_MATRIX_LABELS
-    confusion = {"matrix": counts.tolist() if is_small else None, "worst": _worst_confusions(counts, names)}
-    return {"macro_f1": macro_f1(counts), "per_class": table, "slices": slices, "confusion": confusion}
+    names = [] if task == "language-modelling" else list(label_names)  # a table over a vocabulary is not made
+    counts = confusion_matrix(labels, predictions, names) if names else None
+    return {
+        "per_class": [] if counts is None else classification_table(counts, names),
+        "slices": {"length": length_slices(lengths, labels, predictions, names)},
+        "confusion": None if counts is None or len(names) > MAX_MATRIX_LABELS else counts.tolist(),
+    }
 
 
 def confusion_matrix(labels: np.ndarray, predictions: np.ndarray, label_names: Sequence[str]) -> np.ndarray:
@@ -174,25 +160,20 @@ def confusion_matrix(labels: np.ndarray, predictions: np.ndarray, label_names: S
     return np.bincount(labels * num_classes + predictions, minlength=num_classes**2).reshape(num_classes, -1)
 
 
-def classification_table(
-    labels: np.ndarray, predictions: np.ndarray, label_names: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Precision, recall and F1 of each class, from int arrays [N]. 0 where a class was never predicted
-    (precision) or never occurs (recall). `mistaken_for` names its most frequent wrong answer, if any."""
-    confusion = confusion_matrix(labels, predictions, label_names)
+def classification_table(confusion: np.ndarray, label_names: Sequence[str]) -> list[dict[str, Any]]:
+    """Precision, recall and F1 of each class, from counts [label, prediction]. 0 where a class was never
+    predicted (precision) or never occurs (recall). `mistaken_for` names its most frequent wrong answer, if any."""
     hits, actual, predicted = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
     errors = confusion - np.diag(hits)
-    return [
-        {
-            "label": name,
-            "precision": float(hits[k] / max(predicted[k], 1)),
-            "recall": float(hits[k] / max(actual[k], 1)),
-            "f1": float(2 * hits[k] / max(actual[k] + predicted[k], 1)),
-            "num_samples": int(actual[k]),
-            "mistaken_for": label_names[errors[k].argmax()] if errors[k].any() else None,
-        }
-        for k, name in enumerate(label_names)
-    ]
+    columns = {
+        "label": label_names,
+        "precision": (hits / np.maximum(predicted, 1)).tolist(),
+        "recall": (hits / np.maximum(actual, 1)).tolist(),
+        "f1": (2 * hits / np.maximum(actual + predicted, 1)).tolist(),
+        "num_samples": actual.tolist(),
+        "mistaken_for": [label_names[row.argmax()] if row.any() else None for row in errors],
+    }
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def macro_f1(confusion: np.ndarray) -> float:
@@ -208,38 +189,18 @@ def perplexity(loss: float) -> float:
 
 
 def length_slices(
-    lengths: np.ndarray,
-    labels: np.ndarray,
-    predictions: np.ndarray,
-    label_names: Sequence[str] = (),
-    *,
-    edges: Any = None,
+    lengths: np.ndarray, labels: np.ndarray, predictions: np.ndarray, label_names: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Accuracy of short and long texts apart, and macro F1 when there are `label_names`; int arrays [N].
-
-    `edges`, ascending: the greatest length of each slice but the last; without them, quartiles.
-    """
-    if edges is None:
-        edges = np.unique(np.quantile(lengths, (0.25, 0.5, 0.75), method="lower")) if len(lengths) else ()
-    group, rows = np.searchsorted(edges, lengths), []  # group 0: up to and with the first edge
-    for k in np.unique(group):
-        sizes, actual, predicted = (values[group == k] for values in (lengths, labels, predictions))
+    """Accuracy of the quarters from short to long texts, and macro F1 when there are `label_names`; int [N]."""
+    edges = np.unique(np.quantile(lengths, (0.25, 0.5, 0.75), method="lower")) if len(lengths) else ()
+    quarter, rows = np.searchsorted(edges, lengths), []  # quarter 0: up to and with the first edge
+    for k in np.unique(quarter):
+        sizes, actual, predicted = (values[quarter == k] for values in (lengths, labels, predictions))
         row = {"slice": f"{sizes.min():,}–{sizes.max():,}", "num_samples": len(sizes)}
         row["accuracy"] = float((actual == predicted).mean())
         if len(label_names):
             row["macro_f1"] = macro_f1(confusion_matrix(actual, predicted, label_names))
         rows.append(row)
-    return rows
-
-
-def _worst_confusions(counts: np.ndarray, label_names: Sequence[str]) -> list[dict[str, Any]]:
-    """The most frequent errors; `share` is of the texts or tokens that have this label."""
-    errors, rows = counts - np.diag(np.diag(counts)), []
-    for cell in np.argsort(-errors, axis=None, kind="stable")[:NUM_WORST_CONFUSIONS]:
-        i, j = divmod(int(cell), len(label_names))
-        if number := int(errors[i, j]):
-            row = {"label": label_names[i], "predicted": label_names[j], "num_samples": number}
-            rows.append({**row, "share": number / int(counts[i].sum())})
     return rows
 
 
@@ -265,11 +226,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return value
-
-
-def _summary_writer(directory: Path, purge_step: int | None) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:  # metrics.jsonl holds the same numbers
-        return None
-    return SummaryWriter(str(directory), purge_step=purge_step)

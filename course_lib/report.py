@@ -17,13 +17,7 @@ from course_lib.files import atomic_write_text
 from course_lib.metrics import RunFolder
 
 # Okabe and Ito, "Color Universal Design", 2008: told apart with colour-vision deficiencies too.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_STYLES = (
-    ("train", "training", {"color": COLOURS[0]}),
-    ("validation", "validation", {"color": COLOURS[1], "marker": "o"}),
-)
-Records = Sequence[dict[str, Any]]
-Line = tuple[str, Sequence[float], Sequence[float], dict[str, Any]]
+COLOURS = {"train": "#0072B2", "validation": "#D55E00"}
 
 _FIGURES = {
     "Loss": "loss",
@@ -34,7 +28,6 @@ _FIGURES = {
     "Texts per second": "samples_per_sec",
     "Share of padding": "pad_fraction",
 }
-_FROM_ZERO = {"samples_per_sec", "pad_fraction"}
 
 
 def render(template: str, **values: Any) -> str:
@@ -90,44 +83,31 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
 
 
-def plot_lines(title: str, x_label: str, lines: Sequence[Line], *, from_zero: bool = False) -> Markup:
-    """Curves, each (name, xs, ys, style of matplotlib); their ends are told in words too."""
-    ends = [
-        f"{name} from {ys[0]:.4g} at {x_label} {xs[0]:.4g} to {ys[-1]:.4g} at {xs[-1]:.4g}"
-        for name, xs, ys, _ in lines
-    ]
-
-    def plot(axes: Any) -> None:
-        axes.set_xlabel(x_label)
-        for name, xs, ys, style in lines:
-            axes.plot(xs, ys, markersize=4, label=name, **style)
-        if len(lines) > 1:
-            axes.legend(frameon=False, fontsize=8 if len(lines) > 4 else None)
-        if from_zero:
-            axes.set_ylim(bottom=0)
-
-    return draw(title, f"{'; '.join(ends) or 'not recorded'}.", plot)
-
-
 def write_report(folder: RunFolder, record: dict[str, Any]) -> None:
     """Write `report.html` from the finished record and the lines of `metrics.jsonl`."""
     atomic_write_text(folder.report, report_html(folder.directory.name, record, folder.read_metrics()))
 
 
-def report_html(name: str, record: dict[str, Any], records: Records) -> str:
+def report_html(name: str, record: dict[str, Any], records: Sequence[dict[str, Any]]) -> str:
     """The page as text. `record` as in `run.json` of a finished run."""
-    figures = [
-        plot_lines(title, "step", _train_and_validation(key, records), from_zero=key in _FROM_ZERO)
-        for title, key in _FIGURES.items()
-        if any(key in row for row in records)
+    titles = [title for title, key in _FIGURES.items() if any(key in row for row in records)]
+    return render("report.html", **record, name=name, figures=[_curves(title, records) for title in titles])
+
+
+def _curves(title: str, records: Sequence[dict[str, Any]]) -> Markup:
+    """What was logged in training and validation, over steps; the ends of the curves are told in words too."""
+    key, curves = _FIGURES[title], {}
+    for kind in ("train", "validation"):
+        if rows := [row for row in records if row["kind"] == kind and row.get(key) is not None]:
+            curves[kind] = [row["step"] for row in rows], [row[key] for row in rows]
+    ends = [
+        f"{kind} from {y[0]:.4g} at step {x[0]} to {y[-1]:.4g} at {x[-1]}" for kind, (x, y) in curves.items()
     ]
-    return render("report.html", **record, name=name, figures=figures)
 
+    def plot(axes: Any) -> None:
+        axes.set_xlabel("step")
+        for kind, (steps, values) in curves.items():
+            axes.plot(steps, values, label=kind, color=COLOURS[kind], marker=".")
+        axes.legend(frameon=False)
 
-def _train_and_validation(key: str, records: Records) -> list[Line]:
-    lines: list[Line] = []
-    for kind, label, style in _STYLES:
-        rows = [row for row in records if row["kind"] == kind and row.get(key) is not None]
-        if rows:
-            lines.append((label, [row["step"] for row in rows], [row[key] for row in rows], style))
-    return lines
+    return draw(title, f"{'; '.join(ends) or 'not recorded'}.", plot)

@@ -6,7 +6,6 @@ Nothing leaves this machine: `mlflow ui --backend-store-uri sqlite:///RUN/mlflow
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import secrets
@@ -15,7 +14,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from course_lib.errors import UserError, require
-from course_lib.files import atomic_write_text
 from course_lib.metrics import RunFolder, Tracker, numbers
 from course_lib.progress import say
 
@@ -24,28 +22,15 @@ PROJECT = "course-lib"
 
 def make_trackers(names: str, folder: RunFolder, config: Mapping[str, Any]) -> list[Tracker]:
     """The trackers named in `"mlflow,wandb"`, for the run in `folder`; call it before the records of a resumed
-    run are cut. A resumed run goes on under the id it had, and what was tracked before is not tracked twice.
+    run are cut. A resumed run goes on under the id it had, and what is in its records is not tracked twice.
 
     Raises UserError for a name that is not known or a package that is not installed.
     """
     wanted = [name.strip() for name in names.split(",") if name.strip()]
-    for name in wanted:
-        if name not in _MAKERS:
-            raise UserError(f"trackers: {name!r} is not known; choose from {', '.join(_MAKERS)}")
-    if not wanted:
-        return []
-    path = folder.directory / "trackers.json"
-    memory = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"ids": {}, "last_steps": {}}
-    last_steps = memory["last_steps"]
-    for record in folder.read_metrics():
-        last_steps[record["kind"]] = max(record["step"], last_steps.get(record["kind"], 0))
-    trackers: list[Tracker] = []
-    for name in wanted:
-        tracker = _MAKERS[name](folder, config, memory["ids"].get(name))
-        memory["ids"][name] = tracker.run_id
-        trackers.append(_Guarded(name, tracker, last_steps))
-    atomic_write_text(path, json.dumps(memory))
-    return trackers
+    if unknown := [name for name in wanted if name not in _MAKERS]:
+        raise UserError(f"trackers: {unknown[0]!r} is not known; choose from {', '.join(_MAKERS)}")
+    last_steps = {record["kind"]: record["step"] for record in folder.read_metrics()}
+    return [_Guarded(name, _MAKERS[name](folder, config), last_steps) for name in wanted]
 
 
 class _Guarded:
@@ -74,7 +59,7 @@ class _Guarded:
 class _MLflow:
     """A SQLite file: MLflow's plain-file store is no longer maintained."""
 
-    def __init__(self, folder: RunFolder, config: Mapping[str, Any], run_id: str | None) -> None:
+    def __init__(self, folder: RunFolder, config: Mapping[str, Any]) -> None:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         for package in ("sqlalchemy", "alembic"):  # the database of mlflow; its skinny form comes without
             require(package, extra="trackers")
@@ -82,13 +67,15 @@ class _MLflow:
         logging.getLogger("mlflow.store.db.utils").setLevel(logging.WARNING)
         store = f"sqlite:///{folder.directory.absolute().as_posix()}/mlflow.db"
         self.client = self.mlflow.MlflowClient(store)
-        if run_id is None:
-            experiment = self.client.create_experiment(PROJECT)
-            run_id = self.client.create_run(experiment, run_name=folder.directory.name).info.run_id
+        known = self.client.get_experiment_by_name(PROJECT)
+        experiment = known.experiment_id if known else self.client.create_experiment(PROJECT)
+        before = self.client.search_runs([experiment])
+        run = before[0] if before else self.client.create_run(experiment, run_name=folder.directory.name)
+        self.run_id = run.info.run_id
+        if not before:
             parameters = [self.mlflow.entities.Param(key, str(value)) for key, value in config.items()]
-            self.client.log_batch(run_id, params=parameters)
-        self.client.update_run(run_id, status="RUNNING")
-        self.run_id = run_id
+            self.client.log_batch(self.run_id, params=parameters)
+        self.client.update_run(self.run_id, status="RUNNING")
 
     def log(self, record: dict[str, Any]) -> None:
         now, step = round(time.time() * 1000), record["step"]
@@ -104,15 +91,15 @@ class _MLflow:
 class _WandB:
     """Offline: W&B writes a file that `wandb sync` can upload. Each resumption makes one more, of the same id."""
 
-    def __init__(self, folder: RunFolder, config: Mapping[str, Any], run_id: str | None) -> None:
+    def __init__(self, folder: RunFolder, config: Mapping[str, Any]) -> None:
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
         wandb = require("wandb", extra="trackers")
-        self.run_id = run_id or secrets.token_hex(4)
+        before = sorted(folder.directory.glob("wandb/offline-run-*"))  # …-run-DATE_TIME-ID
         quiet = {"silent": True, "console": "off", "disable_git": True, "x_disable_meta": True}
         self.run = wandb.init(
             project=PROJECT,
             name=folder.directory.name,
-            id=self.run_id,
+            id=before[0].name.rpartition("-")[2] if before else secrets.token_hex(4),
             resume="allow",
             dir=folder.directory,
             mode="offline",

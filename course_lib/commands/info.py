@@ -37,7 +37,6 @@ def _info(arguments: argparse.Namespace) -> int:
     folder = facts.pop("code")["folder"]
     if folder:
         facts["commit"] = folder["commit"] + (", with changes" if folder["is_dirty"] else "")
-    facts.pop("nvidia")
     for name, value in facts.items():
         print(f"{name.replace('_', ' '):<15} {value}")
     return GOOD
