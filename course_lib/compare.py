@@ -46,7 +46,8 @@ def _read(path: str | Path) -> dict[str, Any]:
 def _warnings(records: Sequence[dict[str, Any]]) -> list[str]:
     differs = _different([_flat(record) for record in records]).keys()
     configs = [{k: v for k, v in r["config"].items() if k not in WITHOUT_EFFECT | {"seed"}} for r in records]
-    found = [f"run {i} is {r['status']}" for i, r in enumerate(records, 1) if r["status"] != "finished"]
+    statuses = enumerate((record.get("status") for record in records), 1)
+    found = [f"run {i} is {status}" for i, status in statuses if status != "finished"]
     if {"data.fingerprint", "config.task", "config.validation"} & differs:
         found.append("the data differ, or what is validated on: metrics say nothing about the configs")
     if all(configs.count(config) == 1 for config in configs):
