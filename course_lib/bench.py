@@ -28,6 +28,7 @@ and returns the seconds those `num_steps` took. Equal arguments mean equal work 
 
 MIN_SEGMENT_SECONDS = 0.25
 MIN_SEGMENT_STEPS = 3
+MAX_SEGMENT_STEPS = 1_000_000
 CONFIDENCE = 0.95
 ORDERS = ("ABBA", "BAAB")
 
@@ -69,13 +70,8 @@ class Block:
         return 0.5 * (sum(map(math.log, baseline)) - sum(map(math.log, candidate)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values, for evidence files; `from_dict` reads them back."""
+        """Plain JSON values, for evidence files."""
         return {**asdict(self), "seconds": list(self.seconds), "seeds": list(self.seeds), "y": self.y}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Block:
-        given = {name: value for name, value in values.items() if name != "y"}
-        return cls(**{**given, "seconds": tuple(given["seconds"]), "seeds": tuple(given["seeds"])})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +129,6 @@ def choose_num_steps(
     *,
     min_seconds: float = MIN_SEGMENT_SECONDS,
     min_steps: int = MIN_SEGMENT_STEPS,
-    max_steps: int = 1_000_000,
 ) -> int:
     """Smallest convenient number of steps for which even the faster side runs `min_seconds`.
 
@@ -143,11 +138,11 @@ def choose_num_steps(
     while True:
         seed = next(seeds)
         fastest = min(run_baseline(seed, num_steps), run_candidate(seed, num_steps))
-        if fastest >= min_seconds or num_steps >= max_steps:
+        if fastest >= min_seconds or num_steps >= MAX_SEGMENT_STEPS:
             return num_steps
         # 1.2: room for noise. 10: a first reading of almost nothing must not order a million steps.
         growth = min(10.0, 1.2 * min_seconds / max(fastest, 1e-9))
-        num_steps = min(max_steps, max(num_steps + 1, math.ceil(num_steps * growth)))
+        num_steps = min(MAX_SEGMENT_STEPS, max(num_steps + 1, math.ceil(num_steps * growth)))
 
 
 def hodges_lehmann(y: Sequence[float] | np.ndarray, *, axis: int = -1) -> Any:

@@ -173,8 +173,8 @@ class Checkpointer(Callback):
         if record["kind"] != "validation":
             return
         value = float(record[self.monitor])
-        is_first = self.best is None or math.isnan(self.best["value"])  # a NaN could not be beaten
-        if is_first or self.sign * value > self.sign * self.best["value"]:
+        best = self.best["value"] if self.best else math.nan
+        if math.isnan(best) or self.sign * value > self.sign * best:  # a NaN could not be beaten
             self.best = {"monitor": self.monitor, "value": value, "step": state.step}
             self._write(self.best_path, state.step)
 

@@ -6,7 +6,7 @@ queued work is done; on a CPU it costs little, but it is the same line of code, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -93,11 +93,3 @@ def count_events(model: nn.Module | None = None) -> Iterator[Counts]:
         stack.enter_context(_BulkReads(counts))
         stack.enter_context(_ScalarReads(counts))
         yield counts
-
-
-def padded_tokens(batches: Iterable[Mapping[str, Tensor]]) -> int:
-    """Positions that hold padding, over all batches (`attention_mask` [B, T], True = real token).
-
-    Reads one value per batch: a sync each on a GPU.
-    """
-    return sum(int(batch["attention_mask"].logical_not().sum()) for batch in batches)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ class HFModel(nn.Module):
         input_ids = input_ids.masked_fill(~attention_mask.bool(), self.pad_id)
         return self.network(input_ids=input_ids, attention_mask=attention_mask.long()).logits
 
-    def add_peft_lora(self, rank: int, alpha: float, targets: Sequence[str] | None) -> HFModel:
+    def add_peft_lora(self, rank: int, alpha: float) -> HFModel:
         """`course_lib.lora.add_lora` for this kind of model: adapters and a new head learn."""
         with _quiet():
             peft = require("peft", extra="hf")
@@ -53,7 +53,7 @@ class HFModel(nn.Module):
         config = peft.LoraConfig(
             r=rank,
             lora_alpha=alpha,
-            target_modules=list(targets or names),
+            target_modules=names,
             fan_in_fan_out=not isinstance(linear[names[0]], nn.Linear),
             # The head of a language model is old, and mostly tied to the embedding.
             modules_to_save=None if self.task == "language-modelling" else heads,

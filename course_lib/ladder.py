@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import sys
 import time
-from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from course_lib.bench import Block, RunSegment, paired_segments, synchronize
+from course_lib.bench import RunSegment, paired_segments, synchronize
 from course_lib.components import build_model
 from course_lib.config import TrainConfig
 from course_lib.data.batching import BucketBatchSampler
@@ -28,12 +27,8 @@ from course_lib.optim import make_optimizer
 from course_lib.precision import FULL_PRECISION, Precision, resolve_precision
 
 STORED, DYNAMIC, BUCKETS = "tokens stored once", "dynamic padding", "length buckets"
-LEAN, FUSED, LOW, COMPILED = (
-    "no sync per step, lean batches",
-    "fused optimizer",
-    "16-bit matmuls",
-    "torch.compile",
-)
+LEAN, FUSED = "no sync per step, lean batches", "fused optimizer"
+LOW, COMPILED = "16-bit matmuls", "torch.compile"
 CHANGES = (STORED, DYNAMIC, BUCKETS, LEAN, FUSED, LOW, COMPILED)
 """In the order in which they are tried. The last two depend on hardware and size: they stay if they pay."""
 NAIVE, TOGETHER = "naive loop", "all that helped, against the naive loop"
@@ -123,19 +118,14 @@ def climb(
             continue
         is_kept = speedup.estimate > 1 or change not in (LOW, COMPILED)
         row = {"change": change, "speedup": speedup.to_dict(), "is_kept": is_kept}
-        rates = [_samples_per_sec(config, speedup.blocks, side) for side in "AB"]
+        num_samples = 2 * sum(block.num_steps for block in speedup.blocks) * int(config.micro_batch_size)
         if not rows:
-            rows = [{"change": NAIVE, "samples_per_sec": rates[0], "over_naive": 1.0, "is_kept": True}]
+            rate = num_samples / sum(sum(block.baseline_seconds) for block in speedup.blocks)
+            rows = [{"change": NAIVE, "samples_per_sec": rate, "over_naive": 1.0, "is_kept": True}]
         if is_kept and change != TOGETHER:
             kept, over_naive = after, over_naive * speedup.estimate
         row["over_naive"] = speedup.estimate if change == TOGETHER else over_naive
-        rows.append(row | {"samples_per_sec": rates[1]})
+        row["samples_per_sec"] = num_samples / sum(sum(block.candidate_seconds) for block in speedup.blocks)
+        rows.append(row)
     bar.close()
     return rows
-
-
-def _samples_per_sec(config: TrainConfig, blocks: Sequence[Block], side: str) -> float:
-    times = [
-        t for block in blocks for name, t in zip(block.order, block.seconds, strict=True) if name == side
-    ]
-    return 2 * sum(block.num_steps for block in blocks) * int(config.micro_batch_size) / sum(times)

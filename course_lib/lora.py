@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_lib.errors import UserError
 from course_lib.low_bit import Int8Linear
 
 HEAD = "head"
@@ -42,28 +40,20 @@ class LoRALinear(nn.Module):
         return base
 
 
-def add_lora(model: Any, rank: int, alpha: float | None = None, targets: Sequence[str] | None = None) -> Any:
+def add_lora(model: Any, rank: int, alpha: float | None = None) -> Any:
     """Freeze `model` and put adapters of `rank` beside its linear layers, in place; returns it.
 
-    Adapters and the layer `head` learn, nothing else does. `targets` are the last parts of the layers'
-    names, such as `["query_key_value"]`; None means all but the head. `alpha` is `rank` unless given.
-    A Hugging Face model gets the adapters of PEFT.
-
-    Raises UserError when no linear layer has one of the names.
+    Adapters and the layer `head` learn, nothing else does. `alpha` is `rank` unless given. A Hugging Face model
+    gets the adapters of PEFT.
     """
     alpha = float(rank if alpha is None else alpha)
     if hasattr(model, "add_peft_lora"):
-        return model.add_peft_lora(rank, alpha, targets)
-    linear = {name: layer for name, layer in model.named_modules() if isinstance(layer, nn.Linear)}
-    last = {name: name.rpartition(".")[2] for name in linear}
-    chosen = [name for name in linear if (last[name] in targets if targets else last[name] != HEAD)]
-    if not chosen:
-        there = ", ".join(sorted(set(last.values())))
-        raise UserError(f"LoRA finds no layer named {targets}; there are {there}")
+        return model.add_peft_lora(rank, alpha)
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(HEAD in name.split("."))
-    for name in chosen:
-        model.set_submodule(name, LoRALinear(linear[name], rank, alpha))
+    for name, layer in list(model.named_modules()):
+        if isinstance(layer, nn.Linear) and HEAD not in name.split("."):
+            model.set_submodule(name, LoRALinear(layer, rank, alpha))
     return model
 
 

@@ -56,17 +56,17 @@ def largest_micro_batch_size(
 
 
 def find_executable_micro_batch_size(
-    try_step: Callable[[int], int], *, max_size: int, memory_limit_bytes: int, start: int = 1
+    try_step: Callable[[int], int], *, max_size: int, memory_limit_bytes: int
 ) -> tuple[int, str]:
     """The largest size up to `max_size` whose step stays within the limit, and why (the idea is accelerate's).
 
     `try_step(size)` runs a step and returns its peak of additional bytes, or fails for want of memory. Sizes are
-    doubled from `start` until one does not fit, then bisected. Memory grows along a line with the size, so a size is
+    doubled from 1 until one does not fit, then bisected. Memory grows along a line with the size, so a size is
     run only if the line through the two largest sizes that fitted stays within the limit.
     Raises UserError when nothing fits.
     """
     peaks: dict[int, int] = {}
-    good, bad, size, why = 0, max_size + 1, min(start, max_size), "no larger one was asked for"
+    good, bad, size, why = 0, max_size + 1, 1, "no larger one was asked for"
     while good + 1 < bad:
         needs = 0.0
         if len(peaks) >= 2:

@@ -25,7 +25,7 @@ from course_lib.cost import CostMeter
 from course_lib.early_stopping import EarlyStopping
 from course_lib.environment import environment, hardware
 from course_lib.files import atomic_write_text
-from course_lib.metrics import RunFolder
+from course_lib.metrics import RecordWriter, RunFolder
 from course_lib.profiling import StepProfiler
 from course_lib.progress import say
 from course_lib.reproducibility import seed_everything
@@ -59,7 +59,8 @@ class Run:
         # Dropout draws other numbers on each process; the weights above are the same on all.
         seed_everything(ranks.seed(config.seed), deterministic=config.is_deterministic)
         self.state = TrainState()
-        self.num_records = 0
+        self.num_records = 0  # that the checkpoint to resume counts
+        self.writer: RecordWriter | None = None
         self.meter = CostMeter(config, device)
         self.checkpointer = Checkpointer(
             folder.last,
@@ -139,7 +140,7 @@ class Run:
             data_fingerprint=self.data.fingerprint,
             callbacks=self._saved_callbacks(),
             extra={
-                "num_records": self.num_records,
+                "num_records": self.writer.num_records if self.writer else 0,
                 "settled": self.parts.settled.to_dict(),
                 "label_names": list(self.data.train.label_names),
                 "vocab_size": self.data.train.vocab_size,

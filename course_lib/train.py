@@ -117,13 +117,13 @@ def _run_to_its_end(run: Run) -> dict[str, Any]:
 
 def _train(run: Run) -> None:
     config, parts, state = run.config, run.parts, run.state
-    trackers, writers = [], list[RecordWriter]()
+    trackers = []
     if run.ranks.is_main_process:
         trackers = make_trackers(config.trackers, run.folder, config.to_dict())
         purge_step = state.step + 1 if state.step else None
-        writers = [
-            RecordWriter(run.folder, num_records=run.num_records, purge_step=purge_step, trackers=trackers)
-        ]
+        run.writer = RecordWriter(
+            run.folder, num_records=run.num_records, purge_step=purge_step, trackers=trackers
+        )
     bar = ProgressBar(parts.max_steps, parts.max_epochs, start=state.step, enabled=run.progress)
     status = "failed"
     try:
@@ -142,7 +142,13 @@ def _train(run: Run) -> None:
             log_every_steps=config.log_every_steps,
             validate_every_steps=config.validate_every_steps,
             # In this order: a record is priced, then written, and what is saved counts those written.
-            callbacks=[run.meter, *writers, _Counted(run), bar, *run.callbacks, run.checkpointer],
+            callbacks=[
+                run.meter,
+                *([run.writer] if run.writer else []),
+                bar,
+                *run.callbacks,
+                run.checkpointer,
+            ],
             state=state,
         )
         run.checkpointer.save_last(state)
@@ -155,20 +161,10 @@ def _train(run: Run) -> None:
         bar.close()
         if run.profiler is not None:
             run.profiler.close()
-        for closing in writers:
-            closing.close()
+        if run.writer is not None:
+            run.writer.close()
         for tracker in trackers:
             tracker.close(status)
-
-
-class _Counted(Callback):
-    """Keeps the number of records that a checkpoint holds."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-
-    def on_record(self, state: Any, record: dict[str, Any]) -> None:
-        self.run.num_records += 1
 
 
 def _finish(run: Run, weights: dict[str, Any]) -> dict[str, Any]:

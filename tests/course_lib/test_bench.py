@@ -1,5 +1,6 @@
 """The one implementation of blocks and estimates, on clocks that the test owns."""
 
+import json
 import math
 import statistics
 import subprocess
@@ -97,14 +98,21 @@ def test_too_few_values_promise_nothing():
     assert bootstrap_interval([0.4] * 9) == (0.4, 0.4)
 
 
-def test_an_estimate_goes_to_json_and_blocks_come_back():
+def test_an_estimate_goes_to_json():
     blocks = [
         Block(order="ABBA", seconds=(2.0, 1.0, 1.0, 2.0), num_steps=3, seeds=(0, 1)),
         Block(order="BAAB", seconds=(1.0, 2.2, 2.2, 1.0), num_steps=3, seeds=(2, 3)),
     ]
     estimate = estimate_speedup(blocks)
     assert 2.0 <= estimate.low <= estimate.estimate <= estimate.high <= 2.2000001
-    assert [Block.from_dict(values) for values in estimate.to_dict()["blocks"]] == blocks
+    first = json.loads(json.dumps(estimate.to_dict()))["blocks"][0]
+    assert first == {
+        "order": "ABBA",
+        "seconds": [2, 1, 1, 2],
+        "num_steps": 3,
+        "seeds": [0, 1],
+        "y": blocks[0].y,
+    }
     alone = estimate_speedup(blocks[:1]).to_dict()
     assert (alone["low"], alone["high"]) == (None, None)
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.counters import count_events, padded_tokens
+from course_lib.counters import count_events
 
 READS = {
     "item": lambda t: t.sum().item(),
@@ -52,8 +52,3 @@ def test_counting_ends_with_the_block_even_after_an_error():
     optimizer.step()
     torch.ones(1).item()
     assert (counts.num_forwards, counts.num_optimizer_steps, counts.num_syncs) == (0, 0, 0)
-
-
-def test_padded_tokens():
-    mask = torch.tensor([[True, True, True], [True, False, False]])
-    assert padded_tokens([{"attention_mask": mask}, {"attention_mask": mask[:1]}]) == 2

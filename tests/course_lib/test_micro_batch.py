@@ -35,9 +35,8 @@ OUT_OF_MEMORY = [
     slope=st.integers(1, 50),
     limit=st.integers(0, 5000),
     max_size=st.integers(1, 300),
-    start=st.integers(1, 40),
 )
-def test_finds_the_largest_that_fits_and_runs_nothing_far_above_it(fixed, slope, limit, max_size, start):
+def test_finds_the_largest_that_fits_and_runs_nothing_far_above_it(fixed, slope, limit, max_size):
     tried = []
 
     def try_step(size):
@@ -47,20 +46,16 @@ def test_finds_the_largest_that_fits_and_runs_nothing_far_above_it(fixed, slope,
     fitting = [size for size in range(1, max_size + 1) if fixed + slope * size <= limit]
     if not fitting:
         with pytest.raises(UserError, match="no micro-batch fits in"):
-            find_executable_micro_batch_size(
-                try_step, max_size=max_size, memory_limit_bytes=limit, start=start
-            )
+            find_executable_micro_batch_size(try_step, max_size=max_size, memory_limit_bytes=limit)
         return
-    size, reason = find_executable_micro_batch_size(
-        try_step, max_size=max_size, memory_limit_bytes=limit, start=start
-    )
+    size, reason = find_executable_micro_batch_size(try_step, max_size=max_size, memory_limit_bytes=limit)
     assert size == max(fitting)
     assert f"{size} samples" in reason
     for index, one in enumerate(
         tried
     ):  # once two sizes have fitted, one that would not is predicted, not run
         assert one <= size or sum(earlier <= size for earlier in tried[:index]) < 2
-    assert max(tried) <= max(2 * size, start)
+    assert max(tried) <= 2 * size
 
 
 @given(st.sampled_from(OUT_OF_MEMORY), st.integers(1, 100))
