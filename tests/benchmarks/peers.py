@@ -34,7 +34,6 @@ OURS, HAND = "course_lib", "hand-written"
 PEERS = ("fabric", "lightning", "accelerate", "hf-trainer")
 BUCKETED = "hand-written + our buckets"
 TUTORIAL = "hand-written, AdamW not fused"
-STEP_CASE = {"micro_batch_size": 16}
 RACE_CASE: dict[str, Any] = {"precision": "bf16-mixed"}
 QUICK = {"num_train": 200, "num_validation": 60, "d_model": 16, "num_layers": 1, "max_length": 32}
 
@@ -118,7 +117,7 @@ def with_workers(names: Iterable[str], threads: int, measure: Callable[[dict[str
 
 
 def steps(arguments: argparse.Namespace) -> dict[str, Any]:
-    case = STEP_CASE | (QUICK if arguments.quick else {})
+    case = {"micro_batch_size": arguments.micro_batch_size} | (QUICK if arguments.quick else {})
     count, warmup, rounds = (6, 2, 1) if arguments.quick else (120, 20, arguments.rounds)
 
     def requests(name: str, number: int) -> dict[str, Any]:
@@ -262,6 +261,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=1, help="of torch, in each process")
     parser.add_argument("--parts", nargs="+", default=[*PARTS], choices=[*PARTS])
     parser.add_argument("--systems", nargs="+", default=None, help="only these, of all in peers_systems")
+    parser.add_argument("--micro-batch-size", type=int, default=16, help="of the steps part")
     parser.add_argument("--rounds", type=int, default=9, help="of the steps part")
     parser.add_argument("--race-rounds", type=int, default=3, help="of the race, a seed each")
     parser.add_argument("--target", type=float, default=0.65, help="macro-F1 of the race")
