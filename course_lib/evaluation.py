@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from course_lib.distributed import sum_across_ranks
+from course_lib.errors import UserError
 from course_lib.losses import IGNORE, loss_sum, num_items
 from course_lib.metrics import macro_f1, perplexity
 from course_lib.precision import FULL_PRECISION, Precision
@@ -67,6 +68,10 @@ def evaluate(
     sums = torch.stack([*losses, *corrects, *counts]).cpu().double().reshape(3, -1).sum(dim=1)
     table = sums.new_empty(0) if confusion is None else confusion.cpu().double()
     loss, correct, total, *cell_counts = sum_across_ranks(torch.cat([sums, table])).tolist()
+    if not total:
+        raise UserError(
+            "there is nothing to predict in the validation data: a next token needs two, raise max_length"
+        )
     result: dict[str, Any] = {"loss": loss / total, "accuracy": correct / total, "num_items": int(total)}
     if not has_classes:
         result["perplexity"] = perplexity(loss / total)

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from course_lib.components import load_trained
-from course_lib.errors import require
+from course_lib.errors import UserError, require
 from course_lib.files import atomic_file
 from course_lib.lora import merge_lora
 from course_lib.metrics import to_json
@@ -36,7 +36,13 @@ def export_run(run_folder: str | Path, file_format: str, out: str | Path | None 
     folder = Path(run_folder).resolve()
     path = Path(out or folder / "exports" / f"{folder.name}-step{trained.step}-{sha256[:8]}{suffix}")
     with atomic_file(path) as temporary:
-        write(merge_lora(trained.model).eval(), trained.config.max_length, extra, temporary)
+        try:
+            write(merge_lora(trained.model).eval(), trained.config.max_length, extra, temporary)
+        except (UserError, OSError):
+            raise
+        except Exception as error:  # any: a graph cannot be made of each model
+            reason = str(error).partition("\n")[0]
+            raise UserError(f"{file_format} cannot hold this model: {reason}; take safetensors") from error
     return path
 
 

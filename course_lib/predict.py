@@ -49,7 +49,8 @@ class Predictor:
 
     def stream(self, texts: Iterable[str]) -> Iterator[tuple[str, Prediction]]:
         """Each text with its prediction; `TEXTS_AT_ONCE` are in memory."""
-        texts = iter(texts)
+        # Half a character (of an argument that is no UTF-8, or an escape in JSON) is refused by tokenizers.
+        texts = (text.encode("utf-8", "replace").decode() for text in texts)
         while chunk := list(islice(texts, TEXTS_AT_ONCE)):
             yield from zip(chunk, self._predict(chunk), strict=True)
 

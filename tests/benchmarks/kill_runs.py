@@ -45,8 +45,8 @@ MOST_KILLS = 3
 
 def make_csv(path: Path, *, num_rows: int = 400, seed: int = 0) -> None:
     rng = random.Random(seed)
-    topics = {"sea": "wave boat tide sail".split(), "road": "wheel brake engine fuel".split()}
-    common = "the a of it was very with this some".split()
+    topics = {"sea": ["wave", "boat", "tide", "sail"], "road": ["wheel", "brake", "engine", "fuel"]}
+    common = ["the", "a", "of", "it", "was", "very", "with", "this", "some"]
     lines = ["text,label"]
     for _ in range(num_rows):
         topic = rng.choice(sorted(topics))
@@ -98,7 +98,7 @@ def kill(child: int, out: Path, *, inside_save: bool, after_seconds: float) -> s
 
 
 def _unfinished(folder: Path) -> bool:
-    return any(name.startswith(BUILDING) for name in os.listdir(folder)) if folder.is_dir() else False
+    return any(path.name.startswith(BUILDING) for path in folder.iterdir()) if folder.is_dir() else False
 
 
 def main() -> int:

@@ -1,6 +1,7 @@
 """Exported files, loaded with torch and safetensors alone: equal logits at any batch size and width."""
 
 import csv
+import dataclasses
 import json
 import random
 
@@ -12,6 +13,7 @@ from course_lib.cli import main
 from course_lib.components import load_trained
 from course_lib.config import TrainConfig
 from course_lib.data.tokenizer import save_tokenizer, train_tokenizer
+from course_lib.errors import UserError
 from course_lib.export import FORMATS, export_run
 from course_lib.models import ModelConfig, make_model
 from course_lib.train import run_training
@@ -152,6 +154,15 @@ def test_the_name_tells_run_step_and_weights(runs):
     assert path == run / "exports" / expected
     assert export_run(run, "safetensors") == path
     assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_model_that_no_graph_can_hold_is_refused_in_one_line(runs, tmp_path):
+    config = dataclasses.replace(load_trained(runs()).config, max_length=1)  # of no width but one
+    run_training(config, tmp_path / "run", progress=False)
+    with pytest.raises(UserError, match=r"torch-export cannot hold this model: .*; take safetensors"):
+        export_run(tmp_path / "run", "torch-export")
+    assert list((tmp_path / "run" / "exports").iterdir()) == []
+    assert export_run(tmp_path / "run", "safetensors").is_file()
 
 
 def test_command_line(runs, tmp_path, capsys, monkeypatch):

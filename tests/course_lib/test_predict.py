@@ -128,6 +128,11 @@ def test_a_folder_without_a_run_is_told(tmp_path):
         Predictor.load(tmp_path)
 
 
+def test_half_a_character_is_no_fault(runs):
+    (text, (label, _)) = next(Predictor.load(runs / "topics").stream(["onion, garlic and flour \udcff"]))
+    assert (text, label) == ("onion, garlic and flour ?", "cooking")
+
+
 @pytest.fixture
 def command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

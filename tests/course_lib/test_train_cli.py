@@ -281,6 +281,13 @@ def test_a_user_error_is_one_line_exit_2_and_nothing_written(run, csv_file, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_language_model_of_one_token_has_nothing_to_predict(run, csv_file, tmp_path):
+    settings = [*SMALL[:-1], "max_steps=1", "task=language-modelling", "max_length=1"]
+    done = run("train", "--data", csv_file, "--out", "short", settings=settings)
+    assert done.returncode == 2 and "raise max_length" in done.stderr and "Traceback" not in done.stderr
+    assert RunFolder(tmp_path / "short").read_record()["status"] == "failed"
+
+
 def test_several_processes_must_be_told_their_folder(monkeypatch, csv_file, capsys):
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert main(["train", "--data", str(csv_file)]) == 2
