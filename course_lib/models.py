@@ -89,7 +89,8 @@ class EncoderBlock(nn.Module):
         qkv = self.query_key_value(hidden)
         # No dropout on attention weights: with it, CPUs lose the fused kernel and the T × T matrix is stored.
         if is_slow := qkv.device.type == "cpu" and qkv.dtype.itemsize < 4:
-            qkv = qkv.float()  # torch's CPU kernel takes 2 to 9 times as long in bf16, most of all its backward
+            # torch's CPU kernel takes 2 to 9 times as long in bf16, most of all its backward.
+            qkv = qkv.float()
         qkv = qkv.view(rows, width, 3, self.num_heads, dim // self.num_heads)
         query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
         with torch.autocast("cpu", enabled=False) if is_slow else nullcontext():
