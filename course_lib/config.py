@@ -81,7 +81,7 @@ class TrainConfig:
     final_learning_rate_ratio: float = 0.0
     """Where the schedule ends, as a share of the peak."""
     num_cycles: int = 3
-    """Restarts of `cosine-restarts`, stairs of `step`."""
+    """Restarts of `cosine-restarts`."""
 
     precision: str = AUTO
     activation_checkpointing: bool = False
@@ -166,6 +166,8 @@ class TrainConfig:
             raise UserError("use_low_bit_base freezes the weights: set lora_rank too, or nothing would learn")
         if unknown := set(filter(None, self.trackers.replace(" ", "").split(","))) - {"mlflow", "wandb"}:
             raise UserError(f"trackers must be mlflow, wandb or both with a comma, got {unknown.pop()!r}")
+        if self.max_length < 2 and self.task == "language-modelling":
+            raise UserError("language-modelling predicts from the token before: max_length must be at least 2")
         if self.monitor == "macro_f1" and self.task == "language-modelling":
             raise UserError("language-modelling has no macro_f1: monitor loss or accuracy")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import re
 import weakref
 from collections.abc import Callable
@@ -50,7 +51,9 @@ def largest_micro_batch_size(
         batch, update = to_device(make_batch(size), device), make_optimizer(trial, optimizer)
         return peak_bytes(lambda: train_step(trial, batch, update, precision=precision), device)
 
-    limit = memory_limit_bytes or int(SAFETY * available_memory_bytes(device))
+    # Processes of one machine share its memory; each GPU has its own.
+    num_sharing = 1 if device.type == "cuda" else int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    limit = memory_limit_bytes or int(SAFETY * available_memory_bytes(device) / num_sharing)
     with torch.random.fork_rng():
         return find_executable_micro_batch_size(try_step, max_size=max_size, memory_limit_bytes=limit)
 

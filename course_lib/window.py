@@ -62,8 +62,8 @@ class Window:
         """
         num_steps = len(self.losses)
         items = torch.stack(self.items).to(self.losses[0].device)
-        on_device = torch.stack([*self.losses, *self.grad_norms, *items]).double()
-        values = on_device.cpu().numpy().reshape(3, num_steps)
+        on_device = torch.stack([*self.losses, *self.grad_norms, *items])
+        values = on_device.cpu().double().numpy().reshape(3, num_steps)  # Apple's GPUs have no float64
         is_good = np.isfinite(values).all(axis=0)
         if not self.skips_nonfinite and not is_good.all():
             self._complain(values, int(np.flatnonzero(~is_good)[0]))
