@@ -40,7 +40,7 @@ class Precision:
     @property
     def width_multiple(self) -> int:
         """What batches should be a multiple of in width: 16-bit units compute in tiles, and oneDNN compiles a kernel
-        of about a megabyte per shape, which costs more than the padding (tests/benchmarks/RESULTS.md)."""
+        of about a megabyte per shape and keeps 1,024 of them, which costs more than the padding."""
         return 1 if self.dtype == torch.float32 else 8
 
     def autocast(self) -> AbstractContextManager[Any]:
