@@ -7,6 +7,7 @@ is the identity.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -106,6 +107,7 @@ def setup(device: str = "auto") -> Ranks:
 def cleanup() -> None:
     """Leave the process group, when there is one."""
     if world_size() > 1:
+        gc.collect()  # a DDP wrapper left in a cycle keeps the group's threads, and the process aborts as it exits
         dist.destroy_process_group()
 
 
