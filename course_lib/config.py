@@ -167,7 +167,9 @@ class TrainConfig:
         if unknown := set(filter(None, self.trackers.replace(" ", "").split(","))) - {"mlflow", "wandb"}:
             raise UserError(f"trackers must be mlflow, wandb or both with a comma, got {unknown.pop()!r}")
         if self.max_length < 2 and self.task == "language-modelling":
-            raise UserError("language-modelling predicts from the token before: max_length must be at least 2")
+            raise UserError(
+                "language-modelling predicts from the token before: max_length must be at least 2"
+            )
         if self.monitor == "macro_f1" and self.task == "language-modelling":
             raise UserError("language-modelling has no macro_f1: monitor loss or accuracy")
 
