@@ -92,9 +92,11 @@ def build_components(
     vocab_size, num_classes = data.train.vocab_size, len(data.train.label_names)
     model = build_model(config, vocab_size=vocab_size, num_classes=num_classes).to(device)
     chosen = settled or config
-    precision = resolve_precision(chosen.precision, device, width=config.d_model)
+    network: Any = getattr(model, "network", None)  # of a Hugging Face model
+    width = network.config.hidden_size if network else config.d_model
+    precision = resolve_precision(chosen.precision, device, width=width)
     if (agreed := from_main_process(precision.name)) != precision.name:  # it was measured, here and there
-        precision = resolve_precision(agreed, device, width=config.d_model)
+        precision = resolve_precision(agreed, device, width=width)
     reasons = {"precision": f"{precision.name} ({precision.reason})"}
     micro_batch_size = chosen.micro_batch_size
     if micro_batch_size == AUTO:

@@ -15,6 +15,7 @@ from course_lib.errors import UserError
 
 BUILT_IN_DATA = "docstrings"
 AUTO = "auto"
+TRACKERS = ("mlflow", "wandb")
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "task": ("classification", "token-classification", "language-modelling"),
@@ -164,8 +165,10 @@ class TrainConfig:
             raise UserError(f"optimizer={self.optimizer} cannot update parts of a matrix (fsdp): take adamw")
         if self.use_low_bit_base and not self.lora_rank:
             raise UserError("use_low_bit_base freezes the weights: set lora_rank too, or nothing would learn")
-        if unknown := set(filter(None, self.trackers.replace(" ", "").split(","))) - {"mlflow", "wandb"}:
-            raise UserError(f"trackers must be mlflow, wandb or both with a comma, got {unknown.pop()!r}")
+        if unknown := {*tracker_names(self.trackers)} - {*TRACKERS}:
+            raise UserError(
+                f"trackers must be {' or '.join(TRACKERS)}, or both with a comma; got {min(unknown)!r}"
+            )
         if self.max_length < 2 and self.task == "language-modelling":
             raise UserError(
                 "language-modelling predicts from the token before: max_length must be at least 2"
@@ -212,7 +215,7 @@ _BELOW_ONE = math.nextafter(1.0, 0.0)
 _RANGES: dict[str, tuple[float, float, str]] = {
     **dict.fromkeys(_COUNTS, (1, 2**31 - 1, "at least 1 and at most 2147483647")),
     **dict.fromkeys(("lora_rank", "keep_checkpoints", "profile_steps"), (0, 2**31 - 1, "0 or more")),
-    **dict.fromkeys(("validation",), (_TINY, _BELOW_ONE, "above 0 and below 1")),
+    "validation": (_TINY, _BELOW_ONE, "above 0 and below 1"),
     **dict.fromkeys(("dropout", "label_smoothing"), (0.0, _BELOW_ONE, "at least 0 and below 1")),
     **dict.fromkeys(("final_learning_rate_ratio", "warmup_fraction"), (0.0, 1.0, "between 0 and 1")),
     **dict.fromkeys(("checkpoint_every_seconds", "price_per_hour", "budget"), (_TINY, 1e12, "above 0")),
@@ -226,6 +229,11 @@ _RANGES: dict[str, tuple[float, float, str]] = {
     "max_norm": (_TINY, math.inf, "above 0 (.inf for no clipping)"),
     "seed": (0, 2**32 - 1, "between 0 and 4294967295"),
 }
+
+
+def tracker_names(trackers: str) -> list[str]:
+    """`"mlflow,wandb"` -> `["mlflow", "wandb"]`."""
+    return [name.strip() for name in trackers.split(",") if name.strip()]
 
 
 def known_keys() -> list[str]:

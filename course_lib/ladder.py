@@ -15,7 +15,7 @@ from tqdm import tqdm
 from course_lib.bench import RunSegment, paired_segments, synchronize
 from course_lib.components import build_model
 from course_lib.config import TrainConfig
-from course_lib.data.batching import BucketBatchSampler
+from course_lib.data.batching import Batches, BucketBatchSampler
 from course_lib.data.store import TokenStore
 from course_lib.environment import resolve_device
 from course_lib.errors import UserError
@@ -64,7 +64,8 @@ def training(
 
         def step(indices: np.ndarray) -> None:
             if LEAN in changes:
-                train_step(model, to_device(store.batch(indices), device), optimizer, precision=precision)
+                (batch,) = Batches(store, [indices], width_multiple=precision.width_multiple)
+                train_step(model, to_device(batch, device), optimizer, precision=precision)
                 return
             samples: list[Any] = [store[i] for i in indices.tolist()]
             if STORED not in changes:

@@ -139,9 +139,9 @@ def fit(
             batches.set_epoch(state.epoch)
         run.restart_window()
         for batch, data_seconds in timed(batches, grad_accum_steps):
-            # The rate that was asked for: embeddings may learn faster, lower layers slower.
-            groups = optimizer.param_groups
-            run.learning_rate = max(group["lr"] for group in groups if group.get("lr_scale", 1.0) <= 1.0)
+            # The rate that was asked for, which embeddings exceed and lower layers do not reach.
+            first = optimizer.param_groups[0]
+            run.learning_rate = first["lr"] / first.get("lr_scale", 1.0)
             on_device = [to_device(micro_batch, device) for micro_batch in batch]
             metrics = train_step(
                 model,

@@ -76,6 +76,8 @@ class Run:
         )
         self.profiler = StepProfiler(config.profile_steps, folder.directory) if config.profile_steps else None
         self.callbacks = [*self._own_callbacks(), *callbacks]
+        # As they were when the run began: the checkout may be at another commit when it ends.
+        self.surroundings = {"environment": environment(), "hardware": hardware()}
         self.started = time.perf_counter()
         if checkpoint:
             self._restore(checkpoint)
@@ -174,6 +176,5 @@ class Run:
                 "label_names": list(self.data.train.label_names),
                 "notes": self.data.notes,
             },
-            "environment": environment(),
-            "hardware": hardware(),
+            **self.surroundings,
         }

@@ -13,7 +13,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from course_lib.errors import UserError, require
+from course_lib.config import tracker_names
+from course_lib.errors import require
 from course_lib.metrics import RunFolder, Tracker, numbers
 from course_lib.progress import say
 
@@ -23,14 +24,16 @@ PROJECT = "course-lib"
 def make_trackers(names: str, folder: RunFolder, config: Mapping[str, Any]) -> list[Tracker]:
     """The trackers named in `"mlflow,wandb"`, for the run in `folder`; call it before the records of a resumed
     run are cut. A resumed run goes on under the id it had, and what is in its records is not tracked twice.
-
-    Raises UserError for a name that is not known or a package that is not installed.
     """
-    wanted = [name.strip() for name in names.split(",") if name.strip()]
-    if unknown := [name for name in wanted if name not in _MAKERS]:
-        raise UserError(f"trackers: {unknown[0]!r} is not known; choose from {', '.join(_MAKERS)}")
     last_steps = {record["kind"]: record["step"] for record in folder.read_metrics()}
-    return [_Guarded(name, _MAKERS[name](folder, config), last_steps) for name in wanted]
+    return [_Guarded(name, _MAKERS[name](folder, config), last_steps) for name in tracker_names(names)]
+
+
+def require_trackers(names: str) -> None:
+    """Raises UserError when a package of these trackers is absent: before any time is spent on data."""
+    for name in tracker_names(names):
+        for package in _PACKAGES[name]:
+            require(package, extra="trackers")
 
 
 class _Guarded:
@@ -61,8 +64,6 @@ class _MLflow:
 
     def __init__(self, folder: RunFolder, config: Mapping[str, Any]) -> None:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-        for package in ("sqlalchemy", "alembic"):  # the database of mlflow; its skinny form comes without
-            require(package, extra="trackers")
         self.mlflow = require("mlflow", extra="trackers")
         logging.getLogger("mlflow.store.db.utils").setLevel(logging.WARNING)
         store = f"sqlite:///{folder.directory.absolute().as_posix()}/mlflow.db"
@@ -115,3 +116,5 @@ class _WandB:
 
 
 _MAKERS: dict[str, Any] = {"mlflow": _MLflow, "wandb": _WandB}
+# MLflow's skinny form comes without the packages of its database.
+_PACKAGES = {"mlflow": ("mlflow", "sqlalchemy", "alembic"), "wandb": ("wandb",)}

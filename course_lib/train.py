@@ -13,8 +13,8 @@ from course_lib.components import build_components, load_trained
 from course_lib.config import TrainConfig, check_same_config
 from course_lib.cost import peak_flops, utilisation
 from course_lib.data.batching import evaluation_batches
+from course_lib.data.tokenizer import save_tokenizer
 from course_lib.environment import resolve_device
-from course_lib.files import atomic_write_text
 from course_lib.health import health_table
 from course_lib.loop import evaluate, fit
 from course_lib.metrics import RecordWriter, RunFolder, evaluation_summary
@@ -22,7 +22,7 @@ from course_lib.progress import ProgressBar, say
 from course_lib.reproducibility import seed_everything, weights_sha256
 from course_lib.run import Run
 from course_lib.run_data import load_data
-from course_lib.trackers import make_trackers
+from course_lib.trackers import make_trackers, require_trackers
 
 
 def run_training(
@@ -51,6 +51,7 @@ def run_training(
             return folder.read_record()
     elif folder.holds_run:
         folder.create()  # raises, before any time is spent on data
+    require_trackers(config.trackers)
     device, device_reason = resolve_device(distributed.Ranks.from_environment().device(config.device))
     ranks = distributed.setup(config.device)
     distributed.quiet_other_ranks()
@@ -94,7 +95,7 @@ def _run_to_its_end(run: Run) -> dict[str, Any]:
     folder, is_main_process = run.folder, run.ranks.is_main_process
     if is_main_process:
         if not folder.tokenizer.exists():
-            atomic_write_text(folder.tokenizer, run.data.train.load_tokenizer().to_str())
+            save_tokenizer(run.data.train.load_tokenizer(), folder.tokenizer)
         folder.write_record(run.record("running"))
     try:
         _train(run)

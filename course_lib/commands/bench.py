@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.commands.common import GOOD, add_config_options, config_from
-from course_lib.config import AUTO
+from course_lib.config import AUTO, TrainConfig
 from course_lib.errors import UserError
 
 
@@ -35,7 +35,7 @@ def _bench(arguments: argparse.Namespace) -> int:
     if config.task != "classification" or config.hf_model:
         raise UserError("bench measures the library's own classifier: leave out task and hf_model")
     if config.micro_batch_size == AUTO:
-        config = dataclasses.replace(config, micro_batch_size=64)
+        config = dataclasses.replace(config, micro_batch_size=TrainConfig.micro_batch_size)
     from course_lib.environment import environment, hardware, resolve_device
     from course_lib.files import atomic_write_text
     from course_lib.ladder import climb

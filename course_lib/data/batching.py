@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 Sample = tuple[np.ndarray, int | np.ndarray]
 """Ids [length], and a class or one label per id."""
 
-IGNORE = -100  # `losses.IGNORE`, which cannot be had without loading torch
+IGNORE = -100
+"""The label of what is no item: padding, special tokens. It stands here because data are made without torch."""
 
 
 class Filler(list[int]):

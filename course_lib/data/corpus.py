@@ -25,10 +25,8 @@ from course_lib.data.texts import Texts, normalise, text_key
 from course_lib.errors import UserError
 from course_lib.files import atomic_write_text
 
-FORMAT, SOURCE_FORMAT = (
-    "6",
-    "7",
-)  # raise it when the same packages give another corpus, of docstrings or source
+# Raise these when the same packages give another corpus, of docstrings or of source.
+FORMAT, SOURCE_FORMAT = "6", "7"
 MIN_WORDS = 4
 MIN_TEXTS_PER_LABEL = 100
 # Tests say little in their docstrings, and a vendored copy belongs to another package.

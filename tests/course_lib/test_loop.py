@@ -18,21 +18,7 @@ from course_lib.naive import naive_epoch
 from course_lib.optim import make_optimizer
 from course_lib.reproducibility import seed_everything, weights_sha256
 from course_lib.schedules import schedule_values, warmup_cosine
-
-NUM_CLASSES = 4
-
-
-class Samples(list):
-    """Texts whose label is written in their tokens, with a long tail of lengths."""
-
-    def __init__(self, num_samples=70, seed=0):
-        rng = np.random.default_rng(seed)
-        for _ in range(num_samples):
-            label = int(rng.integers(NUM_CLASSES))
-            ids = rng.integers(10, 60, size=int(rng.integers(3, 30)))
-            ids[: 1 + len(ids) // 3] = 3 + label
-            self.append((ids, label))
-        self.lengths = np.array([len(ids) for ids, _ in self])
+from tests.course_lib.scripts.small import NUM_CLASSES, Samples
 
 
 def setup(max_steps=12, dropout=0.1, learning_rate=1e-2):
@@ -47,7 +33,7 @@ def setup(max_steps=12, dropout=0.1, learning_rate=1e-2):
 
 
 def make_batches(seed=0):
-    samples = Samples()
+    samples = Samples(70)
     return Batches(samples, BucketBatchSampler(samples.lengths, 16, seed=seed))
 
 
@@ -65,7 +51,7 @@ def twin(max_steps, max_norm=0.5):
         lr=1e-2,
         fused=True,
     )
-    samples, losses, step, epoch = Samples(), [], 0, 0
+    samples, losses, step, epoch = Samples(70), [], 0, 0
     sampler = BucketBatchSampler(samples.lengths, 16, seed=0)
     model.train()
     while step < max_steps:
@@ -126,7 +112,7 @@ def test_one_epoch_by_the_pieces_equals_one_epoch_by_fit():
     norm = sum(p.detach().double().square().sum() for p in model_a.parameters()).sqrt()
     assert epoch_record["weight_norm"] == pytest.approx(float(norm), rel=1e-5)
     assert (result["num_samples"], result["num_steps"]) == (70, 5)
-    lengths = Samples().lengths
+    lengths = Samples(70).lengths
     assert result["num_tokens"] == lengths.sum()
     order = list(make_batches().order)
     slots = sum(len(chosen) * lengths[chosen].max() for chosen in order)
@@ -135,7 +121,7 @@ def test_one_epoch_by_the_pieces_equals_one_epoch_by_fit():
 
 def test_the_epoch_loss_weighs_samples_and_not_batches():
     model, optimizer, _ = setup(dropout=0.0, learning_rate=1e-12)
-    samples = Samples()
+    samples = Samples(70)
     uneven = Batches(samples, [list(range(64)), [64], [65, 66, 67, 68, 69]])
     trained = train_one_epoch(model, uneven, optimizer)["loss"]
     whole = evaluate(model, [collate(samples)])["loss"]
@@ -160,7 +146,7 @@ def test_syncs_do_not_grow_with_the_number_of_steps():
 
 def test_naive_epoch_learns_the_same_and_syncs_each_step():
     model, optimizer, _ = setup()
-    samples = Samples()
+    samples = Samples(70)
     with count_events(model) as counts:
         first = naive_epoch(model, samples, optimizer, pad_to=32, micro_batch_size=16)
     assert counts.num_syncs >= counts.num_optimizer_steps == 5

@@ -4,13 +4,16 @@ import contextlib
 import io
 import json
 import struct
+import sys
 
 import pytest
 
 from course_lib.callbacks import TrainState
+from course_lib.config import TrainConfig
 from course_lib.errors import UserError
 from course_lib.metrics import RecordWriter, RunFolder
 from course_lib.trackers import PROJECT, make_trackers
+from course_lib.train import run_training
 
 CONFIG = {"learning_rate": 1e-3, "max_steps": None, "data": "x.csv"}
 
@@ -128,5 +131,17 @@ def test_a_tracker_that_fails_is_left_out_and_the_run_goes_on(folder):
 def test_names_are_checked(folder):
     assert make_trackers("", folder, CONFIG) == []
     assert not list(folder.directory.iterdir())
-    with pytest.raises(UserError, match="'neptune' is not known; choose from mlflow, wandb"):
-        make_trackers("mlflow,neptune", folder, CONFIG)
+    with pytest.raises(
+        UserError, match="trackers must be mlflow or wandb, or both with a comma; got 'neptune'"
+    ):
+        TrainConfig(data="a.csv", trackers="mlflow,neptune")
+
+
+def test_an_absent_package_is_told_before_anything_is_made(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    out = folder.directory / "run"
+    with pytest.raises(
+        UserError, match=r"needs the package mlflow: pip install 'training-workbook\[trackers\]'"
+    ):
+        run_training(TrainConfig(data="docstrings", trackers="wandb,mlflow"), out, progress=False)
+    assert not out.exists()
