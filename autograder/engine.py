@@ -16,7 +16,8 @@ from autograder.notebook_source import exercise_sources, is_stub, read_notebook
 from course_lib.errors import UserError
 
 Progress = Callable[[str, float], None]
-PUBLIC_KEYS = ("id", "score", "max_score", "verdict", "reason", "speedup", "counts", "sandbox", "evidence")
+_OUTCOME_KEYS = ("id", "score", "max_score", "verdict", "reason")
+PUBLIC_KEYS = (*_OUTCOME_KEYS, "speedup", "counts", "sandbox", "evidence", "review")
 PUBLIC_SPEEDUP_KEYS = ("estimate", "low", "high", "bar", "blocks")
 
 
@@ -38,6 +39,7 @@ def blank_result(exercise_id: str, verdict: str, reason: str) -> dict[str, Any]:
         "counts": {},
         "sandbox": None,
         "evidence": None,
+        "review": [],
         "seconds": 0.0,
     }
 
@@ -96,6 +98,7 @@ def _run(
         "speedup": job.speed,
         "counts": job.counts,
         "sandbox": job.level(),
+        "review": job.review,
         "seconds": time.monotonic() - start,
     }
     if verdict == "pass" and job.speed:

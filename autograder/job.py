@@ -158,6 +158,9 @@ class Job:
     speed: dict[str, Any] | None = None
     raw_blocks: list[dict[str, Any]] = field(default_factory=list)
     prior_blocks: list[dict[str, Any]] = field(default_factory=list)
+    reference_speedup: float | None = None
+    """What our reference reaches on this machine, by `workbook calibrate`; None where nothing was calibrated."""
+    review: list[str] = field(default_factory=list)
     _workers: dict[str, Worker] = field(default_factory=dict)
     _spares: list[Worker] = field(default_factory=list)
 
@@ -201,6 +204,10 @@ class Job:
         """Fail the check unless `holds`, in the one form of `failure`."""
         if not holds:
             raise failure(expected=expected, got=got, likely=likely, look=look)
+
+    def flag(self, reason: str) -> None:
+        """Ask a person to look at this solution, without touching its score."""
+        self.review.append(reason)
 
     def level(self) -> sandbox.Level:
         """The weakest level that any worker of this job proved."""

@@ -25,7 +25,18 @@ def speedup(a, b):
     return a / b
 """
 WRONG = RIGHT.replace("a / b", "b / a")
-EXERCISE_KEYS = {"id", "score", "max_score", "verdict", "reason", "speedup", "counts", "sandbox", "evidence"}
+EXERCISE_KEYS = {
+    "id",
+    "score",
+    "max_score",
+    "verdict",
+    "reason",
+    "speedup",
+    "counts",
+    "sandbox",
+    "evidence",
+    "review",
+}
 
 
 def write_notebook(folder: Path, *sources: str, name: str = "00_start_here.ipynb") -> Path:
