@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,19 @@ class Mutant:
     source: str
     says: str
     is_timed: bool = False
+
+
+def edited(source: str, *edits: tuple[str, str]) -> str:
+    """A right solution with a mistake made in it: each edit is (old text, new text).
+
+    Raises:
+        ValueError: the old text is not there, so that a mutant would be a right solution.
+    """
+    for old, new in edits:
+        if old not in source:
+            raise ValueError(f"the source has no {old!r} to replace")
+        source = source.replace(old, new)
+    return source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +81,17 @@ def lesson_ids() -> list[str]:
     """The lessons that exist, in order: "00", "01", …"""
     folder = Path(__file__).parent
     return sorted(path.name.removeprefix("lesson_") for path in folder.glob("lesson_*") if path.is_dir())
+
+
+def harness_source(folder: Path) -> str:
+    """The harness files of a lesson as the one source that a worker gets, `shared.py` first.
+
+    What they import from each other is for people and editors: a worker cannot import this package, and in one
+    source the names are there.
+    """
+    files = sorted(folder.glob("[!_]*.py"), key=lambda path: (path.stem != "shared", path.stem))
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
+    return re.sub(r"^from (__future__|autograder\.\S+) import (\([^)]*\)|.*)\n", "", text, flags=re.MULTILINE)
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.quality_spread [NUMBER OF SEEDS]
 
-`QUALITY_SPREAD` in autograder/lessons/lesson_01/loop_checks.py rests on the standard deviation that it prints.
+`QUALITY_SPREAD` in autograder/lessons/lesson_01/checks/epochs.py rests on the standard deviation that it prints.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from autograder.lessons import Exercise, Lesson
-from autograder.lessons.lesson_01 import checks, loop_checks
+from autograder.lessons import Exercise, Lesson, harness_source
+from autograder.lessons.lesson_01.checks import batches, epochs, loops
 
 LESSON = Lesson(
     id="01",
     slug="01_efficient_training_loops",
     title="Efficient training loops",
-    harness=Path(__file__).with_name("harness.py").read_text(encoding="utf-8"),
+    harness=harness_source(Path(__file__).with_name("harness")),
     exercises=(
         Exercise(
             id="1.1",
@@ -18,7 +18,7 @@ LESSON = Lesson(
             max_score=10,
             clock_free_score=6,
             kinds=("property", "count", "speed"),
-            check=checks.check_collate,
+            check=batches.check_collate,
             num_workers=2,
         ),
         Exercise(
@@ -28,7 +28,7 @@ LESSON = Lesson(
             max_score=10,
             clock_free_score=6,
             kinds=("property", "count", "speed"),
-            check=checks.check_bucket_sampler,
+            check=batches.check_bucket_sampler,
             num_workers=2,
         ),
         Exercise(
@@ -38,7 +38,7 @@ LESSON = Lesson(
             max_score=10,
             clock_free_score=10,
             kinds=("property", "count"),
-            check=loop_checks.check_train_one_epoch,
+            check=loops.check_train_one_epoch,
             num_workers=2,
         ),
         Exercise(
@@ -48,7 +48,7 @@ LESSON = Lesson(
             max_score=10,
             clock_free_score=10,
             kinds=("property",),
-            check=loop_checks.check_evaluate,
+            check=loops.check_evaluate,
             num_workers=2,
         ),
         Exercise(
@@ -58,7 +58,7 @@ LESSON = Lesson(
             max_score=10,
             clock_free_score=4,
             kinds=("property", "speed"),
-            check=checks.check_loader,
+            check=epochs.check_loader,
             num_workers=2,
         ),
         Exercise(
@@ -68,7 +68,7 @@ LESSON = Lesson(
             max_score=10,
             clock_free_score=6,
             kinds=("property", "count", "speed"),
-            check=loop_checks.check_fast_epoch,
+            check=epochs.check_fast_epoch,
             num_workers=2,
         ),
     ),

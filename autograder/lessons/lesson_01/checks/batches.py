@@ -1,4 +1,4 @@
-"""The checks of exercises 1.1, 1.2 and 1.5: what is handed to the model, and how it gets there."""
+"""The checks of exercises 1.1 and 1.2: what is handed to the model."""
 
 from __future__ import annotations
 
@@ -251,59 +251,3 @@ def _require_all_used(job: Job, baseline: dict[str, Any], learner: dict[str, Any
 
 def _finite(values: np.ndarray) -> bool:
     return bool(np.isfinite(values).all())
-
-
-def check_loader(job: Job) -> None:
-    """1.5: every sample once and in order, pass after pass, at 2× the speed of fetching one after the other."""
-    size = 37
-    answer = job.learner().call("load_all", seed=job.seed(), size=size, micro_batch_size=8, passes=2)
-    expected = answer["expected"]
-    for number, (ids, labels) in enumerate(zip(answer["ids"], answer["labels"], strict=True), start=1):
-        job.require(
-            len(ids) > 0 or number == 1,
-            expected="the same batches in the second pass",
-            got="none",
-            likely="a generator, which is used up after one pass",
-            look="return an object with `__iter__`, such as a DataLoader",
-        )
-        job.require(
-            len(ids) == size,
-            expected=f"{size} samples in a pass",
-            got=f"{len(ids)}",
-            likely="the tail is dropped: the last, shorter batch is missing",
-            look=f"{size} is no multiple of 8 on purpose",
-        )
-        job.require(
-            np.array_equal(ids, expected) and np.array_equal(labels, expected.sum(axis=1) % 5),
-            expected="the samples in the order of the dataset",
-            got="another order" if np.array_equal(np.sort(ids, 0), np.sort(expected, 0)) else "other samples",
-            likely="the loader shuffles, or hands out whatever arrives first",
-            look="fetch ahead, but hand out in order",
-        )
-    job.require(
-        all(max(sizes) <= 8 for sizes in answer["sizes"]),
-        expected="batches of at most 8 samples",
-        got=f"one of {max(map(max, answer['sizes']))}",
-        likely="micro_batch_size is not used",
-        look="the second argument",
-    )
-    measure_speedup(
-        job,
-        baseline=baselines.ONE_AFTER_THE_OTHER,
-        bar=2.0,
-        function="loader_segment",
-        max_cores=4.0,  # loader processes may compute too; the sleep is what is to be hidden
-        compare=lambda a, b: _require_same_sums(job, a, b),
-        likely="the waits stand one after the other: nothing is fetched while something else is waited for",
-        look="how many samples are on their way at the same moment?",
-    )
-
-
-def _require_same_sums(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:
-    job.require(
-        np.array_equal(baseline["sums"], learner["sums"]),
-        expected="the same batches as without overlap",
-        got="other batches",
-        likely="with more data, samples are lost, repeated or reordered",
-        look="compare with a plain loop over a few hundred samples",
-    )

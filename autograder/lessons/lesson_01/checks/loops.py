@@ -1,4 +1,4 @@
-"""The checks of exercises 1.3, 1.4 and 1.6: the loops themselves."""
+"""The checks of exercises 1.3 and 1.4: one epoch of training, and an evaluation."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import numpy as np
 
 from autograder.job import Job, failure
 from autograder.lessons.lesson_01 import baselines
-from autograder.measure import measure_speedup
-from autograder.quality import require_no_worse
 
 MAX_SYNCS_PER_EPOCH = 8
 REPORT_TOLERANCE = 1e-4  # relative, on float32 sums in another order
@@ -206,109 +204,3 @@ def _require_quiet_forward(job: Job, answer: dict[str, Any], training: bool) -> 
         else "`model.train()` is called whatever the mode was before",
         look="remember `model.training` first; put it back last, also when an error is raised",
     )
-
-
-def check_fast_epoch(job: Job) -> None:
-    """1.6: the same samples in the same number of steps, as good a model, at 3× the naive loop's speed."""
-    job.prepare(2)
-    job.corpus()
-    num_samples = 8 * 24 + 3  # a tail on purpose
-    answer = job.learner().call("epoch_once", seed=job.seed(), num_samples=num_samples)
-    _require_whole_epoch(job, answer, math.ceil(num_samples / 8))
-    job.counts["pad_fraction"] = round(answer["pad_fraction"], 4)
-    job.counts["syncs_per_epoch"] = answer["syncs"]
-    _require_quality(job)
-    measure_speedup(
-        job,
-        baseline=baselines.NAIVE_EPOCH,
-        bar=3.0,
-        function="epoch_segment",
-        compare=lambda a, b: _require_same_work(job, a, b),
-        likely=_slowest_station(answer),
-        look="time each station alone: fetch, collate, forward, backward, step. Mend the slowest, measure again.",
-    )
-
-
-def _require_whole_epoch(job: Job, answer: dict[str, Any], steps: int) -> None:
-    counts, expected = answer["counts"], answer["expected"]
-    job.require(
-        counts["rows"] == expected["rows"]
-        and math.isclose(answer["report"].get("num_samples", 0), expected["rows"]),
-        expected=f"{expected['rows']} samples trained and reported, each once",
-        got=f"{counts['rows']} trained, {answer['report'].get('num_samples', 0):g} reported",
-        likely="the tail is dropped or repeated: the number of samples is no multiple of the micro-batch",
-        look="the last, shorter batch",
-    )
-    job.require(
-        counts["tokens"] == expected["tokens"],
-        expected=f"{expected['tokens']} real tokens through the model",
-        got=f"{counts['tokens']}",
-        likely="texts are cut short, or padding is marked as real: faster, but another task",
-        look="sum the attention masks over the epoch and compare with `samples.lengths.sum()`",
-    )
-    job.require(
-        counts["steps"] == steps and counts["widest"] <= 8,
-        expected=f"{steps} optimizer steps of at most 8 samples",
-        got=f"{counts['steps']} steps of up to {counts['widest']} samples",
-        likely="other batch sizes: fewer steps are faster, but they train another model",
-        look="`micro_batch_size` is given",
-    )
-    job.require(
-        answer["saves"] <= 1,
-        expected="an epoch that trains, and leaves saving to its caller",
-        got=f"a checkpoint is saved {answer['saves']} times in {steps} steps",
-        likely="saving at every step: the disk sets the pace",
-        look="save by the clock, not by the step; lesson 4 measures how often is enough",
-    )
-    job.require(
-        answer["changed"] and math.isfinite(answer["report"].get("loss", math.nan)),
-        expected="a trained model and its mean loss",
-        got=f"weights {'changed' if answer['changed'] else 'unchanged'}, loss {answer['report'].get('loss')}",
-        likely="no step is taken, or the loss is not reported",
-        look="the report's keys: loss, num_samples",
-    )
-
-
-def _slowest_station(answer: dict[str, Any]) -> str:
-    steps = answer["counts"]["steps"]
-    if answer["pad_fraction"] > 0.5:
-        return (
-            f"padding to a global maximum: {answer['pad_fraction']:.0%} of what the model computes is padding"
-        )
-    if answer["pad_fraction"] > 0.2:
-        return f"{answer['pad_fraction']:.0%} of what the model computes is padding: batches mix short and long texts"
-    if answer["syncs"] >= steps:
-        return f"{answer['syncs']} device syncs in {steps} steps"
-    return "the loop is right, but a station outside the model takes its time"
-
-
-# Standard deviation, in points, over seeds, of (accuracy of a right solution - accuracy of the naive loop).
-# `python -m tests.benchmarks.quality_spread` measured 2.02 (14 seeds) and 2.12 (12 seeds); a little more is allowed.
-QUALITY_SPREAD = 2.3
-
-
-def _require_quality(job: Job) -> None:
-    require_no_worse(
-        job,
-        baseline=baselines.NAIVE_EPOCH,
-        function="quality",
-        arguments={"num_samples": 1200, "num_epochs": 3},
-        margin=0.5,
-        spread=QUALITY_SPREAD,
-        likely="the loop is faster because it learns less: samples, loss or labels are not what they should be",
-        look="train both loops on the same seed and compare the loss curves",
-    )
-
-
-def _require_same_work(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:
-    job.require(
-        learner["counts"] == baseline["counts"] and bool(np.isfinite(learner["logits"]).all()),
-        expected="the same rows, tokens and steps as the naive loop: " + _listed(baseline["counts"]),
-        got=_listed(learner["counts"]),
-        likely="under the clock the loop does less than it did before",
-        look="does your loop depend on how often it is called, or on the number of samples?",
-    )
-
-
-def _listed(counts: dict[str, int]) -> str:
-    return ", ".join(f"{value} {name}" for name, value in counts.items())

@@ -1,0 +1,174 @@
+"""The checks of exercises 1.5 and 1.6: the loader, and the whole epoch."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from autograder.job import Job
+from autograder.lessons.lesson_01 import baselines
+from autograder.measure import measure_speedup
+from autograder.quality import require_no_worse
+
+# Standard deviation, in points, over seeds, of (accuracy of a right solution - accuracy of the naive loop).
+# `python -m tests.benchmarks.quality_spread` measured 2.02 (14 seeds) and 2.12 (12 seeds); a little more is allowed.
+QUALITY_SPREAD = 2.3
+
+
+def check_loader(job: Job) -> None:
+    """1.5: every sample once and in order, pass after pass, at 2× the speed of fetching one after the other."""
+    size = 37
+    answer = job.learner().call("load_all", seed=job.seed(), size=size, micro_batch_size=8, passes=2)
+    expected = answer["expected"]
+    for number, (ids, labels) in enumerate(zip(answer["ids"], answer["labels"], strict=True), start=1):
+        job.require(
+            len(ids) > 0 or number == 1,
+            expected="the same batches in the second pass",
+            got="none",
+            likely="a generator, which is used up after one pass",
+            look="return an object with `__iter__`, such as a DataLoader",
+        )
+        job.require(
+            len(ids) == size,
+            expected=f"{size} samples in a pass",
+            got=f"{len(ids)}",
+            likely="the tail is dropped: the last, shorter batch is missing",
+            look=f"{size} is no multiple of 8 on purpose",
+        )
+        job.require(
+            np.array_equal(ids, expected) and np.array_equal(labels, expected.sum(axis=1) % 5),
+            expected="the samples in the order of the dataset",
+            got="another order" if np.array_equal(np.sort(ids, 0), np.sort(expected, 0)) else "other samples",
+            likely="the loader shuffles, or hands out whatever arrives first",
+            look="fetch ahead, but hand out in order",
+        )
+    job.require(
+        all(max(sizes) <= 8 for sizes in answer["sizes"]),
+        expected="batches of at most 8 samples",
+        got=f"one of {max(map(max, answer['sizes']))}",
+        likely="micro_batch_size is not used",
+        look="the second argument",
+    )
+    measure_speedup(
+        job,
+        baseline=baselines.ONE_AFTER_THE_OTHER,
+        bar=2.0,
+        function="loader_segment",
+        max_cores=4.0,  # loader processes may compute too; the sleep is what is to be hidden
+        compare=lambda a, b: _require_same_sums(job, a, b),
+        likely="the waits stand one after the other: nothing is fetched while something else is waited for",
+        look="how many samples are on their way at the same moment?",
+    )
+
+
+def _require_same_sums(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:
+    job.require(
+        np.array_equal(baseline["sums"], learner["sums"]),
+        expected="the same batches as without overlap",
+        got="other batches",
+        likely="with more data, samples are lost, repeated or reordered",
+        look="compare with a plain loop over a few hundred samples",
+    )
+
+
+def check_fast_epoch(job: Job) -> None:
+    """1.6: the same samples in the same number of steps, as good a model, at 3× the naive loop's speed."""
+    job.prepare(2)
+    job.corpus()
+    num_samples = 8 * 24 + 3  # a tail on purpose
+    answer = job.learner().call("epoch_once", seed=job.seed(), num_samples=num_samples)
+    _require_whole_epoch(job, answer, math.ceil(num_samples / 8))
+    job.counts["pad_fraction"] = round(answer["pad_fraction"], 4)
+    job.counts["syncs_per_epoch"] = answer["syncs"]
+    _require_quality(job)
+    measure_speedup(
+        job,
+        baseline=baselines.NAIVE_EPOCH,
+        bar=3.0,
+        function="epoch_segment",
+        compare=lambda a, b: _require_same_work(job, a, b),
+        likely=_slowest_station(answer),
+        look="time each station alone: fetch, collate, forward, backward, step. Mend the slowest, measure again.",
+    )
+
+
+def _require_whole_epoch(job: Job, answer: dict[str, Any], steps: int) -> None:
+    counts, expected = answer["counts"], answer["expected"]
+    job.require(
+        counts["rows"] == expected["rows"]
+        and math.isclose(answer["report"].get("num_samples", 0), expected["rows"]),
+        expected=f"{expected['rows']} samples trained and reported, each once",
+        got=f"{counts['rows']} trained, {answer['report'].get('num_samples', 0):g} reported",
+        likely="the tail is dropped or repeated: the number of samples is no multiple of the micro-batch",
+        look="the last, shorter batch",
+    )
+    job.require(
+        counts["tokens"] == expected["tokens"],
+        expected=f"{expected['tokens']} real tokens through the model",
+        got=f"{counts['tokens']}",
+        likely="texts are cut short, or padding is marked as real: faster, but another task",
+        look="sum the attention masks over the epoch and compare with `samples.lengths.sum()`",
+    )
+    job.require(
+        counts["steps"] == steps and counts["widest"] <= 8,
+        expected=f"{steps} optimizer steps of at most 8 samples",
+        got=f"{counts['steps']} steps of up to {counts['widest']} samples",
+        likely="other batch sizes: fewer steps are faster, but they train another model",
+        look="`micro_batch_size` is given",
+    )
+    job.require(
+        answer["saves"] <= 1,
+        expected="an epoch that trains, and leaves saving to its caller",
+        got=f"a checkpoint is saved {answer['saves']} times in {steps} steps",
+        likely="saving at every step: the disk sets the pace",
+        look="save by the clock, not by the step; lesson 4 measures how often is enough",
+    )
+    job.require(
+        answer["changed"] and math.isfinite(answer["report"].get("loss", math.nan)),
+        expected="a trained model and its mean loss",
+        got=f"weights {'changed' if answer['changed'] else 'unchanged'}, loss {answer['report'].get('loss')}",
+        likely="no step is taken, or the loss is not reported",
+        look="the report's keys: loss, num_samples",
+    )
+
+
+def _slowest_station(answer: dict[str, Any]) -> str:
+    steps = answer["counts"]["steps"]
+    if answer["pad_fraction"] > 0.5:
+        return (
+            f"padding to a global maximum: {answer['pad_fraction']:.0%} of what the model computes is padding"
+        )
+    if answer["pad_fraction"] > 0.2:
+        return f"{answer['pad_fraction']:.0%} of what the model computes is padding: batches mix short and long texts"
+    if answer["syncs"] >= steps:
+        return f"{answer['syncs']} device syncs in {steps} steps"
+    return "the loop is right, but a station outside the model takes its time"
+
+
+def _require_quality(job: Job) -> None:
+    require_no_worse(
+        job,
+        baseline=baselines.NAIVE_EPOCH,
+        function="quality",
+        arguments={"num_samples": 1200, "num_epochs": 3},
+        margin=0.5,
+        spread=QUALITY_SPREAD,
+        likely="the loop is faster because it learns less: samples, loss or labels are not what they should be",
+        look="train both loops on the same seed and compare the loss curves",
+    )
+
+
+def _require_same_work(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:
+    job.require(
+        learner["counts"] == baseline["counts"] and bool(np.isfinite(learner["logits"]).all()),
+        expected="the same rows, tokens and steps as the naive loop: " + _listed(baseline["counts"]),
+        got=_listed(learner["counts"]),
+        likely="under the clock the loop does less than it did before",
+        look="does your loop depend on how often it is called, or on the number of samples?",
+    )
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{value} {name}" for name, value in counts.items())

@@ -1,0 +1,174 @@
+"""Harness of 1.5 and 1.6: the loader, and the whole epoch."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+from autograder.lessons.lesson_01.harness.shared import (
+    BATCHES_PER_STEP,
+    MAX_LENGTH,
+    MICRO_BATCH_SIZE,
+    corpus,
+    learner,
+    new_model,
+    numbers,
+    probe,
+    secret_samples,
+    sizes,
+)
+from course_lib.counters import count_events
+from course_lib.data import collate, docstring_store
+from course_lib.models import TextClassifier
+
+
+class _SlowSamples(torch.utils.data.Dataset):
+    """Samples in a file behind a latency. The sleep stands for a disk or a bucket; it makes the verdict stable.
+
+    The file is read at each access, so what was fetched before the file changed is of no use after.
+    """
+
+    def __init__(self, size: int, latency_seconds: float) -> None:
+        self.path, self.size, self.latency_seconds = f"samples-{size}", size, latency_seconds
+
+    def write(self, seed: int) -> np.ndarray:
+        """Put new samples into the file: int64 [size, 8]."""
+        values = np.random.default_rng(seed).integers(3, 60, size=(self.size, 8))
+        values.tofile(self.path)
+        return values
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
+        if not 0 <= index < self.size:
+            raise IndexError(index)
+        time.sleep(self.latency_seconds)
+        row = np.fromfile(self.path, dtype=np.int64, count=8, offset=index * 64)
+        return row, int(row.sum() % 5)
+
+
+def load_all(seed: int, size: int, micro_batch_size: int, passes: int) -> dict[str, Any]:
+    """Everything the learner's loader yields in each pass, and what it should have."""
+    dataset = _SlowSamples(size, 0.0005)
+    expected = dataset.write(seed)
+    loader = learner(dataset, micro_batch_size, collate)
+    seen = [[(b["input_ids"].clone(), b["labels"].clone()) for b in loader] for _ in range(passes)]
+    return {
+        "ids": [torch.cat([ids for ids, _ in one]) if one else torch.zeros(0, 8) for one in seen],
+        "labels": [torch.cat([labels for _, labels in one]) if one else torch.zeros(0) for one in seen],
+        "sizes": [[len(labels) for _, labels in one] for one in seen],
+        "expected": expected,
+    }
+
+
+_loaders: dict[int, tuple[_SlowSamples, Any]] = {}
+
+
+def loader_segment(seed: int, num_steps: int) -> dict[str, Any]:
+    """One epoch over new samples behind the learner's loader, with a little work per batch of 16.
+
+    A loader is made once per size and used again, as an epoch after the first is.
+    """
+    if num_steps not in _loaders:
+        dataset = _SlowSamples(num_steps * 16, 0.004)
+        _loaders[num_steps] = dataset, learner(dataset, 16, collate)
+    dataset, loader = _loaders[num_steps]
+    dataset.write(seed)
+    weight = torch.ones(128, 128)
+    sums = []
+    for batch in loader:
+        (weight @ weight).sum()
+        sums.append(batch["input_ids"].sum() + batch["labels"].sum() * 7)
+    return {"sums": torch.stack(sums)}
+
+
+class _Forwards:
+    """Rows and real tokens that went through the model, and the optimizer steps that followed."""
+
+    def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        self.rows = self.steps = self.widest = self.slots = 0
+        self.tokens = torch.zeros((), dtype=torch.int64)
+        model.register_forward_pre_hook(self._before_forward)
+        optimizer.register_step_post_hook(self._after_step)
+
+    def _before_forward(self, _model: torch.nn.Module, arguments: Any) -> None:
+        input_ids, attention_mask = arguments
+        self.rows += len(input_ids)
+        self.widest = max(self.widest, len(input_ids))
+        self.slots += input_ids.numel()
+        self.tokens += attention_mask.sum()
+
+    def _after_step(self, *_: Any) -> None:
+        self.steps += 1
+
+    def counts(self) -> dict[str, int]:
+        return {"rows": self.rows, "tokens": int(self.tokens), "steps": self.steps, "widest": self.widest}
+
+
+def epoch_segment(seed: int, num_steps: int) -> dict[str, Any]:
+    """One pass of the learner's loop over secret samples of the corpus."""
+    store = corpus()
+    rng = np.random.default_rng(seed)
+    model, optimizer = new_model(seed)
+    forwards = _Forwards(model, optimizer)
+    samples = store.subset(secret_samples(rng, num_steps * BATCHES_PER_STEP["1.6"] * MICRO_BATCH_SIZE))
+    report = learner(model, samples, optimizer, MICRO_BATCH_SIZE, seed)
+    return {"report": numbers(report), "counts": forwards.counts(), "logits": probe(model, store, rng)}
+
+
+def epoch_once(seed: int, num_samples: int) -> dict[str, Any]:
+    """One short pass over samples of uneven number, with all that can be counted."""
+    store = corpus()
+    model, optimizer = new_model(seed)
+    forwards = _Forwards(model, optimizer)
+    before = [p.detach().clone() for p in model.parameters()]
+    short = np.flatnonzero(store.lengths <= 64)
+    samples = store.subset(np.random.default_rng(seed).choice(short, size=num_samples, replace=False))
+    saves: list[Any] = []
+    torch_save = torch.save
+
+    def counted_save(*arguments: Any, **options: Any) -> None:
+        saves.append(arguments)
+        torch_save(*arguments, **options)
+
+    torch.save = counted_save
+    with count_events(model) as events:
+        report = learner(model, samples, optimizer, MICRO_BATCH_SIZE, seed)
+    torch.save = torch_save
+    changed = any(not torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+    expected = {"rows": num_samples, "tokens": int(np.asarray(samples.lengths).sum())}
+    return {
+        "report": numbers(report),
+        "counts": forwards.counts(),
+        "expected": expected,
+        "syncs": events.num_syncs,
+        "saves": len(saves),
+        "pad_fraction": 1 - forwards.counts()["tokens"] / forwards.slots if forwards.slots else 0.0,
+        "changed": changed,
+    }
+
+
+def quality(seed: int, num_samples: int, num_epochs: int) -> float:
+    """Validation accuracy, in points of 100, after training on short texts of the corpus."""
+    train, validation = docstring_store(max_length=MAX_LENGTH, progress=False)
+    rng = np.random.default_rng(seed)
+    short = [np.flatnonzero(np.asarray(s.lengths) <= 48) for s in (train, validation)]
+    samples = train.subset(rng.choice(short[0], size=num_samples, replace=False))
+    held_out = validation.subset(rng.permutation(short[1])[:1500])
+    torch.manual_seed(seed)
+    model = TextClassifier(sizes(num_classes=len(train.label_names), max_length=48))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3)
+    for epoch in range(num_epochs):
+        learner(model, samples, optimizer, 2 * MICRO_BATCH_SIZE, seed * 100 + epoch)
+    model.eval()
+    correct = 0
+    with torch.no_grad():
+        for start in range(0, len(held_out), 128):
+            batch = collate([held_out[i] for i in range(start, min(start + 128, len(held_out)))])
+            logits = model(batch["input_ids"], batch["attention_mask"])
+            correct += int((logits.argmax(-1) == batch["labels"]).sum())
+    return 100.0 * correct / len(held_out)

@@ -1,0 +1,92 @@
+"""Harness of 1.3 and 1.4: one epoch of training, and an evaluation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from autograder.lessons.lesson_01.harness.shared import learner, numbers
+from course_lib.counters import count_events
+from course_lib.data import collate
+from course_lib.models import ModelConfig, TextClassifier
+
+
+def _small_model(seed: int, dropout: float) -> TextClassifier:
+    torch.manual_seed(seed)
+    return TextClassifier(
+        ModelConfig(
+            vocab_size=60,
+            num_classes=5,
+            max_length=32,
+            d_model=16,
+            num_layers=1,
+            num_heads=2,
+            dropout=dropout,
+        )
+    )
+
+
+def _small_batches(seed: int, num_batches: int) -> list[dict[str, torch.Tensor]]:
+    """Batches of random texts; the last is short and of one class, so that a mean of means differs."""
+    rng = np.random.default_rng(seed)
+    batches = []
+    for index in range(num_batches):
+        rows = 12 if index < num_batches - 1 else 2
+        labels = rng.integers(5, size=rows) if rows > 2 else np.full(rows, rng.integers(5))
+        samples = [(rng.integers(3, 60, size=rng.integers(2, 20)), int(label)) for label in labels]
+        batches.append(collate(samples))
+    return batches
+
+
+def train_epoch_once(seed: int, num_batches: int, max_norm: float, gradient_scale: float) -> dict[str, Any]:
+    """One epoch of the learner's loop on a small model: final weights, report, and what was counted."""
+    model = _small_model(seed, dropout=0.0)
+    # A head this large makes gradient norms well above and below `max_norm`, so that clipping shows.
+    with torch.no_grad():
+        model.head.weight.mul_(gradient_scale)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 / (1 + step) ** 0.7)
+    # Gradients left over from an earlier pass: a loop that never clears them shows.
+    for parameter in model.parameters():
+        parameter.grad = torch.full_like(parameter, 0.3)
+    modes: list[bool] = []
+    model.register_forward_pre_hook(lambda module, _: modes.append(module.training))
+    model.eval()  # as an evaluation before it may have left it
+    batches = _small_batches(seed, num_batches)
+    with count_events(model) as counts:
+        report = learner(model, iter(batches), optimizer, scheduler, max_norm)
+    return {
+        "weights": torch.cat([p.detach().flatten() for p in model.parameters()]),
+        "report": numbers(report),
+        "types": {key: type(value).__name__ for key, value in report.items()}
+        if isinstance(report, dict)
+        else {},
+        "syncs": counts.num_syncs,
+        "optimizer_steps": counts.num_optimizer_steps,
+        "scheduler_steps": scheduler.last_epoch,
+        "train_mode": all(modes) and bool(modes),
+    }
+
+
+def evaluate_once(seed: int, num_batches: int, training: bool) -> dict[str, Any]:
+    """The learner's evaluation of a small model with dropout, and the traces that it left."""
+    model = _small_model(seed, dropout=0.5)
+    model.train(training)
+    modes: list[bool] = []
+    gradients: list[bool] = []
+    model.register_forward_pre_hook(lambda module, _: modes.append(module.training))
+    model.register_forward_pre_hook(lambda module, _: gradients.append(torch.is_grad_enabled()))
+    before = torch.cat([p.detach().flatten() for p in model.parameters()]).clone()
+    report = learner(model, iter(_small_batches(seed, num_batches)))
+    return {
+        "report": numbers(report),
+        "eval_mode": not any(modes) and bool(modes),
+        "gradients": any(gradients),
+        "forwards": len(modes),
+        "left_training": model.training,
+        "weights_changed": not torch.equal(
+            before, torch.cat([p.detach().flatten() for p in model.parameters()])
+        ),
+    }

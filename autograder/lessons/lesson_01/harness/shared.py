@@ -1,0 +1,83 @@
+"""What the harness of every exercise shares: the corpus, a small model, one training step.
+
+Nothing secret stands in this folder: seeds come with each call, and every comparison happens in the parent process.
+`learner` is the function or class of the cell. A worker gets the files as one source (`lessons.harness_source`).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from course_lib.data import TokenStore, collate, docstring_store
+from course_lib.models import ModelConfig, TextClassifier
+
+learner: Any = globals().get("learner")
+MICRO_BATCH_SIZE = 8
+BATCHES_PER_STEP = {"1.1": 1, "1.2": 4, "1.6": 3}  # of a timed segment; bucketing needs a pool to choose from
+MAX_LENGTH = 1024  # the longest text of the corpus, which the naive loop pads everything to
+
+
+@functools.cache
+def corpus() -> TokenStore:
+    return docstring_store(max_length=MAX_LENGTH, progress=False)[0]
+
+
+def new_model(seed: int) -> tuple[TextClassifier, torch.optim.Optimizer]:
+    """A fresh classifier of the corpus, without dropout, so that equal inputs give equal losses."""
+    torch.manual_seed(seed)
+    store = corpus()
+    model = TextClassifier(sizes(num_classes=len(store.label_names), max_length=MAX_LENGTH))
+    return model, torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+
+
+def sizes(num_classes: int, max_length: int) -> ModelConfig:
+    return ModelConfig(
+        vocab_size=8192,
+        num_classes=num_classes,
+        max_length=max_length,
+        d_model=32,
+        num_layers=1,
+        num_heads=2,
+        dropout=0.0,
+    )
+
+
+def train_step(model: Any, optimizer: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+def secret_samples(rng: np.random.Generator, number: int) -> np.ndarray:
+    """Indices of `number` samples of the corpus: one of each quantile of length, in random order.
+
+    Every draw so has its share of long texts, and the work of one segment is much like that of the next.
+    """
+    by_length = _by_length()
+    quantiles = (np.arange(number) + rng.random(number)) / number
+    return rng.permutation(by_length[(quantiles * len(by_length)).astype(np.int64)])
+
+
+@functools.cache
+def _by_length() -> np.ndarray:
+    return np.argsort(corpus().lengths, kind="stable")
+
+
+def probe(model: Any, store: TokenStore, rng: np.random.Generator) -> torch.Tensor:
+    """Logits of the trained model on samples that were not named before the training was done."""
+    batch = collate([store[int(index)] for index in rng.integers(len(store), size=4)])
+    with torch.no_grad():
+        return model(batch["input_ids"], batch["attention_mask"])
+
+
+def numbers(report: Any) -> dict[str, float]:
+    if not isinstance(report, dict):
+        raise TypeError(f"a dict of numbers is needed, not a {type(report).__name__}")
+    return {str(key): float(value) for key, value in report.items()}
