@@ -161,6 +161,8 @@ class Job:
     reference_speedup: float | None = None
     """What our reference reaches on this machine, by `workbook calibrate`; None where nothing was calibrated."""
     review: list[str] = field(default_factory=list)
+    conditions: dict[str, Any] = field(default_factory=dict)
+    """What the machine was like while it measured; kept in the evidence, no part of the verdict."""
     _workers: dict[str, Worker] = field(default_factory=dict)
     _spares: list[Worker] = field(default_factory=list)
 

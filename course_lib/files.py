@@ -25,9 +25,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
     with _temporary(path) as temporary:
         yield temporary
         _force_to_disk(temporary)
-        temporary.replace(path)
-        if os.name == "posix":  # the rename itself must reach the disk too
-            _force_to_disk(path.parent)
+        _take_place(temporary, path)
 
 
 @contextlib.contextmanager
@@ -47,8 +45,10 @@ def atomic_directory(path: Path) -> Iterator[Path]:
 
 
 def atomic_write_text(path: Path, text: str) -> None:
-    with atomic_file(path) as temporary:
-        temporary.write_bytes(text.encode("utf-8"))
+    """Write a small file whole or not at all. On Linux a kill while it is written leaves no temporary file either."""
+    with _temporary(path) as temporary:
+        _write_whole(temporary, text.encode("utf-8"))
+        _take_place(temporary, path)
 
 
 def remove_leftovers(folder: Path, *, min_age_seconds: float = 0.0) -> None:
@@ -74,6 +74,28 @@ def _temporary(path: Path) -> Iterator[Path]:
         ) from error
     finally:
         _remove(temporary)
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    """Write to the disk; where the system can, the file has no name, hence leaves nothing, until all is there."""
+    # Not on every system, not on every file system: then with a name. A disk that is full says so again.
+    with contextlib.suppress(AttributeError, OSError):
+        descriptor = os.open(path.parent, os.O_TMPFILE | os.O_RDWR, 0o666)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+            # Python has the kernel follow this link to the open file only when a folder is given too.
+            os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
+            return
+    path.write_bytes(data)
+    _force_to_disk(path)
+
+
+def _take_place(temporary: Path, path: Path) -> None:
+    temporary.replace(path)
+    if os.name == "posix":  # the rename itself must reach the disk too
+        _force_to_disk(path.parent)
 
 
 def _remove(path: Path) -> None:

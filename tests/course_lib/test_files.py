@@ -1,6 +1,9 @@
 """A file or folder takes its name whole or not at all, and what a killed process left is cleared."""
 
 import os
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -19,6 +22,27 @@ def test_an_error_while_writing_leaves_what_was_there(tmp_path, error):
         (temporary / "part").write_text("half")
         raise error
     assert [entry.name for entry in tmp_path.iterdir()] == ["kept.txt"] and path.read_text() == "old"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files without a name exist on Linux alone")
+def test_a_text_half_written_when_killed_leaves_what_was_there_and_nothing_else(tmp_path):
+    atomic_write_text(tmp_path / "kept.txt", "old")
+    code = (
+        "import os, pathlib, signal, sys; from course_lib.files import atomic_write_text\n"
+        "os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)\n"  # written, not on the disk yet
+        "atomic_write_text(pathlib.Path(sys.argv[1]), 'new' * 100_000)"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, tmp_path / "kept.txt"], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert [entry.name for entry in tmp_path.iterdir()] == ["kept.txt"]
+    assert (tmp_path / "kept.txt").read_text() == "old"
+
+
+def test_where_every_file_has_a_name_the_text_is_the_same(tmp_path, monkeypatch):
+    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    atomic_write_text(tmp_path / "text.txt", "é\n")
+    assert (tmp_path / "text.txt").read_bytes() == "é\n".encode()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["text.txt"]
 
 
 def test_of_two_equal_folders_the_first_is_kept(tmp_path):
