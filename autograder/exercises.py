@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import linecache
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
+from autograder.engine_service import EngineDied, EngineService
 from autograder.rich import in_kernel
 
 T = TypeVar("T")
 _SOURCES: dict[str, str] = {}
+_ENGINE = EngineService()
 
 
 class Score(float):
@@ -46,6 +45,8 @@ def exercise(exercise_id: str) -> Callable[[T], T]:
 
     def keep(definition: T) -> T:
         _SOURCES[exercise_id] = source
+        if in_kernel():
+            _ENGINE.start()  # warm before the learner asks
         return definition
 
     return keep
@@ -59,16 +60,8 @@ def check(exercise_id: str) -> Score:
     """
     from autograder import progress
 
-    if exercise_id not in _SOURCES:
-        result = _not_run(exercise_id)
-    else:
-        result = {}
-        for event in _run_engine(exercise_id, _SOURCES[exercise_id]):
-            if event["event"] == "result":
-                result = event["result"]
-            else:
-                _show_progress(event["text"], event["fraction"])
-        _clear_progress()
+    result = _result(exercise_id)
+    _clear_progress()
     progress.record_check(result)
     if not in_kernel():  # a notebook shows the card
         from autograder.card import result_text
@@ -77,55 +70,21 @@ def check(exercise_id: str) -> Score:
     return Score(result["score"], result)
 
 
-def _run_engine(exercise_id: str, source: str) -> Iterator[dict[str, Any]]:
-    """Run the engine as a process apart from this kernel, and yield what it says."""
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-m", "autograder.engine_service"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
-    assert process.stdin and process.stdout and process.stderr
+def _result(exercise_id: str) -> dict[str, Any]:
+    from autograder.engine import blank_result
+
+    if exercise_id not in _SOURCES:
+        cell = f'the cell that starts with @exercise("{exercise_id}")'
+        reason = f"This kernel has not run {cell}. Run it, then check again."
+        return blank_result(exercise_id, "not_attempted", reason)
     try:
-        with contextlib.suppress(BrokenPipeError):  # an engine that died at once says why below
-            json.dump({"exercise_id": exercise_id, "source": source}, process.stdin)
-            process.stdin.close()
-        finished = False
-        for line in process.stdout:
-            event = json.loads(line)
-            finished = finished or event["event"] == "result"
-            yield event
-        if not finished:
-            words = process.stderr.read().strip().splitlines() or ["no message"]
-            yield {"event": "result", "result": _engine_died(exercise_id, words[-1])}
-    finally:  # the stop button ends up here: the engine takes its workers down with it
-        process.terminate()
-        process.wait()
-        process.stdout.close()
-        process.stderr.close()
-
-
-def _not_run(exercise_id: str) -> dict[str, Any]:
-    from autograder.engine import blank_result
-
-    return blank_result(
-        exercise_id,
-        "not_attempted",
-        f'This kernel has not run the cell that starts with @exercise("{exercise_id}"). Run it, then check again.',
-    )
-
-
-def _engine_died(exercise_id: str, last_line: str) -> dict[str, Any]:
-    from autograder.engine import blank_result
-
-    return blank_result(
-        exercise_id,
-        "error",
-        f"The check itself stopped ({last_line[:200]}). This is not your mistake: run `workbook doctor`, "
-        "then this cell again.",
-    )
+        return _ENGINE.check(exercise_id, _SOURCES[exercise_id], _show_progress)
+    except EngineDied as error:
+        reason = (
+            f"The check itself stopped ({str(error)[:200]}). This is not your mistake: run `workbook doctor`, "
+            "then this cell again."
+        )
+        return blank_result(exercise_id, "error", reason)
 
 
 def _show_progress(text: str, fraction: float) -> None:

@@ -1,0 +1,117 @@
+"""The engine beside a kernel: started ahead, kept, interrupted, restarted, and gone when the kernel is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager, start_new_kernel
+
+RIGHT = """\
+from autograder import exercise
+
+@exercise("0.1")
+def speedup(a, b):
+    if a <= 0 or b <= 0:
+        raise ValueError("zero")
+    return a / b
+"""
+ENDLESS = RIGHT.replace("    return a / b", "    while True: pass")
+CHECK = "from autograder import check; check('0.1')"
+PID = "from autograder import exercises; print(exercises._ENGINE._process and exercises._ENGINE._process.pid)"
+PATIENCE = 60.0
+
+pytestmark = pytest.mark.timeout(180)
+
+
+class Kernel:
+    def __init__(self, manager: KernelManager, client: BlockingKernelClient) -> None:
+        self.manager, self.client = manager, client
+
+    def run(self, code: str) -> list[dict[str, Any]]:
+        """The contents of the cell's outputs."""
+        said: list[dict[str, Any]] = []
+        self.client.execute_interactive(
+            code, timeout=PATIENCE, output_hook=lambda message: said.append(message["content"])
+        )
+        return said
+
+    def engine(self) -> psutil.Process | None:
+        text = "".join(content.get("text", "") for content in self.run(PID)).strip()
+        return None if text == "None" else psutil.Process(int(text))
+
+    def check(self) -> float:
+        (number,) = [
+            c["data"]["text/plain"] for c in self.run(CHECK) if "execution_count" in c and "data" in c
+        ]
+        return float(number)
+
+    def begin_check(self) -> tuple[str, list[psutil.Process]]:
+        """Begin a check that never ends: its message, and the engine with its workers once it is under way."""
+        self.run(ENDLESS)
+        engine = self.engine()
+        assert engine
+        asked = self.client.execute(CHECK)
+        while self.client.get_iopub_msg(timeout=PATIENCE)["msg_type"] != "display_data":
+            pass  # the first progress bar is shown when the check has begun
+        time.sleep(1.0)
+        return asked, [engine, *engine.children(recursive=True)]
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kernel]:
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
+    manager, client = start_new_kernel(cwd=str(tmp_path))
+    try:
+        yield Kernel(manager, client)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def assert_gone(processes: list[psutil.Process], seconds: float = 10.0) -> None:
+    _, alive = psutil.wait_procs(processes, timeout=seconds)
+    assert not [process for process in alive if process.is_running() and process.status() != "zombie"]
+
+
+def test_one_engine_is_started_by_the_cell_and_serves_every_check(kernel: Kernel) -> None:
+    kernel.run(RIGHT)
+    engine = kernel.engine()
+    assert engine and engine.is_running()
+    assert kernel.check() == 1
+    kernel.run(RIGHT.replace("a / b", "b / a"))
+    assert kernel.check() == 0
+    assert kernel.engine() == engine
+
+
+def test_an_engine_that_died_is_started_again(kernel: Kernel) -> None:
+    kernel.run(RIGHT)
+    engine = kernel.engine()
+    assert engine
+    engine.kill()
+    assert kernel.check() == 1
+    assert kernel.engine() != engine
+
+
+def test_the_stop_button_ends_a_check_and_the_next_one_works(kernel: Kernel) -> None:
+    asked, family = kernel.begin_check()
+    kernel.manager.interrupt_kernel()
+    reply: dict[str, Any] = {}
+    while reply.get("parent_header", {}).get("msg_id") != asked:
+        reply = kernel.client.get_shell_msg(timeout=PATIENCE)
+    assert reply["content"]["ename"] == "KeyboardInterrupt"
+    assert kernel.engine() is None
+    assert_gone(family)
+    kernel.run(RIGHT)
+    assert kernel.check() == 1
+
+
+def test_a_killed_kernel_takes_its_engine_along_in_the_middle_of_a_check(kernel: Kernel) -> None:
+    _, family = kernel.begin_check()
+    kernel.manager.shutdown_kernel(now=True)
+    assert_gone(family)
