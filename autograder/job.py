@@ -228,6 +228,8 @@ def _code_error(error: dict[str, Any], opening: str) -> CheckFailed:
         likely = "a part of the exercise is still the stub that came with it"
     elif kind == "NameError":
         likely = "the cell uses a name from another cell; everything it needs, imports too, must be inside this cell"
+    elif kind in ("ImportError", "ModuleNotFoundError"):
+        likely = "what is installed can be imported; a file of your own beside the notebook, or `autograder`, cannot"
     elif kind in ("SyntaxError", "IndentationError"):
         likely = "Python could not read the cell: look for a missing bracket, colon or indent"
     else:

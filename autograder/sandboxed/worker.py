@@ -15,6 +15,7 @@ import socket
 import sys
 import traceback
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,6 +24,28 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import wire  # type: ignore[import-not-found]
 
 CELL_NAME = "<your cell>"
+# What a notebook offers and a cell may use around its solution.
+NOTEBOOK_NAMES = (
+    "answer", "check", "check_quiz", "compare", "display", "get_ipython", "predict", "predicted", "quiz",
+)  # fmt: skip
+
+
+class _Nothing:
+    """Stands for what only a notebook has: every use of it does nothing."""
+
+    def __getattr__(self, name: str) -> _Nothing:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __call__(self, *_: Any, **__: Any) -> _Nothing:
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def __bool__(self) -> bool:
+        return False
 
 
 def main() -> None:
@@ -66,9 +89,10 @@ def _load(harness_source: str, source: str, entry: str) -> dict[str, Any]:
     module = types.ModuleType("__learner__")
     sys.modules["__learner__"] = module  # so that a DataLoader worker can unpickle what the cell defines
     marker = types.ModuleType("autograder")
-    marker.exercise = lambda _: lambda definition: definition  # type: ignore[attr-defined]
     sys.modules["autograder"] = marker
-    module.__dict__["exercise"] = marker.exercise
+    names = dict.fromkeys(NOTEBOOK_NAMES, _Nothing()) | {"exercise": lambda exercise_id: lambda kept: kept}
+    marker.__dict__.update(names)
+    module.__dict__.update(names)
     linecache.cache[CELL_NAME] = (len(source), None, source.splitlines(keepends=True), CELL_NAME)
     exec(compile(source, CELL_NAME, "exec"), module.__dict__)
     if entry not in module.__dict__:
