@@ -97,9 +97,11 @@ def _load(harness_source: str, source: str, entry: str) -> dict[str, Any]:
     exec(compile(source, CELL_NAME, "exec"), module.__dict__)
     if entry not in module.__dict__:
         raise NameError(f"the cell defines no `{entry}`")
-    namespace: dict[str, Any] = {"__name__": "harness", "learner": module.__dict__[entry]}
-    exec(compile(harness_source, "<harness>", "exec"), namespace)
-    return namespace
+    harness = types.ModuleType("harness")
+    sys.modules["harness"] = harness  # the same for what the harness defines
+    harness.__dict__["learner"] = module.__dict__[entry]
+    exec(compile(harness_source, "<harness>", "exec"), harness.__dict__)
+    return harness.__dict__
 
 
 def _plain(value: Any) -> Any:

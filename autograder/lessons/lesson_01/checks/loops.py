@@ -117,7 +117,7 @@ def _require_keys(job: Job, report: dict[str, float], names: tuple[str, ...]) ->
         not missing,
         expected=f"a report with {', '.join(names)}",
         got=f"no {', '.join(missing)}",
-        likely="a key is missing or misspelt",
+        likely="a key is missing or misspelt, or its value is not one number",
         look="the docstring lists them",
     )
 
@@ -194,6 +194,13 @@ def _require_quiet_forward(job: Job, answer: dict[str, Any], training: bool) -> 
         got="changed weights",
         likely="an optimizer step inside the evaluation",
         look="measuring must not train",
+    )
+    job.require(
+        not answer["left_frozen"],
+        expected="parameters that still ask for gradients",
+        got="frozen ones",
+        likely="`requires_grad_(False)` is not put back: the next epoch would train nothing",
+        look="put it back last; or use `torch.inference_mode()`, which ends by itself",
     )
     job.require(
         answer["left_training"] == training,

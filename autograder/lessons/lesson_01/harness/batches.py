@@ -15,6 +15,7 @@ from autograder.lessons.lesson_01.harness.shared import (
     new_model,
     probe,
     secret_samples,
+    small,
     train_step,
 )
 from course_lib.data import collate
@@ -25,7 +26,7 @@ def collate_once(ids: list[np.ndarray], labels: list[int]) -> dict[str, Any]:
     samples = [(row.copy(), int(label)) for row, label in zip(ids, labels, strict=True)]
     batch = learner(samples)
     return {
-        "type": type(batch).__name__,
+        "type": "dict" if isinstance(batch, dict) else type(batch).__name__,
         "batch": {k: v for k, v in batch.items() if isinstance(v, torch.Tensor)}
         if isinstance(batch, dict)
         else {},
@@ -50,7 +51,7 @@ def sampler_epochs(
     lengths: np.ndarray, micro_batch_size: int, seed: int, epochs: list[int]
 ) -> list[dict[str, Any]]:
     """The batches of each of these epochs, flattened, from one sampler."""
-    sampler = learner(lengths.copy(), micro_batch_size, seed)
+    sampler = learner(lengths.copy(), micro_batch_size, small(seed))
     answers = []
     for epoch in epochs:
         sampler.set_epoch(epoch)
@@ -71,7 +72,7 @@ def sampler_segment(seed: int, num_steps: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     model, optimizer = new_model(seed)
     chosen = secret_samples(rng, num_steps * BATCHES_PER_STEP["1.2"] * MICRO_BATCH_SIZE)
-    sampler = learner(store.lengths[chosen], MICRO_BATCH_SIZE, seed)
+    sampler = learner(store.lengths[chosen], MICRO_BATCH_SIZE, small(seed))
     sampler.set_epoch(1)
     used: list[int] = []
     losses: list[torch.Tensor] = []

@@ -60,9 +60,6 @@ def train_epoch_once(seed: int, num_batches: int, max_norm: float, gradient_scal
     return {
         "weights": torch.cat([p.detach().flatten() for p in model.parameters()]),
         "report": numbers(report),
-        "types": {key: type(value).__name__ for key, value in report.items()}
-        if isinstance(report, dict)
-        else {},
         "syncs": counts.num_syncs,
         "optimizer_steps": counts.num_optimizer_steps,
         "scheduler_steps": scheduler.last_epoch,
@@ -77,7 +74,7 @@ def evaluate_once(seed: int, num_batches: int, training: bool) -> dict[str, Any]
     modes: list[bool] = []
     gradients: list[bool] = []
     model.register_forward_pre_hook(lambda module, _: modes.append(module.training))
-    model.register_forward_pre_hook(lambda module, _: gradients.append(torch.is_grad_enabled()))
+    model.register_forward_hook(lambda module, _, logits: gradients.append(logits.requires_grad))
     before = torch.cat([p.detach().flatten() for p in model.parameters()]).clone()
     report = learner(model, iter(_small_batches(seed, num_batches)))
     return {
@@ -86,6 +83,7 @@ def evaluate_once(seed: int, num_batches: int, training: bool) -> dict[str, Any]
         "gradients": any(gradients),
         "forwards": len(modes),
         "left_training": model.training,
+        "left_frozen": not all(p.requires_grad for p in model.parameters()),
         "weights_changed": not torch.equal(
             before, torch.cat([p.detach().flatten() for p in model.parameters()])
         ),
