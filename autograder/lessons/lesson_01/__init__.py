@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from autograder.lessons import Exercise, Lesson, harness_source
+from autograder.lessons.lesson_01 import references
 from autograder.lessons.lesson_01.checks import batches, epochs, loops
 
 LESSON = Lesson(
@@ -20,6 +21,7 @@ LESSON = Lesson(
             kinds=("property", "count", "speed"),
             check=batches.check_collate,
             num_workers=2,
+            reference=references.COLLATE,
         ),
         Exercise(
             id="1.2",
@@ -30,6 +32,7 @@ LESSON = Lesson(
             kinds=("property", "count", "speed"),
             check=batches.check_bucket_sampler,
             num_workers=2,
+            reference=references.BUCKET_BATCH_SAMPLER,
         ),
         Exercise(
             id="1.3",
@@ -60,6 +63,7 @@ LESSON = Lesson(
             kinds=("property", "speed"),
             check=epochs.check_loader,
             num_workers=2,
+            reference=references.MAKE_LOADER,
         ),
         Exercise(
             id="1.6",
@@ -70,6 +74,7 @@ LESSON = Lesson(
             kinds=("property", "count", "speed"),
             check=epochs.check_fast_epoch,
             num_workers=2,
+            reference=references.FAST_EPOCH,
         ),
     ),
 )
