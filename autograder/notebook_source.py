@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
 from course_lib.errors import UserError
 
+_CELL_MAGIC = re.compile(r"\A(\s*)(%%)")
 _MARK = re.compile(r"""^\s*@exercise\(\s*(['"])(?P<id>\d+\.\d+)\1\s*\)""", re.MULTILINE)
 
 
@@ -38,9 +41,43 @@ def code_cells(notebook: dict[str, Any]) -> list[str]:
     return sources
 
 
+def as_python(source: str) -> str:
+    """A cell as Python reads it: a cell magic's line becomes a comment, other magics and shell lines become calls of
+    `get_ipython()`, which does nothing in the sandbox."""
+    if _parse(source):
+        return source
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    return TransformerManager().transform_cell(_CELL_MAGIC.sub(r"\1# \2", source))
+
+
+def _parse(source: str) -> ast.Module | None:
+    """The tree of a cell, or None where Python cannot read it."""
+    with (
+        warnings.catch_warnings(action="ignore"),
+        contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError),
+    ):
+        return ast.parse(source)
+    return None
+
+
 def exercise_ids(source: str) -> list[str]:
-    """The ids that a cell marks with `@exercise("…")`; found by text, so that a syntax error hides nothing."""
-    return [match["id"] for match in _MARK.finditer(source)]
+    """The ids that a cell gives to `exercise`; found by text where Python cannot read it: an error hides nothing."""
+    if "exercise" not in source:
+        return []
+    tree = _parse(as_python(source))
+    if tree is None:
+        return [match["id"] for match in _MARK.finditer(source)]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [found for call in calls if (found := _exercise_of(call))]
+
+
+def _exercise_of(call: ast.Call) -> str | None:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if name == "exercise" and len(given) == 1 and isinstance(given[0], ast.Constant):
+        return str(given[0].value)
+    return None
 
 
 def exercise_sources(notebook: dict[str, Any]) -> dict[str, str]:
@@ -50,11 +87,8 @@ def exercise_sources(notebook: dict[str, Any]) -> dict[str, str]:
 
 def is_stub(source: str, entry: str) -> bool:
     """Whether the cell is as it came: every body of `entry` that matters still raises NotImplementedError."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return False
-    for node in tree.body:
+    tree = _parse(source)
+    for node in tree.body if tree else ():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == entry:
             methods = [n for n in ast.walk(node) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
             marks = [_is_left_open(method) for method in methods if method.name != "__init__"]
