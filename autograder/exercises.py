@@ -41,7 +41,7 @@ def exercise(exercise_id: str) -> Callable[[T], T]:
     """Mark the function or class that solves an exercise. The source of its whole cell is kept for `check`."""
     # Of the cell, not of the definition: what is checked is all that stands in the cell, imports included.
     filename = sys._getframe(1).f_code.co_filename
-    source = "".join(linecache.getlines(filename))
+    source = "".join(linecache.getlines(filename)) or _running_cell()
 
     def keep(definition: T) -> T:
         _SOURCES[exercise_id] = source
@@ -50,6 +50,13 @@ def exercise(exercise_id: str) -> Callable[[T], T]:
         return definition
 
     return keep
+
+
+def _running_cell() -> str:
+    """The text of the cell that runs now: `%%time` and its like run theirs under a name that cannot be looked up."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return str(shell.history_manager.input_hist_raw[-1]) if shell else ""
 
 
 def check(exercise_id: str) -> Score:
