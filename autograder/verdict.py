@@ -12,6 +12,7 @@ probability at most alpha (Ramdas et al., "Game-theoretic statistics and safe an
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,6 +46,12 @@ def sign_wealth(successes: int, trials: int) -> float:
     return numerator / ((trials + 1) * math.comb(trials, successes))
 
 
+@functools.cache
+def successes_needed(trials: int, alpha: float) -> int:
+    """Fewest of `trials` blocks beyond the threshold that reject at `alpha`; `trials + 1` where none would do."""
+    return next((s for s in range(trials + 1) if sign_wealth(s, trials) >= 1 / alpha), trials + 1)
+
+
 def decide(
     log_speedups: Sequence[float], bar: float, *, seconds: float = 0.0, max_blocks: int = MAX_BLOCKS
 ) -> Decision:
@@ -61,15 +68,17 @@ def decide(
     if not bar > 0:
         raise ValueError(f"bar must be a positive speedup, not {bar}")
     pass_threshold, fail_threshold = math.log(MARGIN * bar), math.log(bar)
-    above = below = 0
-    wealth_pass = wealth_fail = 1.0
+    above = below = count = 0
+    outcome: Outcome | None = None
     for count, value in enumerate(log_speedups, start=1):
         above += value > pass_threshold
         below += value < fail_threshold
-        wealth_pass, wealth_fail = sign_wealth(above, count), sign_wealth(below, count)
-        if wealth_pass >= 1 / ALPHA_PASS:
-            return Decision("pass", wealth_pass, wealth_fail, count)
-        if wealth_fail >= 1 / ALPHA_FAIL:
-            return Decision("fail", wealth_pass, wealth_fail, count)
-    spent = len(log_speedups) >= max_blocks or seconds >= MAX_SECONDS
-    return Decision("inconclusive" if spent else None, wealth_pass, wealth_fail, len(log_speedups))
+        if above >= successes_needed(count, ALPHA_PASS):
+            outcome = "pass"
+        elif below >= successes_needed(count, ALPHA_FAIL):
+            outcome = "fail"
+        if outcome:
+            break
+    if outcome is None and (count >= max_blocks or seconds >= MAX_SECONDS):
+        outcome = "inconclusive"
+    return Decision(outcome, sign_wealth(above, count), sign_wealth(below, count), count)
