@@ -88,7 +88,9 @@ def exercise_sources(notebook: dict[str, Any]) -> dict[str, str]:
 def is_stub(source: str, entry: str) -> bool:
     """Whether the cell is as it came: every body of `entry` that matters still raises NotImplementedError."""
     tree = _parse(source)
-    for node in tree.body if tree else ():
+    for node in reversed(tree.body if tree else []):  # the last to have the name is what Python keeps
+        if isinstance(node, ast.Assign) and any(getattr(name, "id", "") == entry for name in node.targets):
+            return False
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == entry:
             methods = [n for n in ast.walk(node) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
             marks = [_is_left_open(method) for method in methods if method.name != "__init__"]

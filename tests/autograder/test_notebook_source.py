@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.notebook_source import exercise_ids, exercise_sources, is_stub, read_notebook
+from autograder.notebook_source import as_python, exercise_ids, exercise_sources, is_stub, read_notebook
 from course_lib.errors import UserError
 
 STUB = '@exercise("1.1")\ndef collate(batch):\n    """Text."""\n    # YOUR CODE HERE\n    raise NotImplementedError\n'
@@ -32,6 +32,28 @@ def test_a_syntax_error_hides_nothing_and_a_comment_marks_nothing() -> None:
     assert exercise_ids('# @exercise("1.2")\n') == []
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "%%time\n" + DONE,
+        "!pip --version\n" + DONE + "collate?",
+        DONE.replace("@exercise", "@autograder.exercise"),
+        DONE.replace('"1.1"', "\n    exercise_id='1.1',  # the first\n"),
+        'collate = exercise("1.1")(lambda batch: {})',
+        'NOTES = """\n@exercise("1.2")\n"""\n' + DONE,
+    ],
+)
+def test_an_exercise_is_found_however_it_is_written(source: str) -> None:
+    assert exercise_ids(source) == ["1.1"]
+
+
+def test_python_stays_as_it_is_and_magics_become_calls_that_do_nothing() -> None:
+    assert as_python(DONE) == DONE
+    assert as_python("%%time\nx = 1\n") == "# %%time\nx = 1\n"
+    assert as_python('s = """\n%no\n"""\n!ls\n') == 's = """\n%no\n"""\nget_ipython().system(\'ls\')\n'
+    assert "def f(:" in as_python("def f(:\n")
+
+
 def test_cells_without_text_are_passed_over() -> None:
     broken = {"cells": [None, 3, {"cell_type": "code"}, {"cell_type": "markdown", "source": STUB}]}
     assert exercise_sources(broken) == {}
@@ -48,6 +70,10 @@ def test_cells_without_text_are_passed_over() -> None:
         (CLASS.format(body="raise NotImplementedError"), True),
         (CLASS.format(body="return 1"), False),
         ("def other():\n    raise NotImplementedError", False),
+        (STUB + DONE, False),
+        (DONE + STUB, True),
+        (STUB + "collate = print\n", False),
+        ("%%time\n" + DONE, False),
     ],
 )
 def test_what_is_still_the_stub(source: str, expected: bool) -> None:
