@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
 
 from course_lib.bench import synchronize
 from course_lib.callbacks import Callback, TrainState
 from course_lib.config import TrainConfig
+from course_lib.counters import count_events
 from course_lib.distributed import from_main_process
 from course_lib.evaluation import evaluation_mode
 
@@ -172,7 +172,7 @@ def utilisation(records: Records, model: nn.Module, lengths: Any, peak: tuple[fl
 
 def flops_per_token(model: nn.Module, lengths: Any) -> float:
     """Floating-point operations of forward and backward for one token of texts of these `lengths` [n], counted
-    by torch's FlopCounterMode on a text of which nothing is learned.
+    by `count_events` on a text of which nothing is learned.
 
     Attention costs in proportion to the length: per token, the texts cost together what one of their
     size-biased mean length does.
@@ -181,11 +181,11 @@ def flops_per_token(model: nn.Module, lengths: Any) -> float:
     width = max(1, round(float((sizes**2).sum() / sizes.sum())))
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     input_ids = torch.zeros(1, width, dtype=torch.int64, device=trained[0].device)
-    # Evaluating computes nothing twice; plain attention, for the counter does not know the fused one of CPUs.
-    with evaluation_mode(model), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+    # Evaluating computes nothing twice, nor does plain attention, where the fused ones do in backward.
+    with evaluation_mode(model), sdpa_kernel(SDPBackend.MATH), count_events() as counts:
         logits = model(input_ids, input_ids == 0)
         torch.autograd.grad(logits.sum(), trained, allow_unused=True)
-    return counter.get_total_flops() / width
+    return counts.total_flops / width
 
 
 def peak_flops(device: torch.device, dtype: torch.dtype, world_size: int = 1) -> tuple[float, str]:

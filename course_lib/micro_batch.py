@@ -5,18 +5,15 @@ from __future__ import annotations
 import copy
 import os
 import re
-import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch import nn
 
+from course_lib.counters import peak_bytes
 from course_lib.errors import UserError
 from course_lib.loop import to_device, train_step
 from course_lib.optim import make_optimizer
@@ -25,6 +22,8 @@ from course_lib.window import Batch
 
 SAFETY = 0.6
 """Share of the free memory that a step may take: resident memory was seen up to 1.5 × the live bytes."""
+# The last is what oneDNN says when the allocator refuses it.
+_NO_MEMORY = "MemoryError|you tried to allocate|bad_alloc|could not create a primitive"
 
 
 def largest_micro_batch_size(
@@ -78,7 +77,7 @@ def find_executable_micro_batch_size(
         try:
             needs = needs if needs > memory_limit_bytes else try_step(size)
         except (MemoryError, RuntimeError) as error:
-            if not re.search("MemoryError|you tried to allocate|bad_alloc", repr(error)):
+            if not re.search(_NO_MEMORY, repr(error)):
                 raise
             needs = float("inf")
         if needs <= memory_limit_bytes:
@@ -108,45 +107,3 @@ def available_memory_bytes(device: torch.device) -> int:
         cached = re.findall(r"^file (\d+)$", (group / "memory.stat").read_text(), re.MULTILINE)
         found.append(limit + sum(map(int, cached)))
     return max(1, min(found))
-
-
-def peak_bytes(step: Callable[[], Any], device: torch.device) -> int:
-    """Run `step`; returns the most bytes that were live at one time in tensors made since its start.
-
-    On CUDA the allocator's own peak. Elsewhere counted at each operator, so the number is exact and the same on
-    each run; what an operator takes and gives back inside itself is not seen.
-    """
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-        before = torch.cuda.memory_allocated(device)
-        step()
-        return torch.cuda.max_memory_allocated(device) - before
-    with _LiveBytes() as live:
-        step()
-    return live.peak
-
-
-class _LiveBytes(TorchDispatchMode):
-    """Adds up storages as operators make them, and takes each off when it is freed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.live = self.peak = 0
-        self.known: dict[int, int] = {}
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self._note((args, kwargs), share=0)  # weights, the batch: there before
-        result = func(*args, **(kwargs or {}))
-        self._note(result, share=1)
-        self.peak = max(self.peak, self.live)
-        return result
-
-    def _note(self, values: Any, *, share: int) -> None:
-        for storage in (leaf.untyped_storage() for leaf in tree_leaves(values) if isinstance(leaf, Tensor)):
-            if storage._cdata not in self.known:
-                self.live += self.known.setdefault(storage._cdata, share * storage.nbytes())
-                # Python's view of a storage lives as long as the storage, also where autograd alone holds it.
-                weakref.finalize(storage, self._forget, storage._cdata).atexit = False
-
-    def _forget(self, key: int) -> None:
-        self.live -= self.known.pop(key)

@@ -8,6 +8,7 @@ import textwrap
 import pytest
 import torch
 
+from course_lib.counters import count_events
 from course_lib.loop import train_step
 from course_lib.losses import loss_sum
 from course_lib.memory import apply_activation_checkpointing, compile_model
@@ -31,19 +32,10 @@ def make_batch(task="classification", width=24, seed=0):
 
 
 def saved_bytes(model, batch):
-    """What autograd keeps between forward and backward, each storage once, parameters not counted."""
-    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
-    storages = {}
-
-    def keep(tensor):
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
-            storages[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+    """What autograd keeps between forward and backward, parameters not counted; and the loss."""
+    with count_events(model) as counts:
         loss = loss_sum(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
-    return sum(storages.values()), loss
+    return counts.peak_saved_bytes, loss
 
 
 @pytest.mark.parametrize("task", TASKS)

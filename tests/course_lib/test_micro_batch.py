@@ -9,13 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from course_lib.counters import peak_bytes
 from course_lib.errors import UserError
 from course_lib.micro_batch import (
     SAFETY,
     available_memory_bytes,
     find_executable_micro_batch_size,
     largest_micro_batch_size,
-    peak_bytes,
 )
 from course_lib.models import ModelConfig, TextClassifier
 from course_lib.precision import resolve_precision
@@ -27,6 +27,7 @@ OUT_OF_MEMORY = [
     RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
     torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB"),
     RuntimeError("std::bad_alloc"),
+    RuntimeError("could not create a primitive"),
 ]
 
 
