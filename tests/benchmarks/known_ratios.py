@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gzip
 import json
 import os
 import statistics
@@ -164,7 +165,9 @@ def table(rows: Iterable[dict[str, Any]]) -> str:
 def read(path: Path | None) -> list[dict[str, Any]]:
     """The verdicts that an earlier run left; half a line, left by one that was killed, is passed over."""
     rows = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path and path.exists() else []:
+    content = path.read_bytes() if path and path.exists() else b""
+    text = (gzip.decompress(content) if path and path.suffix == ".gz" else content).decode()
+    for line in text.splitlines():
         with contextlib.suppress(ValueError):
             rows.append(json.loads(line))
     return rows
@@ -177,7 +180,7 @@ def main() -> None:
     parser.add_argument("--case", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--load", nargs="+", choices=LOADS, default=list(LOADS))
     parser.add_argument("--runs", type=int, default=100, help="verdicts of each case under each load")
-    parser.add_argument("--out", type=Path, help="JSON lines; read first, then added to")
+    parser.add_argument("--out", type=Path, help="JSON lines, .gz or not; read first, then added to")
     arguments = parser.parse_args()
     for case, (a, b) in CASES.items():
         assert flops(a) * b == flops(b) * a, f"{case}: the FLOPs are not as {a} to {b}"
@@ -200,7 +203,7 @@ def keep(path: Path | None, row: dict[str, Any]) -> None:
     print({key: row[key] for key in shown}, flush=True)
     if path:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
+        with (gzip.open if path.suffix == ".gz" else open)(path, "at", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
 
 
