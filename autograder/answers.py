@@ -2,8 +2,8 @@
 
     {"format": 1, "lesson": "01", "answers": {"01.3": {"choice": "b", …}, "predict:1a": {"value": 2.5, …}}}
 
-The file travels with a submission. It is replaced whole (temporary file, fsync, rename) and changed under a lock,
-so that two kernels lose nothing of each other's and a kernel killed while writing leaves the file as it was.
+The file travels with a submission. It is replaced whole and changed under a lock, so that two kernels lose nothing of
+each other's and a kernel killed while writing leaves the file as it was.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from autograder.paths import data_directory
+from autograder.rich import told
 from course_lib.errors import UserError
+from course_lib.files import atomic_write_text
 
 LOCK_SECONDS = 10.0
 MAX_BYTES = 5_000_000  # a whole lesson's answers are a few kilobytes; a submission's file is never trusted
@@ -51,8 +53,8 @@ class AnswersFile:
                 self.notices.append(f"{self.path.name} is damaged and could not be set aside ({error}).")
                 return {}
 
-    def save(self, key: str, entry: Entry | Callable[[Entry], Entry]) -> Entry:
-        """Write one answer and return it; other answers in the file stay, whoever wrote them.
+    def save(self, key: str, entry: Entry | Callable[[Entry], Entry]) -> None:
+        """Write one answer; other answers in the file stay, whoever wrote them.
 
         Args:
             entry: the new value, or a function of the old one (`{}` if there is none).
@@ -64,18 +66,23 @@ class AnswersFile:
             with locked(self.path):
                 entries = self._load()
                 saved = entry(entries.get(key, {})) if callable(entry) else entry
-                saved |= {"at": datetime.now(UTC).isoformat(timespec="seconds")}
-                entries[key] = saved
+                entries[key] = saved | {"at": datetime.now(UTC).isoformat(timespec="seconds")}
                 document = {"format": 1, "lesson": self.lesson_id, "answers": entries}
-                _replace(self.path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
-        except OSError as error:
+                self.path.parent.stat()  # a folder that is gone is not made anew
+                text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+                atomic_write_text(self.path, f"{text}\n")
+        except (OSError, UserError) as error:
             raise UserError(f"not saved: {self.path}: {_why(error)}") from None
-        return saved
 
     def take_notices(self) -> str:
         """The notices so far as one text; each is given out once."""
         text, self.notices = "\n".join(self.notices), []
         return text
+
+    def print_notices(self) -> None:
+        """Print the notices so far."""
+        if text := self.take_notices():
+            print(text)
 
     def _load(self) -> dict[str, Entry]:
         """The answers, with a damaged file renamed. Call it under the lock."""
@@ -119,6 +126,7 @@ def read_answers(path: Path | str) -> dict[str, Any]:
         return {"problem": f"the answers file could not be read ({damage})"}
 
 
+@told()
 def answer(question_id: str, choice: str) -> None:
     """Answer a quiz question without widgets: save the choice and print what it gets right or wrong.
 
@@ -127,33 +135,32 @@ def answer(question_id: str, choice: str) -> None:
     """
     from autograder.quizzes import give_answer
 
-    try:
-        print(give_answer(question_id, choice).text)
-    except UserError as error:
-        print(error)
+    print(give_answer(question_id, choice).text)
 
 
 @contextlib.contextmanager
-def locked(path: Path, *, wait_seconds: float = LOCK_SECONDS) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Let one process at a time change a file; one that is killed lets go by itself.
 
     Raises:
-        TimeoutError: somebody else held the lock for `wait_seconds`.
+        TimeoutError: somebody else held the lock for `LOCK_SECONDS`.
     """
     from filelock import FileLock
 
-    digest = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:20]
-    with contextlib.ExitStack() as stack:
-        try:
-            # With the progress, not beside the notebook: a lock file stays, and a learner's folder is theirs.
-            folder = data_directory() / "locks"
-            folder.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(FileLock(folder / f"{digest}.lock", timeout=wait_seconds))
-        except TimeoutError:
-            raise
-        except OSError:
-            pass  # no place for a lock: writing without one is better than not at all
+    # With the progress, not beside the notebook: a lock file stays, and a learner's folder is theirs.
+    folder = data_directory() / "locks"
+    lock = FileLock(folder / f"{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:20]}.lock")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=LOCK_SECONDS)
+    except TimeoutError:
+        raise
+    except OSError:
+        pass  # no place for a lock: writing without one is better than not at all
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def _parse(path: Path) -> dict[str, Entry]:
@@ -178,21 +185,6 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is no JSON")  # NaN and the infinities
 
 
-def _replace(path: Path, text: str) -> None:
-    """Write `text` to `path` so that a reader sees the old file or the new one. Call it under the lock."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        # Under the lock nobody else writes this name, and a leftover of a killed kernel is simply overwritten.
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
 _FIXES = {
     errno.ENOSPC: "the disk is full; free some space and answer again",
     errno.EDQUOT: "your disk quota is used up; free some space and answer again",
@@ -203,7 +195,9 @@ _FIXES = {
 }
 
 
-def _why(error: OSError) -> str:
-    if isinstance(error, TimeoutError):
+def _why(error: Exception) -> str:
+    reason = error if isinstance(error, OSError) else error.__cause__
+    if isinstance(reason, TimeoutError):
         return "another program keeps it locked; try again, or restart other kernels"
-    return _FIXES.get(error.errno or 0, error.strerror or str(error))
+    assert isinstance(reason, OSError)
+    return _FIXES.get(reason.errno or 0, reason.strerror or str(reason))

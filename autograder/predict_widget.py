@@ -9,13 +9,8 @@ import ipywidgets as widgets
 
 from autograder.answers import AnswersFile
 from autograder.predictions import kept_prediction, parse_number, save_prediction, why_key
-from autograder.rich import rich_html, status_html
+from autograder.rich import render, rich_html
 from course_lib.errors import UserError
-
-_STYLE = """<style>
-.workbook-predict .widget-html,.workbook-predict .widget-html-content{height:auto;line-height:1.45}
-.workbook-predict input:focus,.workbook-predict textarea:focus{outline:2px solid var(--jp-brand-color1,#0072b2)}
-</style>"""
 
 
 class SavedBox:
@@ -33,27 +28,31 @@ class SavedBox:
         box: widgets.Text,
         save: Callable[[str], str],
         *,
-        above: str,
-        unit: str,
         hint: str,
+        above: str = "",
+        unit: str = "",
     ) -> None:
         """`save` keeps a text and returns what to say, or raises `UserError`. `above` is trusted HTML."""
-        self.file, self.box, self._save = file, box, save
-        restored = "restored" if box.value else ""
-        self.status = widgets.HTML(status_html(word=restored, hint=hint, notices=file.take_notices()))
+        self.file, self.box, self._save, self.status = file, box, save, widgets.HTML()
+        box.style, self._hint = {"description_width": "initial"}, hint
+        self._say("restored" if box.value else "")
         box.observe(lambda change: self._typed(change["new"]), names="value")
         row = widgets.HBox([box, widgets.HTML(escape(unit)), self.status], layout={"flex_flow": "row wrap"})
         row.layout.align_items, row.layout.grid_gap = "center", "0 .6em"
-        self.widget = widgets.VBox([widgets.HTML(_STYLE + above), row])
+        self.widget = widgets.VBox([widgets.HTML(render("widgets.html") + above), row])
         self.widget.add_class("workbook-predict")
 
     def _typed(self, text: str) -> None:
-        word = problem = ""
         try:
-            word = self._save(text)
+            self._say(self._save(text))
         except UserError as error:
-            problem = str(error)
-        self.status.value = status_html(word=word, problem=problem, notices=self.file.take_notices())
+            self._say(problem=str(error))
+
+    def _say(self, word: str = "", problem: str = "") -> None:
+        notices = self.file.take_notices()
+        self.status.value = render(
+            "status.html", word=word, problem=problem, hint=self._hint, notices=notices
+        )
 
 
 def predict_box(name: str, question: str, unit: str, file: AnswersFile) -> SavedBox:
@@ -70,10 +69,9 @@ def predict_box(name: str, question: str, unit: str, file: AnswersFile) -> Saved
         value="" if kept is None else f"{kept:g}",
         description="Your prediction",
         placeholder="a number",
-        style={"description_width": "initial"},
         layout={"width": "18em"},
     )
-    return SavedBox(file, box, save, above=rich_html(question), unit=unit, hint="saved as you type")
+    return SavedBox(file, box, save, hint="saved as you type", above=rich_html(question), unit=unit)
 
 
 def why_box(name: str, file: AnswersFile) -> SavedBox:
@@ -88,7 +86,6 @@ def why_box(name: str, file: AnswersFile) -> SavedBox:
         placeholder="One sentence: what did you not think of, or what did you think of rightly?",
         description="Why?",
         continuous_update=False,
-        style={"description_width": "initial"},
         layout={"width": "100%", "max_width": "46em", "height": "4.5em"},
     )
-    return SavedBox(file, box, save, above="", unit="", hint="saved when you leave the box")
+    return SavedBox(file, box, save, hint="saved when you leave the box")

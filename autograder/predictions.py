@@ -11,17 +11,11 @@ from typing import Any
 
 from autograder import progress
 from autograder.answers import AnswersFile, answers_file
-from autograder.rich import BLUE, card, plain, render, show_html, show_widget
+from autograder.rich import BLUE, plain, render, show_html, show_widget, told
 from course_lib.errors import UserError
 
-_COMPARED = """{% for name, figure in figures %}
-<div style="display:inline-block;min-width:9em;margin-right:2em"><div style="opacity:.75">{{ name }}</div>
-<div style="font-size:1.7em">{{ figure }}</div></div>
-{% endfor %}
-<div>{{ said }}</div>"""
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
-
+@told()
 def predict(name: str, question: str, unit: str = "", value: float | None = None) -> None:
     """Ask for a number before it is measured, and keep it at once beside the notebook.
 
@@ -30,40 +24,31 @@ def predict(name: str, question: str, unit: str = "", value: float | None = None
         unit: shown behind the number, for instance "×" or "%".
         value: the prediction itself, for working without widgets; `None` shows a number box.
     """
-    try:
-        file = prediction_file(name)
-        if value is not None:
-            number = parse_number(value, unit)
-            save_prediction(file, name, number, unit)
-            print(f"{plain(question)}\nYour prediction {_shown(number, unit)} is saved in {file.path.name}")
-            return
-        kept = kept_prediction(file, name)
-    except UserError as error:
-        print(error)
+    file = prediction_file(name)
+    if value is not None:
+        number = parse_number(value, unit)
+        save_prediction(file, name, number, unit)
+        print(f"{plain(question)}\nYour prediction {_shown(number, unit)} is saved in {file.path.name}")
         return
-    if notices := file.take_notices():
-        print(notices)
+    kept = kept_prediction(file, name)
+    file.print_notices()
     state = "Nothing predicted yet." if kept is None else f"Your prediction: {_shown(kept, unit)}"
-    text = f'{plain(question)}\n{state}\nWithout a number box: predict("{name}", "…", value=2.5)'
 
     def build() -> Any:
         from autograder.predict_widget import predict_box
 
         return predict_box(name, question, unit, file).widget
 
-    if not show_widget(build, text):
-        print(text)
+    show_widget(build, f'{plain(question)}\n{state}\nWithout a number box: predict("{name}", "…", value=2.5)')
 
 
+@told()
 def predicted(name: str) -> float | None:
     """The number that was predicted under this name, or None."""
-    try:
-        return kept_prediction(prediction_file(name), name)
-    except UserError as error:
-        print(error)
-        return None
+    return kept_prediction(prediction_file(name), name)
 
 
+@told()
 def compare(name: str, measured: float, unit: str = "", digits: int = 2, why: str | None = None) -> None:
     """Show the prediction beside the measurement, and ask why they differ.
 
@@ -72,33 +57,28 @@ def compare(name: str, measured: float, unit: str = "", digits: int = 2, why: st
         digits: decimal places to show.
         why: your reason, for working without widgets; `None` shows a text box.
     """
-    try:
-        file = prediction_file(name)
-        if why is not None:
-            file.save(why_key(name), {"text": str(why)})
-        kept = kept_prediction(file, name)
-        measured = float(measured)
-    except UserError as error:
-        print(error)
-        return
-    except (TypeError, ValueError):
-        print(f'compare("{name}", measured): measured must be one number, got {measured!r:.80}')
-        return
-    html = render(_COMPARED, **_compared(kept, measured, unit, digits))
-    text = compared_text(kept, measured, unit, digits)
-    show_html(card(BLUE, html, label="Prediction and measurement"), text)
+    file = prediction_file(name)
     if why is not None:
-        print(f"Your reason is saved in {file.path.name}")
-        return
-    ask = f'Why do they differ? One sentence: compare("{name}", …, why="…")'
+        file.save(why_key(name), {"text": str(why)})
+    kept = kept_prediction(file, name)
+    try:
+        compared = _compared(kept, float(measured), unit, digits)
+    except (TypeError, ValueError):
+        raise UserError(
+            f'compare("{name}", measured): measured must be one number, got {measured!r:.80}'
+        ) from None
+    label = "Prediction and measurement"
+    show_html(render("compared.html", colour=BLUE, label=label, **compared), _compared_text(compared))
 
     def build() -> Any:
         from autograder.predict_widget import why_box
 
         return why_box(name, file).widget
 
-    if kept is not None and not show_widget(build, ask):
-        print(ask)
+    if why is not None:
+        print(f"Your reason is saved in {file.path.name}")
+    elif kept is not None:
+        show_widget(build, f'Why do they differ? One sentence: compare("{name}", …, why="…")')
 
 
 def prediction_file(name: str) -> AnswersFile:
@@ -117,6 +97,15 @@ def save_prediction(file: AnswersFile, name: str, number: float, unit: str) -> N
     progress.record_visit(file.lesson_id, f"prediction {name}")
 
 
+def kept_prediction(file: AnswersFile, name: str) -> float | None:
+    """The number in the file, or None if there is none or it is no number."""
+    value = file.entries().get(f"predict:{name}", {}).get("value")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    # A submission's file may hold anything, such as an int too large for a float.
+    return float(value) if abs(value) < 1e300 else None
+
+
 def why_key(name: str) -> str:
     """Where the learner's reason is kept in the answers file."""
     return f"why:{name}"
@@ -131,18 +120,13 @@ def parse_number(text: object, unit: str = "") -> float:
     cleaned = str(text).strip().removesuffix(unit).strip().replace("−", "-")
     if re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", cleaned):
         cleaned = cleaned.replace(",", "")  # 12,000
-    cleaned = cleaned.replace(",", ".")
-    cleaned = cleaned.removesuffix("×").removesuffix("x").removesuffix("%").strip()
-    if isinstance(text, bool) or not _NUMBER.fullmatch(cleaned) or not math.isfinite(float(cleaned)):
+    try:
+        number = float(cleaned.replace(",", ".").rstrip("×x%"))
+    except ValueError:
+        number = math.nan
+    if isinstance(text, bool) or not math.isfinite(number):
         raise UserError(f"not saved: {str(text)[:40]!r} is no number; write for instance 2.5")
-    return float(cleaned)
-
-
-def compared_text(kept: float | None, measured: float, unit: str, digits: int) -> str:
-    """Prediction and measurement in three lines."""
-    compared = _compared(kept, measured, unit, digits)
-    names = {"You predicted": "predicted", "Measured here": "measured "}
-    return "\n".join([*(f"{names[name]}  {shown}" for name, shown in compared["figures"]), compared["said"]])
+    return number
 
 
 def _compared(kept: float | None, measured: float, unit: str, digits: int) -> dict[str, Any]:
@@ -152,6 +136,11 @@ def _compared(kept: float | None, measured: float, unit: str, digits: int) -> di
         "figures": [("You predicted", shown), ("Measured here", _shown(measured, unit, digits))],
         "said": missing if kept is None else _difference(kept, measured),
     }
+
+
+def _compared_text(compared: dict[str, Any]) -> str:
+    (_, predicted), (_, measured) = compared["figures"]
+    return f"predicted  {predicted}\nmeasured   {measured}\n{compared['said']}"
 
 
 def _difference(kept: float, measured: float) -> str:
@@ -170,12 +159,3 @@ def _difference(kept: float, measured: float) -> str:
 def _shown(value: float, unit: str, digits: int | None = None) -> str:
     number = f"{value:,g}" if digits is None else f"{value:,.{digits}f}"
     return f"{number} {unit}".strip() if unit not in ("×", "x") else f"{number}{unit}"
-
-
-def kept_prediction(file: AnswersFile, name: str) -> float | None:
-    """The number in the file, or None if there is none or it is no number."""
-    value = file.entries().get(f"predict:{name}", {}).get("value")
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    # A submission's file may hold anything, such as an int too large for a float.
-    return float(value) if abs(value) < 1e300 else None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from autograder.rich import BLUE, GREEN, card, render
+from autograder.lessons import lesson_ids, load_lesson
+from autograder.rich import BLUE, GREEN, render
 
 TITLES = {
     "00": "Start here",
@@ -22,33 +23,6 @@ TITLES = {
 }
 
 
-# `row.bar` is empty for a lesson that is not out yet.
-_CARD = """
-<strong>Your progress</strong> <span style="opacity:.75">({{ learner }})</span>
-{% if problem %}<p style="color:var(--jp-error-color1,#b42318)">{{ problem }}</p>{% endif %}
-{% if not last %}<p>Nothing here yet: begin with the exercise below.</p>
-{% else %}<p>Continue where you stopped: {{ linked(where, href) }}</p>{% endif %}
-<table style="border-collapse:collapse;margin:.5em 0;width:100%"><thead><tr>
-{% for name in ("Lesson", "Exercises", "") %}
-<th scope="col" style="text-align:left;{{ cell }}">{{ name }}</th>
-{% endfor %}
-</tr></thead><tbody>
-{% for row in rows %}
-<tr{% if not row.is_out %} style="opacity:.6"{% endif %}>
-<td style="white-space:nowrap;{{ cell }}">{{ linked(row.id ~ " · " ~ row.title, row.href) }}</td>
-<td style="{{ cell }}">{% if row.is_out %}<div role="progressbar" aria-valuemin="0" aria-valuemax="100"
- aria-valuenow="{{ row.percent }}" aria-label="Lesson {{ row.id }}: {{ row.percent }} %"
- style="width:7em;height:.7em;border-radius:.35em;overflow:hidden;background:var(--jp-layout-color3,#ccc)">
-<div style="width:{{ row.percent }}%;height:100%;background:{{ full if row.percent == 100 else part }}"></div></div>
-{% endif %}</td>
-<td style="{{ cell }}">{{ row.words }}</td></tr>
-{% endfor %}
-</tbody></table>"""
-_LINKED = """{% macro linked(text, href) %}
-{% if href %}<a href="{{ href }}">{{ text }}</a>{% else %}{{ text }}{% endif %}
-{% endmacro %}"""
-
-
 class ProgressCard:
     """What `progress.summary` found; a notebook shows it as a card, a terminal as text."""
 
@@ -60,17 +34,16 @@ class ProgressCard:
 
     def _repr_html_(self) -> str:
         last = self.summary["last"]
-        body = render(
-            _LINKED + _CARD,
+        return render(
+            "progress.html",
             **self.summary,
             rows=_rows(self.summary),
             where=last and _where(last),
-            href=last and _href(_slug_and_points(last["lesson"])[0]),
-            cell="text-align:left;padding:.15em .8em .15em 0",
+            href=last and _href(last["lesson"]),
+            colour=BLUE,
             full=GREEN,
-            part=BLUE,
+            label="Your progress",
         )
-        return card(BLUE, body, label="Your progress")
 
 
 def summary_text(summary: dict[str, Any]) -> str:
@@ -89,48 +62,37 @@ def summary_text(summary: dict[str, Any]) -> str:
 def _rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
     """One row per lesson of the course: id, title, is_out, percent of its points, words, href ("" if there is none)."""
     return [
-        {"id": lesson_id, "title": title, **_row(lesson_id, summary["lessons"].get(lesson_id))}
+        {"id": lesson_id, "title": title, "href": _href(lesson_id)}
+        | _reached(lesson_id, summary["lessons"].get(lesson_id))
         for lesson_id, title in TITLES.items()
     ]
 
 
-def _row(lesson_id: str, found: dict[str, Any] | None) -> dict[str, Any]:
-    slug, max_score = _slug_and_points(lesson_id)
-    if not slug:
-        return {"is_out": False, "percent": 0, "words": "not out yet", "href": ""}
-    score, words = 0.0, []
-    if found:
-        score = sum(exercise["score"] for exercise in found["exercises"].values())
-        if quiz := found["quiz"]:
-            words.append(f"quiz {quiz['score']:g} of {quiz['max_score']:g}{' ✓' if quiz['passed'] else ''}")
-        elif found["answered"]:
-            words.append(f"quiz: {found['answered']} answered")
-        if found["seconds"] >= 60:
-            words.append(f"{found['seconds'] / 60:.0f} min")
-    words.insert(0, f"{score:g} of {max_score:g} points")
-    percent = min(100, round(100 * score / max_score))
-    return {"is_out": True, "percent": percent, "words": " · ".join(words), "href": _href(slug)}
+def _reached(lesson_id: str, found: dict[str, Any] | None) -> dict[str, Any]:
+    if lesson_id not in lesson_ids():
+        return {"is_out": False, "percent": 0, "words": "not out yet"}
+    found = found or {"exercises": {}, "quiz": None, "answered": 0, "seconds": 0.0}
+    max_score = sum(exercise.max_score for exercise in load_lesson(lesson_id).exercises)
+    score = sum(exercise["score"] for exercise in found["exercises"].values())
+    words = [f"{score:g} of {max_score:g} points"]
+    if quiz := found["quiz"]:
+        words.append(f"quiz {quiz['score']:g} of {quiz['max_score']:g}{' ✓' if quiz['passed'] else ''}")
+    elif found["answered"]:
+        words.append(f"quiz: {found['answered']} answered")
+    if found["seconds"] >= 60:
+        words.append(f"{found['seconds'] / 60:.0f} min")
+    return {"is_out": True, "percent": min(100, round(100 * score / max_score)), "words": " · ".join(words)}
 
 
 def _where(last: dict[str, Any]) -> str:
     place = f", {last['place']}" if last["place"] else ""
-    day = last["at"][:10]
-    return f"{last['lesson']} · {TITLES.get(last['lesson'], 'lesson')}{place} ({day})"
+    return f"{last['lesson']} · {TITLES.get(last['lesson'], 'lesson')}{place} ({last['at'][:10]})"
 
 
-def _slug_and_points(lesson_id: str) -> tuple[str, float]:
-    """Stem and points of a lesson; ("", 0) for one that this version does not have."""
-    from autograder.lessons import lesson_ids, load_lesson
-
-    if lesson_id not in lesson_ids():
-        return "", 0.0
-    lesson = load_lesson(lesson_id)
-    return lesson.slug, float(sum(exercise.max_score for exercise in lesson.exercises))
-
-
-def _href(slug: str) -> str:
+def _href(lesson_id: str) -> str:
     """Way from the notebook in the current folder to a lesson's, "" where it is not there."""
-    if not slug:
+    if lesson_id not in lesson_ids():
         return ""
+    slug = load_lesson(lesson_id).slug
     ways = (Path(f"{slug}.ipynb"), Path("..", slug, f"{slug}.ipynb"), Path(slug, f"{slug}.ipynb"))
     return next((way.as_posix() for way in ways if way.is_file()), "")

@@ -48,8 +48,8 @@ class Judgement:
     """
 
     is_right: bool
-    mistake: str
-    reason: str
+    mistake: str = ""
+    reason: str = ""
     measured: str = ""
 
 
@@ -89,7 +89,7 @@ def judge(lesson_id: str, question: Question, choice: str) -> Judgement:
     except Exception as error:  # whatever stops a measurement is the machine's fault, never the learner's
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         reason = f"This machine could not take the measurement ({said}), so any answer counts."
-        return Judgement(is_right=True, mistake="", reason=reason, measured="not measured")
+        return Judgement(is_right=True, reason=reason, measured="not measured")
     option = next(option for option in question["options"] if option["id"] == choice)
     slack = question.get("slack", 0.0)  # a value next to a limit counts on both sides: machines differ
     is_right = _low(option) - slack <= value < _high(option) + slack

@@ -3,43 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from autograder.quiz_bank import PASS_MARK, Judgement, Question
-from autograder.rich import GREEN, GREY, ORANGE, card, plain, render
-
-# `role=status` lets a screen reader speak it when it changes.
-_FEEDBACK = """<div role="status"
- style="border-left:4px solid {{ colour }};padding:.2em .8em;margin:.2em 0;line-height:1.45">
-<strong><span aria-hidden="true">{{ mark }}</span> {{ word }}</strong><br>
-{% if measured %}Measured on this machine: <strong>{{ measured }}</strong>. {% endif %}{{ reason|inline }}
-{% if saved %}<div style="opacity:.75;font-size:.85em">{{ saved }}</div>{% endif %}</div>"""
-_GRADE = """<strong>Quiz {{ lesson }}: {{ headline }}</strong>{% if problem %}<p>{{ problem }}</p>{% endif %}
-<table style="border-collapse:collapse;margin:.5em 0"><tbody>
-{% for mark, id, words in rows %}
-<tr><td style="padding:.1em .6em .1em 0" aria-hidden="true">{{ mark }}</td>
-<th scope="row" style="text-align:left;font-weight:normal;padding-right:1em">{{ id }}</th>
-<td style="text-align:left">{{ words }}</td></tr>
-{% endfor %}
-</tbody></table>
-<div style="opacity:.75;font-size:.85em">You may change answers and run this cell again.</div>"""
+from autograder.rich import GREEN, GREY, ORANGE, plain, render
 
 
 def quiz_text(bank: dict[str, Any], entries: Mapping[str, Any]) -> str:
     """The whole quiz as text, with the saved choices marked and how to answer."""
-    first = bank["questions"][0]["id"]
     lines = [
         f"Quiz {bank['lesson']}: {bank['title']}",
-        f'Where no buttons are shown, answer like this: answer("{first}", "b")',
+        f'Where no buttons are shown, answer like this: answer("{bank["questions"][0]["id"]}", "b")',
         "",
     ]
     for question in bank["questions"]:
         chosen = entries.get(question["id"], {}).get("choice")
         lines.append(f"{question['id']}  {plain(question['text'])}")
-        lines += [
-            f"  {'(•)' if option['id'] == chosen else '( )'} {option['id']}  {plain(option['text'])}"
-            for option in question["options"]
-        ]
+        for option in question["options"]:
+            mark = "(•)" if option["id"] == chosen else "( )"
+            lines.append(f"  {mark} {option['id']}  {plain(option['text'])}")
         lines.append("")
     return "\n".join([*lines, bank["note"]])
 
@@ -54,10 +37,8 @@ def feedback_text(question: Question, choice: str, judgement: Judgement) -> str:
 def feedback_html(judgement: Judgement, saved: str = "") -> str:
     """The same for the widget."""
     colour, mark = (GREEN, "✓") if judgement.is_right else (ORANGE, "✗")
-    word, measured, reason = _word(judgement), judgement.measured, judgement.reason
-    return render(
-        _FEEDBACK, colour=colour, mark=mark, word=word, measured=measured, reason=reason, saved=saved
-    )
+    said = asdict(judgement) | {"word": _word(judgement), "saved": saved}
+    return render("feedback.html", colour=colour, mark=mark, **said)
 
 
 def grade_text(result: dict[str, Any]) -> str:
@@ -71,8 +52,10 @@ def grade_html(result: dict[str, Any]) -> str:
     """The grade as a card."""
     answered = any(question["choice"] for question in result["questions"])
     colour = GREEN if result["passed"] else ORANGE if answered else GREY
-    body = render(_GRADE, **result, headline=_headline(result), rows=_rows(result))
-    return card(colour, body, label=f"Result of quiz {result['lesson']}")
+    label = f"Result of quiz {result['lesson']}"
+    return render(
+        "grade.html", **result, colour=colour, label=label, headline=_headline(result), rows=_rows(result)
+    )
 
 
 def _headline(result: dict[str, Any]) -> str:

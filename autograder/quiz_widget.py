@@ -11,23 +11,7 @@ from autograder.answers import AnswersFile, Entry
 from autograder.quiz_bank import Question, judge
 from autograder.quiz_card import feedback_html
 from autograder.quizzes import give_answer
-from autograder.rich import plain, render, rich_html, status_html
-
-_FOOTER = """<div style="opacity:.8;font-size:.9em;line-height:1.45">
-The last choice counts; the first is kept beside it.
-Without buttons: <code>answer("{{ questions[0].id }}", "b")</code> saves the same.<br>{{ note }}</div>"""
-# ipywidgets keeps every option on one line of fixed height; long options must wrap, and focus must be seen.
-_STYLE = """<style>
-.workbook-quiz{max-width:50em}
-.workbook-quiz .widget-radio-box label{position:relative;display:block;white-space:normal;height:auto;
- line-height:1.4;padding:.2em .4em .2em 1.9em}
-.workbook-quiz .widget-radio-box input{position:absolute;left:.3em;top:.42em;float:none;width:1em;height:1em;margin:0}
-.workbook-quiz .widget-radio-box{height:auto;margin-bottom:0!important}
-.workbook-quiz .widget-radio{width:auto;height:auto;flex-direction:column}
-.workbook-quiz .widget-radio>.widget-label{text-align:left;font-weight:600;width:auto!important}
-.workbook-quiz .widget-radio-box label:focus-within{outline:2px solid var(--jp-brand-color1,#0072b2)}
-.workbook-quiz .widget-html,.workbook-quiz .widget-html-content{height:auto;line-height:1.45}
-</style>"""
+from autograder.rich import plain, render, rich_html
 
 
 class QuizView:
@@ -46,22 +30,20 @@ class QuizView:
         self.feedback: dict[str, widgets.HTML] = {}
         self.status = widgets.HTML()
         entries = file.entries()
-        heading = render('<h3 style="margin:.2em 0">Quiz: {{ title }}</h3>', **bank)
-        rows: list[widgets.Widget] = [widgets.HTML(_STYLE + heading)]
+        rows: list[widgets.Widget] = [widgets.HTML(render("widgets.html", **bank))]
         for question in bank["questions"]:
             rows += self._question(bank["lesson"], question, entries.get(question["id"], {}))
-        self.widget = widgets.VBox([*rows, self.status, widgets.HTML(render(_FOOTER, **bank))])
+        self.widget = widgets.VBox([*rows, self.status, widgets.HTML(render("quiz_footer.html", **bank))])
         self.widget.add_class("workbook-quiz")
         self._show_status("restored from" if any(radio.value for radio in self.radios.values()) else "")
 
     def _question(self, lesson_id: str, question: Question, entry: Entry) -> list[widgets.Widget]:
-        options = {
-            option["id"]: f"{option['id']}.  {plain(option['text'])}" for option in question["options"]
-        }
         saved = entry.get("choice")
+        letters = [option["id"] for option in question["options"]]
+        texts = [f"{option['id']}.  {plain(option['text'])}" for option in question["options"]]
         radio = widgets.RadioButtons(
-            options=[(text, letter) for letter, text in options.items()],
-            value=saved if saved in list(options) else None,  # a list: what a file holds may not be hashable
+            options=list(zip(texts, letters, strict=True)),
+            value=saved if saved in letters else None,
             description=f"Your answer to question {question['id'].partition('.')[2]}",
             layout=widgets.Layout(width="auto"),
             style={"description_width": "initial"},
@@ -83,7 +65,8 @@ class QuizView:
 
     def _show_status(self, word: str, problem: str = "") -> None:
         num_answered = sum(radio.value is not None for radio in self.radios.values())
-        self.status.value = status_html(
+        self.status.value = render(
+            "status.html",
             count=f"{num_answered} of {len(self.radios)} answered",
             word=word and f"{word} {self.file.path.name}",
             problem=problem,

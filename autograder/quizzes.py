@@ -14,7 +14,7 @@ from autograder.answers import AnswersFile, Entry, answers_file
 from autograder.exercises import Score
 from autograder.quiz_bank import PASS_MARK, Judgement, Question, judge
 from autograder.quiz_card import feedback_text, grade_html, grade_text, quiz_text
-from autograder.rich import show_widget
+from autograder.rich import show_widget, told
 from course_lib.errors import UserError
 
 
@@ -72,30 +72,19 @@ def find_question(question_id: str) -> tuple[str, Question]:
     )
 
 
-def quiz(lesson_id: str, *, widgets: bool = True) -> None:
-    """Show the quiz of a lesson, with the answers given so far.
-
-    Args:
-        widgets: False prints the questions as text, to be answered with `answer("01.3", "b")`.
-    """
-    try:
-        bank = load_bank(lesson_id)
-        file = answers_file(lesson_id)
-        entries = file.entries()
-    except UserError as error:
-        print(error)
-        return
-    text = quiz_text(bank, entries)
-    if notices := file.take_notices():
-        print(notices)
+@told()
+def quiz(lesson_id: str) -> None:
+    """Show the quiz of a lesson, with the answers given so far; as text where there are no widgets."""
+    bank, file = load_bank(lesson_id), answers_file(lesson_id)
+    text = quiz_text(bank, file.entries())
+    file.print_notices()
 
     def build() -> Any:
         from autograder.quiz_widget import QuizView
 
         return QuizView(bank, file).widget
 
-    if not (widgets and show_widget(build, text)):
-        print(text)
+    show_widget(build, text)
 
 
 def give_answer(question_id: str, choice: str, *, file: AnswersFile | None = None) -> Given:
@@ -107,7 +96,7 @@ def give_answer(question_id: str, choice: str, *, file: AnswersFile | None = Non
         UserError: there is no such question or option; the message lists what there is.
     """
     lesson_id, question = find_question(question_id)
-    letters = [option["id"] for option in question["options"]]
+    letters = _letters(question)
     choice = str(choice).strip().lower()
     if choice not in letters:
         raise UserError(
@@ -152,17 +141,14 @@ def grade_quiz(lesson_id: str, answers: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_quiz(lesson_id: str) -> Score:
     """Grade the quiz from the saved answers: one point for each right one."""
-    try:
+    with told():
         file = answers_file(lesson_id)
         result = grade_quiz(lesson_id, file.entries())
-    except UserError as error:
-        print(error)
-        return Score(0.0)
-    if notices := file.take_notices():
-        print(notices)
-    progress.record_quiz(result)
-    print(grade_text(result))
-    return QuizScore(result["score"], result)
+        file.print_notices()
+        progress.record_quiz(result)
+        print(grade_text(result))
+        return QuizScore(result["score"], result)
+    return Score(0.0)
 
 
 def _next_entry(old: Entry, choice: str) -> Entry:
@@ -174,14 +160,14 @@ def _next_entry(old: Entry, choice: str) -> Entry:
 
 def _grade(lesson_id: str, question: Question, entry: Any) -> dict[str, Any]:
     given = entry if isinstance(entry, dict) else {"choice": entry}
-    letters = [option["id"] for option in question["options"]]
-    choice = given.get("choice") if given.get("choice") in letters else None
-    if choice is None:
-        judgement = Judgement(is_right=False, mistake="", reason="")
-    else:
-        judgement = judge(lesson_id, question, choice)
+    choice = given.get("choice") if given.get("choice") in _letters(question) else None
+    judgement = judge(lesson_id, question, choice) if choice else Judgement(is_right=False)
     right_first = judgement.is_right and given.get("first", choice) == choice
     return {"id": question["id"], "choice": choice, "right_first": right_first, **asdict(judgement)}
+
+
+def _letters(question: Question) -> list[str]:
+    return [option["id"] for option in question["options"]]
 
 
 def _bank_path(lesson_id: str) -> Path:

@@ -9,7 +9,7 @@ import pytest
 from autograder import compare, predict, predicted
 from autograder.answers import answers_file, read_answers
 from autograder.predict_widget import predict_box, why_box
-from autograder.predictions import compared_text, parse_number, prediction_file
+from autograder.predictions import parse_number, prediction_file
 from course_lib.errors import UserError
 
 NAME = "01_efficient_training_loops_answers.json"
@@ -91,16 +91,21 @@ def test_what_is_no_number_is_said(text: object) -> None:
         parse_number(text)
 
 
-def test_comparing_without_a_prediction_says_to_predict() -> None:
-    assert "type a number into the box above" in compared_text(None, 3.0, "×", 2)
+def test_comparing_without_a_prediction_says_to_predict(capfd: pytest.CaptureFixture[str]) -> None:
+    compare("1a", 3.0, "×")
+    assert "type a number into the box above" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("kept", "measured", "says"),
     [(4, 2, "2 times too high"), (2, 2, "The same."), (-1, 2, "3 too low"), (0, 0.5, "0.5 too low")],
 )
-def test_the_difference_in_words(kept: float, measured: float, says: str) -> None:
-    assert says in compared_text(kept, measured, "", 1)
+def test_the_difference_in_words(
+    kept: float, measured: float, says: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    predict("1a", "How much?", value=kept)
+    compare("1a", measured)
+    assert says in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("value", ['"2"', "true", "null", "[1]", "1" + "0" * 400])
