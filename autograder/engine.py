@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import os
 import secrets
 import time
 from collections import Counter
@@ -11,14 +11,40 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from autograder import calibration, evidence, review
+from autograder.job import CheckFailed, Job, WorkerFailed
 from autograder.lessons import Exercise, Lesson, find_exercise, load_lesson
-from autograder.notebook_source import exercise_sources, is_stub, read_notebook
+from autograder.measure import Inconclusive
+from autograder.notebook_source import as_python, exercise_sources, is_stub, read_notebook
+from autograder.sandbox import LEVELS, Level, probe
 from course_lib.errors import UserError
 
 Progress = Callable[[str, float], None]
-_OUTCOME_KEYS = ("id", "score", "max_score", "verdict", "reason")
-PUBLIC_KEYS = (*_OUTCOME_KEYS, "speedup", "counts", "sandbox", "evidence", "review")
+NOT_PUBLIC = ("title", "seconds")  # for the card alone
 PUBLIC_SPEEDUP_KEYS = ("estimate", "low", "high", "bar", "blocks")
+_STANDS = (
+    f"\nThis code came to {evidence.MAX_ATTEMPTS} verdicts by the clock on this machine, and the last of them stands. "
+    "Code that does something else is measured anew."
+)
+_REFUSED = (
+    "No grade was given: the process that ran the code proved sandbox level {!r}, and {!r} is required. This is not "
+    "the learner's mistake; `workbook doctor` says how to raise the level."
+)
+_CLOCK_NOT_ASKED = (
+    " The clock was not asked for {:g}×: by `workbook calibrate`, our own reference is too near to it on this machine; "
+    "all points rest on properties and counts."
+)
+_CONFIRMED = {
+    True: "The new check confirms it.",
+    False: "The new check does NOT confirm it: the file was changed, or it came about elsewhere.",
+    None: "Neither confirmed nor refuted: one of the two checks came to no verdict.",
+}
+_OUR_MISTAKE = (
+    "The check itself went wrong ({}). This is not your mistake: run it again, and report it to us if it stays. "
+    "The other exercises are checked all the same."
+)
 
 
 def blank_result(exercise_id: str, verdict: str, reason: str) -> dict[str, Any]:
@@ -45,45 +71,57 @@ def blank_result(exercise_id: str, verdict: str, reason: str) -> dict[str, Any]:
 
 
 def check_source(
-    exercise_id: str, source: str, *, on_progress: Progress | None = None, seed: int | None = None
+    exercise_id: str,
+    source: str,
+    *,
+    on_progress: Progress | None = None,
+    require_sandbox: Level | None = None,
+    again: bool = False,
 ) -> dict[str, Any]:
     """Check one exercise from the source of its cell.
 
+    Args:
+        require_sandbox: the weakest sandbox level that a grade may be given at; None takes what there is.
+        again: for a check of what is on record: earlier measurements do not weigh on it, nor it on later ones.
+
     Returns a result with DESIGN's keys, and for the card: `title`, `seconds`, `speedup.ratios`, `speedup.spread`.
-    `seed` is for tests; else the secret inputs come from the operating system.
+    Whatever goes wrong while it is checked is a result too, with verdict "error".
+    Raises `UserError` before anything runs when this machine's sandbox is weaker than required.
     """
     try:
         lesson, exercise = find_exercise(exercise_id)
     except KeyError as error:
         return blank_result(exercise_id, "error", str(error.args[0]))
-    if is_stub(source, exercise.entry):
-        return blank_result(exercise_id, "not_attempted", f"`{exercise.entry}` is still the stub it came as.")
-    return _run(lesson, exercise, source, on_progress, secrets.randbits(64) if seed is None else seed)
+    _require_level(require_sandbox)
+    try:
+        source = as_python(source)
+        if is_stub(source, exercise.entry):
+            reason = f"`{exercise.entry}` is still the stub it came as."
+            return blank_result(exercise_id, "not_attempted", reason)
+        progress = on_progress or (lambda text, fraction: None)
+        return _run(lesson, exercise, source, progress, require_sandbox, again)
+    except UserError as error:  # says itself what to do
+        return blank_result(exercise_id, "error", str(error))
+    except Exception as error:
+        if os.environ.get("WORKBOOK_DEBUG"):
+            raise
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        return blank_result(exercise_id, "error", _OUR_MISTAKE.format(what[:300]))
 
 
 def _run(
-    lesson: Lesson, exercise: Exercise, source: str, on_progress: Progress | None, seed: int
+    lesson: Lesson, exercise: Exercise, source: str, progress: Progress, required: Level | None, again: bool
 ) -> dict[str, Any]:
-    import numpy as np
-
-    from autograder import evidence
-    from autograder.job import CheckFailed, Job, WorkerFailed
-    from autograder.measure import Inconclusive
-
-    start = time.monotonic()
-    job = Job(
-        exercise_id=exercise.id,
-        entry=exercise.entry,
-        source=source,
-        harness=lesson.harness,
-        rng=np.random.default_rng(seed),
-        progress=on_progress or (lambda text, fraction: None),
-        prior_blocks=evidence.open_blocks(exercise.id, source),
-    )
+    start, seed = time.monotonic(), secrets.randbits(64)
+    history = evidence.History() if again else evidence.history(exercise.id, source)
+    rng = np.random.default_rng(seed)
+    job = Job(exercise.id, exercise.entry, source, lesson.harness, rng, progress)
+    job.prior_blocks = history.prior_blocks()
+    job.reference_speedup = calibration.load().get(exercise.id, {}).get("speedup")
+    job.review += review.reasons(source, counts=exercise.kinds == ("property", "count"))
     verdict, score, reason = "pass", exercise.max_score, "Right on secret inputs."
     try:
         job.progress("Starting", 0.0)
-        job.prepare(exercise.num_workers)
         exercise.check(job)
     except CheckFailed as error:
         verdict, score, reason = "fail", 0, str(error)
@@ -93,6 +131,15 @@ def _run(
         verdict, score, reason = "error", 0, str(error)
     finally:
         job.close()
+    if job.speed:
+        if verdict == "pass":
+            reason += f" Speedup {job.speed['estimate']:.2f}×, asked for {job.speed['bar']:g}×."
+        reason += _STANDS if history.stands else ""
+        history = history.after(verdict, job.prior_blocks + job.raw_blocks, job.speed["bar"])
+    if verdict == "pass" and (bar := job.counts.get("speed_bar_moved_to_counts")):
+        reason += _CLOCK_NOT_ASKED.format(bar)
+    if verdict != "error" and required and LEVELS.index(job.level()) > LEVELS.index(required):
+        verdict, score, reason = "error", 0, _REFUSED.format(job.level(), required)
     result = blank_result(exercise.id, verdict, reason) | {
         "score": score,
         "speedup": job.speed,
@@ -101,21 +148,31 @@ def _run(
         "review": job.review,
         "seconds": time.monotonic() - start,
     }
-    if verdict == "pass" and job.speed:
-        result["reason"] += f" Speedup {job.speed['estimate']:.2f}×, asked for {job.speed['bar']:g}×."
-    seed_hash = hashlib.sha256(str(seed).encode()).hexdigest()
-    result["evidence"] = evidence.save(
-        result, source, job.raw_blocks, job.prior_blocks, job.threads, seed_hash
-    )
-    return result
+    path = evidence.path_of(exercise.id, source, again=again)
+    kept = {key: value for key, value in result.items() if key != "evidence"}
+    facts = {"result": kept, "threads": job.threads, "conditions": job.conditions}
+    return result | {"evidence": evidence.save(path, source, seed, history, facts)}
+
+
+def _require_level(required: Level | None) -> None:
+    if required and LEVELS.index((here := probe()).level) > LEVELS.index(required):
+        raise UserError(
+            f"sandbox level {required!r} is required, and this machine holds {here.level!r}: {here.reason}. "
+            f"{here.fix or 'Grade on Linux with bubblewrap'}"
+        )
 
 
 def check_notebook(
-    path: Path | str, *, only: list[str] | None = None, on_progress: Progress | None = None
+    path: Path | str,
+    *,
+    only: list[str] | None = None,
+    on_progress: Progress | None = None,
+    require_sandbox: Level | None = None,
 ) -> dict[str, Any]:
     """Check every exercise of a lesson's notebook, and its quiz by the answers file beside it.
 
-    Raises `UserError` when the file is no notebook of this course.
+    The evidence of each exercise is on the disk before the next begins, so that a kill loses no finished verdict.
+    Raises `UserError` when the file is no notebook of this course, and as `check_source` does.
     """
     path = Path(path)
     sources = exercise_sources(read_notebook(path))
@@ -126,36 +183,45 @@ def check_notebook(
             continue
         if exercise.id in sources:
             report = _prefixed(on_progress, exercise.id)
-            results.append(check_source(exercise.id, sources[exercise.id], on_progress=report))
+            result = check_source(
+                exercise.id, sources[exercise.id], on_progress=report, require_sandbox=require_sandbox
+            )
+            results.append(result)
         else:
             reason = f'The notebook has no cell with @exercise("{exercise.id}"). Copy it from the release notebook.'
             results.append(blank_result(exercise.id, "not_attempted", reason))
+    return _report(lesson.id, results, _grade_quiz(lesson, path.parent))
+
+
+def check_evidence(
+    path: Path | str, *, on_progress: Progress | None = None, require_sandbox: Level | None = None
+) -> dict[str, Any]:
+    """Check the source in an evidence file anew, and report it as a notebook of that one exercise.
+
+    `record` of the report compares: `verdict` and `score` in the file, whether the new check `confirmed` them (None
+    when it came to no verdict), and `says`, the same in a sentence. Earlier measurements do not weigh on the new one.
+    Raises `UserError` when the file is no evidence, and as `check_source` does.
+    """
+    record = evidence.read(Path(path))
+    then, show = record["result"], _prefixed(on_progress, record["result"]["id"])
+    now = check_source(
+        then["id"], record["source"], on_progress=show, require_sandbox=require_sandbox, again=True
+    )
+    confirmed: bool | None = (then["verdict"], then["score"]) == (now["verdict"], now["score"])
+    if not confirmed and {then["verdict"], now["verdict"]} & {"inconclusive", "error"}:
+        confirmed = None
+    says = f"On record: {then['verdict']}, {then['score']:g} points ({record['finished']}). {_CONFIRMED[confirmed]}"
+    compared = {"verdict": then["verdict"], "score": then["score"], "confirmed": confirmed, "says": says}
+    return _report(then["id"].partition(".")[0].zfill(2), [now], None) | {"record": compared}
+
+
+def _report(lesson_id: str, results: list[dict[str, Any]], quiz: dict[str, Any] | None) -> dict[str, Any]:
     return {
-        "lesson": lesson.id,
+        "lesson": lesson_id,
         "score": sum(result["score"] for result in results),
         "max_score": sum(result["max_score"] for result in results),
         "exercises": results,
-        "quiz": _grade_quiz(lesson, path.parent),
-    }
-
-
-def check_evidence(path: Path | str, *, on_progress: Progress | None = None) -> dict[str, Any]:
-    """Check the source in an evidence file again, and report it as a notebook of that one exercise.
-
-    Raises `UserError` when the file is no evidence.
-    """
-    from autograder import evidence
-
-    record = evidence.read(Path(path))
-    exercise_id = str(record["result"]["id"])
-    report = _prefixed(on_progress, exercise_id)
-    result = check_source(exercise_id, record["source"], on_progress=report)
-    return {
-        "lesson": exercise_id.partition(".")[0].zfill(2),
-        "score": result["score"],
-        "max_score": result["max_score"],
-        "exercises": [result],
-        "quiz": None,
+        "quiz": quiz,
     }
 
 
@@ -172,7 +238,7 @@ def public(report: dict[str, Any]) -> dict[str, Any]:
     """The report with the documented keys alone, for `--json`."""
     exercises = []
     for result in report["exercises"]:
-        kept = {key: result[key] for key in PUBLIC_KEYS}
+        kept = {key: value for key, value in result.items() if key not in NOT_PUBLIC}
         if kept["speedup"]:
             kept["speedup"] = {key: kept["speedup"][key] for key in PUBLIC_SPEEDUP_KEYS}
         exercises.append(kept)

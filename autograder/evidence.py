@@ -1,111 +1,175 @@
-"""One file per checked exercise: enough to see how a verdict came about, and to ask again."""
+"""One file per checked exercise: enough to see how a verdict came about, and to ask again.
+
+docs/evidence.md describes the file, `evidence.schema.json` is what it must hold. A page for people stands beside it.
+"""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import hashlib
-import importlib.metadata
 import json
 import os
 import platform
-import tempfile
+import re
+import symtable
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autograder.evidence_page import page
 from autograder.paths import data_directory
+from autograder.verdict import decide
+from course_lib.data.cache import installed_version
+from course_lib.environment import processor_name
+from course_lib.errors import UserError
+from course_lib.files import atomic_write_text, remove_leftovers
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+MAX_ATTEMPTS = 5
 _PACKAGES = ("torch", "numpy", "scipy", "tokenizers", "training-workbook")
 
 
-def path_of(exercise_id: str, source: str) -> Path:
-    """Where the evidence of this exercise and this source lies."""
-    return data_directory() / "evidence" / f"{exercise_id}-{_hash(source)[:16]}.json"
+@dataclass(frozen=True)
+class History:
+    """What the clock has said about one family of code on this machine so far.
+
+    attempts: verdicts it came to. An inconclusive one is not at its end and does not count.
+    clock_verdict: "pass", "fail" or "inconclusive", what `blocks` say; None when the clock was never asked.
+    """
+
+    attempts: int = 0
+    clock_verdict: str | None = None
+    blocks: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def stands(self) -> bool:
+        """Whether measuring again would be trying until the noise is kind: then the last verdict stands."""
+        return self.attempts >= MAX_ATTEMPTS
+
+    def prior_blocks(self) -> list[dict[str, Any]]:
+        """The blocks that a check goes on from: of a question still open, or of a verdict that stands, which
+        no further block can undo."""
+        return list(self.blocks) if self.stands or self.clock_verdict == "inconclusive" else []
+
+    def after(self, verdict: str, blocks: list[dict[str, Any]], bar: float) -> History:
+        """The history with one more check. verdict: of the whole check; blocks: prior ones and its own."""
+        if self.stands:
+            return self
+        # The clock's own word: a solution that is fast enough may have failed by something else.
+        outcome = verdict if verdict == "inconclusive" else decide([b["y"] for b in blocks], bar).outcome
+        decided = outcome in ("pass", "fail")
+        return History(self.attempts + decided, outcome if decided else "inconclusive", tuple(blocks))
 
 
-def save(
-    result: dict[str, Any],
-    source: str,
-    blocks: list[dict[str, Any]],
-    prior_blocks: list[dict[str, Any]],
-    threads: int,
-    seed_sha256: str,
-) -> str | None:
-    """Write the evidence and return its path; None when the folder cannot be written, which spoils no grade."""
-    path = path_of(result["id"], source)
-    record = {
+def path_of(exercise_id: str, source: str, *, again: bool = False) -> Path:
+    """Where the evidence of this exercise and this family of code lies. again: of a check of a file's record."""
+    name = f"{exercise_id}-{family(source)[:16]}{'-again' if again else ''}.json"
+    return data_directory() / "evidence" / name
+
+
+def history(exercise_id: str, source: str) -> History:
+    """What is on record for this code with this hardware and these versions."""
+    with contextlib.suppress(UserError):
+        record = read(path_of(exercise_id, source))
+        if (record["hardware"], record["versions"]) == (hardware(), versions()):
+            return History(record["attempts"], record["clock_verdict"], tuple(record["blocks"]))
+    return History()
+
+
+def save(path: Path, source: str, seed: int, found: History, of_check: dict[str, Any]) -> str | None:
+    """Write the evidence and its page, and return its path; None when the folder cannot be written, which spoils
+    no grade.
+
+    Args:
+        seed: what the secret inputs came from; its hash alone is kept.
+        of_check: its `result`, `threads` and `conditions`.
+    """
+    record = of_check | {
         "schema_version": SCHEMA_VERSION,
-        "result": {key: value for key, value in result.items() if key != "evidence"},
         "source": source,
-        "source_sha256": _hash(source),
-        "blocks": prior_blocks + blocks,
-        "threads": threads,
-        "seed_sha256": seed_sha256,
+        "source_sha256": _sha256(source),
+        "family_sha256": family(source),
+        "seed_sha256": _sha256(str(seed)),
+        "attempts": found.attempts,
+        "clock_verdict": found.clock_verdict,
+        "blocks": list(found.blocks),
         "hardware": hardware(),
-        "versions": {"python": platform.python_version()} | {name: _version(name) for name in _PACKAGES},
+        "versions": versions(),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-            json.dump(record, file, indent=1)
-        Path(file.name).replace(path)
-    except OSError:
+        atomic_write_text(path, json.dumps(record, indent=1))
+        atomic_write_text(path.with_suffix(".html"), page(record))
+    except UserError:
         return None
+    remove_leftovers(path.parent, min_age_seconds=60)  # of a check that was killed
     return str(path)
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The record in an evidence file. Raises `UserError` when it is not one."""
-    from course_lib.errors import UserError
+    """The record in an evidence file. Raises `UserError`, which names the field, when it is not one."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
 
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{path}: not an evidence file ({error})") from None
-    if not isinstance(record, dict) or not {"source", "result", "schema_version"} <= record.keys():
-        raise UserError(f"{path}: not an evidence file; `workbook check NOTEBOOK --json` names them")
-    if record["schema_version"] != SCHEMA_VERSION:
+    if isinstance(record, dict) and record.get("schema_version", SCHEMA_VERSION) != SCHEMA_VERSION:
         raise UserError(f"{path}: written by another version of the course; check the notebook again")
+    schema = json.loads(Path(__file__).with_name("evidence.schema.json").read_text(encoding="utf-8"))
+    if wrong := best_match(Draft202012Validator(schema).iter_errors(record)):
+        where = wrong.json_path.removeprefix("$").removeprefix(".") or "the whole"
+        raise UserError(
+            f"{path}: not an evidence file: {where}: {wrong.message[:200]}. "
+            "`workbook check NOTEBOOK --json` names those files"
+        )
+    if record["source_sha256"] != _sha256(record["source"]):
+        raise UserError(f"{path}: source was changed after the check; check the notebook that it came from")
     return record
 
 
-def open_blocks(exercise_id: str, source: str) -> list[dict[str, Any]]:
-    """Blocks of an earlier inconclusive check of the same code on the same hardware: a rerun goes on from there."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        record = json.loads(path_of(exercise_id, source).read_text(encoding="utf-8"))
-        same_machine = record["hardware"] == hardware() and record["schema_version"] == SCHEMA_VERSION
-        if record["result"]["verdict"] == "inconclusive" and same_machine:
-            return list(record["blocks"])
-    return []
+def family(source: str) -> str:
+    """SHA-256 of what the code says, whatever its layout, comments, docstrings and names of locals."""
+    try:
+        tree, table = ast.parse(source), symtable.symtable(source, "<cell>", "exec")
+        for node in ast.walk(tree):
+            if isinstance(body := getattr(node, "body", None), list):  # docstrings go
+                body[:] = [s for s in body if not (type(s) is ast.Expr and type(s.value) is ast.Constant)]
+        names = "|".join(sorted(_locals(table) - set(table.get_identifiers())))
+        identifier = re.compile(rf"\b(id|arg|name|rest)='({names})'")
+        return _sha256("\n".join(_numbered(ast.dump(statement), identifier) for statement in tree.body))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # no Python: each text is its own family
+        return _sha256(source)
+
+
+def _locals(table: symtable.SymbolTable) -> set[str]:
+    """The names that any function below binds, imports left out."""
+    own = table.get_symbols() if isinstance(table, symtable.Function) else []
+    names = {symbol.get_name() for symbol in own if symbol.is_local() and not symbol.is_imported()}
+    return names.union(*map(_locals, table.get_children()))
+
+
+def _numbered(dumped: str, identifier: re.Pattern[str]) -> str:
+    """The text of a syntax tree with a number for each name that `identifier` finds, in the order of appearance."""
+    numbers: dict[str, int] = {}
+    return identifier.sub(lambda m: f"{m[1]}={numbers.setdefault(m[2], len(numbers))}", dumped)
 
 
 def hardware() -> dict[str, Any]:
     """What the measurement ran on."""
-    return {
-        "machine": platform.machine(),
-        "system": platform.system(),
-        "processor": _processor_name(),
-        "cores": os.cpu_count(),
-    }
+    system = {"machine": platform.machine(), "system": platform.system()}
+    return system | {"processor": processor_name(), "cores": os.cpu_count()}
 
 
-def _processor_name() -> str:
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor()
+def versions() -> dict[str, str | None]:
+    """Versions of Python and of what shapes a measurement; None for a package that is not installed."""
+    return {"python": platform.python_version()} | {name: installed_version(name) for name in _PACKAGES}
 
 
-def _version(name: str) -> str | None:
-    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        return importlib.metadata.version(name)
-    return None
-
-
-def _hash(source: str) -> str:
-    return hashlib.sha256(source.encode()).hexdigest()
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -28,6 +28,7 @@ from typing import Any, Literal
 import psutil
 
 Level = Literal["bubblewrap", "limits"]
+LEVELS: tuple[Level, ...] = ("bubblewrap", "limits")  # strongest first
 WORKER_FOLDER = Path(__file__).resolve().parent / "sandboxed"
 LIMITS = {
     "RLIMIT_CPU": 300,  # seconds

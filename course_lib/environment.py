@@ -9,12 +9,13 @@ import platform
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from course_lib.data.cache import installed_version
 from course_lib.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
 
 _PACKAGES = ("training-workbook", "torch", "numpy", "tokenizers", "matplotlib", "tensorboard")
 
@@ -46,9 +47,11 @@ def git_state(folder: Path) -> dict[str, Any] | None:
 
 def hardware() -> dict[str, Any]:
     """Processor, cores, threads that torch uses, memory in bytes (with psutil), accelerators by name."""
+    import torch
+
     psutil = _module("psutil")
     return {
-        "processor": _processor(),
+        "processor": processor_name(),
         "num_cores": os.cpu_count(),
         "num_threads": torch.get_num_threads(),
         "memory_bytes": psutil.virtual_memory().total if psutil else None,
@@ -58,6 +61,8 @@ def hardware() -> dict[str, Any]:
 
 def memory_bytes() -> dict[str, int]:
     """`memory_bytes` and `peak_memory_bytes` of this process: resident set on a CPU, allocator on CUDA."""
+    import torch
+
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         now, peak = torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated()
         return {"memory_bytes": now, "peak_memory_bytes": peak}
@@ -75,6 +80,8 @@ def resolve_device(requested: str) -> tuple[torch.device, str]:
 
     Raises UserError for a device that torch does not know or that this machine does not have.
     """
+    import torch
+
     has_mps = torch.backends.mps.is_available()
     if requested == "auto":
         if torch.cuda.is_available():
@@ -93,7 +100,8 @@ def resolve_device(requested: str) -> tuple[torch.device, str]:
     return device, f"{requested}: asked for"
 
 
-def _processor() -> str:
+def processor_name() -> str:
+    """As the system gives it. Light: grading and the command line ask for it without loading torch."""
     cpuinfo = Path("/proc/cpuinfo")
     text = cpuinfo.read_text(encoding="utf-8", errors="replace") if cpuinfo.exists() else ""
     if found := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +13,13 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from autograder import evidence
+from autograder import engine, evidence
 from autograder.card import result_html, result_text, speed_plot
 from autograder.engine import check_notebook, check_source
 from autograder.exercises import Score
+from autograder.job import Job
+from autograder.sandbox import SandboxStatus
+from tests.autograder.solutions import reference_sources
 
 RIGHT = """\
 @exercise("0.1")
@@ -83,6 +87,55 @@ def test_evidence_is_run_again(tmp_path: Path) -> None:
     assert ran.returncode == 2 and "not an evidence file" in ran.stderr
 
 
+def test_a_mistake_of_ours_is_a_result_and_the_next_exercise_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(job: Job) -> int:
+        raise ZeroDivisionError("division\nby zero")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Job, "seed", broken)
+        result = check_source("1.3", reference_sources("01")["1.3"])
+    assert (result["verdict"], result["score"]) == ("error", 0)
+    assert (
+        "ZeroDivisionError: division by zero" in result["reason"] and "not your mistake" in result["reason"]
+    )
+    monkeypatch.setenv("COURSE_LIB_CACHE", str(tmp_path / "file"))
+    (tmp_path / "file").write_text("")
+    path = write_notebook(
+        tmp_path, *reference_sources("01").values(), name="01_efficient_training_loops.ipynb"
+    )
+    report = check_notebook(path, only=["1.3", "1.4"])
+    assert [result["id"] for result in report["exercises"]] == ["1.3", "1.4"]
+    assert (
+        report["exercises"][0]["verdict"] == "error"
+        and "COURSE_LIB_CACHE" in report["exercises"][0]["reason"]
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is one level")
+def test_a_weaker_sandbox_than_required_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    path = write_notebook(tmp_path, RIGHT)
+    code = (
+        "import sys; from autograder.engine import check_notebook; from course_lib.errors import UserError\n"
+        "try: check_notebook(sys.argv[1], require_sandbox='bubblewrap')\n"
+        "except UserError as error: print(error)"
+    )
+    data = tmp_path / "data"
+    ran = run("-c", code, str(path), env=os.environ | {"PATH": "/nowhere", "WORKBOOK_DATA": str(data)})
+    assert "'bubblewrap' is required" in ran.stdout and "install it" in ran.stdout, ran.stderr
+    assert not data.exists()
+
+
+def test_a_worker_that_proves_less_than_required_gets_no_grade(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Job, "level", lambda job: "limits")
+    monkeypatch.setattr(engine, "probe", lambda: SandboxStatus("bubblewrap", ""))
+    result = check_source("0.1", RIGHT, require_sandbox="bubblewrap")
+    assert (result["verdict"], result["score"]) == ("error", 0)
+    assert "proved sandbox level 'limits', and 'bubblewrap' is required" in result["reason"]
+    assert check_source("0.1", RIGHT, require_sandbox="limits")["score"] == 1
+
+
 def test_a_missing_cell_is_not_attempted(tmp_path: Path) -> None:
     (result,) = check_notebook(write_notebook(tmp_path, "x = 1"))["exercises"]
     assert result["verdict"] == "not_attempted" and result["score"] == 0
@@ -102,7 +155,7 @@ def test_a_missing_cell_is_not_attempted(tmp_path: Path) -> None:
 )
 def test_what_does_not_run_is_explained(source: str, verdict: str, says: str) -> None:
     result = check_source("0.1", source)
-    assert (result["verdict"], result["score"]) == (verdict, 0)
+    assert (result["verdict"], result["score"]) == (verdict, 0), result["reason"]
     assert says in result["reason"]
 
 
