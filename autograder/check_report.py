@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from autograder.card import result_text
@@ -45,12 +46,19 @@ def table(report: dict[str, Any]) -> str:
     """The report of `check_notebook` as text."""
     lines = [f"Lesson {report['lesson']}", ""]
     for result in report["exercises"]:
-        lines += [result_text(result), ""]
+        lines += [result_text(result), *_evidence_page(result), ""]
     lines.append(f"Exercises: {report['score']:g} of {report['max_score']:g} points")
     if quiz := report.get("quiz"):
         passed = "passed" if quiz["passed"] else "not passed yet"
         lines.append(f"Quiz: {quiz['score']:g} of {quiz['max_score']:g}, {passed}")
-    return "\n".join(lines)
+    return "\n".join([*lines, report["record"]["says"]] if "record" in report else lines)
+
+
+def _evidence_page(result: dict[str, Any]) -> list[str]:
+    """Where to read how it was measured, for what did not pass."""
+    if result["evidence"] is None or result["verdict"] == "pass":
+        return []
+    return [f"  How it was measured: {Path(result['evidence']).with_suffix('.html')}"]
 
 
 def full_marks(report: dict[str, Any]) -> bool:

@@ -10,9 +10,15 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+SANDBOX_LEVELS = (
+    "bubblewrap",
+    "landlock",
+    "limits",
+)  # `sandbox.LEVELS`, which takes longer to load than --help
 Verb = Callable[[argparse.Namespace], int]
 
 
@@ -53,21 +59,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 
-    def verb(name: str, run: Verb, text: str) -> argparse.ArgumentParser:
+    def verb(name: str, run: Verb, text: str, *, answers: bool = True) -> argparse.ArgumentParser:
         added = verbs.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         added.set_defaults(run=run)
+        if answers:
+            added.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
         return added
 
-    start = verb("start", _start, "open the course in JupyterLab")
+    start = verb("start", _start, "open the course in JupyterLab", answers=False)
     start.add_argument("--no-browser", action="store_true", help="only print the address")
     start.add_argument("--port", type=int, metavar="N", help="default: the first free one from 8888 on")
     start.add_argument(
         "--dir", type=Path, metavar="FOLDER", help="where your notebooks are; default: ~/training-workbook"
     )
-    test = verb("test", _test, "run the project's own tests (in a checkout)")
+    test = verb("test", _test, "run the project's own tests (in a checkout)", answers=False)
     test.add_argument("pytest_arguments", nargs=argparse.REMAINDER, metavar="...", help="passed on to pytest")
-    doctor = verb("doctor", _doctor, "look for what could go wrong on this machine, with one fix for each")
-    _add_json(doctor)
+    verb("doctor", _doctor, "look for what could go wrong on this machine, with one fix for each")
     check = verb("check", _check, "check a notebook's exercises and its quiz")
     what = check.add_mutually_exclusive_group(required=True)
     what.add_argument("notebook", type=Path, nargs="?", metavar="NOTEBOOK")
@@ -75,23 +82,19 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--only", action="append", metavar="ID", help="this exercise alone, such as 1.2; repeatable"
     )
-    _add_json(check)
-    progress = verb("progress", _progress, "show what you have tried and reached")
-    _add_json(progress)
+    weaker = "give no grade when the sandbox is weaker than this"
+    check.add_argument("--require-sandbox", choices=SANDBOX_LEVELS, help=weaker)
+    verb("calibrate", _calibrate, "measure which speed bars this machine can ask for, once per machine")
+    verb("progress", _progress, "show what you have tried and reached")
     build = verb("build", _build, "make the notebooks from the lessons' texts (in a checkout)")
     build.add_argument(
         "--check", action="store_true", help="write nothing; exit 1 if a notebook would change"
     )
-    _add_json(build)
     return parser
 
 
-def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+def _answer(arguments: argparse.Namespace, value: Any, text: str = "") -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False) if arguments.json else text)
 
 
 def _start(arguments: argparse.Namespace) -> int:
@@ -107,13 +110,17 @@ def _test(arguments: argparse.Namespace) -> int:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
     from autograder.doctor import examine, report
 
-    findings = examine(
-        on_finding=None if arguments.json else lambda finding: print(report(finding), flush=True)
-    )
+    findings = []
+    for finding in examine():
+        findings.append(finding)
+        if not arguments.json:  # each as it is known, for some take seconds
+            print(report(finding), flush=True)
     if arguments.json:
-        _print_json({"findings": [finding.as_dict() for finding in findings]})
+        _answer(arguments, {"findings": [asdict(finding) for finding in findings]})
     return 1 if any(finding.level == "fail" for finding in findings) else 0
 
 
@@ -122,20 +129,28 @@ def _check(arguments: argparse.Namespace) -> int:
     from autograder.engine import check_evidence, check_notebook, public
     from course_lib.errors import UserError
 
+    if arguments.evidence:
+        ask = partial(check_evidence, arguments.evidence)
+    else:
+        ask = partial(check_notebook, arguments.notebook, only=arguments.only)
     with progress_bar() as show:
-        if arguments.evidence:
-            report = check_evidence(arguments.evidence, on_progress=show)
-        else:
-            report = check_notebook(arguments.notebook, only=arguments.only, on_progress=show)
+        report = ask(on_progress=show, require_sandbox=arguments.require_sandbox)
     if unknown := set(arguments.only or ()) - {result["id"] for result in report["exercises"]}:
         raise UserError(
             f"lesson {report['lesson']} has no exercise {sorted(unknown)[0]}; leave --only out to see all"
         )
-    if arguments.json:
-        _print_json(public(report))
-    else:
-        print(table(report))
+    _answer(arguments, public(report), table(report))
     return 0 if full_marks(report) else 1
+
+
+def _calibrate(arguments: argparse.Namespace) -> int:
+    from autograder.calibration import calibrate, table
+    from autograder.check_report import progress_bar
+
+    with progress_bar() as show:
+        found = calibrate(show)
+    _answer(arguments, {"exercises": found}, table(found))
+    return 0
 
 
 def _progress(arguments: argparse.Namespace) -> int:
@@ -143,10 +158,7 @@ def _progress(arguments: argparse.Namespace) -> int:
     from autograder.progress_view import summary_text
 
     found = summary()
-    if arguments.json:
-        _print_json(found)
-    else:
-        print(summary_text(found))
+    _answer(arguments, found, summary_text(found))
     return 0
 
 
@@ -154,13 +166,9 @@ def _build(arguments: argparse.Namespace) -> int:
     from autograder.build import build
 
     changed = build(check=arguments.check)
-    if arguments.json:
-        _print_json({"changed": changed})
-    else:
-        for name in changed:
-            print(f"{'would change' if arguments.check else 'wrote'}: {name}")
-        if not changed:
-            print("Every notebook is as its text says.")
+    done = "would change" if arguments.check else "wrote"
+    text = "\n".join(f"{done}: {name}" for name in changed) or "Every notebook is as its text says."
+    _answer(arguments, {"changed": changed}, text)
     return 1 if arguments.check and changed else 0
 
 

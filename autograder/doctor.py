@@ -9,8 +9,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -31,23 +31,15 @@ class Finding:
     found: str
     fix: str
 
-    def as_dict(self) -> dict[str, str]:
-        return asdict(self)
 
-
-def examine(*, on_finding: Callable[[Finding], None] | None = None) -> list[Finding]:
-    """Look at everything; `on_finding` hears of each as it is known. Takes about ten seconds."""
-    findings = []
+def examine() -> Iterator[Finding]:
+    """Look at everything, one after the other. Takes about ten seconds."""
     for name, look in _LOOKS.items():
         try:
-            finding = Finding(name, *look())
+            found = look()
         except Exception as error:  # a doctor that falls ill is a finding too
-            what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-            finding = Finding(name, "fail", what, _REINSTALL)
-        findings.append(finding)
-        if on_finding:
-            on_finding(finding)
-    return findings
+            found = "fail", " ".join(f"{type(error).__name__}: {error}".split())[:200], _REINSTALL
+        yield Finding(name, *found)
 
 
 def report(finding: Finding) -> str:
@@ -143,10 +135,21 @@ def _accelerator() -> Found:
 
 
 def _sandbox() -> Found:
-    from autograder.sandbox import probe
+    from autograder.sandbox import LEVELS, probe
 
     status = probe()
-    return "note" if status.fix else "ok", f"{status.level}: {status.reason}", status.fix
+    known = f"strongest first: {', '.join(LEVELS)}"
+    return "note" if status.fix else "ok", f"{status.level} ({known}): {status.reason}", status.fix
+
+
+def _calibration() -> Found:
+    from autograder.calibration import MINUTES, load
+
+    if not (found := load()):
+        return "note", "not yet", f"workbook calibrate (takes about {MINUTES} minutes)"
+    moved = ", ".join(exercise_id for exercise_id, entry in found.items() if not entry["applies"])
+    newest = max(entry["measured"] for entry in found.values())
+    return "ok", f"{newest}: {', '.join(found)}; moved from clock to counts: {moved or 'none'}", ""
 
 
 def _folders() -> dict[str, tuple[Path, str]]:
@@ -170,9 +173,8 @@ def _nearest_existing(path: Path) -> Path:
 
 def _disk() -> Found:
     free = {name: shutil.disk_usage(_nearest_existing(path)).free for name, (path, _) in _folders().items()}
-    scarce = [f"{num / 1e9:.1f} GB for {name}" for name, num in free.items() if num < NEEDED_DISK_BYTES]
     needed = f"{NEEDED_DISK_BYTES / 1e9:.0f} GB"
-    if scarce:
+    if scarce := [f"{num / 1e9:.1f} GB for {name}" for name, num in free.items() if num < NEEDED_DISK_BYTES]:
         return "fail", "only " + ", ".join(scarce), f"free {needed} there"
     return "ok", f"at least {needed} free in every folder that is used", ""
 
@@ -191,16 +193,6 @@ def _write_access() -> Found:
     return "ok", "every folder that is used can be written", ""
 
 
-def _data_cache() -> Found:
-    from course_lib.data.cache import cache_dir
-
-    folder = cache_dir()
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    if size:
-        return "ok", f"{size / 1e6:.0f} MB in {folder}", ""
-    return "ok", f"empty; the first lesson fills {folder} in about a minute", ""
-
-
 _LOOKS: dict[str, Callable[[], Found]] = {
     "Python": _python,
     "kernel": _kernel,
@@ -208,7 +200,7 @@ _LOOKS: dict[str, Callable[[], Found]] = {
     "torch": _torch,
     "accelerator": _accelerator,
     "sandbox": _sandbox,
+    "calibration": _calibration,
     "disk": _disk,
     "write access": _write_access,
-    "data cache": _data_cache,
 }

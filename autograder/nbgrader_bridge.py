@@ -32,6 +32,10 @@ from nbgrader.api import Gradebook
 from nbgrader.api import Notebook as GradebookNotebook
 from nbgrader.preprocessors import Execute, NbGraderPreprocessor
 from nbgrader.utils import is_grade, is_solution
+from traitlets import Enum
+
+from autograder.sandbox import LEVELS, Level
+from course_lib.errors import UserError
 
 CODE_STUB = '# Your turn: replace the next line with your code.\nraise NotImplementedError("not written yet")'
 
@@ -93,6 +97,14 @@ class MeasuredGrades(Execute):
     course) is executed as nbgrader always does.
     """
 
+    require_sandbox = Enum(
+        LEVELS,
+        default_value=None,
+        allow_none=True,
+        help="The weakest sandbox level that a grade may be given at; None takes what the machine has. A submission "
+        "that was measured at a weaker one is not graded, and nbgrader says so.",
+    ).tag(config=True)
+
     def preprocess(
         self, nb: NotebookNode, resources: ResourcesDict | None = None, km: Any = None
     ) -> tuple[NotebookNode, ResourcesDict]:
@@ -102,7 +114,7 @@ class MeasuredGrades(Execute):
             return super().preprocess(nb, resources, km)
         # nbgrader works in the course's root; the submission with its answers file lies elsewhere.
         path = Path(resources["metadata"]["path"]).resolve() / f"{resources['metadata']['name']}.ipynb"
-        answers = _answers(path)
+        answers = _answers(path, self.require_sandbox)
         for grade_id, cell in graded.items():
             if grade_id not in answers:
                 raise ValueError(
@@ -164,15 +176,17 @@ def withhold_answers(**_: Any) -> None:
         path.unlink()
 
 
-def _answers(notebook: Path) -> dict[str, dict[str, Any]]:
+def _answers(notebook: Path, required: Level | None) -> dict[str, dict[str, Any]]:
     """What the engine says about a notebook: arguments of `write_answer` by grade id."""
     from autograder import card, engine
     from autograder.lessons import load_lesson
     from autograder.quiz_card import grade_html, grade_text
 
-    report = engine.check_notebook(notebook)
+    report = engine.check_notebook(notebook, require_sandbox=required)
     answers = {}
     for result in report["exercises"]:
+        if required and result["sandbox"] and LEVELS.index(result["sandbox"]) > LEVELS.index(required):
+            raise UserError(f"{notebook.name}, {result['id']}: {result['reason']}")
         shown = {"text": card.result_text(result), "html": card.result_html(result)}
         answers[f"check-{result['id'].replace('.', '-')}"] = shown | _points(result)
     if quiz := report["quiz"]:

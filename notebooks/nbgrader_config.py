@@ -29,3 +29,7 @@ c.Autograde.exclude_overwriting = bridge.answers_files(course_root)
 # nbgrader's own lists, in order: `RestoreCells` is added, `MeasuredGrades` stands in the place of `Execute`.
 c.Autograde.sanitize_preprocessors = bridge.SANITIZE_PREPROCESSORS
 c.Autograde.autograde_preprocessors = bridge.AUTOGRADE_PREPROCESSORS
+
+# A submission is not graded where the sandbox is weaker than this. Strongest first: "bubblewrap", "landlock", "limits".
+# Without it, grades are given at the level that the machine has, and each records which. `workbook doctor` shows it.
+# c.MeasuredGrades.require_sandbox = "bubblewrap"

@@ -12,7 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from autograder.calibration import _machine
+from autograder.cli import SANDBOX_LEVELS
 from autograder.run_tests import count, summary_line
+from autograder.sandbox import LEVELS
+from tests.autograder.test_calibration import calibration_entry
 
 WORKBOOK = Path(sys.executable).with_name("workbook")
 
@@ -38,7 +42,7 @@ def one_line_error(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_every_verb_has_help() -> None:
-    for verb in ("start", "test", "doctor", "check", "progress", "build"):
+    for verb in ("start", "test", "doctor", "check", "calibrate", "progress", "build"):
         done = workbook(verb, "--help")
         assert done.returncode == 0 and f"usage: workbook {verb}" in done.stdout
     assert workbook().returncode == 2
@@ -122,6 +126,18 @@ def test_check_of_an_exercise_that_does_not_exist(start_page: Path) -> None:
     assert "no exercise 9.9" in one_line_error(workbook("check", str(start_page), "--only", "9.9"))
 
 
+def test_a_grade_below_the_required_sandbox_is_refused_with_the_fix(start_page: Path, tmp_path: Path) -> None:
+    required = ("check", str(start_page), "--require-sandbox")
+    message = one_line_error(workbook(*required, "bubblewrap", PATH=str(tmp_path)))  # where no bubblewrap is
+    assert "'bubblewrap' is required" in message and "bubblewrap" in message.rpartition(": ")[2]
+    assert workbook(*required, "limits", PATH=str(tmp_path)).returncode == 1  # checked, and not solved yet
+    assert "invalid choice" in workbook(*required, "none").stderr
+
+
+def test_sandbox_levels_are_those_of_the_sandbox() -> None:
+    assert SANDBOX_LEVELS == LEVELS
+
+
 def test_build_check_answers_by_its_status(root: Path) -> None:
     done = workbook("build", "--check", "--json", cwd=root)
     assert done.returncode == bool(json.loads(done.stdout)["changed"])  # that nothing did is tested elsewhere
@@ -140,11 +156,22 @@ def test_doctor_finds_this_machine_fit(tmp_path: Path) -> None:
     assert done.returncode == bool(failures)
     assert set(findings) == {
         *("Python", "kernel", "widgets", "torch", "accelerator"),
-        *("sandbox", "disk", "write access", "data cache"),
+        *("sandbox", "calibration", "disk", "write access"),
     }
     for name in ("Python", "kernel", "widgets", "torch", "write access"):
         assert findings[name]["level"] in ("ok", "note"), findings[name]
     assert all(finding["fix"] for finding in failures)
+
+
+def test_doctor_says_what_was_calibrated(tmp_path: Path) -> None:
+    def line() -> str:
+        shown = workbook("doctor", WORKBOOK_DATA=str(tmp_path)).stdout
+        return next(line for line in shown.splitlines() if " calibration " in line)
+
+    assert "not yet" in line()
+    entry = calibration_entry("1.1", speedup=1.6)
+    (tmp_path / "calibration.json").write_text(json.dumps({_machine(): {"1.1": entry}}))
+    assert "2026-11-20: 1.1; moved from clock to counts: 1.1" in line()
 
 
 def test_doctor_names_a_folder_that_cannot_be_written_and_the_fix(tmp_path: Path) -> None:

@@ -112,6 +112,24 @@ def test_grading_again_gives_the_same(course: Course) -> None:
     assert course.scores("broken", LESSON_01) == before
 
 
+def test_no_grade_is_given_at_a_weaker_sandbox_than_required(
+    course: Course, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = course.root / "nbgrader_config.py"
+    before = config.read_text()
+    monkeypatch.setenv("PATH", str(tmp_path))  # where no bubblewrap is
+    course.submit("guarded", LESSON_01, *half_done(course))
+    try:
+        config.write_text(before.replace("# c.MeasuredGrades", "c.MeasuredGrades"))
+        printed = course.nbgrader("autograde", LESSON_01, "--student", "guarded", fails=True)
+    finally:
+        config.write_text(before)
+    assert "sandbox level 'bubblewrap' is required, and this machine holds" in printed
+    assert set(course.scores("guarded", LESSON_01).values()) == {None}
+    course.nbgrader("autograde", LESSON_01, "--student", "guarded")
+    assert course.scores("guarded", LESSON_01)["check-1-3"] == POINTS["1.3"]
+
+
 def test_an_assignment_of_the_instructors_own_is_executed_as_ever(course: Course) -> None:
     _submit_own_assignment(course)
     course.nbgrader("autograde", "own")
