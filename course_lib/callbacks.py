@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -48,3 +50,37 @@ class Callback:
 
     def on_safe_point(self, state: TrainState) -> None:
         """Nothing is pending: all steps are logged and checked for NaN. The moment to write a checkpoint."""
+
+
+class InterruptBetweenSteps(Callback):
+    """Ctrl-C ends the run after the current step, a second one at once.
+
+    Python raises KeyboardInterrupt between any two instructions, within a library's lock too: TensorBoard's queue
+    was seen to wait for ever after one. Use it around `fit` and as the last of its callbacks.
+    """
+
+    def __init__(self) -> None:
+        self.is_asked = False
+
+    def __enter__(self) -> InterruptBetweenSteps:
+        # Where Ctrl-C is ignored (nohup) or handled by another, it stays so; only the main thread may ask.
+        self.is_ours = (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        )
+        if self.is_ours:
+            signal.signal(signal.SIGINT, self._on_signal)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.is_ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def on_step(self, state: TrainState) -> None:
+        if self.is_asked:
+            raise KeyboardInterrupt
+
+    def _on_signal(self, _signal: int, _frame: object) -> None:
+        if self.is_asked:
+            raise KeyboardInterrupt
+        self.is_asked = True

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from course_lib import distributed
-from course_lib.callbacks import Callback
+from course_lib.callbacks import Callback, InterruptBetweenSteps
 from course_lib.checkpoint import load_checkpoint
 from course_lib.components import build_components, load_trained
 from course_lib.config import TrainConfig, check_same_config
@@ -128,33 +128,35 @@ def _train(run: Run) -> None:
     bar = ProgressBar(parts.max_steps, parts.max_epochs, start=state.step, enabled=run.progress)
     status = "failed"
     try:
-        fit(
-            distributed.wrap_ddp(parts.model),
-            parts.batches,
-            parts.optimizer,
-            scheduler=parts.scheduler,
-            validation_batches=parts.validation_batches,
-            max_epochs=parts.max_epochs,
-            max_steps=parts.max_steps,
-            max_norm=config.max_norm,
-            grad_accum_steps=parts.grad_accum_steps,
-            precision=parts.precision,
-            label_smoothing=config.label_smoothing,
-            log_every_steps=config.log_every_steps,
-            validate_every_steps=config.validate_every_steps,
-            # In this order: a record is priced, then written, and what is saved counts those written.
-            callbacks=[
-                run.meter,
-                *([run.writer] if run.writer else []),
-                bar,
-                *run.callbacks,
-                run.checkpointer,
-            ],
-            state=state,
-        )
-        run.checkpointer.save_last(state)
-        run.checkpointer.wait()
-        status = "finished"
+        with InterruptBetweenSteps() as interrupt:
+            fit(
+                distributed.wrap_ddp(parts.model),
+                parts.batches,
+                parts.optimizer,
+                scheduler=parts.scheduler,
+                validation_batches=parts.validation_batches,
+                max_epochs=parts.max_epochs,
+                max_steps=parts.max_steps,
+                max_norm=config.max_norm,
+                grad_accum_steps=parts.grad_accum_steps,
+                precision=parts.precision,
+                label_smoothing=config.label_smoothing,
+                log_every_steps=config.log_every_steps,
+                validate_every_steps=config.validate_every_steps,
+                # In this order: a record is priced, then written, and what is saved counts those written.
+                callbacks=[
+                    run.meter,
+                    *([run.writer] if run.writer else []),
+                    bar,
+                    *run.callbacks,
+                    run.checkpointer,
+                    interrupt,
+                ],
+                state=state,
+            )
+            run.checkpointer.save_last(state)
+            run.checkpointer.wait()
+            status = "finished"
     except KeyboardInterrupt:
         status = "interrupted"
         raise

@@ -2,13 +2,14 @@
 
 import copy
 import math
+import signal
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
-from course_lib.callbacks import Callback, TrainState
+from course_lib.callbacks import Callback, InterruptBetweenSteps, TrainState
 from course_lib.checkpoint import capture, load_checkpoint, restore, save_checkpoint
 from course_lib.counters import count_events
 from course_lib.data.batching import Batches, BucketBatchSampler, collate, evaluation_batches
@@ -346,3 +347,30 @@ def test_validation_keeps_its_cadence():
     assert {"loss", "learning_rate", "grad_norm", "step_time", "data_wait_fraction", "tokens_per_sec",
             "pad_fraction"} <= train[0].keys()  # fmt: skip
     assert sum(r["num_samples"] for r in train) == 140
+
+
+def test_ctrl_c_ends_the_run_between_steps_and_a_second_one_at_once():
+    class CtrlC(Callback):
+        def on_step(self, state):
+            if state.step == 3:
+                signal.raise_signal(signal.SIGINT)
+                self.outlived = True
+
+    model, optimizer, scheduler = setup()
+    state, press = TrainState(), CtrlC()
+    with pytest.raises(KeyboardInterrupt), InterruptBetweenSteps() as interrupt:
+        fit(
+            model,
+            make_batches(),
+            optimizer,
+            scheduler=scheduler,
+            max_steps=12,
+            state=state,
+            callbacks=[press, interrupt],
+        )
+    assert press.outlived and state.step == 3
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with pytest.raises(KeyboardInterrupt), InterruptBetweenSteps():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("the second one is not put off")
