@@ -14,46 +14,18 @@ import html
 import io
 import logging
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe & Ito, "Color Universal Design" (2008): distinct under the common colour-vision deficiencies.
-# Yellow is left out (too pale on white).
-BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PALETTE = (BLUE, ORANGE, GREEN, RED, "#CC79A7", "#56B4E9")
+BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"  # the first of `plots.mplstyle`
 GREY, INK = "#8A8A8A", "#222222"
 
 WIDTH = 8.0  # inches: fills a notebook column at the size below without scrolling
 PIXELS_PER_INCH = 96  # CSS pixels; the image itself is drawn at twice that, for sharp screens
-
-STYLE: dict[str, Any] = {
-    "font.size": 10.5,
-    "axes.titlesize": 11.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.titlepad": 8.0,
-    "axes.labelsize": 10.5,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": "#777777",
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.grid": False,
-    "grid.color": "#DDDDDD",
-    "grid.linewidth": 0.8,
-    "xtick.color": "#444444",
-    "ytick.color": "#444444",
-    "text.color": INK,
-    "lines.linewidth": 2.0,
-    "legend.frameon": False,
-    "legend.fontsize": 10.0,
-    "figure.facecolor": "white",
-    "axes.facecolor": "white",
-}
 
 
 def figure(
@@ -65,12 +37,11 @@ def figure(
     """
     # On its first run matplotlib announces on stderr that it builds a font cache; no cell should look failed.
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
-    from cycler import cycler
-    from matplotlib import rcParams
+    from matplotlib import rc_file
     from matplotlib.figure import Figure
 
     # For good, not within a context: titles and legends ask for the style when they are added, later.
-    rcParams.update({**STYLE, "axes.prop_cycle": cycler(color=PALETTE)})
+    rc_file(Path(__file__).with_suffix(".mplstyle"), use_default_template=False)
     made = Figure(figsize=(width, height), layout="constrained")
     return made, made.subplots(rows, columns, **subplots)
 
