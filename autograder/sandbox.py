@@ -1,52 +1,40 @@
-"""Starts a worker process with as little reach as this machine allows, and proves it before learner code runs.
+"""Starts workers with as little reach as this machine allows, and proves it of each before learner code runs.
 
 Levels, strongest first:
 
-- ``bubblewrap``: own user, process, network and file-system namespaces. It sees the system libraries, the Python
-  installation and the data cache, all read-only, and one private folder that it may write to.
-- ``limits``: an own session, a scrubbed environment and resource limits alone. Files of the user can be read.
+- ``bubblewrap``: a file system of its own with the system libraries, the Python installation and the data cache,
+  all read-only; no network. Inside it each worker has namespaces of its own and Landlock rules.
+- ``landlock``: the kernel's rules for files, TCP, signals and tracing, and own namespaces where the machine allows.
+- ``limits``: a scrubbed environment and resource limits alone. Files of the user can be read.
+
+On Linux one prepared process (`sandboxed/forkserver.py`) forks them, ready at once; elsewhere each is started anew.
 """
 
 from __future__ import annotations
 
-import contextlib
+import atexit
 import functools
-import importlib.util
 import json
 import os
+import secrets
 import shutil
-import signal
-import site
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-import psutil
+from autograder import sandbox_view
+from autograder.sandboxed import isolate
+from autograder.worker_process import Pipes, WorkerProcess, forget, living
 
-Level = Literal["bubblewrap", "limits"]
-LEVELS: tuple[Level, ...] = ("bubblewrap", "limits")  # strongest first
-WORKER_FOLDER = Path(__file__).resolve().parent / "sandboxed"
-LIMITS = {
-    "RLIMIT_CPU": 300,  # seconds
-    "RLIMIT_AS": 16 * 2**30,  # bytes of address space; torch alone maps several GiB it never touches
-    "RLIMIT_FSIZE": 256 * 2**20,  # bytes per file
-    "RLIMIT_NPROC": 512,
-    "RLIMIT_CORE": 0,
-}
-# The last: Windows starts no program without it.
-_KEPT_VARIABLES = ("LANG", "LC_ALL", "CUDA_VISIBLE_DEVICES", "SYSTEMROOT")
-_SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix")
-_SYSTEM_FILES = (
-    "/etc/ld.so.cache",
-    "/etc/localtime",
-    "/etc/passwd",
-    "/etc/nsswitch.conf",
-    "/sys/devices/system",
-)
+Level = Literal["bubblewrap", "landlock", "limits"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+CAN_FORK = sys.platform == "linux"
 
 
 @dataclass(frozen=True)
@@ -58,201 +46,211 @@ class SandboxStatus:
     fix: str = ""
 
 
-@dataclass
-class WorkerProcess:
-    """A started worker: its pipes, its private folder, and how to end it with everything it started."""
-
-    popen: subprocess.Popen[bytes]
-    folder: Path
-    options: dict[str, Any]
-    listener: socket.socket | None
-
-    def cpu_seconds(self) -> float:
-        """CPU time of the worker and all that it started, in seconds, as the kernel counts it."""
-        total = 0.0
-        for process in self._family():
-            with contextlib.suppress(psutil.Error):
-                times = process.cpu_times()
-                total += times.user + times.system
-                total += getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
-        return total
-
-    def last_words(self) -> str:
-        """The end of what the worker printed: the cause of a crash, where there is one."""
-        with contextlib.suppress(OSError):
-            return (self.folder / "log").read_text(errors="replace")[-2000:]
-        return ""
-
-    def kill(self) -> None:
-        """End the worker and all its descendants, and remove its folder."""
-        family = self._family()
-        if sys.platform != "win32":
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.popen.pid, signal.SIGKILL)
-        for process in family:
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-        self.popen.wait()
-        for stream in (self.popen.stdin, self.popen.stdout):
-            with contextlib.suppress(OSError, AttributeError):
-                stream.close()  # type: ignore[union-attr]
-        self.drop_canaries()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def drop_canaries(self) -> None:
-        """Take away what a worker's reach is tried on; also for a worker that is ended before it said hello."""
-        if self.listener:
-            self.listener.close()
-            self.listener = None
-        Path(self.options["canaries"]["write"]).unlink(missing_ok=True)
-
-    def _family(self) -> list[psutil.Process]:
-        with contextlib.suppress(psutil.Error):
-            process = psutil.Process(self.popen.pid)
-            return [process, *process.children(recursive=True)]
-        return []
-
-
 @functools.cache
 def probe() -> SandboxStatus:
     """Find the strongest level that really starts here. Cheap: one empty process."""
-    bwrap = shutil.which("bwrap")
     if sys.platform != "linux":
-        return SandboxStatus("limits", f"bubblewrap exists for Linux only, and this is {sys.platform}")
-    if bwrap is None:
         return SandboxStatus(
-            "limits", "bubblewrap is not installed", "install it: sudo apt install bubblewrap"
+            "limits", f"bubblewrap and Landlock exist for Linux only, and this is {sys.platform}"
         )
-    trial = subprocess.run(
-        [bwrap, *_isolation(), "--ro-bind", "/", "/", "true"], capture_output=True, text=True, check=False
-    )
-    if trial.returncode == 0:
-        return SandboxStatus("bubblewrap", "bubblewrap starts")
-    return SandboxStatus(
-        "limits",
-        f"bubblewrap does not start: {trial.stderr.strip()[:200]}",
-        "allow unprivileged user namespaces for it: see its documentation for your distribution",
-    )
+    reason, fix = "bubblewrap is not installed", "install it: sudo apt install bubblewrap"
+    if bwrap := shutil.which("bwrap"):
+        command = [bwrap, *sandbox_view.ISOLATION, "--ro-bind", "/", "/", "true"]
+        trial = subprocess.run(command, capture_output=True, text=True, check=False)
+        if trial.returncode == 0:
+            return SandboxStatus("bubblewrap", "bubblewrap starts")
+        reason = f"bubblewrap does not start: {trial.stderr.strip()[:200]}"
+        fix = "allow unprivileged user namespaces for it: see its documentation for your distribution"
+    if isolate.landlock_version() >= 6:
+        return SandboxStatus(
+            "landlock", f"{reason}; the kernel's Landlock denies files, TCP and signals", fix
+        )
+    return SandboxStatus("limits", f"{reason}; the kernel's Landlock is missing or older than version 6", fix)
 
 
-def start_worker(*, threads: int = 1) -> WorkerProcess:
-    """Start a worker and return at once; its first message says that it is ready and what it could reach.
+@dataclass
+class Canary:
+    """What a worker's reach is tried on. Its file is at a fixed place, no temporary folder: those may be empty."""
+
+    path: Path
+    token: str
+    listener: socket.socket
+
+    @classmethod
+    def set_up(cls) -> Canary:
+        from autograder.paths import data_directory
+
+        path = data_directory() / "sandbox_canary"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.write_text("A worker of the sandbox tries to read and to write this file, and must not.\n")
+        return cls(path, secrets.token_hex(8), socket.create_server(("127.0.0.1", 0)))
+
+    def options(self) -> dict[str, Any]:
+        return {
+            "read": [str(self.path), str(Path(__file__).parent / "lessons" / "__init__.py")],
+            "write": str(self.path),
+            "token": self.token,
+            "port": self.listener.getsockname()[1],
+            "pid": os.getpid(),
+            "processes": str(Path("/proc/self/ns/pid").readlink()) if sys.platform == "linux" else "",
+        }
+
+    def take_away(self) -> bool:
+        """Whether the file was written to. It is as it was afterwards."""
+        self.listener.close()
+        text = self.path.read_text()
+        if self.token in text:
+            self.path.write_text(text.replace(self.token, ""))
+        return self.token in text
+
+
+class SandboxBroken(Exception):
+    """No worker starts. The text says why."""
+
+
+class _Server:
+    """The grader's end of a fork server. It ends when this process does, however that ends."""
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+        self.lock = threading.Lock()
+        self.has_namespaces: bool | None = None
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        self.control.send(json.dumps(sandbox_view.server_options(level)).encode())
+        # In a thread that lasts: bubblewrap ends with the thread that started it.
+        self.thread = threading.Thread(target=self._run, args=(theirs,), daemon=True)
+        self.thread.start()
+
+    def _run(self, theirs: socket.socket) -> None:
+        with theirs:
+            process = subprocess.Popen(
+                sandbox_view.command(self.level, "forkserver.py", is_shared=True),
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=sandbox_view.environment(),
+                cwd="/",
+                start_new_session=True,
+            )
+        process.wait()
+
+    def can_fork(self) -> bool:
+        """Whether it keeps its workers apart as the level says. Waits until torch is loaded."""
+        with self.lock:
+            if self.has_namespaces is None:
+                self.has_namespaces = self._receive(120.0)[0]["namespaces"]
+        return self.has_namespaces or self.level != "bubblewrap"
+
+    def fork(self, options: dict[str, Any], pipes: Pipes) -> WorkerProcess:
+        """A new worker. Raises `SandboxBroken` when the server is gone or cannot."""
+        passed = [pipes.for_worker, pipes.from_worker, pipes.log.fileno()]
+        with self.lock:
+            try:
+                socket.send_fds(self.control, [json.dumps(options).encode()], passed)
+            except OSError as error:
+                raise SandboxBroken(f"the process that prepares workers is gone: {error}") from None
+            answer, pid = self._receive(30.0)
+        owns_all = bool(self.has_namespaces)
+        return WorkerProcess(pid, pipes, owns_all=owns_all, folder=None if owns_all else Path(answer["home"]))
+
+    def _receive(self, seconds: float) -> tuple[dict[str, Any], int]:
+        """A message, and the process that sent it, by the kernel's word."""
+        self.control.settimeout(seconds)
+        try:
+            message, ancillary, *_ = self.control.recvmsg(2**16, socket.CMSG_SPACE(12))
+            answer = json.loads(message)
+        except (OSError, ValueError) as error:
+            raise SandboxBroken(f"the process that prepares workers is gone or hangs: {error}") from None
+        if "error" in answer:
+            raise SandboxBroken(f"a worker could not be kept apart: {answer['error']}")
+        return answer, struct.unpack("iII", ancillary[0][2])[0]
+
+    def close(self) -> None:
+        """End the server and all its workers."""
+        self.control.close()
+        self.thread.join(10.0)
+
+
+_servers: dict[Level, _Server] = {}
+_lock = threading.Lock()
+
+
+def warm() -> None:
+    """Start the fork server ahead of its first use, and return at once."""
+    if CAN_FORK:
+        _server(probe().level)
+
+
+def close() -> None:
+    """End every worker and fork server of this process."""
+    for worker in living():
+        worker.kill()
+    while _servers:
+        _servers.popitem()[1].close()
+
+
+def start_worker(*, threads: int = 1) -> tuple[WorkerProcess, Canary]:
+    """Start a worker; its first message says what it could reach of the canary.
 
     Args:
         threads: number of intra-op threads of torch in the worker.
+
+    Raises `SandboxBroken`.
     """
-    folder = Path(tempfile.mkdtemp(prefix="workbook-"))
-    level = probe().level
-    inside = Path("/sandbox") if level == "bubblewrap" else folder
-    listener = socket.create_server(("127.0.0.1", 0))
-    (folder.parent / f"{folder.name}.canary").write_text("canary")
-    options = {
-        "threads": threads,
-        "limits": LIMITS,
-        "log": str(inside / "log"),
-        "canaries": {
-            "read": str(folder.parent / f"{folder.name}.canary"),
-            "write": str(folder.parent / f"{folder.name}.canary"),
-            "port": listener.getsockname()[1],
-            "pid": os.getpid(),
-            "cmdline": Path("/proc/self/cmdline").read_bytes().hex() if sys.platform == "linux" else "",
-        },
-    }
-    environment = _environment(inside, threads)
-    script = (Path("/grader") if level == "bubblewrap" else WORKER_FOLDER) / "worker.py"
-    command = [sys.executable, "-I", "-B", str(script), json.dumps(options)]
-    if level == "bubblewrap":
-        command = _bubblewrap(folder, environment) + command
+    level, canary, pipes = probe().level, Canary.set_up(), Pipes()
+    options = sandbox_view.worker_options(threads) | {"canary": canary.options()}
+    try:
+        if CAN_FORK and _server(level).can_fork():
+            return _server(level).fork(options, pipes), canary
+        return _spawn(level, options, pipes), canary
+    except SandboxBroken:
+        if server := _servers.pop(level, None):  # the next worker gets a new one
+            server.close()
+        pipes.close()
+        os.close(pipes.answers)
+        raise
+    finally:
+        pipes.passed_on()
+
+
+def settle(canary: Canary, reached: list[str]) -> Level:
+    """Turn what a worker could reach into its proven level."""
+    is_overwritten = canary.take_away()
+    return "limits" if is_overwritten or reached else probe().level
+
+
+def _server(level: Level) -> _Server:
+    with _lock:
+        if level not in _servers:
+            _servers[level] = _Server(level)
+        return _servers[level]
+
+
+def _spawn(level: Level, options: dict[str, Any], pipes: Pipes) -> WorkerProcess:
+    """A worker with an interpreter of its own, where none can be forked."""
+    folder = None if level == "bubblewrap" else Path(tempfile.mkdtemp(prefix="workbook-"))
+    options["home"] = str(folder or isolate.HOME)
     popen = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        bufsize=0,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-        cwd=folder,
+        [*sandbox_view.command(level, "worker.py", is_shared=False), json.dumps(options)],
+        stdin=pipes.for_worker,
+        stdout=pipes.from_worker,
+        stderr=pipes.log,
+        env=sandbox_view.environment(),
+        cwd=folder or "/",
         start_new_session=True,
     )
-    return WorkerProcess(popen, folder, options, listener)
+    return WorkerProcess(popen.pid, pipes, popen=popen, folder=folder)
 
 
-def settle(worker: WorkerProcess, reached: dict[str, bool]) -> Level:
-    """Turn what a worker could reach into its proven level, and remove the canary."""
-    overwritten = Path(worker.options["canaries"]["write"]).read_text() != "canary"
-    worker.drop_canaries()
-    return "limits" if overwritten or any(reached.values()) else probe().level
+def _forget_parent() -> None:
+    for server in _servers.values():
+        server.control.close()  # else the server would outlive its owner
+    _servers.clear()
+    forget()
 
 
-def _isolation() -> list[str]:
-    return ["--unshare-all", "--die-with-parent", "--new-session"]
-
-
-def _environment(home: Path, threads: int) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-    count = str(threads)
-    return kept | {
-        "PATH": "/usr/bin:/bin",
-        "HOME": str(home),
-        "TMPDIR": str(home),
-        "OMP_NUM_THREADS": count,
-        "MKL_NUM_THREADS": count,
-        "OPENBLAS_NUM_THREADS": count,
-        "COURSE_LIB_CACHE": _cache_folder(),
-        "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
-    }
-
-
-def _cache_folder() -> str:
-    from course_lib.data.cache import cache_dir
-
-    return str(cache_dir())
-
-
-def _bubblewrap(folder: Path, environment: dict[str, str]) -> list[str]:
-    """The bwrap command line: an empty root, then only what Python and torch need."""
-    arguments = [
-        shutil.which("bwrap") or "bwrap",
-        *_isolation(),
-        "--clearenv",
-        "--tmpfs",
-        "/tmp",
-        "--proc",
-        "/proc",
-        "--dev",
-        "/dev",
-    ]
-    for path in _SYSTEM_FOLDERS:
-        if Path(path).is_symlink():
-            arguments += ["--symlink", str(Path(path).readlink()), path]
-        elif Path(path).exists():
-            arguments += ["--ro-bind", path, path]
-    for path in _SYSTEM_FILES:
-        arguments += ["--ro-bind-try", path, path]
-    for device in Path("/dev").glob("nvidia*"):
-        arguments += ["--dev-bind-try", str(device), str(device)]
-    for path in dict.fromkeys(map(str, (*_python_folders(), Path(environment["COURSE_LIB_CACHE"])))):
-        arguments += ["--ro-bind-try", path, path]
-    for packages in site.getsitepackages():
-        grader = Path(packages) / "autograder"
-        if grader.exists():  # an installed wheel: hide checks, wrong solutions and quiz keys
-            arguments += ["--tmpfs", str(grader)]
-    arguments += [
-        "--ro-bind",
-        str(WORKER_FOLDER),
-        "/grader",
-        "--bind",
-        str(folder),
-        "/sandbox",
-        "--chdir",
-        "/sandbox",
-    ]
-    for name, value in environment.items():
-        arguments += ["--setenv", name, value]
-    return [*arguments, "--"]
-
-
-def _python_folders() -> list[Path]:
-    """The interpreter, its libraries and `course_lib`, which may be installed editable from elsewhere."""
-    spec = importlib.util.find_spec("course_lib")
-    library = [Path(spec.origin).parent] if spec and spec.origin else []
-    return [Path(sys.base_prefix), Path(sys.prefix), Path(sys.executable).resolve().parent, *library]
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parent)
+atexit.register(close)

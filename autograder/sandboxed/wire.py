@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import struct
-from typing import IO, Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,7 +30,15 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def send(stream: BinaryIO | IO[bytes], message: Any) -> None:
+class Writable(Protocol):
+    """Something that takes all of what is written to it."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+    def flush(self) -> None: ...
+
+
+def send(stream: Writable, message: Any) -> None:
     """Write one message: dicts with text keys, lists, numbers, text, None and NumPy arrays."""
     arrays: list[np.ndarray] = []
     text = json.dumps(_pack(message, arrays)).encode()

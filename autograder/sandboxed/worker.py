@@ -1,8 +1,8 @@
 """The process in which learner code runs. It is never believed: it only answers calls over a pipe.
 
-Started by `autograder.sandbox`, which shows it this folder and little else. It limits itself, imports torch, says
-hello with what it can reach, and then serves: `load` (a harness and the source of one exercise cell) and `call`
-(one function of the harness). The parent owns the clock, the secret seeds and every comparison.
+Forked by the fork server, or started by `autograder.sandbox` where that cannot be. It limits itself, says hello with
+what it can reach, and then serves: `load` (a harness and the source of one exercise cell) and `call` (one function of
+the harness). The parent owns the clock, the secret seeds and every comparison.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import traceback
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import isolate  # type: ignore[import-not-found]
 import wire  # type: ignore[import-not-found]
 
 CELL_NAME = "<your cell>"
@@ -49,21 +50,38 @@ class _Nothing:
 
 
 def main() -> None:
-    """Serve until the parent hangs up."""
-    options = json.loads(sys.argv[1])
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    _detach_standard_streams(options["log"])
-    _limit(options["limits"])
+    """Serve a parent that started this process by itself, where it cannot fork one that is prepared."""
+    requests, answers = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(2, 1)  # what learner code prints must not reach the pipe; the log keeps a crash's last words
+    serve(requests, answers, json.loads(sys.argv[1]))
+
+
+def serve(requests: int, answers: int, options: dict[str, Any]) -> NoReturn:
+    """Limit this process, say hello with what it can reach, and answer until the parent hangs up."""
+    home, threads = options["home"], options["threads"]
+    Path(home).mkdir(exist_ok=True)
+    os.chdir(home)
+    os.environ |= dict.fromkeys(("HOME", "TMPDIR", "TEMP"), home)
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+    isolate.limit(options["limits"])
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")  # out of memory: this one first
+    import numpy as np
     import torch
 
-    torch.set_num_threads(options["threads"])
+    np.random.seed()
+    torch.set_num_threads(threads)
     with contextlib.suppress(RuntimeError):
-        torch.set_num_interop_threads(options["threads"])
-    wire.send(answers, {"ready": True, "reached": _reach(options["canaries"])})
-    _serve(requests, answers)
+        torch.set_num_interop_threads(threads)
+    stream = os.fdopen(answers, "wb")
+    wire.send(stream, {"ready": True, "reached": _reach(options["canary"])})
+
+    _serve(os.fdopen(requests, "rb"), stream)
 
 
-def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
+def _serve(requests: BinaryIO, answers: BinaryIO) -> NoReturn:
     harness: dict[str, Any] = {}
     while True:
         try:
@@ -72,7 +90,9 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
             os._exit(0)  # the parent is gone: no clean-up of learner code may hold us
         try:
             if request["do"] == "load":
-                harness = _load(request["harness"], request["source"], request["entry"])
+                loaded = request["harness"], request["source"], request["entry"]
+                _kept_for_children().write_text(json.dumps(loaded), encoding="utf-8")
+                harness = _load(*loaded)
                 answer: dict[str, Any] = {"value": None}
             else:
                 answer = {"value": _plain(harness[request["function"]](**request["arguments"]))}
@@ -104,6 +124,15 @@ def _load(harness_source: str, source: str, entry: str) -> dict[str, Any]:
     return harness.__dict__
 
 
+def _kept_for_children() -> Path:
+    return Path(os.environ["TMPDIR"]) / "loaded.json"
+
+
+def load_again() -> None:
+    """In a process that learner code spawned and not forked: what it unpickles was defined in its parent."""
+    _load(*json.loads(_kept_for_children().read_text(encoding="utf-8")))
+
+
 def _plain(value: Any) -> Any:
     """Tensors to arrays, now: a subclass could put its work off until it is looked at."""
     torch = sys.modules["torch"]
@@ -129,50 +158,37 @@ def _describe(error: BaseException) -> dict[str, Any]:
         "message": str(error)[:2000],
         "line": line,
         "code": code[:200],
+        "errno": error.errno if isinstance(error, OSError) else None,
         "in_cell": bool(frames) or isinstance(error, SyntaxError),
     }
 
 
-def _detach_standard_streams(log: str) -> None:
-    """What learner code prints must not reach the pipe; the log keeps a crash's last words."""
-    null = os.open(os.devnull, os.O_RDWR)
-    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.dup2(null, 0)
-    os.dup2(target, 1)
-    os.dup2(target, 2)
-    os.close(null)
-    os.close(target)
-
-
-def _limit(limits: dict[str, int]) -> None:
-    try:
-        import resource
-    except ImportError:  # Windows has no such limits
-        return
-    for name, value in limits.items():
-        with contextlib.suppress(ValueError, OSError):  # never above what the machine already allows
-            resource.setrlimit(getattr(resource, name), (value, value))
-
-
-def _reach(canaries: dict[str, str]) -> dict[str, bool]:
+def _reach(canary: dict[str, Any]) -> list[str]:
     """Try what the sandbox promises to prevent, before any learner code is here."""
-    reached = {}
-    with contextlib.suppress(OSError):
-        reached["read"] = bool(Path(canaries["read"]).read_bytes())
-    with contextlib.suppress(OSError):
+    reached = []
+    for path in canary["read"]:
+        with contextlib.suppress(OSError):
+            Path(path).read_bytes()
+            reached.append(f"file {path}")
+    with contextlib.suppress(OSError), Path(canary["write"]).open("a") as file:
         # Whether this reached the real file is for the parent to see: the sandbox may show a folder of its own.
-        Path(canaries["write"]).write_text("reached")
+        file.write(canary["token"])
     with contextlib.suppress(OSError):
-        socket.create_connection(("127.0.0.1", int(canaries["port"])), timeout=1).close()
-        reached["network"] = True
+        socket.create_connection(("127.0.0.1", int(canary["port"])), timeout=1).close()
+        reached.append("network")
+    with contextlib.suppress(OSError, AttributeError):
+        if (
+            str(Path("/proc/self/ns/pid").readlink()) == canary["processes"]
+        ):  # else the number means another process
+            os.kill(canary["pid"], 0)
+            reached.append("processes")
     with contextlib.suppress(OSError):
-        reached["processes"] = Path(f"/proc/{canaries['pid']}/status").exists() and _is_process(canaries)
+        Path(f"/proc/{canary.get('server')}/mem").open("rb").close()
+        reached.append("memory of the fork server")
     return reached
-
-
-def _is_process(canaries: dict[str, str]) -> bool:
-    return Path(f"/proc/{canaries['pid']}/cmdline").read_bytes().hex() == canaries["cmdline"]
 
 
 if __name__ == "__main__":
     main()
+elif __name__ == "__mp_main__":
+    load_again()

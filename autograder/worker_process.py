@@ -1,0 +1,197 @@
+"""A worker as the grader holds it: its pipes, what it takes of the machine, and its end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from autograder.sandbox_view import MAX_PROCESSES, memory_limit
+from autograder.sandboxed import isolate
+
+MIN_FREE_MEMORY = 0.05  # of the machine's; with less, the largest worker is ended
+_WATCH_SECONDS = 0.1
+_KEPT_WORDS = 2000  # bytes of what a worker printed last
+_live: set[WorkerProcess] = set()
+_lock = threading.Lock()
+_watched_at = 0.0
+
+
+class Pipes:
+    """The two pipes between grader and worker, and the file for what the worker prints. It never has a name."""
+
+    def __init__(self) -> None:
+        self.for_worker, self.requests = os.pipe()
+        self.answers, self.from_worker = os.pipe()
+        self.log: IO[bytes] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed with the worker
+
+    def passed_on(self) -> None:
+        """Close the worker's ends here: it has its own."""
+        os.close(self.for_worker)
+        os.close(self.from_worker)
+
+    def close(self) -> None:
+        """Close our ends, but for `answers`, which its reader closes."""
+        if not self.log.closed:
+            os.close(self.requests)
+            self.log.close()
+
+
+@dataclass(eq=False)
+class WorkerProcess:
+    """A started worker, and how to end it with everything it started."""
+
+    pid: int  # of the first process
+    pipes: Pipes
+    popen: subprocess.Popen[bytes] | None = None  # None: forked, so not our child
+    owns_all: bool = False  # the end of the first process is the end of all
+    folder: Path | None = None  # on the disk: where the worker can have no place of its own in memory
+    memory_limit: int = field(default_factory=memory_limit)
+    why_ended: str = ""  # by us: a sentence for the learner
+
+    def __post_init__(self) -> None:
+        self._handle = -1 if self.popen else os.pidfd_open(self.pid)
+        self._tasks, self._free = _num_tasks(), psutil.virtual_memory().available
+        _live.add(self)
+
+    def family(self) -> list[psutil.Process]:
+        """The worker's processes."""
+        with contextlib.suppress(psutil.Error):
+            process = psutil.Process(self.pid)
+            return [process, *process.children(recursive=True)]
+        return []
+
+    def cpu_seconds(self) -> float:
+        """CPU time of the worker and all that it started, in seconds, as the kernel counts it."""
+        total = 0.0
+        for process in self.family():
+            with contextlib.suppress(psutil.Error):
+                times = process.cpu_times()
+                total += times.user + times.system
+                total += getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
+        return total
+
+    def wait(self, seconds: float) -> None:
+        """Return when the first process has ended, or after `seconds`."""
+        if self.popen:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.popen.wait(seconds)
+        elif self._handle >= 0:
+            select.select([self._handle], [], [], seconds)
+
+    def kill(self, why: str = "") -> None:
+        """End the worker and all its descendants, and wait until they are gone."""
+        with _lock:
+            if self not in _live:
+                return
+            _live.discard(self)
+        self.why_ended = why
+        if self.popen:
+            self._kill_spawned(self.popen)
+        else:
+            if not self.owns_all:
+                isolate.kill_descendants(self.pid)
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+            self.wait(10.0)
+        if self.folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """Kill it, and close what is still open to it."""
+        self.kill()
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+        self.pipes.close()
+
+    def _kill_spawned(self, popen: subprocess.Popen[bytes]) -> None:
+        family = self.family()
+        if sys.platform != "win32":
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(popen.pid, signal.SIGKILL)
+        for process in family:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        popen.wait()
+
+    def last_words(self) -> tuple[int | None, list[str]]:
+        """Of a worker that has ended: its exit status, where known, and the last lines that it printed."""
+        log = self.pipes.log
+        log.seek(max(0, os.fstat(log.fileno()).st_size - _KEPT_WORDS))
+        text = log.read().decode(errors="replace")
+        status = self.popen.returncode if self.popen else None
+        if self.popen is None and (found := re.search(r"\nstatus (-?\d+)$", text)):  # by the worker's keeper
+            status, text = int(found[1]), text[: found.start()]
+        return status, text.strip().splitlines()
+
+    def _too_much(self) -> str:
+        """Why it has to end, if it has to: a sentence for the learner."""
+        family = self.family()
+        if len(family) > MAX_PROCESSES or sum(_number(p, "num_threads") for p in family) > MAX_PROCESSES:
+            return f"Your code started more than {MAX_PROCESSES} processes and threads, and was ended."
+        if self.memory(family) > self.memory_limit:
+            return f"Your code took more than {self.memory_limit / 2**30:.1f} GiB of memory, and was ended."
+        return ""
+
+    def memory(self, family: list[psutil.Process]) -> int:
+        """Bytes that the processes take; what they share counts once, when it matters."""
+        rough = sum(_number(process, "memory_info") for process in family)
+        return rough if rough <= self.memory_limit else sum(_number(p, "memory_full_info") for p in family)
+
+
+def watch() -> None:
+    """End workers that take more processes or memory than they may: for root there is no other limit.
+
+    Called again and again while the grader waits, and cheap as long as nothing is wrong.
+    """
+    global _watched_at
+    if time.monotonic() - _watched_at < _WATCH_SECONDS:
+        return
+    _watched_at = time.monotonic()
+    tasks, memory = _num_tasks(), psutil.virtual_memory()
+    for worker in list(_live):
+        is_suspect = tasks - worker._tasks > MAX_PROCESSES // 2
+        is_suspect |= worker._free - memory.available > worker.memory_limit
+        if is_suspect and (why := worker._too_much()):
+            worker.kill(why)
+    if memory.available < MIN_FREE_MEMORY * memory.total and _live:
+        largest = max(list(_live), key=lambda worker: worker.memory(worker.family()))
+        largest.kill("The machine ran out of memory while your code was running, and the code was ended.")
+
+
+def living() -> list[WorkerProcess]:
+    """The workers of this process that run."""
+    return list(_live)
+
+
+def forget() -> None:
+    """For a forked child: the workers are its parent's."""
+    _live.clear()
+
+
+def _num_tasks() -> int:
+    """Processes and threads on this machine; 0 where the kernel does not say."""
+    with contextlib.suppress(OSError):
+        return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
+    return 0
+
+
+def _number(process: psutil.Process, name: str) -> int:
+    with contextlib.suppress(psutil.Error):
+        value = getattr(process, name)()
+        return int(getattr(value, "pss", getattr(value, "rss", value)))
+    return 0
