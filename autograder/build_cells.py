@@ -9,11 +9,10 @@ from collections.abc import Mapping
 import nbformat
 from nbformat import NotebookNode
 
+from autograder.notebook_source import exercise_ids
 from course_lib.errors import UserError
 
-EXERCISE_LINE = re.compile(r"""^@exercise\(\s*["']([\w.]+)["']\s*\)""", re.MULTILINE)
-CHECK_CELL = re.compile(r"""check\(\s*["']([\w.]+)["']\s*\)""")
-QUIZ_CELL = re.compile(r"""check_quiz\(\s*["'](\w+)["']\s*\)""")
+_GRADED_CELL = re.compile(r"""(check|check_quiz)\(\s*["']([\w.]+)["']\s*\)""")
 _BEGIN, _END = "### BEGIN SOLUTION", "### END SOLUTION"
 
 # What an author may say about a cell; the rest of jupytext's metadata is about the text, not the notebook.
@@ -69,34 +68,30 @@ def _mark(cell: NotebookNode, points: Mapping[str, float]) -> dict[str, object] 
     if cell.cell_type != "code" or "nbgrader" in cell.metadata:
         return None
     code = "\n".join(line for line in cell.source.splitlines() if not line.lstrip().startswith("#")).strip()
-    if exercises := EXERCISE_LINE.findall(cell.source):
+    if exercises := exercise_ids(cell.source):
         _require_solution(cell, exercises)
-        return _metadata(f"exercise-{_dashed(exercises[0])}", solution=True)
-    if match := CHECK_CELL.fullmatch(code):
-        return _metadata(f"check-{_dashed(match[1])}", points=_points(points, match[1]))
-    if match := QUIZ_CELL.fullmatch(code):
-        return _metadata(f"quiz-{match[1]}", points=_points(points, f"quiz-{match[1]}"))
+        return _metadata(f"exercise-{_dashed(exercises[0])}")
+    if match := _GRADED_CELL.fullmatch(code):
+        is_quiz = match[1] == "check_quiz"
+        name = f"quiz-{match[2]}" if is_quiz else match[2]
+        if name not in points:
+            known = ", ".join(sorted(points)) or "none"
+            what = name if is_quiz else f"exercise {name}"
+            raise UserError(f"{what} is graded here but has no points: the lesson's code knows {known}")
+        return _metadata(name if is_quiz else f"check-{_dashed(name)}") | {"points": points[name]}
     return None
 
 
-def _metadata(grade_id: str, *, solution: bool = False, points: float | None = None) -> dict[str, object]:
-    is_graded = points is not None
-    mark = {
+def _metadata(grade_id: str) -> dict[str, object]:
+    is_graded = not grade_id.startswith("exercise-")
+    return {
         "grade": is_graded,
         "grade_id": grade_id,
         "locked": is_graded,
-        "solution": solution,
+        "schema_version": _SCHEMA_VERSION,
+        "solution": not is_graded,
         "task": False,
     }
-    return mark | {"schema_version": _SCHEMA_VERSION} | ({"points": points} if is_graded else {})
-
-
-def _points(points: Mapping[str, float], name: str) -> float:
-    if name not in points:
-        known = ", ".join(sorted(points)) or "none"
-        what = name if name.startswith("quiz") else f"exercise {name}"
-        raise UserError(f"{what} is graded here but has no points: the lesson's code knows {known}")
-    return points[name]
 
 
 def _require_solution(cell: NotebookNode, exercises: list[str]) -> None:
