@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
 from autograder.card import result_html
 from autograder.rich import render
-
-TEMPLATE = Path(__file__).parent / "templates" / "evidence.html"
 
 
 def page(record: dict[str, Any]) -> str:

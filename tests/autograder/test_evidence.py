@@ -74,30 +74,33 @@ def test_the_schema_says_every_field_and_real_evidence_follows_it() -> None:
 
 
 @pytest.mark.measures
-def test_evidence_of_a_measurement_follows_the_schema() -> None:
+def test_evidence_of_a_measurement_follows_the_schema(root: Path) -> None:
     source = reference_sources("01")["1.1"]
     found = json.loads(Path(check_source("1.1", source)["evidence"]).read_text())
     jsonschema.validate(found, SCHEMA)
     assert found["blocks"] and len(found["blocks"]) == found["result"]["speedup"]["blocks"]
     assert found["attempts"] == 1 and found["clock_verdict"] == found["result"]["verdict"]
+    assert found["conditions"] and found["conditions"].keys() <= documented(root)
+
+
+def documented(root: Path) -> set[str]:
+    """The last parts of the fields that the documentation names."""
+    return set(re.findall(r"`[\w\[\].]*?\.?(\w+)`", (root / "docs" / "evidence.md").read_text()))
 
 
 def test_the_documentation_names_every_field(root: Path) -> None:
-    text = (root / "docs" / "evidence.md").read_text()
-    names = set(re.findall(r"`[\w\[\].]*?\.?(\w+)`", text))
-
     def fields(schema: dict[str, Any]) -> set[str]:
         inner = schema.get("items", schema).get("properties", {})
         return set(inner).union(*map(fields, inner.values()))
 
-    assert fields(SCHEMA) <= names, fields(SCHEMA) - names
+    assert fields(SCHEMA) <= documented(root), fields(SCHEMA) - documented(root)
 
 
 def test_a_folder_that_cannot_be_written_costs_the_evidence_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "file"))
+    (tmp_path / "evidence").write_text("a file where the folder should be")
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
     result = check_source("0.1", RIGHT)
     assert (result["verdict"], result["score"], result["evidence"]) == ("pass", 1, None), result
 
