@@ -241,13 +241,38 @@ def _require_order_and_padding(job: Job, epoch: dict[str, Any], lengths: np.ndar
 
 def _require_all_used(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:
     job.require(
-        np.array_equal(np.sort(learner["used"]), np.sort(baseline["used"])) and _finite(learner["losses"]),
+        np.array_equal(np.sort(learner["used"]), np.sort(baseline["used"])),
         expected=f"each of {len(baseline['used'])} samples trained once",
         got=f"{len(np.unique(learner['used']))} different ones in {len(learner['used'])}",
         likely="on other lengths the sampler drops or repeats samples",
         look="try your sampler on the lengths of `docstring_store()[0]`",
     )
+    job.require(
+        int(learner["sizes"].max()) <= HARNESS_BATCH and len(learner["sizes"]) == len(baseline["sizes"]),
+        expected=f"{len(baseline['sizes'])} batches of {HARNESS_BATCH}, as without bucketing",
+        got=f"{len(learner['sizes'])} batches of up to {learner['sizes'].max()}",
+        likely="under the clock the batches are larger: fewer steps are faster, but they train another model",
+        look="`micro_batch_size` is given",
+    )
+    if job.rng.random() < REPLAYS:
+        _require_these_losses(job, baseline, learner)
 
 
-def _finite(values: np.ndarray) -> bool:
-    return bool(np.isfinite(values).all())
+HARNESS_BATCH = 8  # `MICRO_BATCH_SIZE` of the harness
+REPLAYS = 0.2  # of the segments; the sampler cannot know which ones will be run again
+
+
+def _require_these_losses(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:
+    """The baseline's worker trains on the learner's batches: the same samples give the same losses."""
+    segment = {"seed": baseline["seed"], "num_steps": baseline["num_steps"]}
+    batches = {"used": learner["used"], "sizes": learner["sizes"]}
+    trusted = job.worker("baseline", baselines.RANDOM_BATCHES)
+    expected = trusted.call("sampler_replay", **segment, **batches)
+    job.require(
+        expected.shape == learner["losses"].shape
+        and bool(np.allclose(expected, learner["losses"], rtol=LOSS_TOLERANCE, atol=LOSS_TOLERANCE)),
+        expected="the losses of these batches when they are trained on again, elsewhere",
+        got=f"losses that differ by up to {_largest_difference(expected, learner['losses']):.3g}",
+        likely="under the clock something else was trained on than the samples of the batches",
+        look="does the cell change what torch, NumPy or the corpus do?",
+    )

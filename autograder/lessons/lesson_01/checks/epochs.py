@@ -20,8 +20,9 @@ QUALITY_SPREAD = 2.3
 def check_loader(job: Job) -> None:
     """1.5: every sample once and in order, pass after pass, at 2× the speed of fetching one after the other."""
     size = 37
-    answer = job.learner().call("load_all", seed=job.seed(), size=size, micro_batch_size=8, passes=2)
-    expected = answer["expected"]
+    seed = job.seed()
+    answer = job.learner().call("load_all", seed=seed, size=size, micro_batch_size=8, passes=2)
+    expected = np.random.default_rng(seed).integers(3, 60, size=(size, 8))  # as in the harness, but not by it
     for number, (ids, labels) in enumerate(zip(answer["ids"], answer["labels"], strict=True), start=1):
         job.require(
             len(ids) > 0 or number == 1,
@@ -75,7 +76,6 @@ def _require_same_sums(job: Job, baseline: dict[str, Any], learner: dict[str, An
 
 def check_fast_epoch(job: Job) -> None:
     """1.6: the same samples in the same number of steps, as good a model, at 3× the naive loop's speed."""
-    job.prepare(2)
     job.corpus()
     num_samples = 8 * 24 + 3  # a tail on purpose
     answer = job.learner().call("epoch_once", seed=job.seed(), num_samples=num_samples)
@@ -83,15 +83,20 @@ def check_fast_epoch(job: Job) -> None:
     job.counts["pad_fraction"] = round(answer["pad_fraction"], 4)
     job.counts["syncs_per_epoch"] = answer["syncs"]
     _require_quality(job)
+    learnt: list[float] = []
     measure_speedup(
         job,
         baseline=baselines.NAIVE_EPOCH,
         bar=3.0,
         function="epoch_segment",
-        compare=lambda a, b: _require_same_work(job, a, b),
+        compare=lambda a, b: _require_same_work(job, a, b, learnt),
         likely=_slowest_station(answer),
         look="time each station alone: fetch, collate, forward, backward, step. Mend the slowest, measure again.",
     )
+    if learnt and np.mean(learnt) < LEARNT_LESS:
+        job.flag(
+            f"under the clock the loop lowers the loss by {np.mean(learnt):.0%} of what the naive loop does"
+        )
 
 
 def _require_whole_epoch(job: Job, answer: dict[str, Any], steps: int) -> None:
@@ -160,14 +165,43 @@ def _require_quality(job: Job) -> None:
     )
 
 
-def _require_same_work(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:
+# Share of the naive loop's fall of the loss on the samples of a segment. Right solutions reached 0.93 to 1.08 in a
+# segment of 72 to 240 samples, loops that left out every second batch 0.74 to 0.89, loops without backward 0.
+LEARNT_LESS, LEARNT_NOTHING = 0.88, 0.5
+LOOKS_PER_BLOCK = (
+    0.5  # a look costs as much as a segment; the loop cannot know which segments will be looked at
+)
+
+
+def _require_same_work(
+    job: Job, baseline: dict[str, Any], learner: dict[str, Any], learnt: list[float]
+) -> None:
     job.require(
-        learner["counts"] == baseline["counts"] and bool(np.isfinite(learner["logits"]).all()),
+        learner["counts"] == baseline["counts"],
         expected="the same rows, tokens and steps as the naive loop: " + _listed(baseline["counts"]),
         got=_listed(learner["counts"]),
         likely="under the clock the loop does less than it did before",
         look="does your loop depend on how often it is called, or on the number of samples?",
     )
+    if job.rng.random() < LOOKS_PER_BLOCK / 2:  # a block has two segments
+        learnt.append(_share_learnt(job, baseline, learner["weights"]))
+        job.require(
+            learnt[-1] >= LEARNT_NOTHING,
+            expected="a loss that falls on the samples trained on, as with the naive loop",
+            got=f"{learnt[-1]:.0%} of that fall",
+            likely="under the clock the loop does not train on what it is given",
+            look="compare the model's loss on `samples` before and after your loop with that of the naive one",
+        )
+
+
+def _share_learnt(job: Job, baseline: dict[str, Any], weights: np.ndarray) -> float:
+    """How far these weights lower the loss, as a share of the baseline's fall; worked out by its worker."""
+    segment = {name: baseline[name] for name in ("seed", "num_steps")}
+    trusted = job.worker("baseline", baselines.NAIVE_EPOCH)
+    fresh, theirs, own = (
+        float(trusted.call("loss_with", **segment, weights=w)) for w in (None, baseline["weights"], weights)
+    )
+    return (fresh - own) / (fresh - theirs) if math.isfinite(own) else 0.0
 
 
 def _listed(counts: dict[str, int]) -> str:

@@ -14,6 +14,7 @@ from autograder.lessons.lesson_01.harness.shared import (
     learner,
     new_model,
     probe,
+    renamed,
     secret_samples,
     small,
     train_step,
@@ -41,9 +42,9 @@ def collate_segment(seed: int, num_steps: int) -> dict[str, Any]:
     model, optimizer = new_model(seed)
     losses = []
     num_batches = num_steps * BATCHES_PER_STEP["1.1"]
-    for chosen in secret_samples(rng, num_batches * MICRO_BATCH_SIZE).reshape(num_batches, -1):
-        batch = learner([store[int(index)] for index in chosen])
-        losses.append(train_step(model, optimizer, batch))
+    samples = renamed(store, secret_samples(rng, num_batches * MICRO_BATCH_SIZE), rng)
+    for start in range(0, len(samples), MICRO_BATCH_SIZE):
+        losses.append(train_step(model, optimizer, learner(samples[start : start + MICRO_BATCH_SIZE])))
     return {"losses": torch.stack(losses), "logits": probe(model, store, rng)}
 
 
@@ -68,16 +69,36 @@ def sampler_epochs(
 
 def sampler_segment(seed: int, num_steps: int) -> dict[str, Any]:
     """One epoch over secret samples in the learner's batches."""
-    store = corpus()
-    rng = np.random.default_rng(seed)
-    model, optimizer = new_model(seed)
-    chosen = secret_samples(rng, num_steps * BATCHES_PER_STEP["1.2"] * MICRO_BATCH_SIZE)
-    sampler = learner(store.lengths[chosen], MICRO_BATCH_SIZE, small(seed))
+    chosen = _segment(seed, num_steps)
+    sampler = learner(corpus().lengths[chosen], MICRO_BATCH_SIZE, small(seed))
     sampler.set_epoch(1)
-    used: list[int] = []
+    batches, losses = _train_on(seed, chosen, sampler)
+    return {
+        "seed": seed,
+        "num_steps": num_steps,
+        "used": np.array([index for batch in batches for index in batch], dtype=np.int64),
+        "sizes": np.array([len(batch) for batch in batches], dtype=np.int64),
+        "losses": losses,
+    }
+
+
+def sampler_replay(seed: int, num_steps: int, used: np.ndarray, sizes: np.ndarray) -> torch.Tensor:
+    """The losses of training on these very batches: what `sampler_segment` must have seen."""
+    return _train_on(seed, _segment(seed, num_steps), np.split(used, np.cumsum(sizes)[:-1]))[1]
+
+
+def _segment(seed: int, num_steps: int) -> np.ndarray:
+    number = num_steps * BATCHES_PER_STEP["1.2"] * MICRO_BATCH_SIZE
+    return secret_samples(np.random.default_rng(seed), number)
+
+
+def _train_on(seed: int, chosen: np.ndarray, batches: Any) -> tuple[list[list[int]], torch.Tensor]:
+    store = corpus()
+    model, optimizer = new_model(seed)
+    used: list[list[int]] = []
     losses: list[torch.Tensor] = []
-    for batch_indices in sampler:
-        batch = collate([store[int(chosen[index])] for index in batch_indices])
+    for batch_indices in batches:
+        used.append([int(index) for index in batch_indices])
+        batch = collate([store[int(chosen[index])] for index in used[-1]])
         losses.append(train_step(model, optimizer, batch))
-        used.extend(int(index) for index in batch_indices)
-    return {"used": np.array(used, dtype=np.int64), "losses": torch.stack(losses)}
+    return used, torch.stack(losses)

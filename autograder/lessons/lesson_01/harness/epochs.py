@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
 from autograder.lessons.lesson_01.harness.shared import (
     BATCHES_PER_STEP,
@@ -16,10 +17,10 @@ from autograder.lessons.lesson_01.harness.shared import (
     learner,
     new_model,
     numbers,
-    probe,
     secret_samples,
     sizes,
     small,
+    weights_of,
 )
 from course_lib.counters import count_events
 from course_lib.data import collate, docstring_store
@@ -35,11 +36,9 @@ class _SlowSamples(torch.utils.data.Dataset):
     def __init__(self, size: int, latency_seconds: float) -> None:
         self.path, self.size, self.latency_seconds = f"samples-{size}", size, latency_seconds
 
-    def write(self, seed: int) -> np.ndarray:
-        """Put new samples into the file: int64 [size, 8]."""
-        values = np.random.default_rng(seed).integers(3, 60, size=(self.size, 8))
-        values.tofile(self.path)
-        return values
+    def write(self, seed: int) -> None:
+        """Put new samples into the file: int64 [size, 8]. The check makes the same ones from the seed."""
+        np.random.default_rng(seed).integers(3, 60, size=(self.size, 8)).tofile(self.path)
 
     def __len__(self) -> int:
         return self.size
@@ -53,16 +52,15 @@ class _SlowSamples(torch.utils.data.Dataset):
 
 
 def load_all(seed: int, size: int, micro_batch_size: int, passes: int) -> dict[str, Any]:
-    """Everything the learner's loader yields in each pass, and what it should have."""
+    """Everything the learner's loader yields in each pass."""
     dataset = _SlowSamples(size, 0.0005)
-    expected = dataset.write(seed)
+    dataset.write(seed)
     loader = learner(dataset, micro_batch_size, collate)
     seen = [[(b["input_ids"].clone(), b["labels"].clone()) for b in loader] for _ in range(passes)]
     return {
         "ids": [torch.cat([ids for ids, _ in one]) if one else torch.zeros(0, 8) for one in seen],
         "labels": [torch.cat([labels for _, labels in one]) if one else torch.zeros(0) for one in seen],
         "sizes": [[len(labels) for _, labels in one] for one in seen],
-        "expected": expected,
     }
 
 
@@ -117,9 +115,36 @@ def epoch_segment(seed: int, num_steps: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     model, optimizer = new_model(seed)
     forwards = _Forwards(model, optimizer)
-    samples = store.subset(secret_samples(rng, num_steps * BATCHES_PER_STEP["1.6"] * MICRO_BATCH_SIZE))
+    samples = store.subset(_secret_epoch(rng, num_steps))
     report = learner(model, samples, optimizer, MICRO_BATCH_SIZE, small(seed))
-    return {"report": numbers(report), "counts": forwards.counts(), "logits": probe(model, store, rng)}
+    return {
+        "seed": seed,
+        "num_steps": num_steps,
+        "report": numbers(report),
+        "counts": forwards.counts(),
+        "weights": weights_of(model),
+    }
+
+
+def loss_with(seed: int, num_steps: int, weights: np.ndarray | None) -> float:
+    """Mean loss on the samples of that segment: of a model with these weights, or of the fresh one."""
+    rng = np.random.default_rng(seed)
+    model, _ = new_model(seed)
+    if weights is not None:
+        torch.nn.utils.vector_to_parameters(torch.from_numpy(weights.copy()), model.parameters())
+    samples = corpus().subset(_secret_epoch(rng, num_steps))
+    order = np.argsort(samples.lengths, kind="stable")
+    total = 0.0
+    with torch.no_grad():
+        for start in range(0, len(order), 24):
+            batch = collate([samples[int(index)] for index in order[start : start + 24]])
+            logits = model(batch["input_ids"], batch["attention_mask"])
+            total += float(F.cross_entropy(logits, batch["labels"], reduction="sum"))
+    return total / len(order)
+
+
+def _secret_epoch(rng: np.random.Generator, num_steps: int) -> np.ndarray:
+    return secret_samples(rng, num_steps * BATCHES_PER_STEP["1.6"] * MICRO_BATCH_SIZE)
 
 
 def epoch_once(seed: int, num_samples: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.lesson_01.harness.shared import learner, numbers
+from autograder.lessons.lesson_01.harness.shared import learner, numbers, weights_of
 from course_lib.counters import count_events
 from course_lib.data import collate
 from course_lib.models import ModelConfig, TextClassifier
@@ -58,7 +58,7 @@ def train_epoch_once(seed: int, num_batches: int, max_norm: float, gradient_scal
     with count_events(model) as counts:
         report = learner(model, iter(batches), optimizer, scheduler, max_norm)
     return {
-        "weights": torch.cat([p.detach().flatten() for p in model.parameters()]),
+        "weights": weights_of(model),
         "report": numbers(report),
         "syncs": counts.num_syncs,
         "optimizer_steps": counts.num_optimizer_steps,
@@ -75,7 +75,6 @@ def evaluate_once(seed: int, num_batches: int, training: bool) -> dict[str, Any]
     gradients: list[bool] = []
     model.register_forward_pre_hook(lambda module, _: modes.append(module.training))
     model.register_forward_hook(lambda module, _, logits: gradients.append(logits.requires_grad))
-    before = torch.cat([p.detach().flatten() for p in model.parameters()]).clone()
     report = learner(model, iter(_small_batches(seed, num_batches)))
     return {
         "report": numbers(report),
@@ -84,7 +83,5 @@ def evaluate_once(seed: int, num_batches: int, training: bool) -> dict[str, Any]
         "forwards": len(modes),
         "left_training": model.training,
         "left_frozen": not all(p.requires_grad for p in model.parameters()),
-        "weights_changed": not torch.equal(
-            before, torch.cat([p.detach().flatten() for p in model.parameters()])
-        ),
+        "weights": weights_of(model),
     }

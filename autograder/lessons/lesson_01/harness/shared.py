@@ -20,6 +20,7 @@ from course_lib.models import ModelConfig, TextClassifier
 learner: Any = globals().get("learner")
 MICRO_BATCH_SIZE = 8
 BATCHES_PER_STEP = {"1.1": 1, "1.2": 4, "1.6": 3}  # of a timed segment; bucketing needs a pool to choose from
+VOCABULARY = 8192
 MAX_LENGTH = 1024  # the longest text of the corpus, which the naive loop pads everything to
 
 
@@ -38,7 +39,7 @@ def new_model(seed: int) -> tuple[TextClassifier, torch.optim.Optimizer]:
 
 def sizes(num_classes: int, max_length: int) -> ModelConfig:
     return ModelConfig(
-        vocab_size=8192,
+        vocab_size=VOCABULARY,
         num_classes=num_classes,
         max_length=max_length,
         d_model=32,
@@ -66,9 +67,23 @@ def secret_samples(rng: np.random.Generator, number: int) -> np.ndarray:
     return rng.permutation(by_length[(quantiles * len(by_length)).astype(np.int64)])
 
 
+def renamed(store: TokenStore, indices: np.ndarray, rng: np.random.Generator) -> list[tuple[np.ndarray, Any]]:
+    """These samples with every word called something else, so that what was kept of a text says nothing of it."""
+    names = np.concatenate(
+        [np.arange(3), 3 + rng.permutation(VOCABULARY - 3)]
+    )  # 0 … 2 mean padding and the like
+    samples = [store[int(index)] for index in indices]
+    return [(names[ids].astype(ids.dtype), label) for ids, label in samples]
+
+
 @functools.cache
 def _by_length() -> np.ndarray:
     return np.argsort(corpus().lengths, kind="stable")
+
+
+def weights_of(model: Any) -> torch.Tensor:
+    """All parameters in one row."""
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
 def probe(model: Any, store: TokenStore, rng: np.random.Generator) -> torch.Tensor:

@@ -120,6 +120,15 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             says="gradients are still on",
         ),
         Mutant(
+            name="weights left frozen",
+            source=edited(
+                _EVALUATE,
+                ("torch.inference_mode()", "torch.enable_grad()"),
+                ("    model.eval()\n", "    model.eval()\n    model.requires_grad_(False)\n"),
+            ),
+            says="next epoch would train nothing",
+        ),
+        Mutant(
             name="left in evaluation mode",
             source=edited(_EVALUATE, ("    model.train(was_training)\n", "")),
             says="the mode is not put back",
