@@ -19,6 +19,8 @@ from autograder.engine import check_notebook, check_source
 from autograder.exercises import Score
 from autograder.job import Job
 from autograder.sandbox import SandboxStatus
+from autograder.workers import Worker
+from course_lib.errors import UserError
 from tests.autograder.solutions import reference_sources
 
 RIGHT = """\
@@ -87,30 +89,32 @@ def test_evidence_is_run_again(tmp_path: Path) -> None:
     assert ran.returncode == 2 and "not an evidence file" in ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (
+            ZeroDivisionError("division\nby zero"),
+            "(ZeroDivisionError: division by zero). This is not your mistake",
+        ),
+        (UserError("the disk is full; free space"), "the disk is full; free space"),
+    ],
+)
 def test_a_mistake_of_ours_is_a_result_and_the_next_exercise_is_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    error: Exception, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(job: Job) -> int:
-        raise ZeroDivisionError("division\nby zero")
+    learner = Job.learner
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Job, "seed", broken)
-        result = check_source("1.3", reference_sources("01")["1.3"])
-    assert (result["verdict"], result["score"]) == ("error", 0)
-    assert (
-        "ZeroDivisionError: division by zero" in result["reason"] and "not your mistake" in result["reason"]
-    )
-    monkeypatch.setenv("COURSE_LIB_CACHE", str(tmp_path / "file"))
-    (tmp_path / "file").write_text("")
-    path = write_notebook(
-        tmp_path, *reference_sources("01").values(), name="01_efficient_training_loops.ipynb"
-    )
-    report = check_notebook(path, only=["1.3", "1.4"])
-    assert [result["id"] for result in report["exercises"]] == ["1.3", "1.4"]
-    assert (
-        report["exercises"][0]["verdict"] == "error"
-        and "COURSE_LIB_CACHE" in report["exercises"][0]["reason"]
-    )
+    def breaks(job: Job) -> Worker:
+        if job.exercise_id == "1.3":
+            raise error
+        return learner(job)
+
+    monkeypatch.setattr(Job, "learner", breaks)
+    sources = reference_sources("01").values()
+    path = write_notebook(tmp_path, *sources, name="01_efficient_training_loops.ipynb")
+    broken, other = check_notebook(path, only=["1.3", "1.4"])["exercises"]
+    assert (broken["verdict"], broken["score"]) == ("error", 0) and says in broken["reason"]
+    assert other["verdict"] == "pass", other["reason"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is one level")
