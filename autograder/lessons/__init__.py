@@ -51,7 +51,6 @@ class Exercise:
         max_score: points for a pass.
         clock_free_score: points that rest on properties and counts; what an inconclusive timing still earns.
         check: returns when the solution is right, raises what `autograder.job` defines when it is not.
-        num_workers: processes that the check uses at once.
         reference: a right and fast solution made of `course_lib`, which `workbook calibrate` measures; "" for none.
     """
 
@@ -62,7 +61,6 @@ class Exercise:
     clock_free_score: int
     kinds: tuple[Kind, ...]
     check: Callable[[Job], None]
-    num_workers: int = 1
     reference: str = ""
 
 

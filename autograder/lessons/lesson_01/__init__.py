@@ -20,7 +20,6 @@ LESSON = Lesson(
             clock_free_score=6,
             kinds=("property", "count", "speed"),
             check=batches.check_collate,
-            num_workers=2,
             reference=references.COLLATE,
         ),
         Exercise(
@@ -31,7 +30,6 @@ LESSON = Lesson(
             clock_free_score=6,
             kinds=("property", "count", "speed"),
             check=batches.check_bucket_sampler,
-            num_workers=2,
             reference=references.BUCKET_BATCH_SAMPLER,
         ),
         Exercise(
@@ -42,7 +40,6 @@ LESSON = Lesson(
             clock_free_score=10,
             kinds=("property", "count"),
             check=loops.check_train_one_epoch,
-            num_workers=2,
         ),
         Exercise(
             id="1.4",
@@ -52,7 +49,6 @@ LESSON = Lesson(
             clock_free_score=10,
             kinds=("property",),
             check=loops.check_evaluate,
-            num_workers=2,
         ),
         Exercise(
             id="1.5",
@@ -62,7 +58,6 @@ LESSON = Lesson(
             clock_free_score=4,
             kinds=("property", "speed"),
             check=epochs.check_loader,
-            num_workers=2,
             reference=references.MAKE_LOADER,
         ),
         Exercise(
@@ -73,7 +68,6 @@ LESSON = Lesson(
             clock_free_score=6,
             kinds=("property", "count", "speed"),
             check=epochs.check_fast_epoch,
-            num_workers=2,
             reference=references.FAST_EPOCH,
         ),
     ),
