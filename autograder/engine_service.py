@@ -98,8 +98,10 @@ def main() -> None:
     def say(kind: str, what: Any) -> None:
         print(json.dumps({kind: what}), file=lines, flush=True)
 
+    from autograder import sandbox
     from autograder.engine import check_source
 
+    sandbox.warm()
     with contextlib.suppress(queue.Empty):
         while True:
             exercise_id, source = requests.get(timeout=IDLE_SECONDS)
