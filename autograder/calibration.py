@@ -17,12 +17,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from autograder.evidence import hardware
+from autograder.job import CheckFailed, Job, WorkerFailed
 from autograder.lessons import find_exercise, lesson_ids, load_lesson
+from autograder.measure import APPLIES_FROM, Inconclusive
 from autograder.paths import data_directory
+from autograder.verdict import MAX_SPREAD
 from course_lib.errors import UserError
 from course_lib.files import atomic_write_text
 
-ROOM = 1.2  # the clock is asked only where the reference reaches this many times the bar
 MINUTES = 3  # that `calibrate` takes, about
 
 
@@ -49,7 +54,7 @@ def load() -> dict[str, dict[str, Any]]:
     """
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         return {
-            exercise_id: entry | {"applies": bool(entry["speedup"] >= ROOM * entry["bar"])}
+            exercise_id: entry | {"applies": bool(entry["speedup"] >= APPLIES_FROM * entry["bar"])}
             for exercise_id, entry in _read()[_machine()].items()
             if entry["of"] == _fingerprint(exercise_id)
         }
@@ -58,15 +63,17 @@ def load() -> dict[str, dict[str, Any]]:
 
 def table(found: dict[str, dict[str, Any]]) -> str:
     """A line per exercise for people: what the reference reaches, what is asked for, of what, and why."""
-    from autograder.verdict import MAX_SPREAD
-
     lines = ["      reference    95 % interval    bar  √reference  asked of"]
     for exercise_id, entry in found.items():
         speedup, bar, root = entry["speedup"], entry["bar"], math.sqrt(entry["speedup"])
         room = f"the reference reaches {speedup / bar:.1f} × the bar"
-        asked = f"the clock: {room}" if entry["applies"] else f"counts: {room}, and {ROOM} × is needed"
+        asked, need = (
+            ("the clock", "") if entry["applies"] else ("counts", f", and {APPLIES_FROM} × is needed")
+        )
         interval = f"{entry['low']:.2f} – {entry['high']:.2f}×"
-        lines.append(f"{exercise_id:4}  {speedup:8.2f}×  {interval:>15}  {bar:4g}×  {root:9.2f}×  {asked}")
+        lines.append(
+            f"{exercise_id:4}  {speedup:8.2f}×  {interval:>15}  {bar:4g}×  {root:9.2f}×  {asked}: {room}{need}"
+        )
         if entry["applies"] and bar > root:
             lines.append("      note: a bar above √reference is harder here than it is meant to be")
         if entry["spread"] > MAX_SPREAD:
@@ -79,14 +86,8 @@ def _show(on_progress: Callable[[str, float], None], head: str, text: str, part:
 
 
 def _measure(exercise_id: str, on_progress: Callable[[str, float], None]) -> dict[str, Any]:
-    import numpy as np
-
-    from autograder.job import CheckFailed, Job, WorkerFailed
-    from autograder.measure import Inconclusive
-
     lesson, exercise = find_exercise(exercise_id)
-    reason = ""
-    rng = np.random.default_rng()
+    rng, reason = np.random.default_rng(), ""
     job = Job(exercise_id, exercise.entry, exercise.reference, lesson.harness, rng, on_progress)
     try:
         exercise.check(job)
@@ -103,8 +104,6 @@ def _measure(exercise_id: str, on_progress: Callable[[str, float], None]) -> dic
 
 def _machine() -> str:
     """Hardware and versions that a speedup depends on, as a key."""
-    from autograder.evidence import hardware
-
     versions = (f"{name} {importlib.metadata.version(name)}" for name in ("torch", "numpy"))
     return ", ".join([*map(str, hardware().values()), *versions])
 

@@ -118,6 +118,8 @@ def test_check_shows_a_bar_in_a_terminal(start_page: Path, tmp_path: Path) -> No
     shown = os.read(leader, 65536).decode()
     os.close(leader)
     assert done.returncode == 1
+    page = Path(done.stdout.decode().partition("How it was measured: ")[2].splitlines()[0])
+    assert "return 7" in page.read_text()
     assert "·" in shown and "0.1" in shown
     assert shown.endswith("\r\x1b[K")  # the bar is gone when the table comes
 
