@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from autograder.notebook_source import as_python, exercise_ids, exercise_sources, is_stub, read_notebook
 from course_lib.errors import UserError
@@ -45,6 +48,19 @@ def test_a_syntax_error_hides_nothing_and_a_comment_marks_nothing() -> None:
 )
 def test_an_exercise_is_found_however_it_is_written(source: str) -> None:
     assert exercise_ids(source) == ["1.1"]
+
+
+_LINES = st.lists(
+    st.sampled_from(["%time 1", "!ls -l", "collate?", "?len", "files = !ls", "x = 1", "", "# %no"])
+)
+
+
+@given(top=st.sampled_from(["", "%%time\n", "\n \n%%capture out\n"]), before=_LINES, after=_LINES)
+def test_magics_hide_no_python(top: str, before: list[str], after: list[str]) -> None:
+    cell = top + "\n".join([*before, DONE, *after]) + "\n"
+    assert exercise_ids(cell) == ["1.1"]
+    kept = [ast.dump(node) for node in ast.parse(as_python(cell)).body if isinstance(node, ast.FunctionDef)]
+    assert kept == [ast.dump(ast.parse(DONE).body[0])]
 
 
 def test_python_stays_as_it_is_and_magics_become_calls_that_do_nothing() -> None:
