@@ -8,7 +8,6 @@ by the exercise's own check. Nothing of a learner's is looked at or changed.
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import importlib.metadata
 import json
@@ -40,10 +39,9 @@ def calibrate(on_progress: Callable[[str, float], None]) -> dict[str, dict[str, 
     ids = [e.id for number in lesson_ids() for e in load_lesson(number).exercises if e.reference]
     if load().keys() >= set(ids):
         _save({})
-    for number, exercise_id in enumerate(ids, start=1):
+    for exercise_id in ids:
         if exercise_id not in load():
-            show = functools.partial(_show, on_progress, f"{exercise_id} ({number} of {len(ids)})")
-            _save(load() | {exercise_id: _measure(exercise_id, show)})
+            _save(load() | {exercise_id: _measure(exercise_id, on_progress)})
     return load()
 
 
@@ -81,14 +79,11 @@ def table(found: dict[str, dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _show(on_progress: Callable[[str, float], None], head: str, text: str, part: float) -> None:
-    on_progress(f"{head}  {text}", part)
-
-
 def _measure(exercise_id: str, on_progress: Callable[[str, float], None]) -> dict[str, Any]:
     lesson, exercise = find_exercise(exercise_id)
     rng, reason = np.random.default_rng(), ""
-    job = Job(exercise_id, exercise.entry, exercise.reference, lesson.harness, rng, on_progress)
+    job = Job(exercise_id, exercise.entry, exercise.reference, lesson.harness, rng)
+    job.progress = lambda text, part: on_progress(f"{exercise_id}  {text}", part)
     try:
         exercise.check(job)
     except (CheckFailed, Inconclusive, WorkerFailed) as error:  # a reference may be below the bar here

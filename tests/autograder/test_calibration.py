@@ -103,7 +103,7 @@ def test_calibration_goes_on_where_it_was_stopped(cache: Path) -> None:
     cache.write_text(json.dumps(others | {calibration._machine(): mine}))
     shown: list[str] = []
     found = calibrate(lambda text, part: shown.append(text))
-    assert {text.split()[0] for text in shown} == {"1.2"} and "(2 of 4)" in shown[0]
+    assert {text.split()[0] for text in shown} == {"1.2"}
     assert found["1.2"]["speedup"] > 1.3 and found["1.2"]["bar"] == 1.3
     assert found["1.2"]["low"] <= found["1.2"]["speedup"] <= found["1.2"]["high"]
     assert found == load() and found["1.1"]["speedup"] == 9.0
