@@ -65,11 +65,12 @@ def table(found: dict[str, dict[str, Any]]) -> str:
     for exercise_id, entry in found.items():
         speedup, bar, root = entry["speedup"], entry["bar"], math.sqrt(entry["speedup"])
         room = f"the reference reaches {speedup / bar:.1f} × the bar"
-        moved = "" if entry["applies"] else f", and {APPLIES_FROM} × is needed"
+        of, need = "the clock", ""
+        if not entry["applies"]:
+            of, need = "counts", f", and {APPLIES_FROM} × is needed"
         interval = f"{entry['low']:.2f} – {entry['high']:.2f}×"
-        lines.append(
-            f"{exercise_id:4}  {speedup:8.2f}×  {interval:>15}  {bar:4g}×  {root:9.2f}×  {'counts' if moved else 'the clock'}: {room}{moved}"
-        )
+        row = f"{exercise_id:4}  {speedup:8.2f}×  {interval:>15}  {bar:4g}×  {root:9.2f}×"
+        lines.append(f"{row}  {of}: {room}{need}")
         if entry["applies"] and bar > root:
             lines.append("      note: a bar above √reference is harder here than it is meant to be")
         if entry["spread"] > MAX_SPREAD:
