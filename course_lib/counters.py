@@ -263,9 +263,9 @@ class _Hooks:
         counts.num_rows += len(inputs)
         counts.max_rows = max(counts.max_rows, len(inputs))
         mask = kwargs.get("attention_mask", args[1] if len(args) > 1 else None)
-        if isinstance(mask, Tensor) and mask.shape == inputs.shape[:2] and not mask.is_floating_point():
+        if isinstance(mask, Tensor) and mask.shape == inputs.shape[:2]:
             counts.num_positions += mask.numel()
-            counts._real_tokens = counts._real_tokens + mask.detach().sum()  # stays on its device: no sync
+            counts._real_tokens = counts._real_tokens + mask.bool().sum()  # stays on its device: no sync
 
     def before_step(self, *_: Any) -> None:
         if self.watch is not None:

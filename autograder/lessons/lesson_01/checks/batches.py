@@ -10,9 +10,9 @@ import numpy as np
 from autograder.job import Job
 from autograder.lessons.lesson_01 import baselines
 from autograder.measure import measure_speedup
+from autograder.quality import require_equal
 
 PAD_ID = 0
-LOSS_TOLERANCE = 5e-3  # relative; another padding width changes the order of float32 sums and no more
 
 
 def check_collate(job: Job) -> None:
@@ -129,18 +129,15 @@ def _require_shapes(job: Job, batch: dict[str, Any], ids: list[np.ndarray], long
 def require_equal_training(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:
     """The same losses step by step and the same logits after: the work was the same."""
     for name in ("losses", "logits"):
-        a, b = baseline[name], learner[name]
-        job.require(
-            a.shape == b.shape and bool(np.allclose(a, b, rtol=LOSS_TOLERANCE, atol=LOSS_TOLERANCE)),
-            expected=f"the same {name} as with padding to the maximum, within {LOSS_TOLERANCE:g}",
-            got=f"{name} that differ by up to {_largest_difference(a, b):.3g}",
+        require_equal(
+            job,
+            learner[name],
+            baseline[name],
+            dtype="float32",
+            what=name,
             likely="on real texts your batches hold something else than the samples",
             look="compare your batch with `course_lib.collate` on samples of `docstring_store()`",
         )
-
-
-def _largest_difference(a: np.ndarray, b: np.ndarray) -> float:
-    return float(np.abs(a - b).max()) if a.shape == b.shape else math.inf
 
 
 def check_bucket_sampler(job: Job) -> None:
@@ -268,11 +265,12 @@ def _require_these_losses(job: Job, baseline: dict[str, Any], learner: dict[str,
     batches = {"used": learner["used"], "sizes": learner["sizes"]}
     trusted = job.worker("baseline", baselines.RANDOM_BATCHES)
     expected = trusted.call("sampler_replay", **segment, **batches)
-    job.require(
-        expected.shape == learner["losses"].shape
-        and bool(np.allclose(expected, learner["losses"], rtol=LOSS_TOLERANCE, atol=LOSS_TOLERANCE)),
-        expected="the losses of these batches when they are trained on again, elsewhere",
-        got=f"losses that differ by up to {_largest_difference(expected, learner['losses']):.3g}",
+    require_equal(
+        job,
+        learner["losses"],
+        expected,
+        dtype="float32",
+        what="losses when these batches are trained on again, elsewhere",
         likely="under the clock something else was trained on than the samples of the batches",
         look="does the cell change what torch, NumPy or the corpus do?",
     )

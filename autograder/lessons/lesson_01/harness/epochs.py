@@ -22,7 +22,7 @@ from autograder.lessons.lesson_01.harness.shared import (
     small,
     weights_of,
 )
-from course_lib.counters import count_events
+from course_lib.counters import Counts, count_events
 from course_lib.data import collate, docstring_store
 from course_lib.models import TextClassifier
 
@@ -85,28 +85,14 @@ def loader_segment(seed: int, num_steps: int) -> dict[str, Any]:
     return {"sums": torch.stack(sums)}
 
 
-class _Forwards:
-    """Rows and real tokens that went through the model, and the optimizer steps that followed."""
-
-    def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        self.rows = self.steps = self.widest = self.slots = 0
-        self.tokens = torch.zeros((), dtype=torch.int64)
-        model.register_forward_pre_hook(
-            lambda _, arguments, keywords: self._count(*arguments, **keywords), with_kwargs=True
-        )
-        optimizer.register_step_post_hook(self._after_step)
-
-    def _count(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> None:
-        self.rows += len(input_ids)
-        self.widest = max(self.widest, len(input_ids))
-        self.slots += input_ids.numel()
-        self.tokens += attention_mask.bool().sum()  # the model takes a mask of numbers too
-
-    def _after_step(self, *_: Any) -> None:
-        self.steps += 1
-
-    def counts(self) -> dict[str, int]:
-        return {"rows": self.rows, "tokens": int(self.tokens), "steps": self.steps, "widest": self.widest}
+def _work(counts: Counts) -> dict[str, int]:
+    """Rows and real tokens that went through the model, and the steps of its optimizers that followed."""
+    return {
+        "rows": counts.num_rows,
+        "tokens": counts.num_tokens,
+        "steps": counts.num_optimizer_steps,
+        "widest": counts.max_rows,
+    }
 
 
 def epoch_segment(seed: int, num_steps: int) -> dict[str, Any]:
@@ -114,14 +100,14 @@ def epoch_segment(seed: int, num_steps: int) -> dict[str, Any]:
     store = corpus()
     rng = np.random.default_rng(seed)
     model, optimizer = new_model(seed)
-    forwards = _Forwards(model, optimizer)
     samples = store.subset(_secret_epoch(rng, num_steps))
-    report = learner(model, samples, optimizer, MICRO_BATCH_SIZE, small(seed))
+    with count_events(model, operators=False) as counts:
+        report = learner(model, samples, optimizer, MICRO_BATCH_SIZE, small(seed))
     return {
         "seed": seed,
         "num_steps": num_steps,
         "report": numbers(report),
-        "counts": forwards.counts(),
+        "counts": _work(counts),
         "weights": weights_of(model),
     }
 
@@ -151,7 +137,6 @@ def epoch_once(seed: int, num_samples: int) -> dict[str, Any]:
     """One short pass over samples of uneven number, with all that can be counted."""
     store = corpus()
     model, optimizer = new_model(seed)
-    forwards = _Forwards(model, optimizer)
     before = [p.detach().clone() for p in model.parameters()]
     short = np.flatnonzero(store.lengths <= 64)
     samples = store.subset(np.random.default_rng(seed).choice(short, size=num_samples, replace=False))
@@ -163,18 +148,19 @@ def epoch_once(seed: int, num_samples: int) -> dict[str, Any]:
         torch_save(*arguments, **options)
 
     torch.save = counted_save
-    with count_events(model) as events:
+    with count_events(model) as counts:
         report = learner(model, samples, optimizer, MICRO_BATCH_SIZE, small(seed))
     torch.save = torch_save
     changed = any(not torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
     expected = {"rows": num_samples, "tokens": int(np.asarray(samples.lengths).sum())}
     return {
         "report": numbers(report),
-        "counts": forwards.counts(),
+        "counts": _work(counts),
         "expected": expected,
-        "syncs": events.num_syncs,
+        "syncs": counts.num_syncs,
+        "unwatched": counts.num_unwatched,
         "saves": len(saves),
-        "pad_fraction": 1 - forwards.counts()["tokens"] / forwards.slots if forwards.slots else 0.0,
+        "pad_fraction": counts.pad_fraction,
         "changed": changed,
     }
 

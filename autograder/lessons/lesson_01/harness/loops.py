@@ -61,6 +61,7 @@ def train_epoch_once(seed: int, num_batches: int, max_norm: float, gradient_scal
         "weights": weights_of(model),
         "report": numbers(report),
         "syncs": counts.num_syncs,
+        "unwatched": counts.num_unwatched,
         "optimizer_steps": counts.num_optimizer_steps,
         "scheduler_steps": scheduler.last_epoch,
         "train_mode": all(modes) and bool(modes),
