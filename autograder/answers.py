@@ -13,6 +13,7 @@ import errno
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -121,6 +122,9 @@ def read_answers(path: Path | str) -> dict[str, Any]:
     A file that is missing or damaged gives no answers; when it is damaged, the key "problem" says how.
     """
     try:
+        # A link could lead to another learner's file, and a pipe or a device has no end.
+        if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+            raise _DamagedError("it is a link or a device and no file")
         return dict(_parse(Path(path)))
     except _DamagedError as damage:
         return {"problem": f"the answers file could not be read ({damage})"}
