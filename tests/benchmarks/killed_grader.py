@@ -2,9 +2,9 @@
 
     python -m tests.benchmarks.killed_grader --kills 50
 
-Each run is `workbook check` on the reference notebook of lesson 1, in turn on exercises without a clock and on these and
-one with it, with folders of its own for temporary files and for data. Three of five are ended by SIGKILL, the others by
-SIGTERM or by SIGINT as Ctrl-C sends it. An exercise counts as finished once the grader names the next or itself ends.
+Each run is `workbook check` on the reference notebook of lesson 1, in turn on exercises without a clock and on these
+plus one with it, with folders of its own for temporary files and data. Three of five are ended by SIGKILL, the others
+by SIGTERM or by SIGINT as Ctrl-C sends it. An exercise has finished once the grader names the next or itself ends.
 Linux: this process adopts every orphan of the grader, so that none can hide.
 """
 
