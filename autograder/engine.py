@@ -7,21 +7,19 @@ import os
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from autograder import calibration, evidence, review
-from autograder.job import CheckFailed, Job, WorkerFailed
+from autograder.job import CheckFailed, Job, Progress, WorkerFailed
 from autograder.lessons import Exercise, Lesson, find_exercise, load_lesson
 from autograder.measure import Inconclusive
 from autograder.notebook_source import as_python, exercise_sources, is_stub, read_notebook
 from autograder.sandbox import LEVELS, Level, probe
 from course_lib.errors import UserError
 
-Progress = Callable[[str, float], None]
 NOT_PUBLIC = ("title", "seconds")  # for the card alone
 PUBLIC_SPEEDUP_KEYS = ("estimate", "low", "high", "bar", "blocks")
 _STANDS = (
@@ -96,8 +94,9 @@ def check_source(
     try:
         source = as_python(source)
         if is_stub(source, exercise.entry):
-            reason = f"`{exercise.entry}` is still the stub it came as."
-            return blank_result(exercise_id, "not_attempted", reason)
+            return blank_result(
+                exercise_id, "not_attempted", f"`{exercise.entry}` is still the stub it came as"
+            )
         progress = on_progress or (lambda text, fraction: None)
         return _run(lesson, exercise, source, progress, require_sandbox, again)
     except UserError as error:  # says itself what to do
@@ -114,8 +113,7 @@ def _run(
 ) -> dict[str, Any]:
     start, seed = time.monotonic(), secrets.randbits(64)
     history = evidence.History() if again else evidence.history(exercise.id, source)
-    rng = np.random.default_rng(seed)
-    job = Job(exercise.id, exercise.entry, source, lesson.harness, rng, progress)
+    job = Job(exercise.id, exercise.entry, source, lesson.harness, np.random.default_rng(seed), progress)
     job.prior_blocks = history.prior_blocks()
     job.reference_speedup = calibration.load().get(exercise.id, {}).get("speedup")
     job.review += review.reasons(source, counts=exercise.kinds == ("property", "count"))
@@ -250,9 +248,8 @@ def _grade_quiz(lesson: Lesson, folder: Path) -> dict[str, Any] | None:
     from autograder.answers import read_answers
     from autograder.quizzes import grade_quiz, has_quiz
 
-    if not has_quiz(lesson.id):
-        return None
-    return grade_quiz(lesson.id, read_answers(folder / f"{lesson.slug}_answers.json"))
+    answers = folder / f"{lesson.slug}_answers.json"
+    return grade_quiz(lesson.id, read_answers(answers)) if has_quiz(lesson.id) else None
 
 
 def _prefixed(on_progress: Progress | None, exercise_id: str) -> Progress | None:
