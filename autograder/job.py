@@ -38,10 +38,6 @@ class Job:
     """What the machine was like while it measured; kept in the evidence, no part of the verdict."""
     _workers: dict[str, Worker] = field(default_factory=dict)
 
-    def prepare(self, number: int) -> None:
-        """Start what workers are forked from, ahead of their first use."""
-        sandbox.warm()
-
     def learner(self) -> Worker:
         """The worker that holds the learner's cell; loaded at first use."""
         return self.worker("learner", self.source)

@@ -13,6 +13,7 @@ On Linux one prepared process (`sandboxed/forkserver.py`) forks them, ready at o
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import json
 import os
@@ -116,6 +117,7 @@ class _Server:
         self.level = level
         self.lock = threading.Lock()
         self.has_namespaces: bool | None = None
+        self.log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the server
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self.control.send(json.dumps(sandbox_view.server_options(level)).encode())
@@ -129,7 +131,7 @@ class _Server:
                 sandbox_view.command(self.level, "forkserver.py", is_shared=True),
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stderr=self.log,
                 env=sandbox_view.environment(),
                 cwd="/",
                 start_new_session=True,
@@ -153,7 +155,10 @@ class _Server:
                 raise SandboxBroken(f"the process that prepares workers is gone: {error}") from None
             answer, pid = self._receive(30.0)
         owns_all = bool(self.has_namespaces)
-        return WorkerProcess(pid, pipes, owns_all=owns_all, folder=None if owns_all else Path(answer["home"]))
+        memory = options["limits"]["RLIMIT_DATA"]
+        return WorkerProcess(
+            pid, pipes, memory, owns_all=owns_all, folder=None if owns_all else Path(answer["home"])
+        )
 
     def _receive(self, seconds: float) -> tuple[dict[str, Any], int]:
         """A message, and the process that sent it, by the kernel's word."""
@@ -162,7 +167,11 @@ class _Server:
             message, ancillary, *_ = self.control.recvmsg(2**16, socket.CMSG_SPACE(12))
             answer = json.loads(message)
         except (OSError, ValueError) as error:
-            raise SandboxBroken(f"the process that prepares workers is gone or hangs: {error}") from None
+            self.log.seek(0)
+            words = self.log.read().decode(errors="replace").strip().splitlines()[-1:]
+            raise SandboxBroken(
+                f"the process that prepares workers is gone: {(words or [error])[0]}"
+            ) from None
         if "error" in answer:
             raise SandboxBroken(f"a worker could not be kept apart: {answer['error']}")
         return answer, struct.unpack("iII", ancillary[0][2])[0]
@@ -202,17 +211,23 @@ def start_worker(*, threads: int = 1) -> tuple[WorkerProcess, Canary]:
     level, canary, pipes = probe().level, Canary.set_up(), Pipes()
     options = sandbox_view.worker_options(threads) | {"canary": canary.options()}
     try:
-        if CAN_FORK and _server(level).can_fork():
-            return _server(level).fork(options, pipes), canary
-        return _spawn(level, options, pipes), canary
-    except SandboxBroken:
-        if server := _servers.pop(level, None):  # the next worker gets a new one
+        with contextlib.suppress(SandboxBroken):
+            return _start(level, options, pipes), canary
+        if server := _servers.pop(level, None):  # it was killed: once more, with a new one
             server.close()
+        return _start(level, options, pipes), canary
+    except SandboxBroken:
         pipes.close()
         os.close(pipes.answers)
         raise
     finally:
         pipes.passed_on()
+
+
+def _start(level: Level, options: dict[str, Any], pipes: Pipes) -> WorkerProcess:
+    if CAN_FORK and _server(level).can_fork():
+        return _server(level).fork(options, pipes)
+    return _spawn(level, options, pipes)
 
 
 def settle(canary: Canary, reached: list[str]) -> Level:
@@ -241,7 +256,7 @@ def _spawn(level: Level, options: dict[str, Any], pipes: Pipes) -> WorkerProcess
         cwd=folder or "/",
         start_new_session=True,
     )
-    return WorkerProcess(popen.pid, pipes, popen=popen, folder=folder)
+    return WorkerProcess(popen.pid, pipes, options["limits"]["RLIMIT_DATA"], popen=popen, folder=folder)
 
 
 def _forget_parent() -> None:

@@ -15,12 +15,13 @@ from typing import Any
 import psutil
 
 WORKER_FOLDER = Path(__file__).resolve().parent / "sandboxed"
-MAX_PROCESSES = 512  # and threads, of one worker
+MAX_PROCESSES = 192  # and threads, of one worker
+MAX_MEMORY = 8 * 2**30  # bytes of one process; less where the machine has less
 PLACE_BYTES = 512 * 2**20  # of a worker's own temporary files and shared memory
 LIMITS = {
     "RLIMIT_CPU": 300,  # seconds
     "RLIMIT_FSIZE": 256 * 2**20,  # bytes per file
-    "RLIMIT_NPROC": MAX_PROCESSES,  # not for root: see `sandbox.watch`
+    "RLIMIT_NPROC": MAX_PROCESSES,  # not for root: see `worker_process.watch`
     "RLIMIT_CORE": 0,
 }
 # The last: Windows starts no program without it.
@@ -43,7 +44,7 @@ def memory_limit() -> int:
     for name in ("memory.max", "memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):
             free = min(free, int(Path("/sys/fs/cgroup", name).read_text()))
-    return max(2**30, free // 2)
+    return min(max(2**30, free // 2), MAX_MEMORY)
 
 
 def worker_options(threads: int) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import select
@@ -13,21 +14,20 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import psutil
 
-from autograder.sandbox_view import MAX_PROCESSES, memory_limit
+from autograder.sandbox_view import MAX_PROCESSES
 from autograder.sandboxed import isolate
 
 MIN_FREE_MEMORY = 0.05  # of the machine's; with less, the largest worker is ended
-_WATCH_SECONDS = 0.1
+_WATCH_SECONDS = 0.05
 _KEPT_WORDS = 2000  # bytes of what a worker printed last
 _live: set[WorkerProcess] = set()
 _lock = threading.Lock()
-_watched_at = 0.0
 
 
 class Pipes:
@@ -56,23 +56,29 @@ class WorkerProcess:
 
     pid: int  # of the first process
     pipes: Pipes
+    memory_limit: int  # bytes, of all its processes together
     popen: subprocess.Popen[bytes] | None = None  # None: forked, so not our child
     owns_all: bool = False  # the end of the first process is the end of all
     folder: Path | None = None  # on the disk: where the worker can have no place of its own in memory
-    memory_limit: int = field(default_factory=memory_limit)
     why_ended: str = ""  # by us: a sentence for the learner
 
     def __post_init__(self) -> None:
         self._handle = -1 if self.popen else os.pidfd_open(self.pid)
         self._tasks, self._free = _num_tasks(), psutil.virtual_memory().available
         _live.add(self)
+        _start_watch(os.getpid())
 
-    def family(self) -> list[psutil.Process]:
-        """The worker's processes."""
-        with contextlib.suppress(psutil.Error):
-            process = psutil.Process(self.pid)
-            return [process, *process.children(recursive=True)]
-        return []
+    def family(self, most: int = 10**6) -> list[psutil.Process]:
+        """The worker's processes: not many more than `most`, so that the look costs little when there are too many."""
+        found = [self.pid]
+        for pid in found:  # it grows meanwhile
+            if len(found) <= most:
+                found += _children(pid)
+        family = []
+        for pid in found:
+            with contextlib.suppress(psutil.Error):
+                family.append(psutil.Process(pid))
+        return family
 
     def cpu_seconds(self) -> float:
         """CPU time of the worker and all that it started, in seconds, as the kernel counts it."""
@@ -104,6 +110,8 @@ class WorkerProcess:
         else:
             if not self.owns_all:
                 isolate.kill_descendants(self.pid)
+            with contextlib.suppress(OSError):  # for root: a fork bomb leaves no time to end in
+                os.sched_setscheduler(self.pid, os.SCHED_RR, os.sched_param(1))
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._handle, signal.SIGKILL)
             self.wait(10.0)
@@ -138,14 +146,9 @@ class WorkerProcess:
             status, text = int(found[1]), text[: found.start()]
         return status, text.strip().splitlines()
 
-    def _too_much(self) -> str:
-        """Why it has to end, if it has to: a sentence for the learner."""
-        family = self.family()
-        if len(family) > MAX_PROCESSES or sum(_number(p, "num_threads") for p in family) > MAX_PROCESSES:
-            return f"Your code started more than {MAX_PROCESSES} processes and threads, and was ended."
-        if self.memory(family) > self.memory_limit:
-            return f"Your code took more than {self.memory_limit / 2**30:.1f} GiB of memory, and was ended."
-        return ""
+    def num_threads(self) -> int:
+        """Threads of all its processes."""
+        return sum(_number(process, "num_threads") for process in self.family(MAX_PROCESSES))
 
     def memory(self, family: list[psutil.Process]) -> int:
         """Bytes that the processes take; what they share counts once, when it matters."""
@@ -153,21 +156,31 @@ class WorkerProcess:
         return rough if rough <= self.memory_limit else sum(_number(p, "memory_full_info") for p in family)
 
 
-def watch() -> None:
-    """End workers that take more processes or memory than they may: for root there is no other limit.
+@functools.cache
+def _start_watch(owner: int) -> None:
+    threading.Thread(target=_watch_for_ever, daemon=True).start()
 
-    Called again and again while the grader waits, and cheap as long as nothing is wrong.
-    """
-    global _watched_at
-    if time.monotonic() - _watched_at < _WATCH_SECONDS:
-        return
-    _watched_at = time.monotonic()
+
+def _watch_for_ever() -> None:
+    """For root there is no limit on processes but this, and for nobody one on the memory of many together."""
+    with contextlib.suppress(OSError, AttributeError):  # for root: a fork bomb leaves no time to others
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    while True:
+        time.sleep(_WATCH_SECONDS)
+        if _live:
+            _watch()
+
+
+def _watch() -> None:
+    """End workers that take more processes or memory than they may. Cheap as long as nothing is wrong."""
     tasks, memory = _num_tasks(), psutil.virtual_memory()
     for worker in list(_live):
-        is_suspect = tasks - worker._tasks > MAX_PROCESSES // 2
-        is_suspect |= worker._free - memory.available > worker.memory_limit
-        if is_suspect and (why := worker._too_much()):
-            worker.kill(why)
+        # In this order: to ask for the memory of a process that forks without end takes long.
+        if tasks - worker._tasks > MAX_PROCESSES // 2 and worker.num_threads() > MAX_PROCESSES:
+            worker.kill(f"Your code started more than {MAX_PROCESSES} processes and threads, and was ended.")
+        elif worker._free - memory.available > (most := worker.memory_limit):
+            if worker.memory(worker.family(MAX_PROCESSES)) > most:
+                worker.kill(f"Your code took more than {most / 2**30:.1f} GiB of memory, and was ended.")
     if memory.available < MIN_FREE_MEMORY * memory.total and _live:
         largest = max(list(_live), key=lambda worker: worker.memory(worker.family()))
         largest.kill("The machine ran out of memory while your code was running, and the code was ended.")
@@ -181,6 +194,16 @@ def living() -> list[WorkerProcess]:
 def forget() -> None:
     """For a forked child: the workers are its parent's."""
     _live.clear()
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        return [int(n) for task in tasks for n in (task / "children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):  # ended, or a system without these files
+        with contextlib.suppress(psutil.Error):
+            return [process.pid for process in psutil.Process(pid).children()]
+        return []
 
 
 def _num_tasks() -> int:

@@ -14,9 +14,6 @@ from typing import Any
 
 from autograder import sandbox
 from autograder.sandboxed import wire
-from autograder.worker_process import watch
-
-_TICK_SECONDS = 0.1
 
 
 class CheckFailed(Exception):
@@ -64,7 +61,10 @@ class _Pump:
         found = [self.rest]
         missing = size - len(self.rest)
         while missing > 0:
-            piece = self._next_piece()
+            try:
+                piece = self.pieces.get(timeout=max(0.0, self.deadline - time.monotonic()))
+            except queue.Empty:
+                raise TimeoutError from None
             if not piece:
                 self.pieces.put(b"")  # the end stays the end
                 break
@@ -73,16 +73,6 @@ class _Pump:
         data = b"".join(found)
         self.rest = data[size:]
         return data[:size]
-
-    def _next_piece(self) -> bytes:
-        while True:
-            left = self.deadline - time.monotonic()
-            try:
-                return self.pieces.get(timeout=max(0.0, min(left, _TICK_SECONDS)))
-            except queue.Empty:
-                if left <= 0:
-                    raise TimeoutError from None
-            watch()
 
 
 class _Outlet:
@@ -106,8 +96,7 @@ class _Outlet:
                     raise TimeoutError from None
                 poll = select.poll()
                 poll.register(self.descriptor, select.POLLOUT)
-                poll.poll(1000 * min(left, _TICK_SECONDS))
-                watch()
+                poll.poll(1000 * left)
 
     def flush(self) -> None:
         """Nothing is held back."""

@@ -29,7 +29,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import isolate  # type: ignore[import-not-found]
 import worker  # type: ignore[import-not-found]
 
-PRELOADED = ("torch", "numpy", "psutil", "course_lib.data", "course_lib.models", "course_lib.counters")
+PRELOADED = (
+    "torch",
+    "numpy",
+    "psutil",
+    "course_lib.data",
+    "course_lib.models",
+    "course_lib.counters",
+    "torch._dynamo",  # the first optimizer asks for it
+)
 
 
 def main() -> None:
@@ -37,9 +45,13 @@ def main() -> None:
     control = socket.socket(fileno=os.dup(0))
     options = json.loads(control.recv(2**20))
     isolate.call("prctl", 36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: a worker is this process's child
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = (
+        "/"  # torch._dynamo makes this folder as it loads; here it must be there
+    )
     for name in PRELOADED:
-        with contextlib.suppress(ImportError):
+        with contextlib.suppress(Exception):  # else the worker meets the error, and says so
             importlib.import_module(name)
+    del os.environ["TORCHINDUCTOR_CACHE_DIR"]
     gc.collect()
     gc.freeze()  # a collection in a worker does not copy what all share
     options["namespaces"] = options["namespaces"] and _can_isolate(options)
@@ -85,6 +97,7 @@ def _become_keeper(control: socket.socket, descriptors: list[int], request: dict
     own_proc = False
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.setsid()  # the scheduler shares between sessions: a worker with many processes gets no more than another
         if request["namespaces"]:
             isolate.enter_namespaces()
             if os.fork():
@@ -126,13 +139,13 @@ def _become_worker(descriptors: list[int], request: dict[str, Any], own_proc: bo
         isolate.drop_privileges()
         if request["landlock"]:
             rules = [*request["rules"], (request["home"], "write")]
-            if request["namespaces"]:
-                rules += [
-                    ("/dev/shm", "write"),
-                    ("/tmp", "read" if isolate.is_needed("/tmp", request["needed"]) else "write"),
-                ]
+            if not request["namespaces"]:
+                rules.append(("/dev/shm", "share"))
             else:
-                rules += [("/dev/shm", "share")]
+                places = [
+                    place for place in isolate.PLACES if not isolate.is_needed(place, request["needed"])
+                ]
+                rules += [(place, "write") for place in places]
             isolate.landlock(rules, own_network=request["namespaces"], own_proc=own_proc)
         worker.serve(3, 4, request)
     finally:

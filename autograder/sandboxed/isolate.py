@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 HOME = "/dev/shm/home"  # on a tmpfs of the worker's own, which also holds what its processes share
+PLACES = ("/dev/shm", "/tmp")
 _NAMESPACES = (
     0x20000 | 0x4000000 | 0x8000000 | 0x10000000 | 0x20000000 | 0x40000000
 )  # mount uts ipc user pid net
@@ -79,7 +80,7 @@ def make_places(needed: list[str], size: int) -> bool:
     Returns whether /proc shows this namespace alone. Raises `OSError` where a mount is refused.
     """
     call("mount", None, b"/", None, _PRIVATE, None)
-    for place in ("/dev/shm", "/tmp"):
+    for place in PLACES:
         if not is_needed(place, needed):
             call("mount", b"tmpfs", place.encode(), b"tmpfs", _NOSUID_NODEV, f"size={size},mode=700".encode())
     Path(HOME).mkdir()

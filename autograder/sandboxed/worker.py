@@ -13,6 +13,7 @@ import linecache
 import os
 import socket
 import sys
+import tempfile
 import traceback
 import types
 from collections.abc import Iterator
@@ -64,6 +65,7 @@ def serve(requests: int, answers: int, options: dict[str, Any]) -> NoReturn:
     Path(home).mkdir(exist_ok=True)
     os.chdir(home)
     os.environ |= dict.fromkeys(("HOME", "TMPDIR", "TEMP"), home)
+    tempfile.tempdir = None  # the fork server had another
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
     isolate.limit(options["limits"])
     with contextlib.suppress(OSError):
