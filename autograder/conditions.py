@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 
@@ -12,14 +12,15 @@ _CGROUPS = Path("/sys/fs/cgroup")
 _CORES = Path("/sys/devices/system/cpu")
 
 
-def waited_for_core(pid: int) -> float:
-    """Seconds that the main thread of process `pid` has been ready to run while its core ran something else.
+def core_seconds(pid: int | Literal["thread-self"]) -> tuple[float, float]:
+    """Seconds that the main thread of process `pid` has had a core, and that it was ready to run and had none.
 
-    The kernel's own count (Linux: second field of `schedstat`); 0.0 where there is none. Sleeping is not waiting.
+    The kernel's own count (Linux: `schedstat`); zeros where there is none. Sleeping is neither.
     """
     with contextlib.suppress(OSError, IndexError, ValueError):
-        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
-    return 0.0
+        had, waited, *_ = Path(f"/proc/{pid}/schedstat").read_text().split()
+        return int(had) / 1e9, int(waited) / 1e9
+    return 0.0, 0.0
 
 
 class Conditions:

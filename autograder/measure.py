@@ -1,7 +1,7 @@
 """Two workers, one clock: blocks of interleaved segments until the verdict's question is decided.
 
 The clock is the wall's, less the time in which a worker was ready to run and the kernel gave the core to another
-process (`waited_for_core`). Sleep, input and output, and every wait of the solution's own making count in full. Without
+process (`core_seconds`). Sleep, input and output, and every wait of the solution's own making count in full. Without
 this a busy machine doubles a segment's time or not, as the scheduler's placement falls.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.conditions import Conditions, waited_for_core
+from autograder.conditions import Conditions, core_seconds
 from autograder.job import CheckFailed, Job, Worker, failure
 from autograder.verdict import ALPHA_PASS, MAX_BLOCKS, MAX_SPREAD, Decision, decide
 from course_lib.bench import Block, bootstrap_interval, choose_num_steps, hodges_lehmann, measure_block
@@ -42,42 +42,41 @@ class _Side:
         self.outputs: dict[int, Any] = {}
         self.seconds: list[float] = []
         self.waited = self.cpu_busy = self.cpu_idle = self.washouts = 0.0
+        self.unpinned: dict[str, int] | None = None
         self._cpu_when_left: float | None = None
 
     def run(self, seed: int, num_steps: int) -> float:
-        cpu_at_start = _cpu_seconds(self.worker)
+        cpu_at_start = self.worker.cpu_seconds()
         if self._cpu_when_left is not None:
             self.cpu_idle += cpu_at_start - self._cpu_when_left
         # Washout: caches, allocator and CPU frequency forget the other side. On inputs of its own, so that nothing
         # of the timed inputs is known before the clock runs.
         washout, _ = self._timed(self.job.seed(), 1)
+        self.check_pins()
         seconds, self.outputs[seed] = self._timed(seed, num_steps)
-        self._cpu_when_left = _cpu_seconds(self.worker)
+        self._cpu_when_left = self.worker.cpu_seconds()
         self.cpu_busy += self._cpu_when_left - cpu_at_start
         self.washouts += washout
         self.seconds.append(seconds)
         return seconds
 
+    def check_pins(self) -> None:
+        """Garbage collection off and threads as given, for what is timed next; notes it where they were otherwise."""
+        found = self.worker.pin()
+        if self.seconds and found != {"collects": 0, "threads": self.worker.threads}:
+            self.unpinned = found
+
     def _timed(self, seed: int, num_steps: int) -> tuple[float, Any]:
-        waited = waited_for_core(_pid(self.worker))
+        had, waited = core_seconds(self.worker.pid)
         seconds, output = self.worker.timed_call(self.function, seed=seed, num_steps=num_steps)
-        waited = waited_for_core(_pid(self.worker)) - waited
-        self.waited += waited
-        return max(seconds - waited, 1e-6), output
+        had_after, waited_after = core_seconds(self.worker.pid)
+        self.waited += waited_after - waited
+        # Of a wait that began before the call only a part fell into it; what it computed, it did in that time.
+        return max(seconds - (waited_after - waited), had_after - had, 1e-6), output
 
     @property
     def clock(self) -> float:
         return sum(self.seconds) + self.washouts
-
-
-def _pid(worker: Any) -> int:
-    if not hasattr(worker, "_main_pid"):
-        worker._main_pid = worker.pid if hasattr(worker, "pid") else worker.process._family()[-1].pid
-    return int(worker._main_pid)
-
-
-def _cpu_seconds(worker: Any) -> float:
-    return float(worker.cpu_seconds() if hasattr(worker, "cpu_seconds") else worker.process.cpu_seconds())
 
 
 def measure_speedup(
@@ -106,8 +105,6 @@ def measure_speedup(
 
     Returns on a pass. Raises `CheckFailed` or `Inconclusive`.
     """
-    if hasattr(job, "prepare"):
-        job.prepare(2)
     sides = {
         "A": _Side(job.worker("baseline", baseline), function, job),
         "B": _Side(job.learner(), function, job),
@@ -121,6 +118,8 @@ def measure_speedup(
         job.counts["speed_bar_moved_to_counts"] = bar
         return
     blocks, decision = _run_blocks(job, sides, bar, num_steps, seeds, compare)
+    for side in sides.values():
+        side.check_pins()
     job.conditions |= conditions.since() | _of_sides(sides)
     _check_cpu(sides["B"], max_cores)
     job.speed = speed = _speed(job, blocks, bar)
@@ -129,6 +128,8 @@ def measure_speedup(
             f"{speed['estimate']:.2f}× is faster than {REVIEW_FROM:g} × our reference "
             f"({job.reference_speedup:.2f}× on this machine)"
         )
+    if (found := sides["B"].unpinned) and found["threads"] != job.threads:
+        job.flag(f"it sets torch's threads to {found['threads']}, where the check gives {job.threads}")
     if decision.outcome == "fail":
         raise CheckFailed(_too_slow(speed, likely, look))
     if decision.outcome == "inconclusive":
@@ -171,6 +172,7 @@ def _of_sides(sides: dict[str, _Side]) -> dict[str, Any]:
         },
         # Imports, allocator, compilation: what the first segment took over the median one.
         "first_segment_seconds": {name: side.seconds[0] for name, side in named.items()},
+        "pins_found_changed": {name: side.unpinned for name, side in named.items() if side.unpinned},
     }
 
 

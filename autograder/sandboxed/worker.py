@@ -8,6 +8,7 @@ the harness). The parent owns the clock, the secret seeds and every comparison.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import linecache
 import os
@@ -96,8 +97,12 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> NoReturn:
                 _kept_for_children().write_text(json.dumps(loaded), encoding="utf-8")
                 harness = _load(*loaded)
                 answer: dict[str, Any] = {"value": None}
+            elif request["do"] == "pin":
+                answer = {"value": _pin(request["threads"])}
             else:
-                answer = {"value": _plain(harness[request["function"]](**request["arguments"]))}
+                value = harness[request["function"]](**request["arguments"])
+                _synchronize()
+                answer = {"value": _plain(value)}
         except BaseException as error:  # SystemExit and KeyboardInterrupt from learner code as well
             answer = {"error": _describe(error)}
         try:
@@ -133,6 +138,25 @@ def _kept_for_children() -> Path:
 def load_again() -> None:
     """In a process that learner code spawned and not forked: what it unpickles was defined in its parent."""
     _load(*json.loads(_kept_for_children().read_text(encoding="utf-8")))
+
+
+def _pin(threads: int) -> dict[str, int]:
+    """The same start for every timed call. Says how garbage collection and threads stood after the one before."""
+    torch = sys.modules["torch"]
+    found = {"collects": int(gc.isenabled()), "threads": torch.get_num_threads()}
+    gc.collect()
+    gc.freeze()  # what is left stays; the next collection looks at what came after it alone
+    gc.disable()
+    torch.set_num_threads(threads)
+    _synchronize()
+    return found
+
+
+def _synchronize() -> None:
+    """Wait for the GPU, if one is in use: its kernels run behind the clock's back."""
+    torch = sys.modules["torch"]
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
 
 
 def _plain(value: Any) -> Any:

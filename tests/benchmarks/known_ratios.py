@@ -42,10 +42,9 @@ ENTRY = "train_step"
 
 HARNESS = """
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 torch.manual_seed(0)
-model = torch.nn.Sequential(torch.nn.Linear(128, 512), torch.nn.GELU(), torch.nn.Linear(512, 128))
+model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64))
 # At a rate of zero the step does all of its work and changes nothing: repeated, it gives the same loss again.
 optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
 
@@ -55,6 +54,8 @@ def segment(seed, num_steps):
 
 
 def flops():
+    from torch.utils.flop_counter import FlopCounterMode
+
     with FlopCounterMode(display=False) as counter:
         segment(0, 3)
     return counter.get_total_flops()
@@ -67,7 +68,7 @@ import torch
 def train_step(model, optimizer, seed):
     for _ in range({repeats}):
         generator = torch.Generator().manual_seed(seed)
-        inputs = torch.randn(32, 128, generator=generator)
+        inputs = torch.randn(32, 64, generator=generator)
         loss = (model(inputs) - inputs).square().mean()
         optimizer.zero_grad()
         loss.backward()
