@@ -117,6 +117,7 @@ class _Server:
         self.level = level
         self.lock = threading.Lock()
         self.has_namespaces: bool | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self.log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the server
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -127,7 +128,7 @@ class _Server:
 
     def _run(self, theirs: socket.socket) -> None:
         with theirs:
-            process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 sandbox_view.command(self.level, "forkserver.py", is_shared=True),
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
@@ -136,7 +137,7 @@ class _Server:
                 cwd="/",
                 start_new_session=True,
             )
-        process.wait()
+        self.process.wait()
 
     def can_fork(self) -> bool:
         """Whether it keeps its workers apart as the level says. Waits until torch is loaded."""
@@ -179,6 +180,8 @@ class _Server:
     def close(self) -> None:
         """End the server and all its workers."""
         self.control.close()
+        if self.has_namespaces is None and self.process:  # it still loads torch, and would hear of it seconds later
+            self.process.kill()
         self.thread.join(10.0)
 
 
