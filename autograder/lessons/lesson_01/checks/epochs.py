@@ -22,7 +22,9 @@ def check_loader(job: Job) -> None:
     """1.5: every sample once and in order, pass after pass, at 2× the speed of fetching one after the other."""
     size = 37
     seed = job.seed()
-    answer = job.learner().call("load_all", seed=seed, size=size, micro_batch_size=8, passes=2)
+    arguments: dict[str, Any] = {"seed": seed, "size": size, "micro_batch_size": 8, "passes": 2}
+    # Loader processes that are started afresh, as on macOS and Windows, each import torch first.
+    answer = job.learner().call("load_all", seconds=90.0, **arguments)
     expected = np.random.default_rng(seed).integers(3, 60, size=(size, 8))  # as in the harness, but not by it
     for number, (ids, labels) in enumerate(zip(answer["ids"], answer["labels"], strict=True), start=1):
         job.require(
