@@ -104,6 +104,8 @@ def _become_keeper(control: socket.socket, descriptors: list[int], request: dict
                 os._exit(0)
             own_proc = isolate.make_places(request["needed"], request["place_bytes"])
             request["home"] = isolate.HOME
+            if own_proc:  # the server has no number in there, and its number outside may be the worker's
+                del request["canary"]["server"]
         else:
             isolate.call(
                 "prctl", 36, 1, 0, 0, 0
