@@ -12,6 +12,8 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
 
+from autograder.engine_service import EngineService
+
 RIGHT = """\
 from autograder import exercise
 
@@ -114,4 +116,15 @@ def test_the_stop_button_ends_a_check_and_the_next_one_works(kernel: Kernel) -> 
 def test_a_killed_kernel_takes_its_engine_along_in_the_middle_of_a_check(kernel: Kernel) -> None:
     _, family = kernel.begin_check()
     kernel.manager.shutdown_kernel(now=True)
+    assert_gone(family)
+
+
+def test_an_engine_that_is_stopped_while_it_prepares_leaves_nothing() -> None:
+    service = EngineService()
+    engine = psutil.Process(service.start().pid)
+    family = [engine]
+    while len(family) < 3 and engine.is_running():  # until the sandbox is on its way
+        family = [engine, *engine.children(recursive=True)]
+        time.sleep(0.02)
+    service.stop()
     assert_gone(family)
