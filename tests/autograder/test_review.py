@@ -1,0 +1,67 @@
+"""What a person is asked to look at, and what nobody is bothered with."""
+
+from __future__ import annotations
+
+import pytest
+
+from autograder.lessons import lesson_ids, load_lesson
+from autograder.review import reasons
+from tests.autograder.solutions import reference_sources
+
+
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [
+        ("import gc\ngc.get_objects()", "gc.get_objects"),
+        ("import sys\nsys._getframe(1)", "private part"),
+        ("from sys import modules", "sys.modules"),
+        ("import torch\ntorch.Tensor.item = f", "replaces `torch.Tensor.item`"),
+        ("from torch import nn\nM = nn.Module\nM.__call__ = f", "replaces `M.__call__`"),
+        ("type(model).forward = f", "replaces"),
+        ("setattr(model, 'forward', f)", "setattr"),
+        ("getattr(torch, 'st' + 'ack')", "name of an attribute"),
+        ("exec('x')", "exec"),
+        ("hook.__closure__[0].cell_contents", "__closure__"),
+        ("import os\nos.write(4, b'')", "os.write"),
+        ("from os import fork", "os.fork"),
+        ("open('f')", "open"),
+        ("import threading", "one thread"),
+        ("with torch.autocast('cpu'): pass", "autocast"),
+        ("import autograder.lessons.lesson_01", "private part"),
+    ],
+)
+def test_means_that_no_exercise_needs_are_noted(cell: str, says: str) -> None:
+    assert any(says in reason for reason in reasons(cell, counts=True))
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "self.epoch = 1",
+        "import gc\ngc.disable()",
+        "import os\nos.environ.get('HOME')",
+        "import sys\nprint(sys.version)",
+        "for p in model.parameters():\n    p.grad = None",
+        "import torch\ntorch._foreach_mul_(grads, 0.5)\ntorch.set_num_threads(1)",
+        "class A:\n    def f(self):\n        setattr(self, 'x', self._y)\n        return A._z",
+        "with torch.autocast('cpu', enabled=False): pass",
+        "getattr(batch, 'labels', None)",
+        "from autograder import check, exercise",
+        "def broken(:",
+        "\0",
+        "x = " + "(" * 1000,
+        "x = " + "+1" * 60_000,
+    ],
+)
+def test_what_honest_cells_do_is_not(cell: str) -> None:
+    assert reasons(cell, counts=True) == []
+
+
+@pytest.mark.parametrize("lesson_id", lesson_ids())
+def test_references_are_above_suspicion(lesson_id: str) -> None:
+    for exercise in load_lesson(lesson_id).exercises:
+        assert reasons(reference_sources(lesson_id)[exercise.id], counts=True) == []
+
+
+def test_threads_are_suspect_only_where_counts_would_miss_them() -> None:
+    assert reasons("import threading", counts=False) == []
