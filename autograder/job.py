@@ -84,3 +84,5 @@ class Job:
         """End every process of this job."""
         for worker in self._workers.values():
             worker.kill()
+        if (learner := self._workers.get("learner")) and learner.replaced:
+            self.flag(f"the cell replaces {', '.join(sorted(learner.replaced))} in its process")

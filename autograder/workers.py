@@ -6,6 +6,7 @@ import errno
 import math
 import os
 import queue
+import secrets
 import select
 import sys
 import threading
@@ -117,6 +118,7 @@ class Worker:
             raise WorkerFailed(f"The process that runs your code could not be started: {error}.") from None
         self.threads = threads
         self.level: sandbox.Level | None = None
+        self.replaced: set[str] = set()  # functions of the libraries that the cell put others in the place of
         self._pump = _Pump(self.process.pipes.answers)
         self._outlet = _Outlet(self.process.pipes.requests)
 
@@ -160,13 +162,20 @@ class Worker:
         if self.process.pipes.log.closed:
             raise WorkerFailed("The process that runs your code has ended.")
         self._outlet.deadline = time.monotonic() + seconds
+        number = secrets.token_hex(16)
         try:
-            wire.send(self._outlet, request)
+            wire.send(self._outlet, request | {"number": number})
         except TimeoutError:
             raise self._out_of_time(seconds) from None
         except OSError:
             raise self._died() from None
         answer = self._receive(seconds)
+        if answer.get("number") != number:
+            self.kill()
+            raise WorkerFailed(
+                "The process that runs your code sent what no check asked for: an answer of its own."
+            )
+        self.replaced.update(map(str, answer.get("replaced", ())))
         if "error" in answer:
             if exhausted := _exhausted(answer["error"]):
                 self.kill()

@@ -17,38 +17,18 @@ import sys
 import tempfile
 import traceback
 import types
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import guard  # type: ignore[import-not-found]
 import isolate  # type: ignore[import-not-found]
+import notebook_names  # type: ignore[import-not-found]
 import wire  # type: ignore[import-not-found]
 
 CELL_NAME = "<your cell>"
-# What a notebook offers and a cell may use around its solution.
-NOTEBOOK_NAMES = (
-    "answer", "check", "check_quiz", "compare", "display", "get_ipython", "predict", "predicted", "quiz",
-)  # fmt: skip
-
-
-class _Nothing:
-    """Stands for what only a notebook has: every use of it does nothing."""
-
-    def __getattr__(self, name: str) -> _Nothing:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self
-
-    def __call__(self, *_: Any, **__: Any) -> _Nothing:
-        return self
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(())
-
-    def __bool__(self) -> bool:
-        return False
 
 
 def main() -> None:
@@ -86,6 +66,8 @@ def serve(requests: int, answers: int, options: dict[str, Any]) -> NoReturn:
 
 def _serve(requests: BinaryIO, answers: BinaryIO) -> NoReturn:
     harness: dict[str, Any] = {}
+    replaced: Callable[[], list[str]] = list
+    guard.close("worker", "wire", "isolate", "guard", "notebook_names")
     while True:
         try:
             request = wire.receive(requests)
@@ -95,7 +77,7 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> NoReturn:
             if request["do"] == "load":
                 loaded = request["harness"], request["source"], request["entry"]
                 _kept_for_children().write_text(json.dumps(loaded), encoding="utf-8")
-                harness = _load(*loaded)
+                harness, replaced = _load(*loaded)
                 answer: dict[str, Any] = {"value": None}
             elif request["do"] == "pin":
                 answer = {"value": _pin(request["threads"])}
@@ -105,30 +87,33 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> NoReturn:
                 answer = {"value": _plain(value)}
         except BaseException as error:  # SystemExit and KeyboardInterrupt from learner code as well
             answer = {"error": _describe(error)}
+        # Without the number, which the cell does not know, a frame that it wrote by itself is no answer.
+        mark = {"number": request["number"], "replaced": replaced()}
         try:
-            wire.send(answers, answer)
+            wire.send(answers, mark | answer)
         except TypeError as error:
-            wire.send(answers, {"error": _describe(error)})
+            wire.send(answers, mark | {"error": _describe(error)})
 
 
-def _load(harness_source: str, source: str, entry: str) -> dict[str, Any]:
-    """Run the learner's cell in a module of its own, then the harness, which sees it as `learner`."""
-    module = types.ModuleType("__learner__")
-    sys.modules["__learner__"] = module  # so that a DataLoader worker can unpickle what the cell defines
-    marker = types.ModuleType("autograder")
-    sys.modules["autograder"] = marker
-    names = dict.fromkeys(NOTEBOOK_NAMES, _Nothing()) | {"exercise": lambda exercise_id: lambda kept: kept}
-    marker.__dict__.update(names)
-    module.__dict__.update(names)
+def _load(harness_source: str, source: str, entry: str) -> tuple[dict[str, Any], Callable[[], list[str]]]:
+    """Run the harness, then the learner's cell in a module of its own; the harness knows it as `learner`.
+
+    The harness comes first, so that what it imports is what the libraries hold. Returns its namespace, and what
+    names the functions that were replaced since then.
+    """
+    marker, module, harness = map(types.ModuleType, ("autograder", "__learner__", "harness"))
+    marker.__dict__.update(notebook_names.NAMES)
+    module.__dict__.update(notebook_names.NAMES)
+    # A DataLoader's worker unpickles what the cell and the harness define by these names.
+    sys.modules |= {"autograder": marker, "__learner__": module, "harness": harness}
+    exec(compile(harness_source, "<harness>", "exec"), harness.__dict__)
+    replaced = guard.watch(harness.__dict__)
     linecache.cache[CELL_NAME] = (len(source), None, source.splitlines(keepends=True), CELL_NAME)
     exec(compile(source, CELL_NAME, "exec"), module.__dict__)
     if entry not in module.__dict__:
         raise NameError(f"the cell defines no `{entry}`")
-    harness = types.ModuleType("harness")
-    sys.modules["harness"] = harness  # the same for what the harness defines
     harness.__dict__["learner"] = module.__dict__[entry]
-    exec(compile(harness_source, "<harness>", "exec"), harness.__dict__)
-    return harness.__dict__
+    return dict(harness.__dict__), replaced
 
 
 def _kept_for_children() -> Path:
