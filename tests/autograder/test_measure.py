@@ -1,0 +1,127 @@
+"""Timing in real workers: what is under the clock, what is not, and what is said about it. Truths are far from bars."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from autograder.conditions import Conditions, core_seconds
+from autograder.job import CheckFailed, Job
+from autograder.measure import measure_speedup
+
+pytestmark = pytest.mark.measures
+
+HARNESS = """
+import torch
+
+def segment(seed, num_steps):
+    for _ in range(num_steps):
+        learner(seed)
+    return {"seed": seed}
+"""
+WORK = """
+def work(seed):
+    total = 0
+    for number in range({size}):
+        total += number
+    return total
+"""
+SLOW, FAST = WORK.format(size=600_000), WORK.format(size=200_000)
+
+
+@pytest.fixture
+def job() -> Iterator[Job]:
+    with contextlib.closing(Job("known", "work", FAST, HARNESS, np.random.default_rng(0))) as job:
+        yield job
+
+
+def measure(job: Job, *, baseline: str = SLOW, bar: float = 1.5) -> None:
+    def compare(a: dict[str, int], b: dict[str, int]) -> None:
+        assert a == b
+
+    measure_speedup(
+        job, baseline=baseline, bar=bar, compare=compare, function="segment", likely="it is", look="here"
+    )
+
+
+def test_a_clear_pass_takes_the_fewest_blocks_and_says_what_the_machine_did(job: Job) -> None:
+    job.reference_speedup = 3.0
+    measure(job)
+    assert job.speed is not None
+    assert 2.4 < job.speed["estimate"] < 3.6
+    assert len(job.raw_blocks) < 20
+    assert job.review == []
+    assert job.conditions["pins_found_changed"] == {}
+    assert set(job.conditions["cores_used"]) == {"baseline", "learner"}
+    assert 0 < job.conditions["cores_used"]["learner"] < 1.2
+    assert len(job.conditions["load_average"]) == 2
+
+
+def test_a_clear_fail_says_what_was_expected(job: Job) -> None:
+    with pytest.raises(CheckFailed, match="Expected: a speedup of 9× over the baseline"):
+        measure(job, bar=9.0)
+
+
+def test_a_bar_that_our_reference_hardly_reaches_here_is_not_asked_of_the_clock(job: Job) -> None:
+    job.reference_speedup = 1.7  # below 1.2 × 1.5
+    measure(job, baseline=FAST)  # as fast as the baseline: on the clock this would fail
+    assert job.counts["speed_bar_moved_to_counts"] == 1.5
+    assert job.speed is None and job.raw_blocks == []
+
+
+def test_much_faster_than_our_reference_passes_and_is_looked_at(job: Job) -> None:
+    job.reference_speedup = 1.85
+    measure(job)
+    assert len(job.review) == 1
+    assert "faster than 1.5 × our reference" in job.review[0]
+
+
+def test_threads_and_garbage_collection_are_put_back_and_told(job: Job) -> None:
+    job.source = "import gc, torch\n" + FAST.replace(
+        "total = 0", "total = 0; gc.enable(); torch.set_num_threads(3)"
+    )
+    measure(job)
+    assert job.conditions["pins_found_changed"] == {"learner": {"collects": 1, "threads": 3}}
+    assert job.review == ["it sets torch's threads to 3, where the check gives 1"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell how long a process waited")
+def test_work_given_to_another_process_on_the_same_core_is_not_a_wait_for_the_core(job: Job) -> None:
+    """The main process gives way at the lowest priority, and spins while a child of its own does the work."""
+    job.source = (
+        "import contextlib, os\n"
+        + SLOW.replace("def work(seed)", "def really_work(seed)")
+        + """
+def work(seed):
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    child = os.fork()
+    if child == 0:
+        really_work(seed)
+        os._exit(0)
+    with contextlib.suppress(OSError):
+        os.nice(19)
+    while os.waitpid(child, os.WNOHANG)[0] == 0:
+        pass
+"""
+    )
+    with pytest.raises(CheckFailed):
+        measure(job)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell how long a process waited")
+def test_sleep_is_under_the_clock(job: Job) -> None:
+    job.source = "import time\n" + FAST.replace("total = 0", "total = 0; time.sleep(0.03)")
+    with pytest.raises(CheckFailed, match="Expected: a speedup"):
+        measure(job)
+
+
+def test_conditions_count_from_when_they_were_made() -> None:
+    conditions = Conditions()
+    sum(range(3_000_000))
+    found = conditions.since()
+    assert 0 < found["busy_share"] <= 1.01
+    assert found.get("quota_throttled", 0) >= 0
+    had, waited = core_seconds(2**30)  # no such process
+    assert (had, waited) == (0.0, 0.0)
