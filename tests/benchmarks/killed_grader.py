@@ -188,8 +188,10 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--signals", nargs="+", default=SIGNALS)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell would ignore it
     adopt_orphans()
     rng = random.Random(arguments.seed)
     rows: dict[str, Counter[str]] = {}
@@ -207,7 +209,7 @@ def main() -> int:
             seconds[kind] = time.monotonic() - begun
         number = 0
         while sum(row["kills"] for row in rows.values()) < arguments.kills:
-            name = SIGNALS[number % len(SIGNALS)]
+            name = arguments.signals[number % len(arguments.signals)]
             kind = "speed" if number % 4 == 3 else "no clock"  # timings take longer
             own = folder / str(number)
             after = rng.uniform(0.2, 1.1) * seconds[kind]
