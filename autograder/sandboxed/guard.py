@@ -16,6 +16,7 @@ import sysconfig
 import threading
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 
@@ -40,6 +41,7 @@ _WATCHED_CLASSES = _words("""
     torch.utils._python_dispatch.TorchDispatchMode torch.overrides.TorchFunctionMode course_lib.counters.Counts
     course_lib.counters._Operators course_lib.models.TextClassifier course_lib.models.Encoder
 """)
+_TORCH = str(Path(sysconfig.get_path("purelib")) / "torch") + os.sep
 
 
 def close(*machinery: str) -> None:
@@ -55,7 +57,7 @@ def close(*machinery: str) -> None:
 def _hook() -> Callable[[str, tuple[Any, ...]], None]:
     paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     course_lib = str(importlib.import_module("course_lib").__file__)
-    libraries = ("<frozen", *(path + os.sep for path in paths), os.path.dirname(course_lib) + os.sep)  # noqa: PTH120
+    libraries = ("<frozen", *(path + os.sep for path in paths), str(Path(course_lib).parent) + os.sep)
     getframe, ident, busy = sys._getframe, threading.get_ident, set[int]()
     own = __file__
 
@@ -111,17 +113,22 @@ def watch(harness: dict[str, Any]) -> Callable[[], list[str]]:
     for name, space in spaces:
         entries = {key: value for key, value in space.items() if callable(value) and key != "learner"}
         kept.append((name, space, tuple(entries), tuple(entries.values())))
-    same, nothing = operator.is_, object()
+    same = operator.is_
 
     def replaced() -> list[str]:
         names = []
         for name, space, keys, values in kept:
             if not all(map(same, values, map(space.get, keys))):
+                found = zip(keys, values, map(space.get, keys), strict=True)
                 names += [
-                    f"{name}.{key}"
-                    for key, value in zip(keys, values, strict=True)
-                    if space.get(key, nothing) is not value
+                    f"{name}.{key}" for key, old, new in found if new is not old and not _is_compilers(new)
                 ]
         return names[:8]
 
     return replaced
+
+
+def _is_compilers(function: Any) -> bool:
+    """Whether it is one that `torch.compile` itself puts in the place of another."""
+    file = getattr(getattr(function, "__code__", None), "co_filename", "")
+    return str(file).startswith((f"{_TORCH}_dynamo{os.sep}", f"{_TORCH}_compile.py"))

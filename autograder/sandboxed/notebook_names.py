@@ -24,7 +24,7 @@ class _Nothing:
         return False
 
 
-def _exercise(_: str) -> Callable[[Any], Any]:
+def _exercise(exercise_id: str) -> Callable[[Any], Any]:
     return lambda definition: definition
 
 
