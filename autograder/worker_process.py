@@ -36,6 +36,11 @@ class Pipes:
     def __init__(self) -> None:
         self.for_worker, self.requests = os.pipe()
         self.answers, self.from_worker = os.pipe()
+        if sys.platform == "linux":
+            import fcntl
+
+            with contextlib.suppress(OSError):  # a large answer in few pieces: each costs a wait for a core
+                fcntl.fcntl(self.answers, fcntl.F_SETPIPE_SZ, 2**20)
         self.log: IO[bytes] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed with the worker
 
     def passed_on(self) -> None:

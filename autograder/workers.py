@@ -39,7 +39,9 @@ class _Pump:
         self.rest = b""
         self.deadline = math.inf
         self.is_wanted = True
-        self.arrived = 0.0
+        self.arrived = self.waited = (
+            0.0  # the moment of the last piece; seconds that pieces lay while this had no core
+        )
         threading.Thread(target=self._run, args=(descriptor,), daemon=True).start()
 
     def _run(self, descriptor: int) -> None:
@@ -50,8 +52,8 @@ class _Pump:
                 piece = os.read(descriptor, 2**20)
             except OSError:
                 piece = b""
-            # When it came, not when this thread got a core to take it.
-            self.arrived = time.perf_counter() - (core_seconds("thread-self")[1] - waited)
+            self.arrived = time.perf_counter()
+            self.waited += core_seconds("thread-self")[1] - waited
             self._put(piece)
         os.close(descriptor)
 
@@ -139,10 +141,13 @@ class Worker:
         return self._exchange(request, seconds, "Your code raised an error while it was being checked.")
 
     def timed_call(self, function: str, *, seconds: float = 60.0, **arguments: Any) -> tuple[float, Any]:
-        """The same, with the seconds from the request to the arrival of the whole answer, by this process's clock."""
-        start = time.perf_counter()
+        """The same, with the seconds from the request to the whole answer by this process's clock.
+
+        They hold none in which the answer was there and this process had no core to take it.
+        """
+        start, waited = time.perf_counter(), self._pump.waited
         value = self.call(function, seconds=seconds, **arguments)
-        return self._pump.arrived - start, value
+        return self._pump.arrived - start - (self._pump.waited - waited), value
 
     def cpu_seconds(self) -> float:
         """CPU time of the worker and all that it started, in seconds, as the kernel counts it."""

@@ -19,7 +19,7 @@ from course_lib.models import ModelConfig, TextClassifier
 
 learner: Any = globals().get("learner")
 MICRO_BATCH_SIZE = 8
-BATCHES_PER_STEP = {"1.1": 1, "1.2": 4, "1.6": 3}  # of a timed segment; bucketing needs a pool to choose from
+BATCHES_PER_STEP = {"1.1": 1, "1.2": 3, "1.6": 2}  # of a timed segment; bucketing needs a pool to choose from
 VOCABULARY = 8192
 MAX_LENGTH = 1024  # the longest text of the corpus, which the naive loop pads everything to
 
