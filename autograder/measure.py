@@ -24,9 +24,7 @@ Compare = Callable[[Any, Any], None]
 MIN_SECONDS = 0.05  # of the faster side's segment; the slower one's is longer by the speedup
 MAX_CORES = 1.2  # of CPU time per second of the clock, for a solution that was given one thread
 MAX_IDLE_SHARE = 0.2  # CPU time while the clock stood still, as a share of the time under the clock
-APPLIES_FROM = (
-    1.2  # times the bar: the clock is asked only where our own reference reaches that on this machine
-)
+APPLIES_FROM = 1.2  # times the bar: the clock is asked only where our own reference reaches that here
 REVIEW_FROM = 1.5  # times our reference: faster is not wrong, but a person should look
 
 
@@ -105,30 +103,27 @@ def measure_speedup(
 
     Returns on a pass. Raises `CheckFailed` or `Inconclusive`.
     """
-    sides = {
-        "A": _Side(job.worker("baseline", baseline), function, job),
-        "B": _Side(job.learner(), function, job),
-    }
+    sides = [_Side(worker, function, job) for worker in (job.worker("baseline", baseline), job.learner())]
     seeds = (job.seed() for _ in itertools.count())
     conditions = Conditions()
     job.progress("Warming up both sides", 0.0)
-    num_steps = choose_num_steps(sides["A"].run, sides["B"].run, seeds, min_seconds=MIN_SECONDS)
+    num_steps = choose_num_steps(sides[0].run, sides[1].run, seeds, min_seconds=MIN_SECONDS)
     _compare_outputs(sides, compare)
     if job.reference_speedup is not None and job.reference_speedup < APPLIES_FROM * bar:
         job.counts["speed_bar_moved_to_counts"] = bar
         return
     blocks, decision = _run_blocks(job, sides, bar, num_steps, seeds, compare)
-    for side in sides.values():
+    for side in sides:
         side.check_pins()
-    job.conditions |= conditions.since() | _of_sides(sides)
-    _check_cpu(sides["B"], max_cores)
+    job.conditions |= conditions.since() | _of_sides(*sides)
+    _check_cpu(sides[1], max_cores)
     job.speed = speed = _speed(job, blocks, bar)
     if job.reference_speedup is not None and speed["estimate"] > REVIEW_FROM * job.reference_speedup:
         job.flag(
             f"{speed['estimate']:.2f}× is faster than {REVIEW_FROM:g} × our reference "
             f"({job.reference_speedup:.2f}× on this machine)"
         )
-    if (found := sides["B"].unpinned) and found["threads"] != job.threads:
+    if (found := sides[1].unpinned) and found["threads"] != job.threads:
         job.flag(f"it sets torch's threads to {found['threads']}, where the check gives {job.threads}")
     if decision.outcome == "fail":
         raise CheckFailed(_too_slow(speed, likely, look))
@@ -137,14 +132,14 @@ def measure_speedup(
 
 
 def _run_blocks(
-    job: Job, sides: dict[str, _Side], bar: float, num_steps: int, seeds: Iterator[int], compare: Compare
+    job: Job, sides: list[_Side], bar: float, num_steps: int, seeds: Iterator[int], compare: Compare
 ) -> tuple[list[Block], Decision]:
     prior = [float(block["y"]) for block in job.prior_blocks]
     limit = len(prior) + MAX_BLOCKS
     blocks: list[Block] = []
     start = time.monotonic()
     while True:
-        block = measure_block(sides["A"].run, sides["B"].run, job.rng, seeds, num_steps=num_steps)
+        block = measure_block(sides[0].run, sides[1].run, job.rng, seeds, num_steps=num_steps)
         _compare_outputs(sides, compare)
         blocks.append(block)
         job.raw_blocks.append({key: value for key, value in block.to_dict().items() if key != "seeds"})
@@ -157,14 +152,14 @@ def _run_blocks(
             return blocks, decision
 
 
-def _compare_outputs(sides: dict[str, _Side], compare: Compare) -> None:
-    baseline, learner = sides["A"].outputs, sides["B"].outputs
+def _compare_outputs(sides: list[_Side], compare: Compare) -> None:
+    baseline, learner = (side.outputs for side in sides)
     for seed in baseline.keys() & learner.keys():
         compare(baseline.pop(seed), learner.pop(seed))
 
 
-def _of_sides(sides: dict[str, _Side]) -> dict[str, Any]:
-    named = {"baseline": sides["A"], "learner": sides["B"]}
+def _of_sides(baseline: _Side, learner: _Side) -> dict[str, Any]:
+    named = {"baseline": baseline, "learner": learner}
     return {
         "cores_used": {name: side.cpu_busy / side.clock for name, side in named.items()},
         "waited_for_core_share": {

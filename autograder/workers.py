@@ -39,9 +39,8 @@ class _Pump:
         self.rest = b""
         self.deadline = math.inf
         self.is_wanted = True
-        self.arrived = self.waited = (
-            0.0  # the moment of the last piece; seconds that pieces lay while this had no core
-        )
+        # When the last piece was read, and the seconds for which pieces lay there while this thread had no core.
+        self.arrived = self.waited = 0.0
         threading.Thread(target=self._run, args=(descriptor,), daemon=True).start()
 
     def _run(self, descriptor: int) -> None:
