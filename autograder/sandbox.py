@@ -180,7 +180,9 @@ class _Server:
     def close(self) -> None:
         """End the server and all its workers."""
         self.control.close()
-        if self.has_namespaces is None and self.process:  # it still loads torch, and would hear of it seconds later
+        if (
+            self.has_namespaces is None and self.process
+        ):  # it still loads torch, and would hear of it seconds later
             self.process.kill()
         self.thread.join(10.0)
 

@@ -183,9 +183,11 @@ def _watch() -> None:
         # In this order: to ask for the memory of a process that forks without end takes long.
         if tasks - worker._tasks > MAX_PROCESSES // 2 and worker.num_threads() > MAX_PROCESSES:
             worker.kill(f"Your code started more than {MAX_PROCESSES} processes and threads, and was ended.")
-        elif worker._free - memory.available > (most := worker.memory_limit):
-            if worker.memory(worker.family(MAX_PROCESSES)) > most:
-                worker.kill(f"Your code took more than {most / 2**30:.1f} GiB of memory, and was ended.")
+        elif (
+            worker._free - memory.available > (most := worker.memory_limit)  # cheap; the next is not
+            and worker.memory(worker.family(MAX_PROCESSES)) > most
+        ):
+            worker.kill(f"Your code took more than {most / 2**30:.1f} GiB of memory, and was ended.")
     if memory.available < MIN_FREE_MEMORY * memory.total and _live:
         largest = max(list(_live), key=lambda worker: worker.memory(worker.family()))
         largest.kill("The machine ran out of memory while your code was running, and the code was ended.")
