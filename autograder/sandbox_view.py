@@ -35,7 +35,22 @@ _SYSTEM_FILES = (
     "/sys/devices/system",
 )
 _DEVICES = ("null", "zero", "full", "random", "urandom", "nvidia*")
+_FIRST_USER = 2 * 10**9  # root's workers become a user that nobody else is
 ISOLATION = ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
+# As root: in root's own user namespace, so that a worker can become a user of its own, whom the limits bind.
+_ROOTS_ISOLATION = (
+    *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
+    *(
+        "--die-with-parent",
+        "--new-session",
+        "--cap-drop",
+        "ALL",
+        "--cap-add",
+        "CAP_SETUID",
+        "--cap-add",
+        "CAP_SETGID",
+    ),
+)
 
 
 def memory_limit() -> int:
@@ -71,6 +86,7 @@ def server_options(level: str) -> dict[str, Any]:
         "namespaces": level != "limits",
         "landlock": level != "limits",
         "place_bytes": PLACE_BYTES,
+        "user": os.getuid() or _FIRST_USER + os.getpid(),
         "needed": [str(path) for path in (*_needed(), folder)],
         "rules": [(str(path), access) for path, access in (*_rules(), (folder, "read"))],
     }
@@ -86,15 +102,17 @@ def command(level: str, script: str, *, is_shared: bool) -> list[str]:
 
 def _bubblewrap(is_shared: bool) -> list[str]:
     """The bwrap command line: an empty root, then only what Python and torch need."""
-    arguments = [shutil.which("bwrap") or "bwrap", *ISOLATION]
-    if os.getuid() == 0:  # the kernel lets nobody without privileges map root into a further namespace
-        arguments += ["--unshare-user", "--uid", "1000", "--gid", "1000"]
+    can_change_user = is_shared and os.getuid() == 0
+    arguments = [shutil.which("bwrap") or "bwrap", *(_ROOTS_ISOLATION if can_change_user else ISOLATION)]
     arguments += ["--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev"]
     for path in map(Path, _SYSTEM_FOLDERS):
         if path.is_symlink():
             arguments += ["--symlink", str(path.readlink()), str(path)]
     for device in Path("/dev").glob("nvidia*"):
         arguments += ["--dev-bind-try", str(device), str(device)]
+    # Made by a bind, the folders above it would be open to this user alone.
+    for folder in sorted({parent for path in _needed() for parent in path.parents}):
+        arguments += ["--dir", str(folder)]
     for path in _needed():
         arguments += ["--ro-bind-try", str(path), str(path)]
     for packages in site.getsitepackages():

@@ -54,7 +54,10 @@ def main() -> None:
     del os.environ["TORCHINDUCTOR_CACHE_DIR"]
     gc.collect()
     gc.freeze()  # a collection in a worker does not copy what all share
-    options["namespaces"] = options["namespaces"] and _can_isolate(options)
+    # As an ordinary user where that works: root's workers become one of their own.
+    users = (options["user"], os.getuid()) if options["namespaces"] else ()
+    options["user"] = next((user for user in users if _can_isolate(options, user)), None)
+    options["namespaces"] = options["user"] is not None
     control.send(json.dumps({"namespaces": options["namespaces"]}).encode())
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for workers
     folders = []
@@ -76,16 +79,17 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _can_isolate(options: dict[str, Any]) -> bool:
-    """Whether a child gets namespaces and mounts of its own here."""
+def _can_isolate(options: dict[str, Any], user: int) -> bool:
+    """Whether a child gets namespaces and mounts of its own here, and may read what it needs."""
     child = os.fork()
     if child == 0:
         try:
+            isolate.leave_root(user)
             isolate.enter_namespaces()
             grandchild = os.fork()  # its /proc is of the new process namespace
             if grandchild == 0:
                 isolate.make_places(options["needed"], options["place_bytes"])
-                os._exit(0)
+                os._exit(0 if all(os.access(path, os.R_OK) for path in options["needed"]) else 1)
             os._exit(os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1]))
         finally:
             os._exit(1)
@@ -99,6 +103,7 @@ def _become_keeper(control: socket.socket, descriptors: list[int], request: dict
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()  # the scheduler shares between sessions: a worker with many processes gets no more than another
         if request["namespaces"]:
+            isolate.leave_root(request["user"])
             isolate.enter_namespaces()
             if os.fork():
                 os._exit(0)

@@ -59,6 +59,16 @@ def landlock_version() -> int:
         return 0
 
 
+def leave_root(user: int) -> None:
+    """Become `user`, for good, if this process is root's: some limits do not bind root. Raises `OSError`."""
+    if user == os.getuid():
+        return
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+    call("prctl", 4, 1, 0, 0, 0)  # PR_SET_DUMPABLE: what is in /proc/self is this user's again
+
+
 def enter_namespaces() -> None:
     """Own user, network and further namespaces for this process, and a process namespace for its children.
 

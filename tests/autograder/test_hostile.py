@@ -116,7 +116,7 @@ def test_a_kind_reason_and_nothing_stays(start: Callable[[], Worker], name: str)
     worker = start()
     family = families(worker)
     with pytest.raises(WorkerFailed, match=says):
-        worker.call("run", code=code, seconds=8.0 if "bomb" in name else 3.0)
+        worker.call("run", code=code, seconds=2.0 if says == "did not finish" else 20.0)
     assert not psutil.wait_procs(family, timeout=5)[1]
     with pytest.raises(WorkerFailed, match="has ended"):
         worker.call("run", code="answer = 1")
@@ -130,7 +130,7 @@ def test_at_the_level_of_landlock_a_fork_bomb_ends_too(
     worker = start()
     assert worker.level == at_level
     with pytest.raises(WorkerFailed, match="processes"):
-        worker.call("run", code=CASES["fork bomb"][0], seconds=10.0)
+        worker.call("run", code=CASES["fork bomb"][0], seconds=20.0)
     assert start().call("run", code="answer = 1") == 1
 
 
@@ -291,7 +291,8 @@ GRADER = (
     "level = sys.argv[1]\nsandbox.probe = lambda: sandbox.SandboxStatus(level, 'for a test')\n"
     "sandbox.CAN_FORK = sys.argv[2] == 'fork'\n"
     f"worker = Worker()\nworker.load({HARNESS!r}, 'def solve(): pass', 'solve')\n"
-    "worker.call('run', code='import os\\nfor _ in range(3): os.fork() or os.setsid()')\n"
+    "code = 'import os, time\\nfor _ in range(3):\\n    if os.fork() == 0: os.setsid(); time.sleep(99)'\n"
+    "worker.call('run', code=code)\n"
     "print(*[p.pid for p in worker.process.family()], flush=True)\n"
     "worker.call('run', code='while True: pass', seconds=99)\n"
 )
