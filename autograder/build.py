@@ -20,7 +20,7 @@ from __future__ import annotations
 import functools
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import jupytext
@@ -44,9 +44,15 @@ _NOTEBOOK_METADATA = {
 
 
 def build(
-    *, check: bool = False, notebooks_dir: str | Path | None = None, package_dir: str | Path | None = None
+    only: Sequence[str] = (),
+    *,
+    check: bool = False,
+    notebooks_dir: str | Path | None = None,
+    package_dir: str | Path | None = None,
 ) -> list[str]:
     """Generate every notebook and quiz from the texts; return the files that changed.
+
+    `only` names lessons by their numbers ("01"); without it all are made.
 
     With `check` nothing is written: the answer is the list of files that a build would change. A source
     notebook that does not exist (a fresh clone has none) is no drift; one that differs is, and so is a release
@@ -59,15 +65,22 @@ def build(
     notebooks = Path(notebooks_dir or NOTEBOOKS).resolve()
     package = Path(package_dir or PACKAGE).resolve()
     texts = sorted((notebooks / "lessons").glob(LESSON_TEXTS))
+    unknown = set(only) - {text.name[:2] for text in texts}
+    if unknown:
+        known = ", ".join(text.name[:2] for text in texts)
+        raise UserError(f"no lesson {', '.join(sorted(unknown))}; there are: {known}")
+    texts = [text for text in texts if not only or text.name[:2] in only]
     if not texts:
         raise UserError(f"no lesson texts in {notebooks / 'lessons'}: run this in a checkout of the project")
     with tempfile.TemporaryDirectory(prefix="workbook-build-") as scratch:
         wanted = _generate(texts, notebooks, Path(scratch))
-    wanted |= _quizzes(notebooks, package)
+    quizzes = [text for text in (notebooks / "lessons").glob(QUIZ_TEXTS) if not only or text.name[:2] in only]
+    wanted |= {package / "lessons" / f"lesson_{text.name[:2]}" / "quiz.json": _quiz(text) for text in quizzes}
     changed = [path for path, content in wanted.items() if _differs(path, content, check=check)]
     shown = functools.partial(_shown, root=notebooks.parent)
     if check:
-        orphans = set((notebooks / "release").glob("[0-9][0-9]_*/*.ipynb")) - set(wanted)
+        released = set((notebooks / "release").glob("[0-9][0-9]_*/*.ipynb"))
+        orphans = set() if only else released - set(wanted)
         gone = [f"{shown(path)} (no lesson text makes it: delete it)" for path in orphans]
         return sorted([*map(shown, changed), *gone])
     for path in changed:
@@ -143,12 +156,8 @@ def _generate_release(course: Path, assignment: str, settings: Path) -> None:
         raise UserError(f"{assignment}: nbgrader could not make the release: {error}") from error
 
 
-def _quizzes(notebooks: Path, package: Path) -> dict[Path, bytes]:
-    made = {}
-    for text in (notebooks / "lessons").glob(QUIZ_TEXTS):
-        bank = json.dumps(compile_bank(text), indent=1, ensure_ascii=False, sort_keys=True)
-        made[package / "lessons" / f"lesson_{text.name[:2]}" / "quiz.json"] = f"{bank}\n".encode()
-    return made
+def _quiz(text: Path) -> bytes:
+    return f"{json.dumps(compile_bank(text), indent=1, ensure_ascii=False, sort_keys=True)}\n".encode()
 
 
 def _differs(path: Path, content: bytes, *, check: bool) -> bool:

@@ -87,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     verb("calibrate", _calibrate, "measure which speed bars this machine can ask for, once per machine")
     verb("progress", _progress, "show what you have tried and reached")
     build = verb("build", _build, "make the notebooks from the lessons' texts (in a checkout)")
+    build.add_argument("lesson", nargs="*", help='numbers, such as "01"; without any, all are made')
     build.add_argument(
         "--check", action="store_true", help="write nothing; exit 1 if a notebook would change"
     )
@@ -165,7 +166,7 @@ def _progress(arguments: argparse.Namespace) -> int:
 def _build(arguments: argparse.Namespace) -> int:
     from autograder.build import build
 
-    changed = build(check=arguments.check)
+    changed = build(arguments.lesson, check=arguments.check)
     done = "would change" if arguments.check else "wrote"
     text = "\n".join(f"{done}: {name}" for name in changed) or "Every notebook is as its text says."
     _answer(arguments, {"changed": changed}, text)

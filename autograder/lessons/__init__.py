@@ -82,12 +82,13 @@ def lesson_ids() -> list[str]:
 
 
 def harness_source(folder: Path) -> str:
-    """The harness files of a lesson as the one source that a worker gets, `shared.py` first.
+    """The harness of a lesson as the one source that a worker gets: what all lessons share, `shared.py`, the others.
 
     What they import from each other is for people and editors: a worker cannot import this package, and in one
     source the names are there.
     """
     files = sorted(folder.glob("[!_]*.py"), key=lambda path: (path.stem != "shared", path.stem))
+    files.insert(0, Path(__file__).with_name("harness_shared.py"))
     text = "".join(path.read_text(encoding="utf-8") for path in files)
     return re.sub(r"^from (__future__|autograder\.\S+) import (\([^)]*\)|.*)\n", "", text, flags=re.MULTILINE)
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import jupytext
 import pytest
 
 from autograder.engine import check_source
 from autograder.lessons import Exercise, Mutant, lesson_ids, load_lesson, load_mutants
+from autograder.notebook_source import exercise_sources
 from tests.autograder.solutions import reference_sources
+
+# Right solutions by people who had not seen the reference; a lesson's are written as its notebook's cells are.
+ALTERNATIVES = sorted(Path(__file__).with_name("alternatives").glob("lesson_*.py"))
 
 EXERCISES = [exercise for lesson_id in lesson_ids() for exercise in load_lesson(lesson_id).exercises]
 MUTANTS = [
@@ -21,15 +28,38 @@ MUTANTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "exercise",
-    [pytest.param(e, id=e.id, marks=[pytest.mark.measures] if "speed" in e.kinds else []) for e in EXERCISES],
-)
+
+
+def _alternative(exercise_id: str) -> Path:
+    lesson_id = exercise_id.partition(".")[0].zfill(2)
+    return Path(__file__).with_name("alternatives") / f"lesson_{lesson_id}.py"
+
+
+EACH = [
+    pytest.param(e, id=e.id, marks=[pytest.mark.measures] if "speed" in e.kinds else []) for e in EXERCISES
+]
+
+
+@pytest.mark.parametrize("exercise", EACH)
 def test_the_reference_gets_full_marks(exercise: Exercise) -> None:
-    source = reference_sources(exercise.id.partition(".")[0].zfill(2))[exercise.id]
+    require_full_marks(exercise, reference_sources(exercise.id.partition(".")[0].zfill(2))[exercise.id])
+
+
+def require_full_marks(exercise: Exercise, source: str) -> None:
     result = check_source(exercise.id, source)
     assert result["verdict"] == "pass", result["reason"]
     assert result["score"] == exercise.max_score
+
+
+@pytest.mark.parametrize("path", ALTERNATIVES, ids=lambda path: path.stem)
+def test_an_alternative_answers_every_exercise(path: Path) -> None:
+    lesson = load_lesson(path.stem.removeprefix("lesson_"))
+    assert set(exercise_sources(jupytext.read(path))) == {exercise.id for exercise in lesson.exercises}
+
+
+@pytest.mark.parametrize("exercise", [param for param in EACH if _alternative(str(param.id)).exists()])
+def test_an_alternative_gets_full_marks(exercise: Exercise) -> None:
+    require_full_marks(exercise, exercise_sources(jupytext.read(_alternative(exercise.id)))[exercise.id])
 
 
 @pytest.mark.parametrize(("exercise", "mutant"), MUTANTS)

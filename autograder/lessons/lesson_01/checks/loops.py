@@ -9,10 +9,10 @@ import numpy as np
 
 from autograder.job import Job, failure
 from autograder.lessons.lesson_01 import baselines
+from autograder.lessons.requirements import require_close, require_keys
 from autograder.quality import TOLERANCES, are_equal
 
 MAX_SYNCS_PER_EPOCH = 8
-REPORT_TOLERANCE = TOLERANCES["float32"]
 
 
 def check_train_one_epoch(job: Job) -> None:
@@ -107,7 +107,7 @@ def _name_the_mistake(
 
 
 def _require_report(job: Job, report: dict[str, float], expected: dict[str, float]) -> None:
-    _require_keys(job, report, ("loss", "grad_norm", "num_samples", "num_tokens", "pad_fraction"))
+    require_keys(job, report, ("loss", "grad_norm", "num_samples", "num_tokens", "pad_fraction"))
     _require_loss(job, report, expected)
     hints = {
         "grad_norm": "the norm after clipping, or only of the last step; clip_grad_norm_ returns the norm before",
@@ -116,38 +116,21 @@ def _require_report(job: Job, report: dict[str, float], expected: dict[str, floa
         "pad_fraction": "the mean of the batches' fractions; it is one fraction over the whole epoch",
     }
     for name, likely in hints.items():
-        _require_close(job, name, report[name], expected[name], likely)
-
-
-def _require_keys(job: Job, report: dict[str, float], names: tuple[str, ...]) -> None:
-    missing = [name for name in names if name not in report]
-    job.require(
-        not missing,
-        expected=f"a report with {', '.join(names)}",
-        got=f"no {', '.join(missing)}",
-        likely="a key is missing or misspelt, or its value is not one number",
-        look="the docstring lists them",
-    )
+        require_close(job, name, report[name], expected[name], likely=likely, look=_by_hand(name))
 
 
 def _require_loss(job: Job, report: dict[str, float], expected: dict[str, float]) -> None:
-    averaged = math.isclose(report["loss"], expected["mean_of_means"], rel_tol=REPORT_TOLERANCE)
+    averaged = math.isclose(report["loss"], expected["mean_of_means"], rel_tol=TOLERANCES["float32"])
     likely = (
         "averaged batch means: the short last batch counts as much as a full one"
         if averaged
         else "a sum where a mean is asked for, or a mean over the wrong number"
     )
-    _require_close(job, "loss", report["loss"], expected["loss"], likely)
+    require_close(job, "loss", report["loss"], expected["loss"], likely=likely, look=_by_hand("loss"))
 
 
-def _require_close(job: Job, name: str, got: float, expected: float, likely: str) -> None:
-    job.require(
-        math.isclose(got, expected, rel_tol=REPORT_TOLERANCE, abs_tol=1e-6),
-        expected=f"{name} = {expected:.6g}",
-        got=f"{got:.6g}",
-        likely=likely,
-        look=f"work {name} out by hand for two batches of 3 and 1 samples",
-    )
+def _by_hand(name: str) -> str:
+    return f"work {name} out by hand for two batches of 3 and 1 samples"
 
 
 def check_evaluate(job: Job) -> None:
@@ -157,22 +140,15 @@ def check_evaluate(job: Job) -> None:
         answer = job.learner().call("evaluate_once", **arguments)
         twin = job.twin(baselines.EVALUATE).call("evaluate_once", **arguments)
         _require_quiet_forward(job, answer, twin, training)
-        _require_keys(job, answer["report"], ("loss", "accuracy", "num_samples"))
+        require_keys(job, answer["report"], ("loss", "accuracy", "num_samples"))
         _require_loss(job, answer["report"], twin["report"])
-        _require_close(
-            job,
-            "accuracy",
-            answer["report"]["accuracy"],
-            twin["report"]["accuracy"],
-            "the mean of the batches' accuracies, or a count that was not divided",
-        )
-        _require_close(
-            job,
-            "num_samples",
-            answer["report"]["num_samples"],
-            twin["report"]["num_samples"],
-            "batches counted",
-        )
+        hints = {
+            "accuracy": "the mean of the batches' accuracies, or a count that was not divided",
+            "num_samples": "batches counted",
+        }
+        for name, likely in hints.items():
+            got, expected = answer["report"][name], twin["report"][name]
+            require_close(job, name, got, expected, likely=likely, look=_by_hand(name))
 
 
 def _require_quiet_forward(job: Job, answer: dict[str, Any], twin: dict[str, Any], training: bool) -> None:

@@ -9,19 +9,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.lesson_01.harness.shared import (
-    BATCHES_PER_STEP,
-    MAX_LENGTH,
-    MICRO_BATCH_SIZE,
-    corpus,
-    learner,
-    new_model,
-    numbers,
-    secret_samples,
-    sizes,
-    small,
-    weights_of,
-)
+from autograder.lessons.harness_shared import learner, numbers, small, weights_of
+from autograder.lessons.lesson_01.harness.shared import (BATCHES_PER_STEP, MAX_LENGTH, MICRO_BATCH_SIZE, corpus, new_model, secret_samples, sizes,)
 from course_lib.counters import Counts, count_events
 from course_lib.data import collate, docstring_store
 from course_lib.models import TextClassifier

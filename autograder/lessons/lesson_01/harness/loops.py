@@ -4,45 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 
-from autograder.lessons.lesson_01.harness.shared import learner, numbers, weights_of
+from autograder.lessons.harness_shared import learner, numbers, small_batches, small_model, weights_of
 from course_lib.counters import count_events
-from course_lib.data import collate
-from course_lib.models import ModelConfig, TextClassifier
-
-
-def _small_model(seed: int, dropout: float) -> TextClassifier:
-    torch.manual_seed(seed)
-    return TextClassifier(
-        ModelConfig(
-            vocab_size=60,
-            num_classes=5,
-            max_length=32,
-            d_model=16,
-            num_layers=1,
-            num_heads=2,
-            dropout=dropout,
-        )
-    )
-
-
-def _small_batches(seed: int, num_batches: int) -> list[dict[str, torch.Tensor]]:
-    """Batches of random texts; the last is short and of one class, so that a mean of means differs."""
-    rng = np.random.default_rng(seed)
-    batches = []
-    for index in range(num_batches):
-        rows = 12 if index < num_batches - 1 else 2
-        labels = rng.integers(5, size=rows) if rows > 2 else np.full(rows, rng.integers(5))
-        samples = [(rng.integers(3, 60, size=rng.integers(2, 20)), int(label)) for label in labels]
-        batches.append(collate(samples))
-    return batches
 
 
 def train_epoch_once(seed: int, num_batches: int, max_norm: float, gradient_scale: float) -> dict[str, Any]:
     """One epoch of the learner's loop on a small model: final weights, report, and what was counted."""
-    model = _small_model(seed, dropout=0.0)
+    model = small_model(seed)
     # A head this large makes gradient norms well above and below `max_norm`, so that clipping shows.
     with torch.no_grad():
         model.head.weight.mul_(gradient_scale)
@@ -54,7 +24,7 @@ def train_epoch_once(seed: int, num_batches: int, max_norm: float, gradient_scal
     modes: list[bool] = []
     model.register_forward_pre_hook(lambda module, _: modes.append(module.training))
     model.eval()  # as an evaluation before it may have left it
-    batches = _small_batches(seed, num_batches)
+    batches = small_batches(seed, num_batches)
     with count_events(model) as counts:
         report = learner(model, iter(batches), optimizer, scheduler, max_norm)
     return {
@@ -70,13 +40,13 @@ def train_epoch_once(seed: int, num_batches: int, max_norm: float, gradient_scal
 
 def evaluate_once(seed: int, num_batches: int, training: bool) -> dict[str, Any]:
     """The learner's evaluation of a small model with dropout, and the traces that it left."""
-    model = _small_model(seed, dropout=0.5)
+    model = small_model(seed, dropout=0.5)
     model.train(training)
     modes: list[bool] = []
     gradients: list[bool] = []
     model.register_forward_pre_hook(lambda module, _: modes.append(module.training))
     model.register_forward_hook(lambda module, _, logits: gradients.append(logits.requires_grad))
-    report = learner(model, iter(_small_batches(seed, num_batches)))
+    report = learner(model, iter(small_batches(seed, num_batches)))
     return {
         "report": numbers(report),
         "eval_mode": not any(modes) and bool(modes),

@@ -1,12 +1,7 @@
-"""What the harness of every exercise shares: the corpus, a small model, one training step.
-
-Nothing secret stands in this folder: seeds come with each call, and every comparison happens in the parent process.
-`learner` is the function or class of the cell. A worker gets the files as one source (`lessons.harness_source`).
-"""
+"""What the harness of the exercises of lesson 01 shares: the corpus, its model, one training step."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from typing import Any
 
@@ -17,7 +12,6 @@ import torch.nn.functional as F
 from course_lib.data import TokenStore, collate, docstring_store
 from course_lib.models import ModelConfig, TextClassifier
 
-learner: Any = globals().get("learner")
 MICRO_BATCH_SIZE = 8
 BATCHES_PER_STEP = {"1.1": 1, "1.2": 3, "1.6": 2}  # of a timed segment; bucketing needs a pool to choose from
 VOCABULARY = 8192
@@ -81,29 +75,8 @@ def _by_length() -> np.ndarray:
     return np.argsort(corpus().lengths, kind="stable")
 
 
-def weights_of(model: Any) -> torch.Tensor:
-    """All parameters in one row."""
-    return torch.cat([p.detach().flatten() for p in model.parameters()])
-
-
 def probe(model: Any, store: TokenStore, rng: np.random.Generator) -> torch.Tensor:
     """Logits of the trained model on samples that were not named before the training was done."""
     batch = collate([store[int(index)] for index in rng.integers(len(store), size=4)])
     with torch.no_grad():
         return model(batch["input_ids"], batch["attention_mask"])
-
-
-def small(seed: int) -> int:
-    """A seed as people choose them: `np.random.seed` still takes what a solution makes of it and of the epoch."""
-    return seed % 1000
-
-
-def numbers(report: Any) -> dict[str, float]:
-    """The numbers of a report. Whatever else a solution keeps there, a history or a text, is left out."""
-    if not isinstance(report, dict):
-        raise TypeError(f"a dict of numbers is needed, not a {type(report).__name__}")
-    found = {}
-    for key, value in report.items():
-        with contextlib.suppress(TypeError, ValueError, RuntimeError):
-            found[str(key)] = float(value)
-    return found
