@@ -1,7 +1,8 @@
 """`workbook test`: the project's tests in two runs, because a timing must not have a neighbour.
 
 First everything that keeps no clock, on two processes; then, one after the other, what is marked `measures` or
-`browser`. Ends with one summary line for both in pytest's own form.
+`browser`. What is marked `exhaustive` waits for `workbook test -m exhaustive`. Ends with one summary line for both in
+pytest's own form.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from xml.etree import ElementTree
 from course_lib.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
-ALONE = "measures or browser"
+RUNS = (  # options of pytest
+    ("-n", "2", "-m", "not (measures or browser or exhaustive)"),
+    ("-m", "(measures or browser) and not exhaustive"),
+)
 NOTHING_COLLECTED = 5
 KINDS = ("failed", "errors", "passed", "skipped")
 
@@ -38,7 +42,7 @@ def run_tests(arguments: Sequence[str] = ()) -> int:
     began = time.monotonic()
     totals: Counter[str] = Counter()
     failed = False
-    for options in (["-n", "2", "-m", f"not ({ALONE})"], ["-m", ALONE]):
+    for options in RUNS:
         with tempfile.TemporaryDirectory(prefix="workbook-test-") as folder:
             record = Path(folder) / "record.xml"
             command = [sys.executable, "-m", "pytest", f"--junitxml={record}", *options]

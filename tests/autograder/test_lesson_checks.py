@@ -28,8 +28,6 @@ MUTANTS = [
 ]
 
 
-
-
 def _alternative(exercise_id: str) -> Path:
     lesson_id = exercise_id.partition(".")[0].zfill(2)
     return Path(__file__).with_name("alternatives") / f"lesson_{lesson_id}.py"

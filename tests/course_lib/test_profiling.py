@@ -60,7 +60,7 @@ def test_a_profiled_run_ends_with_the_weights_of_one_that_is_not(tmp_path):
     assert sum(seconds.values()) == pytest.approx(breakdown["step_time"])
     assert sum(row["share"] for row in breakdown["stages"]) == pytest.approx(1.0)
     text = (tmp_path / "profile.txt").read_text()
-    assert all(name in text for name in [*STAGES, "other", "aten::addmm", "Self CPU"])
+    assert all(name in text for name in [*STAGES, "other", "aten::", "Self CPU"])
 
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     marks = [e["name"] for e in events if e.get("cat") == "user_annotation"]

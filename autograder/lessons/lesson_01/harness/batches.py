@@ -8,7 +8,16 @@ import numpy as np
 import torch
 
 from autograder.lessons.harness_shared import learner, small
-from autograder.lessons.lesson_01.harness.shared import (BATCHES_PER_STEP, MICRO_BATCH_SIZE, corpus, new_model, probe, renamed, secret_samples, train_step,)
+from autograder.lessons.lesson_01.harness.shared import (
+    BATCHES_PER_STEP,
+    MICRO_BATCH_SIZE,
+    corpus,
+    new_model,
+    probe,
+    renamed,
+    secret_samples,
+    train_step,
+)
 from course_lib.data import collate
 
 

@@ -10,7 +10,15 @@ import torch
 import torch.nn.functional as F
 
 from autograder.lessons.harness_shared import learner, numbers, small, weights_of
-from autograder.lessons.lesson_01.harness.shared import (BATCHES_PER_STEP, MAX_LENGTH, MICRO_BATCH_SIZE, corpus, new_model, secret_samples, sizes,)
+from autograder.lessons.lesson_01.harness.shared import (
+    BATCHES_PER_STEP,
+    MAX_LENGTH,
+    MICRO_BATCH_SIZE,
+    corpus,
+    new_model,
+    secret_samples,
+    sizes,
+)
 from course_lib.counters import Counts, count_events
 from course_lib.data import collate, docstring_store
 from course_lib.models import TextClassifier
@@ -57,13 +65,14 @@ _loaders: dict[int, tuple[_SlowSamples, Any]] = {}
 
 
 def loader_segment(seed: int, num_steps: int) -> dict[str, Any]:
-    """One epoch over new samples behind the learner's loader, with a little work per batch of 16.
+    """One epoch over new samples behind the learner's loader, with a little work per batch.
 
-    A loader is made once per size and used again, as an epoch after the first is.
+    A loader is made once per size and used again, as an epoch after the first is. A step has several batches: a
+    loader that overlaps whole batches, not samples, has as much to overlap.
     """
     if num_steps not in _loaders:
-        dataset = _SlowSamples(num_steps * 16, 0.004)
-        _loaders[num_steps] = dataset, learner(dataset, 16, collate)
+        dataset = _SlowSamples(num_steps * 32, 0.004)
+        _loaders[num_steps] = dataset, learner(dataset, 8, collate)
     dataset, loader = _loaders[num_steps]
     dataset.write(seed)
     weight = torch.ones(128, 128)
