@@ -31,8 +31,8 @@ _REFUSED = (
     "the learner's mistake; `workbook doctor` says how to raise the level."
 )
 _CLOCK_NOT_ASKED = (
-    " The clock was not asked for {:g}×: by `workbook calibrate`, our own reference is too near to it on this machine; "
-    "all points rest on properties and counts."
+    " The clock was not asked for {:g}×: on this machine a right solution does not come clear of it. "
+    "All points rest on properties and counts."
 )
 _CONFIRMED = {
     True: "The new check confirms it.",
@@ -116,7 +116,9 @@ def _run(
     job = Job(exercise.id, exercise.entry, source, lesson.harness, np.random.default_rng(seed), progress)
     job.prior_blocks = history.prior_blocks()
     job.reference_speedup = calibration.load().get(exercise.id, {}).get("speedup")
-    job.review += review.reasons(source, counts=exercise.kinds == ("property", "count"))
+    job.review += review.reasons(
+        source, counts=exercise.kinds == ("property", "count"), low_precision=exercise.low_precision
+    )
     verdict, score, reason = "pass", exercise.max_score, "Right on secret inputs."
     try:
         job.progress("Starting", 0.0)

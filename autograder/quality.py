@@ -120,6 +120,7 @@ def require_no_worse(
     spread: float,
     likely: str,
     look: str,
+    baseline_arguments: dict[str, Any] | None = None,
 ) -> None:
     """Fail when the learner's accuracy is below the baseline's by more than `margin` points, beyond the noise.
 
@@ -130,6 +131,7 @@ def require_no_worse(
         baseline: source of the baseline, under the learner's name; it must converge as our reference does.
         function: harness function of one training: `function(seed, **arguments) -> accuracy in points of 100`.
         spread: standard deviation of the difference of a right solution over seeds, in points, measured before.
+        baseline_arguments: what of `arguments` is another for the baseline, such as the precision.
 
     Both train on the same secret seeds. With few seeds only a clear loss is told from noise; the reason says how
     much noise was allowed.
@@ -138,7 +140,9 @@ def require_no_worse(
 
     def difference() -> float:
         job.progress("Comparing validation accuracy with the baseline's", next(trained) / LOOKS[-1][0])
-        own, theirs = _train_both(workers, function, job.seed(), arguments)
+        own, theirs = _train_both(
+            workers, function, job.seed(), (arguments, arguments | (baseline_arguments or {}))
+        )
         return own - theirs
 
     outcome, differences = compare_paired(difference, margin=margin, spread=spread)
@@ -162,13 +166,16 @@ def require_no_worse(
 
 
 def _train_both(
-    workers: tuple[Worker, Worker], function: str, seed: int, arguments: dict[str, Any]
+    workers: tuple[Worker, Worker],
+    function: str,
+    seed: int,
+    arguments: tuple[dict[str, Any], dict[str, Any]],
 ) -> tuple[float, float]:
     """Accuracies of both workers on one seed. Nothing is timed, so both train at once."""
 
-    def train(worker: Worker) -> float:
-        return float(worker.call(function, seed=seed, seconds=120.0, **arguments))
+    def train(worker: Worker, of_its_own: dict[str, Any]) -> float:
+        return float(worker.call(function, seed=seed, seconds=120.0, **of_its_own))
 
     with ThreadPoolExecutor(len(workers)) as threads:
-        own, theirs = threads.map(train, workers)
+        own, theirs = threads.map(train, workers, arguments)
     return own, theirs

@@ -77,7 +77,7 @@ def _automatic(device: torch.device, width: int) -> tuple[str, str]:
     units = bf16_units()
     if not units:
         return "32-true", "no bf16 units found in this CPU"
-    gain = _known_gain(width)
+    gain = known_gain(width)
     found = f"{', '.join(units)}; a layer {width} wide ran {gain:.2f} × as fast in bf16 as in fp32"
     if gain < MIN_LAYER_GAIN:
         return "32-true", f"{found}, and it takes {MIN_LAYER_GAIN} for whole steps to gain"
@@ -90,7 +90,10 @@ def bf16_units() -> list[str]:
     return sorted(name for name, has in found.items() if has and "bf16" in name)
 
 
-def _known_gain(width: int) -> float:
+def known_gain(width: int) -> float:
+    """`layer_gain`, measured once on a machine: the cache folder keeps it. 0 on a CPU without bf16 units."""
+    if not bf16_units():
+        return 0.0
     key = f"{width} wide, torch {torch.__version__}, {platform.node()}"
     path = cache_dir() / f"layer-gain-{digest(key)[:20]}.json"
     try:

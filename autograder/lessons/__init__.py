@@ -52,6 +52,7 @@ class Exercise:
         clock_free_score: points that rest on properties and counts; what an inconclusive timing still earns.
         check: returns when the solution is right, raises what `autograder.job` defines when it is not.
         reference: a right and fast solution made of `course_lib`, which `workbook calibrate` measures; "" for none.
+        low_precision: 16-bit numbers are asked for: elsewhere a cell that uses them is looked at by a person.
     """
 
     id: str
@@ -62,6 +63,7 @@ class Exercise:
     kinds: tuple[Kind, ...]
     check: Callable[[Job], None]
     reference: str = ""
+    low_precision: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -145,13 +145,13 @@ def test_error_rates_where_noise_is_not_normal(name):
 HARNESS = """
 import math
 
-def quality(seed):
-    return 60.0 + seed % 7 / 10 + learner(seed)
+def quality(seed, bonus=0.0):
+    return 60.0 + seed % 7 / 10 + learner(seed) + bonus
 """
 BASELINE = "def train(seed):\n    return 0.0\n"
 
 
-def learn(body):
+def learn(body, **options):
     job = make_job(f"import math\n\ndef train(seed):\n    return {body}\n", HARNESS)
     try:
         require_no_worse(
@@ -163,6 +163,7 @@ def learn(body):
             spread=3.5,
             likely="it learns less",
             look="at the loss",
+            **options,
         )
     finally:
         job.close()
@@ -178,6 +179,11 @@ def test_a_solution_as_good_as_the_baseline_passes_after_three_seeds():
 def test_a_worse_one_fails_and_says_what_noise_was_allowed():
     with pytest.raises(CheckFailed, match=r"within 0\.5 points[\s\S]*3 paired seeds[\s\S]*-20\.0 points"):
         learn("-20.0")
+
+
+def test_the_baseline_may_have_arguments_of_its_own():
+    with pytest.raises(CheckFailed, match="-20.0 points"):
+        learn("0.0", baseline_arguments={"bonus": 20.0})
 
 
 def test_a_much_better_one_passes_and_is_flagged_for_a_person():

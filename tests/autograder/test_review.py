@@ -60,7 +60,14 @@ def test_what_honest_cells_do_is_not(cell: str) -> None:
 @pytest.mark.parametrize("lesson_id", lesson_ids())
 def test_references_are_above_suspicion(lesson_id: str) -> None:
     for exercise in load_lesson(lesson_id).exercises:
-        assert reasons(reference_sources(lesson_id)[exercise.id], counts=True) == []
+        source = reference_sources(lesson_id)[exercise.id]
+        assert reasons(source, counts=True, low_precision=exercise.low_precision) == []
+
+
+def test_16_bit_numbers_are_noted_only_where_they_are_not_asked_for() -> None:
+    cell = "with torch.autocast('cpu', torch.bfloat16):\n    loss = model(x)"
+    assert reasons(cell, counts=True)
+    assert reasons(cell, counts=True, low_precision=True) == []
 
 
 def test_threads_are_suspect_only_where_counts_would_miss_them() -> None:

@@ -15,7 +15,15 @@ from course_lib.errors import UserError
 from course_lib.loop import train_step
 from course_lib.models import ModelConfig, TextClassifier
 from course_lib.optim import make_optimizer
-from course_lib.precision import DTYPES, FULL_PRECISION, Precision, bf16_units, layer_gain, resolve_precision
+from course_lib.precision import (
+    DTYPES,
+    FULL_PRECISION,
+    Precision,
+    bf16_units,
+    known_gain,
+    layer_gain,
+    resolve_precision,
+)
 
 CPU = torch.device("cpu")
 
@@ -157,6 +165,7 @@ def test_auto_on_a_cpu_goes_by_units_and_by_the_probe_which_is_asked_once(monkey
         assert f"amx_bf16; a layer {width} wide ran {gain:.2f} ×" in resolved.reason
     monkeypatch.setattr(precision_module, "bf16_units", list)
     assert resolve_precision("auto", CPU) == Precision("32-true", "no bf16 units found in this CPU")
+    assert known_gain(256) == 0
 
 
 def test_the_probe_is_real_and_leaves_the_random_state_alone(monkeypatch, tmp_path):
