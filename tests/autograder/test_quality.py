@@ -182,7 +182,7 @@ def test_a_worse_one_fails_and_says_what_noise_was_allowed():
 
 
 def test_the_baseline_may_have_arguments_of_its_own():
-    with pytest.raises(CheckFailed, match="-20.0 points"):
+    with pytest.raises(CheckFailed, match=r"-20\.0 points"):
         learn("0.0", baseline_arguments={"bonus": 20.0})
 
 
