@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from autograder.answers import answer
     from autograder.exercises import Score, check, exercise
     from autograder.predictions import compare, predict, predicted
-    from autograder.quizzes import check_quiz, quiz
+    from autograder.quizzes import check_quiz, exam, quiz
 
 _HOMES = {
     "Score": "exercises",
@@ -21,12 +21,24 @@ _HOMES = {
     "answer": "answers",
     "check_quiz": "quizzes",
     "compare": "predictions",
+    "exam": "quizzes",
     "predict": "predictions",
     "predicted": "predictions",
     "quiz": "quizzes",
 }
 
-__all__ = ["Score", "answer", "check", "check_quiz", "compare", "exercise", "predict", "predicted", "quiz"]
+__all__ = [
+    "Score",
+    "answer",
+    "check",
+    "check_quiz",
+    "compare",
+    "exam",
+    "exercise",
+    "predict",
+    "predicted",
+    "quiz",
+]
 
 
 def __getattr__(name: str) -> Any:

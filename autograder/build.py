@@ -3,6 +3,7 @@
     notebooks/lessons/NN_*.py     →  notebooks/source/<stem>/<stem>.ipynb    with solutions, ignored by git
                                   →  notebooks/release/<stem>/<stem>.ipynb   without them, committed
     notebooks/lessons/NN_quiz.toml  →  autograder/lessons/lesson_NN/quiz.json
+                                       (an exam's from the texts in the folder that it names as well)
 
 A lesson's author writes no grading metadata: what a cell holds decides what it is.
 
@@ -29,7 +30,7 @@ from nbformat import NotebookNode
 
 from autograder.build_cells import mark_cells, name_cells
 from autograder.lessons import load_lesson
-from autograder.quiz_bank import compile_bank
+from autograder.quiz_bank import compile_bank, num_questions
 from course_lib.errors import UserError
 
 PACKAGE = Path(__file__).resolve().parent
@@ -119,7 +120,7 @@ def lesson_points(lesson_id: str, quiz_text: Path) -> dict[str, float]:
         raise UserError(f"{error.args[0]}; add autograder/lessons/lesson_{lesson_id}") from None
     points = {exercise.id: float(exercise.max_score) for exercise in lesson.exercises}
     if quiz_text.exists():
-        points[f"quiz-{lesson_id}"] = float(len(compile_bank(quiz_text)["questions"]))
+        points[f"quiz-{lesson_id}"] = float(num_questions(compile_bank(quiz_text)))
     return points
 
 

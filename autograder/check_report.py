@@ -47,7 +47,8 @@ def table(report: dict[str, Any]) -> str:
     lines = [f"Lesson {report['lesson']}", ""]
     for result in report["exercises"]:
         lines += [result_text(result), *_evidence_page(result), ""]
-    lines.append(f"Exercises: {report['score']:g} of {report['max_score']:g} points")
+    if report["exercises"]:
+        lines.append(f"Exercises: {report['score']:g} of {report['max_score']:g} points")
     if quiz := report.get("quiz"):
         passed = "passed" if quiz["passed"] else "not passed yet"
         lines.append(f"Quiz: {quiz['score']:g} of {quiz['max_score']:g}, {passed}")
@@ -62,5 +63,10 @@ def _evidence_page(result: dict[str, Any]) -> list[str]:
 
 
 def full_marks(report: dict[str, Any]) -> bool:
-    """Whether every exercise that was asked for got all of its points. The quiz stands apart."""
+    """Whether every exercise that was asked for got all of its points.
+
+    The quiz stands apart, unless it is all there is, as in the exam: then it must be passed.
+    """
+    if not report["exercises"] and report.get("quiz"):
+        return bool(report["quiz"]["passed"])
     return all(result["score"] >= result["max_score"] for result in report["exercises"])

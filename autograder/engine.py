@@ -248,7 +248,7 @@ def public(report: dict[str, Any]) -> dict[str, Any]:
 
 def _grade_quiz(lesson: Lesson, folder: Path) -> dict[str, Any] | None:
     from autograder.answers import read_answers
-    from autograder.quizzes import grade_quiz, has_quiz
+    from autograder.quiz_grading import grade_quiz, has_quiz
 
     answers = folder / f"{lesson.slug}_answers.json"
     return grade_quiz(lesson.id, read_answers(answers)) if has_quiz(lesson.id) else None

@@ -39,7 +39,7 @@ class ProgressCard:
             **self.summary,
             rows=_rows(self.summary),
             where=last and _where(last),
-            href=last and _href(last["lesson"]),
+            href=last and lesson_href(last["lesson"]),
             colour=BLUE,
             full=GREEN,
             label="Your progress",
@@ -62,7 +62,7 @@ def summary_text(summary: dict[str, Any]) -> str:
 def _rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
     """One row per lesson of the course: id, title, is_out, percent of its points, words, href ("" if there is none)."""
     return [
-        {"id": lesson_id, "title": title, "href": _href(lesson_id)}
+        {"id": lesson_id, "title": title, "href": lesson_href(lesson_id)}
         | _reached(lesson_id, summary["lessons"].get(lesson_id))
         for lesson_id, title in TITLES.items()
     ]
@@ -72,10 +72,13 @@ def _reached(lesson_id: str, found: dict[str, Any] | None) -> dict[str, Any]:
     if lesson_id not in lesson_ids():
         return {"is_out": False, "percent": 0, "words": "not out yet"}
     found = found or {"exercises": {}, "quiz": None, "answered": 0, "seconds": 0.0}
-    max_score = sum(exercise.max_score for exercise in load_lesson(lesson_id).exercises)
+    quiz, exercises = found["quiz"], load_lesson(lesson_id).exercises
+    max_score = sum(exercise.max_score for exercise in exercises)
     score = sum(exercise["score"] for exercise in found["exercises"].values())
-    words = [f"{score:g} of {max_score:g} points"]
-    if quiz := found["quiz"]:
+    words = [f"{score:g} of {max_score:g} points"] if exercises else []
+    if not exercises:  # an exam: its quiz is all there is
+        score, max_score = (quiz["score"], quiz["max_score"]) if quiz else (0, 1)
+    if quiz:
         words.append(f"quiz {quiz['score']:g} of {quiz['max_score']:g}{' ✓' if quiz['passed'] else ''}")
     elif found["answered"]:
         words.append(f"quiz: {found['answered']} answered")
@@ -89,7 +92,7 @@ def _where(last: dict[str, Any]) -> str:
     return f"{last['lesson']} · {TITLES.get(last['lesson'], 'lesson')}{place} ({last['at'][:10]})"
 
 
-def _href(lesson_id: str) -> str:
+def lesson_href(lesson_id: str) -> str:
     """Way from the notebook in the current folder to a lesson's, "" where it is not there."""
     if lesson_id not in lesson_ids():
         return ""

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect a notebook that was named on the command line or that marks exercises of this course."""
-    if file_path.suffix != ".ipynb" or "@exercise(" not in file_path.read_text(
-        encoding="utf-8", errors="replace"
-    ):
+    """Collect a notebook that was named on the command line or that marks exercises of this course, or its quiz."""
+    if file_path.suffix != ".ipynb":
+        return None
+    text = file_path.read_text(encoding="utf-8", errors="replace")
+    if "@exercise(" not in text and "check_quiz(" not in text:
         return None
     return NotebookFile.from_parent(parent, path=file_path)
 
@@ -28,7 +29,7 @@ class NotebookFile(pytest.File):
         """One item per exercise of the lesson, and one for its quiz."""
         from autograder.engine import lesson_of
         from autograder.notebook_source import exercise_sources, read_notebook
-        from autograder.quizzes import has_quiz
+        from autograder.quiz_grading import has_quiz
 
         sources = exercise_sources(read_notebook(self.path))
         lesson = lesson_of(self.path, sources)
@@ -84,7 +85,7 @@ class QuizItem(_Item):
     def runtest(self) -> None:
         from autograder.answers import read_answers
         from autograder.quiz_bank import PASS_MARK
-        from autograder.quizzes import grade_quiz
+        from autograder.quiz_grading import grade_quiz
 
         answers = read_answers(self.path.parent / f"{self.lesson.slug}_answers.json")
         quiz = grade_quiz(self.lesson.id, answers)

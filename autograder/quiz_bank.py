@@ -11,6 +11,10 @@
 
 A measured question names a function of its lesson's `measured` module (`measured = "…"`) and gives each option
 an interval `low ≤ value < high`; the right option is the one that holds what this machine measures.
+
+An exam's text has no questions of its own: `parts` names a folder with a text like the one above for each lesson,
+`draw` says how many questions an attempt has and `min_measured` how many of them are measured (`exams`). There each
+question also names its `topic`, for what to read again.
 Keys and reasons are shipped only lightly hidden: enough to keep a glance at the file from giving them away.
 """
 
@@ -64,6 +68,8 @@ def compile_bank(toml_path: Path | str) -> dict[str, Any]:
         text = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"{path.name}: cannot be read: {error}") from None
+    if "parts" in text:
+        return _compile_exam(path, text)
     _check_keys(path.name, text, needed="lesson title question")
     questions = [_compile(path.name, question) for question in text["question"]]
     ids = [question["id"] for question in questions]
@@ -73,8 +79,12 @@ def compile_bank(toml_path: Path | str) -> dict[str, Any]:
             f"{path.name}: question ids must run {expected[0]}, {expected[0][:-1]}2, …; got {ids}"
         )
     _check_tells(path.name, questions)
-    head = {"format": 1, "lesson": text["lesson"], "title": text["title"], "note": NOTE}
-    return head | {"questions": questions}
+    return _head(text) | {"questions": questions}
+
+
+def num_questions(bank: dict[str, Any]) -> int:
+    """How many questions somebody is asked: all, or as many as an exam draws."""
+    return int(bank.get("draw", len(bank["questions"])))
 
 
 def judge(lesson_id: str, question: Question, choice: str) -> Judgement:
@@ -121,9 +131,29 @@ def unseal(question: Question) -> dict[str, Any]:
     return json.loads(base64.b64decode(question["sealed"]).decode()[12:])
 
 
+def _head(text: dict[str, Any]) -> dict[str, Any]:
+    return {"format": 1, "lesson": text["lesson"], "title": text["title"], "note": NOTE}
+
+
+def _compile_exam(path: Path, text: dict[str, Any]) -> dict[str, Any]:
+    _check_keys(path.name, text, needed="lesson title parts draw min_measured")
+    parts = [compile_bank(part) for part in sorted((path.parent / text["parts"]).glob("*.toml"))]
+    questions = [question | {"lesson": part["lesson"]} for part in parts for question in part["questions"]]
+    if missing := [question["id"] for question in questions if "topic" not in question]:
+        raise UserError(f"{path.name}: question {missing[0]} needs a `topic`: what to read again")
+    others = [sum("measured" not in question for question in part["questions"]) for part in parts]
+    # So that any attempt can be dealt, whatever was drawn before it (`exams.deal`).
+    if not parts or min(others) < math.ceil(text["draw"] / len(parts)):
+        raise UserError(f"{path.name}: too few questions to draw {text['draw']} from every lesson")
+    if len(questions) - sum(others) < text["min_measured"]:
+        raise UserError(f"{path.name}: fewer than {text['min_measured']} questions are measured")
+    drawn = {key: text[key] for key in ("draw", "min_measured")}
+    return _head(text) | drawn | {"questions": questions}
+
+
 def _compile(name: str, text: dict[str, Any]) -> Question:
     where = f"{name}, question {text.get('id', '?')}"
-    _check_keys(where, text, needed="id kind text option", free="measured unit slack explain")
+    _check_keys(where, text, needed="id kind text option", free="measured unit slack explain topic")
     if text["kind"] not in KINDS:
         raise UserError(f"{where}: kind must be one of {', '.join(KINDS)}")
     options = dict(zip(string.ascii_lowercase, text["option"], strict=False))
@@ -153,7 +183,7 @@ def _compile(name: str, text: dict[str, Any]) -> Question:
         for letter, option in options.items()
     ]
     question = {"id": text["id"], "kind": text["kind"], "text": text["text"].strip(), "options": shown}
-    question |= {key: text[key] for key in ("measured", "unit", "slack") if key in text}
+    question |= {key: text[key] for key in ("measured", "unit", "slack", "topic") if key in text}
     return question | {"sealed": seal(text["id"], secret)}
 
 

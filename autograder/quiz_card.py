@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
+from autograder.progress_view import TITLES, lesson_href
 from autograder.quiz_bank import PASS_MARK, Judgement, Question
 from autograder.rich import GREEN, GREY, ORANGE, plain, render
 
 
-def quiz_text(bank: dict[str, Any], entries: Mapping[str, Any]) -> str:
-    """The whole quiz as text, with the saved choices marked and how to answer."""
+def quiz_text(bank: dict[str, Any], entries: Mapping[str, Any], graded: dict[str, Any] | None = None) -> str:
+    """The whole quiz as text, with the saved choices marked and how to answer; with `graded`, the reasons too."""
+    reasons = {question["id"]: question for question in graded["questions"]} if graded else {}
     lines = [
         f"Quiz {bank['lesson']}: {bank['title']}",
         f'Where no buttons are shown, answer like this: answer("{bank["questions"][0]["id"]}", "b")',
@@ -23,8 +25,15 @@ def quiz_text(bank: dict[str, Any], entries: Mapping[str, Any]) -> str:
         for option in question["options"]:
             mark = "(•)" if option["id"] == chosen else "( )"
             lines.append(f"  {mark} {option['id']}  {plain(option['text'])}")
+        if (found := reasons.get(question["id"])) and found["choice"]:
+            lines.append(feedback_text(question, found["choice"], judgement_of(found)))
         lines.append("")
     return "\n".join([*lines, bank["note"]])
+
+
+def judgement_of(graded: Mapping[str, Any]) -> Judgement:
+    """The judgement in a graded question."""
+    return Judgement(**{field.name: graded[field.name] for field in fields(Judgement)})
 
 
 def feedback_text(question: Question, choice: str, judgement: Judgement) -> str:
@@ -45,7 +54,11 @@ def grade_text(result: dict[str, Any]) -> str:
     """The grade in a few lines: what is wrong by the name of its mistake, never the key."""
     rows = [f"  {mark} {question_id}  {words}" for mark, question_id, words in _rows(result)]
     problem = [result["problem"]] if result["problem"] else []
-    return "\n".join([f"Quiz {result['lesson']}: {_headline(result)}", *problem, *rows])
+    again = [
+        f"  {lesson_id} · {title}: {', '.join(topics)}" for lesson_id, title, topics, _ in _missed(result)
+    ]
+    after = [*_attempts(result), *(["Read again:", *again] if again else [])]
+    return "\n".join([f"Quiz {result['lesson']}: {_headline(result)}", *problem, *rows, *after])
 
 
 def grade_html(result: dict[str, Any]) -> str:
@@ -53,14 +66,16 @@ def grade_html(result: dict[str, Any]) -> str:
     answered = any(question["choice"] for question in result["questions"])
     colour = GREEN if result["passed"] else ORANGE if answered else GREY
     label = f"Result of quiz {result['lesson']}"
-    return render(
-        "grade.html", **result, colour=colour, label=label, headline=_headline(result), rows=_rows(result)
-    )
+    more = {"rows": _rows(result), "tried": _attempts(result), "missed": _missed(result)}
+    headline = _headline(result)
+    return render("grade.html", **result, **more, colour=colour, label=label, headline=headline)
 
 
 def _headline(result: dict[str, Any]) -> str:
     at_once = sum(question["right_first"] for question in result["questions"])
     verdict = f"{'passed' if result['passed'] else 'not passed yet'} ({PASS_MARK:.0%} are needed)"
+    if "attempts" in result:  # an exam says nothing between two tries
+        return f"{result['score']:g} of {result['max_score']:g} right: {verdict}"
     return f"{result['score']:g} of {result['max_score']:g} right, {at_once} at the first try: {verdict}"
 
 
@@ -73,6 +88,28 @@ def _rows(result: dict[str, Any]) -> list[tuple[str, str, str]]:
         if question["is_right"]
         else ("✗", question["id"], f"{question['choice']}: {question['mistake']}")
         for question in result["questions"]
+    ]
+
+
+def _attempts(result: dict[str, Any]) -> list[str]:
+    """A line that names the attempt which the rows belong to, and what each one reached."""
+    attempts = result.get("attempts", [])
+    if not attempts:
+        return []
+    reached = ", ".join(f"{one['score']:g} in attempt {one['attempt']}" for one in attempts)
+    best = " The best one counts." if len(attempts) > 1 else ""
+    return [f"Above: attempt {attempts[-1]['attempt']}. Right so far: {reached}.{best}"]
+
+
+def _missed(result: dict[str, Any]) -> list[tuple[str, str, list[str], str]]:
+    """Of an exam, what to read again: lesson, its title, the topics, and the way to it ("" where there is none)."""
+    topics: dict[str, list[str]] = {}
+    for question in result["questions"]:
+        if "topic" in question and not question["is_right"]:
+            topics.setdefault(question["lesson"], []).append(question["topic"])
+    return [
+        (lesson, TITLES[lesson], sorted(missed), lesson_href(lesson))
+        for lesson, missed in sorted(topics.items())
     ]
 
 

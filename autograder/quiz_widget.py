@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from html import escape
 from typing import Any
 
 import ipywidgets as widgets
@@ -12,6 +13,7 @@ from autograder.quiz_bank import Question, judge
 from autograder.quiz_card import feedback_html
 from autograder.quizzes import give_answer
 from autograder.rich import plain, render, rich_html
+from course_lib.errors import UserError
 
 
 class QuizView:
@@ -32,12 +34,12 @@ class QuizView:
         entries = file.entries()
         rows: list[widgets.Widget] = [widgets.HTML(render("widgets.html", **bank))]
         for question in bank["questions"]:
-            rows += self._question(bank["lesson"], question, entries.get(question["id"], {}))
+            rows += self._question(bank, question, entries.get(question["id"], {}))
         self.widget = widgets.VBox([*rows, self.status, widgets.HTML(render("quiz_footer.html", **bank))])
         self.widget.add_class("workbook-quiz")
         self._show_status("restored from" if any(radio.value for radio in self.radios.values()) else "")
 
-    def _question(self, lesson_id: str, question: Question, entry: Entry) -> list[widgets.Widget]:
+    def _question(self, bank: dict[str, Any], question: Question, entry: Entry) -> list[widgets.Widget]:
         saved = entry.get("choice")
         letters = [option["id"] for option in question["options"]]
         texts = [f"{option['id']}.  {plain(option['text'])}" for option in question["options"]]
@@ -48,19 +50,25 @@ class QuizView:
             layout=widgets.Layout(width="auto"),
             style={"description_width": "initial"},
         )
-        judged = judge(lesson_id, question, radio.value) if radio.value else None
+        waits = bank.get("is_open", False)  # an exam's reasons come when it is handed in
+        judged = judge(bank["lesson"], question, radio.value) if radio.value and not waits else None
         feedback = widgets.HTML(feedback_html(judged) if judged else "")
-        radio.observe(lambda change: self._choose(question, change["new"]), names="value")
+        radio.observe(lambda change: self._choose(question, change["new"], waits), names="value")
         self.radios[question["id"]], self.feedback[question["id"]] = radio, feedback
+        radio.disabled = not bank.get("is_open", True)
         number = f'<h4 style="margin:1.2em 0 .2em">{question["id"]}</h4>'
         return [widgets.HTML(number + rich_html(question["text"])), radio, feedback]
 
-    def _choose(self, question: Question, choice: str) -> None:
-        if "measured" in question:
+    def _choose(self, question: Question, choice: str, waits: bool) -> None:
+        if "measured" in question and not waits:
             self.feedback[question["id"]].value = '<div role="status">Measuring on this machine …</div>'
-        given = give_answer(question["id"], choice, file=self.file)
+        try:
+            given = give_answer(question["id"], choice, file=self.file)
+        except UserError as error:  # the attempt was handed in elsewhere, in another tab for instance
+            return self._show_status("", str(error))
         saved = given.problem or f"✓ saved {datetime.now():%H:%M:%S}"
-        self.feedback[question["id"]].value = feedback_html(given.judgement, saved)
+        judged = given.judgement
+        self.feedback[question["id"]].value = feedback_html(judged, saved) if judged else escape(saved)
         self._show_status("saved in", given.problem)
 
     def _show_status(self, word: str, problem: str = "") -> None:

@@ -1,19 +1,19 @@
-"""The quiz of a lesson: shown, answered, saved at each choice, graded from the answers file alone."""
+"""The quiz of a lesson: shown, answered, saved at each choice, graded from the answers file alone.
+
+An exam is a quiz whose questions are drawn for each attempt (`exams`), and whose reasons wait until it is handed in.
+"""
 
 from __future__ import annotations
 
-import functools
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-from autograder import progress
+from autograder import exams, progress
 from autograder.answers import AnswersFile, Entry, answers_file
 from autograder.exercises import Score
-from autograder.quiz_bank import PASS_MARK, Judgement, Question, judge
+from autograder.quiz_bank import Judgement, Question, judge
 from autograder.quiz_card import feedback_text, grade_html, grade_text, quiz_text
+from autograder.quiz_grading import grade_quiz, graded, is_exam, letters, load_bank
 from autograder.rich import show_widget, told
 from course_lib.errors import UserError
 
@@ -30,51 +30,21 @@ class Given:
     """One answer after it was given.
 
     Attributes:
-        judgement: what the answer is worth, and why.
+        judgement: what the answer is worth, and why; None in an exam, which says so when it is handed in.
         problem: why it could not be saved; empty when it was.
         text: all of it in plain lines.
     """
 
-    judgement: Judgement
+    judgement: Judgement | None
     problem: str
     text: str
-
-
-def has_quiz(lesson_id: str) -> bool:
-    """Whether the lesson has a quiz."""
-    return _bank_path(lesson_id).exists()
-
-
-@functools.cache
-def load_bank(lesson_id: str) -> dict[str, Any]:
-    """The questions of a lesson.
-
-    Raises:
-        UserError: the lesson has no quiz.
-    """
-    if not has_quiz(lesson_id):
-        raise UserError(f'there is no quiz "{lesson_id}"; lessons are named "01", "02", …')
-    bank: dict[str, Any] = json.loads(_bank_path(lesson_id).read_text(encoding="utf-8"))
-    return bank
-
-
-def find_question(question_id: str) -> tuple[str, Question]:
-    """Lesson id and question of an id like "01.3". Raises `UserError` with the ids that exist."""
-    lesson_id, dot, _ = str(question_id).partition(".")
-    if not dot:
-        raise UserError(f'"{question_id}" names no question; write lesson.number, for instance "01.3"')
-    questions = load_bank(lesson_id)["questions"]
-    for question in questions:
-        if question["id"] == question_id:
-            return lesson_id, question
-    raise UserError(
-        f'quiz {lesson_id} has no question "{question_id}"; it has {lesson_id}.1 to {questions[-1]["id"]}'
-    )
 
 
 @told()
 def quiz(lesson_id: str) -> None:
     """Show the quiz of a lesson, with the answers given so far; as text where there are no widgets."""
+    if is_exam(lesson_id):
+        return exam(lesson_id)
     bank, file = load_bank(lesson_id), answers_file(lesson_id)
     text = quiz_text(bank, file.entries())
     file.print_notices()
@@ -87,68 +57,130 @@ def quiz(lesson_id: str) -> None:
     show_widget(build, text)
 
 
+@told()
+def exam(lesson_id: str = "09", *, new_attempt: bool = False) -> None:
+    """Show the last attempt at an exam, with the answers given so far; the first call begins the first attempt.
+
+    Args:
+        new_attempt: begin another one, if the last is handed in; else that one goes on.
+    """
+    if not is_exam(lesson_id):
+        raise UserError(f'lesson {lesson_id} has a quiz and no exam: quiz("{lesson_id}")')
+    bank, file = load_bank(lesson_id), answers_file(lesson_id)
+    before, place = exams.place_in(file.entries()), exams.begin(file, new_attempt=new_attempt)
+    file.print_notices()
+    if new_attempt and place == before:
+        why = "is open and goes on: hand it in before you begin another" if place.is_open else "was the last"
+        print(f"Attempt {place.attempt} {why}.")
+    paper, entries = exams.paper(bank, place), file.entries()
+    reasons = None if paper["is_open"] else graded(paper, entries)
+
+    def build() -> Any:
+        from autograder.exam_widget import ExamView
+
+        return ExamView(bank, file).widget
+
+    show_widget(build, quiz_text(paper, entries, reasons))
+
+
 def give_answer(question_id: str, choice: str, *, file: AnswersFile | None = None) -> Given:
     """Save one choice, judge it, note it in the progress. Both the widgets and `answer` end up here.
+
+    In an exam the judgement waits until the attempt is handed in.
 
     A choice that cannot be saved is judged all the same, and the problem is reported with it.
 
     Raises:
-        UserError: there is no such question or option; the message lists what there is.
+        UserError: there is no such question or option; the message lists what there is. Or its attempt is over.
     """
-    lesson_id, question = find_question(question_id)
-    letters = _letters(question)
-    choice = str(choice).strip().lower()
-    if choice not in letters:
-        raise UserError(
-            f'{question_id} has the options {", ".join(letters)}; for instance answer("{question_id}", "a")'
-        )
+    lesson_id, dot, _ = str(question_id).partition(".")
+    if not dot:
+        raise UserError(f'"{question_id}" names no question; write lesson.number, for instance "01.3"')
+    bank = load_bank(lesson_id)
     file = file or answers_file(lesson_id)
+    if is_exam(lesson_id):
+        bank = _open_paper(bank, file)
+    question = _find(bank, question_id)
+    choices = letters(question)
+    choice = str(choice).strip().lower()
+    if choice not in choices:
+        raise UserError(
+            f'{question_id} has the options {", ".join(choices)}; for instance answer("{question_id}", "a")'
+        )
     problem = ""
     try:
         file.save(question_id, lambda old: _next_entry(old, choice))
     except UserError as error:  # saved before judged: a measurement takes time, and a click must not get lost
         problem = str(error)
-    judgement = judge(lesson_id, question, choice)
-    progress.record_answer(lesson_id, question_id, choice, judgement.is_right)
+    judgement = None if is_exam(lesson_id) else judge(lesson_id, question, choice)
+    progress.record_answer(lesson_id, question_id, choice, judgement.is_right if judgement else None)
+    said = feedback_text(question, choice, judgement) if judgement else f"{question_id} {choice}"
     saved = problem or f"saved in {file.path.name}"
-    lines = filter(None, [file.take_notices(), feedback_text(question, choice, judgement), saved])
+    lines = filter(None, [file.take_notices(), said, saved])
     return Given(judgement=judgement, problem=problem, text="\n".join(lines))
 
 
-def grade_quiz(lesson_id: str, answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Grade the answers of a quiz without showing anything. Answers that make no sense count as not given.
+def hand_in(lesson_id: str, file: AnswersFile, *, incomplete: bool = False) -> dict[str, Any]:
+    """Close the open attempt at an exam, if there is one, and grade all that are closed.
 
     Args:
-        answers: by question id; an entry of the answers file, or the letter alone.
+        incomplete: also one with questions left open; else it stays open, and `problem` names them.
 
-    Returns:
-        score: number of right answers; max_score: number of questions; passed: at least `PASS_MARK` of them;
-        questions: id, choice (None if not answered), is_right, right_first, mistake, reason, measured of each;
-        problem: what was wrong with the file, or "".
+    Raises:
+        UserError: it could not be saved.
     """
-    questions = load_bank(lesson_id)["questions"]
-    graded = [_grade(lesson_id, question, answers.get(question["id"])) for question in questions]
-    score, max_score = sum(question["is_right"] for question in graded), len(graded)
-    return {
-        "lesson": lesson_id,
-        "score": float(score),
-        "max_score": float(max_score),
-        "passed": score >= PASS_MARK * max_score - 1e-9,
-        "questions": graded,
-        "problem": str(answers.get("problem", "")),
-    }
+    entries = file.entries()
+    place, problem = exams.place_in(entries), ""
+    if place is None:
+        problem = f'No attempt has begun: run exam("{lesson_id}").'
+    elif place.is_open:
+        questions = exams.paper(load_bank(lesson_id), place)["questions"]
+        missing = exams.unanswered(questions, entries)
+        if missing and not incomplete:
+            left = f"{len(missing)} of {len(questions)} questions have no answer yet: {', '.join(missing)}"
+            problem = f"Attempt {place.attempt} is not handed in. {left}."
+        else:
+            exams.close(file, place.attempt)
+    result = grade_quiz(lesson_id, file.entries(), open_counts=False)
+    if result["attempts"]:
+        progress.record_quiz(result)
+    return result | {"problem": result["problem"] or problem}
 
 
 def check_quiz(lesson_id: str) -> Score:
-    """Grade the quiz from the saved answers: one point for each right one."""
+    """Grade the quiz from the saved answers: one point for each right one. An exam is handed in by it once every
+    question is answered; before that, only the attempts handed in earlier count."""
     with told():
         file = answers_file(lesson_id)
-        result = grade_quiz(lesson_id, file.entries())
+        if is_exam(lesson_id):
+            result = hand_in(lesson_id, file)
+        else:
+            result = grade_quiz(lesson_id, file.entries())
+            progress.record_quiz(result)
         file.print_notices()
-        progress.record_quiz(result)
         print(grade_text(result))
         return QuizScore(result["score"], result)
     return Score(0.0)
+
+
+def _open_paper(bank: dict[str, Any], file: AnswersFile) -> dict[str, Any]:
+    """The questions that an exam takes answers to."""
+    place = exams.place_in(file.entries())
+    if place is None:
+        raise UserError(f'no attempt has begun: exam("{bank["lesson"]}") begins it')
+    if not place.is_open:
+        more = f'exam("{bank["lesson"]}", new_attempt=True) begins another'
+        raise UserError(f"attempt {place.attempt} is handed in and takes no more answers; {more}")
+    return exams.paper(bank, place)
+
+
+def _find(bank: dict[str, Any], question_id: str) -> Question:
+    questions: list[Question] = bank["questions"]
+    for question in questions:
+        if question["id"] == question_id:
+            return question
+    first, last = questions[0]["id"], questions[-1]["id"]
+    raise UserError(f'quiz {bank["lesson"]} has no question "{question_id}"; it has {first} to {last}')
 
 
 def _next_entry(old: Entry, choice: str) -> Entry:
@@ -156,21 +188,3 @@ def _next_entry(old: Entry, choice: str) -> Entry:
     tries = old.get("tries", 0) if isinstance(old.get("tries"), int) else 0
     changed = old.get("choice") != choice
     return {"choice": choice, "first": old.get("first", choice), "tries": tries + changed}
-
-
-def _grade(lesson_id: str, question: Question, entry: Any) -> dict[str, Any]:
-    given = entry if isinstance(entry, dict) else {"choice": entry}
-    choice = given.get("choice") if given.get("choice") in _letters(question) else None
-    judgement = judge(lesson_id, question, choice) if choice else Judgement(is_right=False)
-    right_first = judgement.is_right and given.get("first", choice) == choice
-    return {"id": question["id"], "choice": choice, "right_first": right_first, **asdict(judgement)}
-
-
-def _letters(question: Question) -> list[str]:
-    return [option["id"] for option in question["options"]]
-
-
-def _bank_path(lesson_id: str) -> Path:
-    # The name goes into a path, and it may come from a submission's file.
-    name = lesson_id if lesson_id.isalnum() else "none"
-    return Path(__file__).parent / "lessons" / f"lesson_{name}" / "quiz.json"

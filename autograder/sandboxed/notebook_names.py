@@ -29,6 +29,6 @@ def _exercise(exercise_id: str) -> Callable[[Any], Any]:
 
 
 NAMES: dict[str, Any] = {"exercise": _exercise} | dict.fromkeys(
-    ("answer", "check", "check_quiz", "compare", "display", "get_ipython", "predict", "predicted", "quiz"),
+    "answer check check_quiz compare display exam get_ipython predict predicted quiz".split(),
     _Nothing(),
 )

@@ -130,6 +130,6 @@ def without(notebook: NotebookNode, *grade_ids: str) -> NotebookNode:
 def right_answers(lesson_id: str) -> dict[str, str]:
     """The key of each quiz question that has a fixed one; a measured question has none before it is measured."""
     from autograder.quiz_bank import unseal
-    from autograder.quizzes import load_bank
+    from autograder.quiz_grading import load_bank
 
     return {q["id"]: unseal(q)["key"] for q in load_bank(lesson_id)["questions"] if "measured" not in q}

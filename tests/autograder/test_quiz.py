@@ -11,9 +11,10 @@ import pytest
 
 import autograder
 from autograder.answers import answers_file, read_answers
-from autograder.quiz_bank import judge, unseal
+from autograder.quiz_bank import PASS_MARK, judge, unseal
+from autograder.quiz_grading import grade_quiz, load_bank
 from autograder.quiz_widget import QuizView
-from autograder.quizzes import PASS_MARK, check_quiz, give_answer, grade_quiz, load_bank
+from autograder.quizzes import check_quiz, give_answer
 from course_lib.errors import UserError
 
 NAME = "01_efficient_training_loops_answers.json"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autograder.quiz_bank import compile_bank, judge, unseal
-from autograder.quizzes import load_bank
+from autograder.quiz_grading import load_bank
 from course_lib.errors import UserError
 
 LESSONS = Path(__file__).parents[2] / "notebooks" / "lessons"

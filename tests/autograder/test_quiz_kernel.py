@@ -11,7 +11,7 @@ import pytest
 from nbclient import NotebookClient
 
 from autograder.quiz_bank import unseal
-from autograder.quizzes import load_bank
+from autograder.quiz_grading import load_bank
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 FIND = """
@@ -80,3 +80,48 @@ def test_what_is_clicked_in_one_kernel_is_there_in_the_next(
     assert graded.output_type == "execute_result"  # nbgrader reads the number from here
     assert graded.data["text/plain"] == f"{int(right)}"
     assert "Quiz 01" in graded.data["text/html"]
+
+
+@pytest.mark.timeout(180)
+def test_an_exam_goes_on_in_the_next_kernel_and_is_handed_in_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("JPY_PARENT_PID", "")
+    folder = tmp_path / "exam"
+    folder.mkdir()
+    imports = "from autograder import answer, check_quiz, exam"
+    first = _run(
+        folder,
+        imports,
+        'exam("09")',
+        FIND + 'find(ipywidgets.RadioButtons, "question 1.2").value = "c"',
+        'answer("09.1.3", "a")',
+        'check_quiz("09")',
+    )
+    shown = first[1][1].data["text/plain"]
+    assert WIDGET in first[1][1].data and "09.1.15" in shown
+    assert _printed(first[3]) == "09.1.3 a\nsaved in 09_skill_exam_answers.json\n"
+    assert "13 of 15 questions have no answer yet" in _printed(first[4])
+
+    fill = "for n in range(1, 16): answer(f'09.1.{n}', 'b')"
+    press = "buttons = [w for w in _instances.values() if isinstance(w, ipywidgets.Button)]\nbuttons[-1].click()\n"
+    second = _run(
+        folder,
+        imports,
+        'exam("09")',
+        FIND + 'print(find(ipywidgets.RadioButtons, "question 1.2").value)',
+        fill,
+        FIND + press + "print(buttons[-1].description)",
+        'exam("09")',
+        'check_quiz("09")',
+    )
+    again = second[1][1].data["text/plain"]
+    assert again.partition("\n")[0] == shown.partition("\n")[0] == "Quiz 09: Skill exam, attempt 1"
+    questions = [line for line in shown.splitlines() if line.startswith("09.1.")]
+    assert questions == [line for line in again.splitlines() if line.startswith("09.1.")]
+    assert _printed(second[2]).strip() == "c"
+    assert _printed(second[4]).strip() == "Begin another attempt"
+    assert "Right" in second[5][1].data["text/plain"] or "Not this one" in second[5][1].data["text/plain"]
+    graded = second[6][-1]
+    assert graded.output_type == "execute_result" and 0 <= float(graded.data["text/plain"]) <= 15

@@ -1,0 +1,235 @@
+"""What the measured questions of the exam ask for. Nearly all are counts, the same on every machine; no clock runs.
+
+Each is far inside the interval of its right option, so that another version of torch or Python changes no key.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+VOCAB_SIZE, WIDTH = 512, 64  # of the small transformer's texts
+
+
+@functools.cache
+def syncs_in_20_steps() -> float:
+    """Values that Python waits for in the loop of the question."""
+    import torch
+
+    from course_lib.counters import count_events
+
+    batches = torch.rand(20, 8)
+
+    def train_step(batch: Tensor) -> Tensor:
+        return batch.square().mean()
+
+    with count_events() as counts:
+        best: Any = float("inf")
+        total, history = 0.0, []
+        for batch in batches.unbind():
+            loss = train_step(batch)
+            history.append(loss.detach())
+            if loss < best:
+                best = loss.detach()
+            total += loss.item()
+    return float(counts.num_syncs)
+
+
+@functools.cache
+def pad_fraction_of_torch_docs() -> float:
+    """Share of padding when the documentation of each function in `torch` is padded to the longest. 0 … 1."""
+    import torch
+
+    functions = {id(found): found for name in dir(torch) if callable(found := getattr(torch, name))}
+    lengths = [
+        len(text.split())
+        for found in functions.values()
+        if not inspect.isclass(found) and (text := inspect.getdoc(found))
+    ]
+    return 1.0 - sum(lengths) / (len(lengths) * max(lengths))
+
+
+@functools.cache
+def ones_added_in_bf16() -> float:
+    """What 1,000 additions of 1 come to in bf16."""
+    import torch
+
+    total = torch.zeros((), dtype=torch.bfloat16)
+    for _ in range(1000):
+        total += 1
+    return float(total)
+
+
+@functools.cache
+def flops_ratio_of_checkpointing() -> float:
+    """FLOPs of a training step with activation checkpointing over those without."""
+    from course_lib.counters import count_events
+    from course_lib.memory import apply_activation_checkpointing
+
+    flops = []
+    for prepare in (lambda model: model, apply_activation_checkpointing):
+        model = prepare(_small_transformer())
+        with count_events() as counts:
+            _loss(model, 8).backward()
+        flops.append(counts.total_flops)
+    return flops[1] / flops[0]
+
+
+@functools.cache
+def peak_ratio_of_accumulation() -> float:
+    """Peak live bytes of the gradients of 64 texts at once over those of 8 micro-batches of 8."""
+    import torch
+
+    from course_lib.counters import peak_bytes
+
+    def at_once() -> None:
+        _loss(model, 64).backward()
+
+    def accumulated() -> None:
+        for _ in range(8):
+            (_loss(model, 8) / 8).backward()
+
+    peaks = []
+    for step in (at_once, accumulated):
+        model = _small_transformer()
+        peaks.append(peak_bytes(step, torch.device("cpu")))
+    return peaks[0] / peaks[1]
+
+
+@functools.cache
+def checkpoint_size_ratio() -> float:
+    """Bytes of a checkpoint with the state of AdamW over those of one with the weights alone."""
+    import torch
+
+    model = torch.nn.Linear(512, 512)
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(2):
+        model(torch.rand(4, 512)).square().mean().backward()
+        optimizer.step()
+    weights = {"model": model.state_dict()}
+    return _num_bytes(weights | {"optimizer": optimizer.state_dict()}) / _num_bytes(weights)
+
+
+@functools.cache
+def luck_of_the_best_of_20() -> float:
+    """How far the best of twenty equal trials lies above their true value, in points, on average."""
+    import numpy as np
+
+    return float(np.random.default_rng(0).normal(0.0, 0.8, (4000, 20)).max(axis=1).mean())
+
+
+@functools.cache
+def duplicates_of_a_distributed_sampler() -> float:
+    """How many of 1,003 samples 64 ranks get twice."""
+    import torch
+    from torch.utils.data import DistributedSampler, TensorDataset
+
+    samples = TensorDataset(torch.arange(1003))
+    dealt: list[int] = []
+    for rank in range(64):
+        dealt += DistributedSampler(samples, num_replicas=64, rank=rank, shuffle=False)
+    return float(len(dealt) - len(set(dealt)))
+
+
+@functools.cache
+def backward_flops_over_forward() -> float:
+    """FLOPs of a backward pass over those of the forward pass before it."""
+    from course_lib.counters import count_events
+
+    model = _small_transformer()
+    with count_events() as counts:
+        loss = _loss(model, 8)
+        forward = counts.total_flops
+        loss.backward()
+    return (counts.total_flops - forward) / forward
+
+
+@functools.cache
+def lora_parameter_ratio() -> float:
+    """Parameters of a classifier over those that are trained with adapters of rank 8."""
+    from course_lib.lora import add_lora
+    from course_lib.models import ModelConfig, TextClassifier
+
+    model = TextClassifier(
+        ModelConfig(vocab_size=8000, num_classes=10, max_length=256, d_model=256, num_layers=4)
+    )
+    whole = sum(parameter.numel() for parameter in model.parameters())
+    add_lora(model, rank=8)
+    return whole / sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+@functools.cache
+def orders_of_a_set() -> float:
+    """How many different orders a set of words has in eight processes."""
+    line = 'print(list({"adam", "sgd", "lamb", "lars", "lion", "adafactor", "rmsprop", "adagrad"}))'
+    # -I: a PYTHONHASHSEED in the surroundings would make all the orders one.
+    command = [sys.executable, "-I", "-S", "-c", line]
+    return float(len({subprocess.run(command, capture_output=True, check=True).stdout for _ in range(8)}))
+
+
+@functools.cache
+def weights_moved_by_one_draw() -> float:
+    """Share of a layer's weights that differ when one random number is drawn before it is built. 0 … 1."""
+    import torch
+
+    weights = []
+    with torch.random.fork_rng(devices=[]):  # the learner's own stream stays where it is
+        for num_draws in (0, 1):
+            torch.manual_seed(0)
+            torch.rand(num_draws)
+            weights.append(torch.nn.Linear(256, 256).weight)
+    return float((weights[0] != weights[1]).float().mean())
+
+
+def _small_transformer() -> nn.Module:
+    import torch
+
+    from course_lib.models import ModelConfig, TextClassifier
+
+    with torch.random.fork_rng(devices=[]):
+        return TextClassifier(
+            ModelConfig(vocab_size=VOCAB_SIZE, num_classes=4, max_length=WIDTH, dropout=0.0)
+        )
+
+
+def _loss(model: nn.Module, rows: int) -> Tensor:
+    import torch
+
+    labels = torch.zeros(rows, dtype=torch.long)
+    logits = model(torch.ones(rows, WIDTH, dtype=torch.long), torch.ones(rows, WIDTH, dtype=torch.bool))
+    return torch.nn.functional.cross_entropy(logits, labels)
+
+
+def _num_bytes(state: dict[str, Any]) -> int:
+    import torch
+
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    return buffer.tell()
+
+
+MEASUREMENTS: dict[str, Callable[[], float]] = {
+    measurement.__name__: measurement
+    for measurement in (
+        syncs_in_20_steps,
+        pad_fraction_of_torch_docs,
+        ones_added_in_bf16,
+        flops_ratio_of_checkpointing,
+        peak_ratio_of_accumulation,
+        checkpoint_size_ratio,
+        luck_of_the_best_of_20,
+        duplicates_of_a_distributed_sampler,
+        backward_flops_over_forward,
+        lora_parameter_ratio,
+        orders_of_a_set,
+        weights_moved_by_one_draw,
+    )
+}
