@@ -1,0 +1,1 @@
+"""The checks of lesson 04, one function an exercise."""

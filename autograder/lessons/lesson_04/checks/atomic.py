@@ -1,0 +1,126 @@
+"""The check of exercise 4.2: whatever happens while it is written, a checkpoint is whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autograder.lessons.lesson_04 import baselines
+
+from autograder.job import Job
+
+NUM_KILLS = 20
+_RECIPE = "write all of it under another name in the same folder, force it to the disk, then rename"
+
+
+def check_save_atomically(job: Job) -> None:
+    """4.2: the old file or the new one, at every moment; and on the disk before it has its name."""
+    seed = job.seed()
+    job.progress("Saving without trouble", 0.1)
+    answer = job.learner().call("save_thrice", seed=seed)
+    _require_plain_saves(job, answer, _versions(job, answer, seed))
+    job.progress("Looking at the file between any two calls to the system", 0.3)
+    looked = job.learner().call("look_between_calls", seed=seed)
+    job.counts["looks_while_saving"] = looked["num_looks"]
+    _require_whole(job, looked, _versions(job, looked, seed), {0, 1})
+    job.progress("kill -9, many times", 0.5)
+    longest = min(0.05, max(0.002, 3 * float(answer["seconds"])))
+    killed = job.learner().call("kill_saves", seed=seed, num_kills=NUM_KILLS, longest=longest)
+    job.counts["kills"] = len(killed["files"])
+    found = _versions(job, killed, seed)
+    _require_whole(job, killed, found, set(range(10)))
+    for version, allowed in zip(found, killed["allowed"], strict=True):
+        job.require(
+            version in allowed,
+            expected="after a kill, the checkpoint of the last save that returned, or of the one under way",
+            got="an older one",
+            likely="`save_atomically` returns before the file has its name, as with a thread that is not waited for",
+            look="whoever calls it relies on the file once it returns",
+        )
+    _require_refusal(job, seed)
+    _require_synced(job, answer)
+
+
+def _versions(job: Job, answer: dict[str, Any], seed: int) -> list[int]:
+    """Which version each file holds, found out by a worker that holds no learner's code."""
+    trusted = job.worker("baseline", baselines.SAVE)
+    return [int(v) for v in trusted.call("versions", files=answer["files"], seed=seed)]
+
+
+def _require_plain_saves(job: Job, answer: dict[str, Any], found: list[int]) -> None:
+    job.require(
+        found == [1, 2, 3],
+        expected="after each of three saves, that checkpoint: `torch.load(path, weights_only=True)` gives it back",
+        got="no such file, or another content",
+        likely="it is written elsewhere, in another format, or not all of it",
+        look="load the file yourself after one save, and compare",
+    )
+    _require_nothing_beside(job, answer["names"], "after three saves")
+    job.require(
+        bool(answer["other"]),
+        expected="the other checkpoint in the same folder untouched",
+        got="another content of best.pt",
+        likely="a temporary name that another file has",
+        look="make the name from `path`, or at random",
+    )
+
+
+def _require_nothing_beside(job: Job, names: list[str], when: str) -> None:
+    extra = sorted(set(names) - {"last.pt", "best.pt"})
+    job.require(
+        not extra,
+        expected=f"nothing but the checkpoints in the folder {when}",
+        got=f"{', '.join(extra[:3])} beside them",
+        likely="a temporary file is left behind, and a full disk only gets fuller",
+        look="remove it in a `finally:`; after the rename it is gone by itself",
+    )
+
+
+def _require_whole(job: Job, answer: dict[str, Any], found: list[int], allowed: set[int]) -> None:
+    for file, version in zip(answer["files"], found, strict=True):
+        is_missing = file.size == 0
+        job.require(
+            version in allowed,
+            expected="at every moment a whole checkpoint under that name, the old one or the new one",
+            got="no file, or an empty one" if is_missing else f"{file.size} bytes that are no checkpoint",
+            likely="overwriting in place: the old file is emptied, or removed, before the new one is there"
+            if is_missing
+            else "overwriting in place: the file has its name while it is still being written or copied",
+            look=_RECIPE,
+        )
+
+
+def _require_refusal(job: Job, seed: int) -> None:
+    job.progress("A disk without space", 0.9)
+    answer = job.learner().call("save_without_space", seed=seed)
+    job.require(
+        _versions(job, answer, seed) == [0],
+        expected="the old checkpoint, when a save fails half way",
+        got="a broken file, or none",
+        likely="the error comes when the old file is already gone",
+        look=_RECIPE,
+    )
+    job.require(
+        bool(answer["raised"]),
+        expected="an error that reaches the caller, when a save fails",
+        got="a return as if all were well",
+        likely="the error is swallowed: the run would train on for hours with an old checkpoint",
+        look="`try … finally` cleans up and lets the error pass; `except: pass` does not",
+    )
+    _require_nothing_beside(job, answer["names"], "after a save that failed")
+
+
+def _require_synced(job: Job, answer: dict[str, Any]) -> None:
+    job.require(
+        all(answer["synced"]),
+        expected="a file that was forced to the disk (fsync) with the content that it has now",
+        got="one that may still be in the machine's memory alone",
+        likely="no fsync: after a power cut the new name can stand for an empty file",
+        look="`file.flush()`, then `os.fsync(file.fileno())`, after the last byte is written",
+    )
+    job.require(
+        all(answer["early"]),
+        expected="fsync first, then the rename",
+        got="a file that had its name before it was on the disk",
+        likely="the order is turned round: a power cut between the two leaves the name of a file without content",
+        look=_RECIPE,
+    )

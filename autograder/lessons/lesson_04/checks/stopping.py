@@ -1,0 +1,262 @@
+"""The checks of exercises 4.3 and 4.4: when to stop, and what to keep."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from autograder.lessons.lesson_04 import baselines
+
+from autograder.job import Job, failure
+from autograder.lessons.requirements import require_close, require_keys
+
+NUM_CASES = 60
+METRICS = ("loss", "accuracy", "macro_f1", "train_loss")
+_LIKELY = {
+    "mode inverted": "`mode` is inverted: the metric that gets worse counts as the better one",
+    "mode ignored": "`mode` is not used: an accuracy is treated like a loss",
+    "counter not reset": "the counter is not reset: bad validations add up over the whole run, not in a row",
+    "min_delta ignored": "`min_delta` is not used: a change smaller than it counts as an improvement",
+    "min_delta reached": "an improvement by exactly `min_delta` counts, where it must be by more",
+    "one late": "`patience` is off by one: it stops one validation late",
+    "one early": "`patience` is off by one: it stops one validation early",
+    "NaN is best": "a NaN becomes the best: nothing compares as better than NaN, so nothing ever improves on it",
+    "NaN is skipped": "a NaN is skipped, and does not count as a validation without improvement",
+    "train loss": "it watches `train_loss`, and not the metric called `monitor`",
+    "loss": "it watches `loss`, and not the metric called `monitor`",
+}
+
+
+def simulate(
+    metrics: list[dict[str, float]], settings: Mapping[str, Any], mistake: str = ""
+) -> dict[str, Any]:
+    """When early stopping must stop, and its best; with `mistake`, when one with that mistake does."""
+    mode = settings["mode"] if mistake != "mode ignored" else "min"
+    sign = -1.0 if (mode == "min") != (mistake == "mode inverted") else 1.0
+    min_delta = 0.0 if mistake == "min_delta ignored" else settings["min_delta"]
+    patience = settings["patience"] + {"one late": 1, "one early": -1}.get(mistake, 0)
+    name = {"train loss": "train_loss", "loss": "loss"}.get(mistake, settings["monitor"])
+    best, best_step, bad = None, None, 0
+    for number, values in enumerate(metrics, start=1):
+        value = values[name]
+        if math.isnan(value) and mistake == "NaN is skipped":
+            continue
+        gain = math.inf if best is None else sign * (value - best)
+        is_usable = not math.isnan(value) or (mistake == "NaN is best" and best is None)
+        if is_usable and (gain > min_delta or (mistake == "min_delta reached" and gain >= min_delta > 0)):
+            best, best_step = value, 10 * number
+            bad = bad if mistake == "counter not reset" else 0
+            continue
+        bad += 1
+        if bad >= patience:
+            return {"stop": number, "best": best, "best_step": best_step}
+    return {"stop": None, "best": best, "best_step": best_step}
+
+
+def check_early_stopping(job: Job) -> None:
+    """4.3: stops when it must on random metrics, whole and resumed from its state."""
+    cases = [_case(job.rng) for _ in range(NUM_CASES)]
+    asked = [{**case, "first_step": 1, "state": None} for case in cases]
+    answers = job.learner().call("follow_all", cases=asked)
+    expected = [simulate(case["metrics"], case["settings"]) for case in cases]
+    outcomes = [_outcome(answer) for answer in answers]
+    _require_right(job, cases, outcomes, expected)
+    for case, answer, right in zip(cases, answers, expected, strict=True):
+        job.require(
+            right["best"] is None
+            or (answer["best"], answer["best_step"]) == (right["best"], right["best_step"]),
+            expected=f"best {right['best']} at step {right['best_step']}",
+            got=f"best {answer['best']} at step {answer['best_step']}",
+            likely="`best` also moves when the change is too small to count, or `best_step` is not the step given",
+            look=f"mode {case['settings']['mode']}, min_delta {case['settings']['min_delta']}: {_shown(case)}",
+        )
+    _check_resumed(job, cases, expected)
+
+
+def _check_resumed(job: Job, cases: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
+    """The first part by one object, the rest by another that has only the state."""
+    length = [right["stop"] or len(case["metrics"]) for case, right in zip(cases, expected, strict=True)]
+    cuts = [int(job.rng.integers(1, n)) if n > 1 else 0 for n in length]
+    resumable = [(case, right, cut) for case, right, cut in zip(cases, expected, cuts, strict=True) if cut]
+    first = [
+        {"settings": case["settings"], "metrics": case["metrics"][:cut], "first_step": 1, "state": None}
+        for case, _, cut in resumable
+    ]
+    states = [answer["state"] for answer in job.learner().call("follow_all", cases=first)]
+    job.require(
+        None not in states,
+        expected="a `state_dict()` of plain values: numbers, text, None, and lists or dicts of them",
+        got="something that JSON cannot hold",
+        likely="a tensor, an array or an object of your own is in it",
+        look="`float(…)` and `int(…)` make plain values",
+    )
+    rest = [
+        {
+            "settings": case["settings"],
+            "metrics": case["metrics"][cut:],
+            "first_step": cut + 1,
+            "state": state,
+        }
+        for (case, _, cut), state in zip(resumable, states, strict=True)
+    ]
+    for (case, right, cut), answer in zip(
+        resumable, job.learner().call("follow_all", cases=rest), strict=True
+    ):
+        at = _outcome(answer)
+        stop = None if at is None else at + cut
+        forgot_counter = stop is None or (right["stop"] is not None and stop > right["stop"])
+        job.require(
+            stop == right["stop"]
+            and (
+                right["best"] is None
+                or (answer["best"], answer["best_step"]) == (right["best"], right["best_step"])
+            ),
+            expected=f"resumed after {cut} validations, what the uninterrupted one does: {_stops(right['stop'])}",
+            got=_stops(stop)
+            if stop != right["stop"]
+            else f"best {answer['best']} at step {answer['best_step']}",
+            likely="the counter of bad validations is not in the state: after a resume, patience starts anew"
+            if forgot_counter
+            else "the best value or its step is not in the state, or not put back",
+            look=f"`state_dict` and `load_state_dict`, on {_shown(case)}",
+        )
+
+
+def _case(rng: np.random.Generator) -> dict[str, Any]:
+    settings = {
+        "monitor": str(rng.choice(METRICS[:3])),
+        "mode": str(rng.choice(["min", "max"])),
+        "patience": int(rng.integers(1, 5)),
+        "min_delta": float(rng.choice([0.0, 0.25, 0.5])),
+    }
+    # Eighths, so that differences are exact; a drift to the better, so that runs are of several lengths.
+    sign = -1.0 if settings["mode"] == "min" else 1.0
+    moves = rng.integers(-3, 6, size=24) / 8
+    watched = 8.0 + sign * np.cumsum(moves)
+    watched[rng.random(24) < 0.08] = math.nan
+    others = {name: 8.0 + np.cumsum(rng.integers(-4, 5, size=24)) / 8 for name in METRICS}
+    others[settings["monitor"]] = watched
+    metrics = [{name: float(values[i]) for name, values in others.items()} for i in range(24)]
+    return {"settings": settings, "metrics": metrics}
+
+
+def _outcome(answer: dict[str, Any]) -> int | None:
+    """After how many validations it stopped."""
+    answers = list(answer["answers"])
+    return len(answers) if answers and answers[-1] else None
+
+
+def _require_right(
+    job: Job, cases: list[dict[str, Any]], got: list[int | None], expected: list[dict[str, Any]]
+) -> None:
+    wrong = [i for i, (own, right) in enumerate(zip(got, expected, strict=True)) if own != right["stop"]]
+    if not wrong:
+        return
+    likely = "a comparison or the counting is off"
+    for mistake, text in _LIKELY.items():
+        if got == [simulate(case["metrics"], case["settings"], mistake)["stop"] for case in cases]:
+            likely = text
+            break
+    case = cases[min(wrong, key=lambda i: expected[i]["stop"] or 99)]
+    settings = ", ".join(f"{name}={value!r}" for name, value in case["settings"].items())
+    at = cases.index(case)
+    raise failure(
+        expected=f"with {settings}: {_stops(expected[at]['stop'])}",
+        got=f"{_stops(got[at])} ({len(wrong)} of {len(cases)} sequences are wrong)",
+        likely=likely,
+        look=f"go through this one by hand: {_shown(case)}",
+    )
+
+
+def _stops(number: int | None) -> str:
+    return "no stop" if number is None else f"stop after validation {number}"
+
+
+def _shown(case: dict[str, Any]) -> str:
+    values = [metrics[case["settings"]["monitor"]] for metrics in case["metrics"][:12]]
+    return " ".join(f"{value:g}" for value in values) + " …"
+
+
+NUM_RUNS = 3
+MIN_SAVED = 0.30
+MARGIN = 0.5  # points of test accuracy, mean over the runs
+
+
+def check_stop_early(job: Job) -> None:
+    """4.4: at least 30 % of the steps saved, the best weights kept, and no worse than the whole run."""
+    trusted, judged, shares = job.worker("baseline", baselines.STOP_EARLY), [], []
+    for number in range(NUM_RUNS):
+        job.progress("Training with your loop, and to the end without it", number / NUM_RUNS)
+        seed = job.seed()
+        answer = job.learner().call("stop_early", seed=seed)
+        job.require(
+            bool(answer["validated"]) and answer["num_steps"] > 0,
+            expected="a loop that trains and validates",
+            got=f"{answer['num_steps']} steps, {len(answer['validated'])} validations",
+            likely="`run.train` or `run.validate` is never called",
+            look="train a few steps, validate, decide; again",
+        )
+        found = trusted.call("judge", seed=seed, validated=answer["validated"], weights=answer["weights"])
+        max_steps = float(found["max_steps"])
+        shares.append((answer["num_steps"] + len(answer["validated"])) / max_steps)
+        _require_best(job, answer, found)
+        judged.append(found["accuracy"] - found["accuracy_of_whole_run"])
+    saved, difference = 1.0 - float(np.mean(shares)), float(np.mean(judged))
+    job.counts |= {"steps_saved": round(saved, 3), "accuracy_difference_points": round(difference, 2)}
+    job.require(
+        difference >= -MARGIN,
+        expected=f"a test accuracy within {MARGIN:g} points of the best checkpoint of the whole run",
+        got=f"{difference:+.1f} points (mean of {NUM_RUNS} runs)",
+        likely="patience is too small: one unlucky validation ends the run, while the model still learns",
+        look="plot the validation loss: how long are its bumps, counted in validations?",
+    )
+    job.require(
+        saved >= MIN_SAVED,
+        expected=f"at least {MIN_SAVED:.0%} of the steps saved (a validation counts as one step)",
+        got=f"{saved:.0%} (mean of {NUM_RUNS} runs)",
+        likely="patience is too large, validations are too frequent, or nothing ends the loop",
+        look="patience × steps between validations is what each run spends after its best",
+    )
+
+
+def _require_best(job: Job, answer: dict[str, Any], found: dict[str, Any]) -> None:
+    seen = found["seen"]
+    right = min(seen, key=lambda at: at["loss"])
+    at_step = {
+        "last": max(seen, key=lambda at: at["step"])["step"],
+        "train": min(seen, key=lambda at: at["train_loss"])["step"],
+        "worst": max(seen, key=lambda at: at["loss"])["step"],
+        "accuracy": max(seen, key=lambda at: at["accuracy"])["step"],
+    }
+    likely = {
+        "train": "the best is chosen on the training loss, which goes on falling when the model learns by heart",
+        "last": "the last weights, not the best: nothing is put back at the end, or the kept `state_dict()` was "
+        "no copy and went on training",
+        "worst": "`mode` is inverted: the worst validation is taken for the best",
+        "accuracy": "the best is chosen on the accuracy; the loss is asked for",
+    }
+    step = found["weights_at"]
+    reported = int(answer["report"].get("best_step", -1))
+    named = next((likely[name] for name in likely if at_step[name] in (step, reported)), "")
+    # The last weights with the right step in the report: kept by reference. Chosen wrongly, both are wrong.
+    if step == at_step["last"] and reported == right["step"]:
+        named = likely["last"]
+    job.require(
+        step == right["step"],
+        expected=f"at the end the weights of step {right['step']}, your best validation (loss {right['loss']:.3f})",
+        got=f"those of step {step}" if step >= 0 else "weights of none of your validations",
+        likely=named or "other weights are kept than those that were validated",
+        look="copy the weights at each new best (`copy.deepcopy(model.state_dict())`), and load them at the end",
+    )
+    require_keys(job, answer["report"], ("best_step", "loss"))
+    for name, value in (("best_step", right["step"]), ("loss", right["loss"])):
+        require_close(
+            job,
+            name,
+            answer["report"][name],
+            value,
+            likely="the report is of another validation than the weights: of the last, not the best",
+            look="report what `validate` said when the weights were kept",
+        )

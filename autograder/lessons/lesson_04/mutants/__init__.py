@@ -1,0 +1,9 @@
+"""Wrong solutions of lesson 04. Most are one edit away from a right one, as learners' mistakes are."""
+
+from autograder.lessons.lesson_04.mutants import atomic, cadence, resume, stopping
+
+from autograder.lessons import Mutant
+
+MUTANTS: dict[str, tuple[Mutant, ...]] = resume.MUTANTS | atomic.MUTANTS | stopping.MUTANTS | cadence.MUTANTS
+#: Right and too slow: these must never pass.
+SLOW: dict[str, str] = cadence.SLOW

@@ -1,0 +1,84 @@
+"""Wrong solutions of 4.2, each with the mistake that its check must name."""
+
+from __future__ import annotations
+
+from autograder.lessons import Mutant, edited
+
+_SAVE = """
+import os
+import shutil
+import torch
+
+@exercise("4.2")
+def save_atomically(checkpoint, path):
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        with open(temporary, "wb") as file:
+            torch.save(checkpoint, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+"""
+_RENAME = "        os.replace(temporary, path)\n"
+_SYNC = "            file.flush()\n            os.fsync(file.fileno())\n"
+
+MUTANTS: dict[str, tuple[Mutant, ...]] = {
+    "4.2": (
+        Mutant(
+            name="overwriting in place",
+            source=edited(_SAVE, ("open(temporary, ", "open(path, "), (_RENAME, "")),
+            says="overwriting in place",
+        ),
+        Mutant(
+            name="the old file removed first",
+            source=edited(_SAVE, (_RENAME, f"        path.unlink()\n{_RENAME}")),
+            says="emptied, or removed, before the new one is there",
+        ),
+        Mutant(
+            name="copied into place",
+            source=edited(_SAVE, (_RENAME, "        shutil.copyfile(temporary, path)\n        os.sync()\n")),
+            says="overwriting in place",
+        ),
+        Mutant(name="no fsync", source=edited(_SAVE, (_SYNC, "")), says="no fsync"),
+        Mutant(
+            name="fsync after the rename",
+            source=edited(
+                _SAVE,
+                (_SYNC, ""),
+                (
+                    _RENAME,
+                    f'{_RENAME}        with open(path, "rb+") as file:\n            os.fsync(file.fileno())\n',
+                ),
+            ),
+            says="the order is turned round",
+        ),
+        Mutant(
+            name="a temporary file left behind",
+            source=edited(
+                _SAVE,
+                ("    try:\n", "    if True:\n"),
+                ("    finally:\n        temporary.unlink(missing_ok=True)\n", ""),
+            ),
+            says="a temporary file is left behind",
+        ),
+        Mutant(
+            name="an error swallowed",
+            source=edited(_SAVE, ("    finally:\n", "    except Exception:\n        pass\n    finally:\n")),
+            says="the error is swallowed",
+        ),
+        Mutant(
+            name="a thread that nobody waits for",
+            source=edited(
+                _SAVE,
+                ("import os\n", "import os\nimport threading\nimport time\n"),
+                (
+                    "    temporary = path",
+                    "    threading.Thread(target=_save, args=(checkpoint, path)).start()\n\ndef _save(checkpoint, path):\n    time.sleep(0.01)\n    temporary = path",
+                ),
+            ),
+            says="no such file, or another content",
+        ),
+    ),
+}
