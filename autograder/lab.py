@@ -10,6 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 
 class SlowSamples:
     """Samples that come from slow storage: each waits `seconds` before it is there."""
@@ -31,3 +33,16 @@ class SlowSamples:
     def __getitem__(self, index: int) -> Any:
         time.sleep(self.seconds)
         return self.samples[index]
+
+
+class OwnNoise:
+    """Samples that are noise alone, drawn from a generator that the data set holds: loader workers get copies of it."""
+
+    def __init__(self, size: int, *, seed: int) -> None:
+        self.size, self.rng = size, np.random.default_rng(seed)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: int) -> float:
+        return float(self.rng.random())

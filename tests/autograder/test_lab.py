@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from autograder.lab import SlowSamples
+from autograder.lab import OwnNoise, SlowSamples
 
 
 def test_each_sample_waits_and_arrives() -> None:
@@ -24,3 +24,9 @@ def test_it_travels_to_a_worker_process() -> None:
 def test_a_negative_wait_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 0"):
         SlowSamples([], seconds=-1.0)
+
+
+def test_copies_of_noise_draw_the_same() -> None:
+    noise = OwnNoise(3, seed=1)
+    copy = pickle.loads(pickle.dumps(noise))
+    assert [noise[i] for i in range(len(noise))] == [copy[i] for i in range(len(copy))]
