@@ -34,6 +34,9 @@ _ATTRIBUTES = _words("""
 _LOW_PRECISION = _words("bfloat16 half set_autocast_enabled")
 _SYS = _words("modules settrace setprofile meta_path path_hooks addaudithook path excepthook unraisablehook")
 _OS = _words("cpu_count environ path getpid sched_getaffinity process_cpu_count")  # all else is noted
+_SETTINGS = (
+    "torch.backends."  # a switch, such as `torch.backends.cudnn.benchmark`: assigning is how it is used
+)
 _OWN = _words("self cls")
 _PRIVATE_BUT_KNOWN = ("_foreach_", "_fused_", "_dynamo")
 
@@ -107,6 +110,8 @@ class _Scan:
 
     def _about_attribute(self, node: ast.Attribute) -> Iterator[str]:
         base, root = _name(node.value), _root(node)
+        if isinstance(node.ctx, ast.Store) and ast.unparse(node).startswith(_SETTINGS):
+            return
         if isinstance(node.ctx, ast.Store | ast.Del) and (root in self.foreign or root == "()"):
             yield f"replaces `{ast.unparse(node)}`"
         elif node.attr in self.noted or (base == "sys" and node.attr in _SYS):

@@ -38,6 +38,7 @@ def test_means_that_no_exercise_needs_are_noted(cell: str, says: str) -> None:
     "cell",
     [
         "self.epoch = 1",
+        "import torch\ntorch.backends.cudnn.benchmark = False",
         "import gc\ngc.disable()",
         "import os\nos.environ.get('HOME')",
         "import sys\nprint(sys.version)",
