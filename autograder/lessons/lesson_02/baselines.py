@@ -1,0 +1,91 @@
+"""The frozen baselines of lesson 2, and its twins: a wrong result that equals a twin's names its mistake."""
+
+from pathlib import Path
+
+FP16_TRAINER = """
+import torch
+import torch.nn.functional as F
+
+MISTAKE = "none"
+
+class Fp16Trainer:
+    def __init__(self, model, optimizer, *, max_norm, init_scale, growth_interval):
+        self.model, self.optimizer, self.max_norm = model, optimizer, max_norm
+        self.scale, self.growth_interval, self.num_good = init_scale, growth_interval, 0
+
+    def train_step(self, batch):
+        parameters = list(self.model.parameters())
+        scale = 1.0 if MISTAKE == "no scaling" else self.scale
+        factor = 1.0 if MISTAKE == "divided alone" else scale
+        with torch.autocast("cpu", torch.float16):
+            loss = F.cross_entropy(self.model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+        self.optimizer.zero_grad()
+        (loss * factor).backward()
+        gradients = [p.grad for p in parameters]
+        is_finite = all(torch.isfinite(g).all() for g in gradients)
+        if MISTAKE == "clipped while scaled":
+            torch.nn.utils.clip_grad_norm_(parameters, self.max_norm)
+        for _ in range(2 if MISTAKE == "unscaled twice" else 1):
+            for g in gradients:
+                g /= scale
+        if MISTAKE == "never unscaled":
+            for g in gradients:
+                g *= scale
+        if MISTAKE == "clipped while scaled":
+            norm = torch.zeros(())
+        else:
+            norm = torch.nn.utils.clip_grad_norm_(parameters, self.max_norm)
+        if is_finite:
+            self.optimizer.step()
+            self.num_good += 1
+            if self.num_good == self.growth_interval:
+                self.scale, self.num_good = 2 * self.scale, 0
+        else:
+            self.scale, self.num_good = self.scale / 2, 0
+        return {"loss": loss.detach(), "grad_norm": norm, "scale": self.scale}
+
+    def state_dict(self):
+        return {"scale": self.scale, "num_good": self.num_good}
+
+    def load_state_dict(self, state):
+        self.scale, self.num_good = state["scale"], state["num_good"]
+"""
+
+STEP = """
+import torch
+import torch.nn.functional as F
+
+DTYPE = torch.bfloat16
+
+def mixed_step(model, batch, optimizer, max_norm):
+    with torch.autocast("cpu", DTYPE, enabled=DTYPE is not torch.float32):
+        loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+    optimizer.zero_grad()
+    loss.backward()
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return {"loss": loss.detach(), "grad_norm": norm}
+"""
+
+FP32_EPOCH = """
+import torch
+import torch.nn.functional as F
+
+def train_epoch(model, batches, optimizer, precision, max_norm=1.0):
+    model.train()
+    total, num_samples = torch.zeros(()), 0
+    for batch in batches:
+        loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        total += loss.detach() * len(batch["labels"])
+        num_samples += len(batch["labels"])
+    return {"loss": total.item() / num_samples, "num_samples": num_samples}
+"""
+
+FRAGILE = (
+    Path(__file__).with_name("fragile.py").read_text(encoding="utf-8")
+    + "\nSturdyClassifier = FragileClassifier\n"
+)

@@ -1,0 +1,87 @@
+"""What the harness of the exercises of lesson 02 shares: a model that is all matrix products, and what a step used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from course_lib.models import masked_mean
+
+VOCABULARY, CLASSES = 500, 7
+
+
+class Block(torch.nn.Module):
+    """A feed-forward layer behind a LayerNorm."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(d_model)
+        self.grow = torch.nn.Linear(d_model, 4 * d_model)
+        self.shrink = torch.nn.Linear(4 * d_model, d_model)
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return hidden + self.shrink(F.gelu(self.grow(self.norm(hidden))))
+
+
+class DeepClassifier(torch.nn.Module):
+    """Feed-forward blocks over the words, their mean, a head. No attention, which CPUs do in fp32 all the same."""
+
+    def __init__(self, d_model: int, num_blocks: int) -> None:
+        super().__init__()
+        self.embedding = torch.nn.Embedding(VOCABULARY, d_model)
+        self.blocks = torch.nn.ModuleList(Block(d_model) for _ in range(num_blocks))
+        self.head = torch.nn.Linear(d_model, CLASSES)
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        hidden = self.embedding(input_ids)
+        for block in self.blocks:
+            hidden = block(hidden)
+        return self.head(masked_mean(hidden, attention_mask.bool()))
+
+
+def deep_model(seed: int, *, d_model: int = 64, num_blocks: int = 2) -> DeepClassifier:
+    torch.manual_seed(seed)
+    return DeepClassifier(d_model, num_blocks)
+
+
+def full_batch(rng: np.random.Generator, rows: int, width: int) -> dict[str, torch.Tensor]:
+    """Random texts that all fill the width."""
+    return {
+        "input_ids": torch.from_numpy(rng.integers(3, VOCABULARY, size=(rows, width))),
+        "attention_mask": torch.ones(rows, width, dtype=torch.bool),
+        "labels": torch.from_numpy(rng.integers(CLASSES, size=rows)),
+    }
+
+
+class Recorder:
+    """What each step of an optimizer really used, seen at the moment of the step."""
+
+    def __init__(self, model: Any, optimizer: torch.optim.Optimizer) -> None:
+        self.parameters = dict(model.named_parameters())
+        self.gradients: list[dict[str, torch.Tensor]] = []
+        self.weight_dtypes: set[str] = set()
+        self.autocast_in_backward = self.autocast_at_step = False
+        optimizer.register_step_pre_hook(self._before_step)
+        for parameter in self.parameters.values():
+            parameter.register_hook(self._in_backward)
+
+    def _before_step(self, *_: Any) -> None:
+        self.autocast_at_step |= torch.is_autocast_enabled("cpu")
+        self.weight_dtypes |= {str(p.dtype).removeprefix("torch.") for p in self.parameters.values()}
+        # Head and body apart: the body's gradients are far smaller, and beside the head's no error in them would show.
+        self.gradients.append({"head": self._rows(True), "body": self._rows(False)})
+
+    def _rows(self, of_head: bool) -> torch.Tensor:
+        found = [p for name, p in self.parameters.items() if name.startswith("head") == of_head]
+        rows = [torch.zeros_like(p) if p.grad is None else p.grad.detach() for p in found]
+        return torch.cat([row.float().flatten() for row in rows])
+
+    def _in_backward(self, _: torch.Tensor) -> None:
+        self.autocast_in_backward |= torch.is_autocast_enabled("cpu")
+
+
+def dtypes_of(model: Any) -> list[str]:
+    return sorted({str(p.dtype).removeprefix("torch.") for p in model.parameters()})
