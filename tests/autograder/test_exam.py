@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import autograder
 from autograder import exams, progress
 from autograder.answers import AnswersFile, answers_file, read_answers
+from autograder.cli import main
 from autograder.exam_widget import ExamView
 from autograder.exams import MAX_ATTEMPTS, NUM_SEEDS, Place
 from autograder.quiz_bank import judge, measure, num_questions, unseal
@@ -471,30 +472,33 @@ def _notebook(folder: Path, step: str = "release") -> Path:
     return copy
 
 
-def _workbook(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "autograder.cli", *arguments]
+def _pytest(notebook: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-q", str(notebook)]
     return subprocess.run(command, capture_output=True, text=True)
 
 
-def test_workbook_check_and_pytest_grade_the_exam(folder: Path) -> None:
-    notebook = _notebook(folder)
-    empty = _workbook("check", "--json", str(notebook))
-    report = json.loads(empty.stdout)
-    assert (report["lesson"], report["exercises"], empty.returncode) == ("09", [], 1)
+def test_workbook_check_grades_the_exam(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    notebook = str(_notebook(folder))
+    assert main(["check", "--json", notebook]) == 1
+    report = json.loads(capfd.readouterr().out)
+    assert (report["lesson"], report["exercises"]) == ("09", [])
     assert report["quiz"] == {"score": 0.0, "max_score": 15.0, "passed": False}
-    failed = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", str(notebook)], capture_output=True, text=True
-    )
-    assert failed.returncode == 1 and "Quiz: 0 of 15 points; 70% are needed" in failed.stdout
-
     autograder.exam("09")
     _answer_all()
-    full = _workbook("check", "--json", str(notebook))
-    assert json.loads(full.stdout)["quiz"] == {"score": 15.0, "max_score": 15.0, "passed": True}
-    assert full.returncode == 0
-    passed = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", str(notebook)], capture_output=True, text=True
-    )
-    assert passed.returncode == 0 and "1 passed" in passed.stdout
-    text = _workbook("check", str(notebook)).stdout
+    capfd.readouterr()
+    assert main(["check", "--json", notebook]) == 0
+    full = {"score": 15.0, "max_score": 15.0, "passed": True}
+    assert json.loads(capfd.readouterr().out)["quiz"] == full
+    main(["check", notebook])
+    text = capfd.readouterr().out
     assert "Quiz: 15 of 15, passed" in text and "Exercises:" not in text
+
+
+def test_pytest_runs_the_exam_as_one_item(folder: Path) -> None:
+    notebook = _notebook(folder)
+    ran = _pytest(notebook)
+    assert ran.returncode == 1 and "Quiz: 0 of 15 points; 70% are needed" in ran.stdout
+    autograder.exam("09")
+    _answer_all()
+    ran = _pytest(notebook)
+    assert ran.returncode == 0 and "1 passed" in ran.stdout

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import io
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-
-VOCAB_SIZE, WIDTH = 512, 64  # of the small transformer's texts
 
 
 @functools.cache
@@ -105,25 +102,22 @@ def peak_ratio_of_accumulation() -> float:
 
 
 @functools.cache
-def checkpoint_size_ratio() -> float:
-    """Bytes of a checkpoint with the state of AdamW over those of one with the weights alone."""
-    import torch
+def samples_missed_by_a_new_order() -> float:
+    """Share of an epoch that is not seen when its second half comes from another shuffle. 0 … 1."""
+    import numpy as np
 
-    model = torch.nn.Linear(512, 512)
-    optimizer = torch.optim.AdamW(model.parameters())
-    for _ in range(2):
-        model(torch.rand(4, 512)).square().mean().backward()
-        optimizer.step()
-    weights = {"model": model.state_dict()}
-    return _num_bytes(weights | {"optimizer": optimizer.state_dict()}) / _num_bytes(weights)
+    random, num_samples = np.random.default_rng(0), 100_000
+    before, after = random.permutation(num_samples), random.permutation(num_samples)
+    seen = np.union1d(before[: num_samples // 2], after[num_samples // 2 :])
+    return 1.0 - len(seen) / num_samples
 
 
 @functools.cache
-def luck_of_the_best_of_20() -> float:
-    """How far the best of twenty equal trials lies above their true value, in points, on average."""
+def chance_of_a_top_tenth_in_20() -> float:
+    """Share of searches of 20 random configs in which one lies in the best tenth of the space. 0 … 1."""
     import numpy as np
 
-    return float(np.random.default_rng(0).normal(0.0, 0.8, (4000, 20)).max(axis=1).mean())
+    return float((np.random.default_rng(0).random((20_000, 20)) < 0.1).any(axis=1).mean())
 
 
 @functools.cache
@@ -153,17 +147,19 @@ def backward_flops_over_forward() -> float:
 
 
 @functools.cache
-def lora_parameter_ratio() -> float:
-    """Parameters of a classifier over those that are trained with adapters of rank 8."""
-    from course_lib.lora import add_lora
-    from course_lib.models import ModelConfig, TextClassifier
+def flops_per_token_512_over_64() -> float:
+    """FLOPs of a forward pass per token, in texts of 512 tokens over those in texts of 64."""
+    import torch
 
-    model = TextClassifier(
-        ModelConfig(vocab_size=8000, num_classes=10, max_length=256, d_model=256, num_layers=4)
-    )
-    whole = sum(parameter.numel() for parameter in model.parameters())
-    add_lora(model, rank=8)
-    return whole / sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    from course_lib.counters import count_events
+
+    per_token = []
+    for width in (512, 64):
+        model = _small_transformer()
+        with count_events() as counts, torch.inference_mode():
+            model(*_texts(rows=1, width=width))
+        per_token.append(counts.total_flops / width)
+    return per_token[0] / per_token[1]
 
 
 @functools.cache
@@ -181,7 +177,7 @@ def weights_moved_by_one_draw() -> float:
     import torch
 
     weights = []
-    with torch.random.fork_rng(devices=[]):  # the learner's own stream stays where it is
+    with torch.random.fork_rng(devices=[]):
         for num_draws in (0, 1):
             torch.manual_seed(0)
             torch.rand(num_draws)
@@ -194,26 +190,22 @@ def _small_transformer() -> nn.Module:
 
     from course_lib.models import ModelConfig, TextClassifier
 
-    with torch.random.fork_rng(devices=[]):
-        return TextClassifier(
-            ModelConfig(vocab_size=VOCAB_SIZE, num_classes=4, max_length=WIDTH, dropout=0.0)
-        )
+    with torch.random.fork_rng(devices=[]):  # the learner's own stream stays where it is
+        return TextClassifier(ModelConfig(vocab_size=512, num_classes=4, max_length=512, dropout=0.0))
+
+
+def _texts(rows: int, width: int) -> tuple[Tensor, Tensor]:
+    """Ids and mask [rows, width], nothing padded."""
+    import torch
+
+    return torch.ones(rows, width, dtype=torch.long), torch.ones(rows, width, dtype=torch.bool)
 
 
 def _loss(model: nn.Module, rows: int) -> Tensor:
     import torch
 
     labels = torch.zeros(rows, dtype=torch.long)
-    logits = model(torch.ones(rows, WIDTH, dtype=torch.long), torch.ones(rows, WIDTH, dtype=torch.bool))
-    return torch.nn.functional.cross_entropy(logits, labels)
-
-
-def _num_bytes(state: dict[str, Any]) -> int:
-    import torch
-
-    buffer = io.BytesIO()
-    torch.save(state, buffer)
-    return buffer.tell()
+    return torch.nn.functional.cross_entropy(model(*_texts(rows, width=64)), labels)
 
 
 MEASUREMENTS: dict[str, Callable[[], float]] = {
@@ -224,11 +216,11 @@ MEASUREMENTS: dict[str, Callable[[], float]] = {
         ones_added_in_bf16,
         flops_ratio_of_checkpointing,
         peak_ratio_of_accumulation,
-        checkpoint_size_ratio,
-        luck_of_the_best_of_20,
+        samples_missed_by_a_new_order,
+        chance_of_a_top_tenth_in_20,
         duplicates_of_a_distributed_sampler,
         backward_flops_over_forward,
-        lora_parameter_ratio,
+        flops_per_token_512_over_64,
         orders_of_a_set,
         weights_moved_by_one_draw,
     )
