@@ -1,0 +1,1 @@
+"""The checks of lesson 05, one function an exercise."""

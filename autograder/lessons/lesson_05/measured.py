@@ -1,0 +1,28 @@
+"""What the measured quiz questions of lesson 05 ask for: simulations with a fixed seed, no clock."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+
+@functools.cache
+def best_of_12_equal() -> float:
+    """By how many standard deviations the best of 12 equal trials beats their mean, on average."""
+    import numpy as np
+
+    return float(np.random.default_rng(0).normal(size=(100_000, 12)).max(axis=1).mean())
+
+
+@functools.cache
+def share_of_uniform_draws_in_the_top_decade() -> float:
+    """Share of uniform draws from 0.00001 … 0.1 that are above 0.01. 0 … 1."""
+    import numpy as np
+
+    return float((np.random.default_rng(0).uniform(1e-5, 1e-1, size=100_000) > 1e-2).mean())
+
+
+MEASUREMENTS: dict[str, Callable[[], float]] = {
+    "best_of_12_equal": best_of_12_equal,
+    "share_of_uniform_draws_in_the_top_decade": share_of_uniform_draws_in_the_top_decade,
+}
