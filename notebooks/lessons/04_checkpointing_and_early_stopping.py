@@ -1142,9 +1142,9 @@ check("4.3")
 #
 # > Difficulty ●●●○○ · Importance ●●●●● · 20 minutes · property, count (at least 30 % of the steps saved, accuracy within 0.5 points)
 #
-# You get a run and decide how often it is validated and when it ends. The check compares with the whole run: test
-# accuracy of your weights against that of *its* best checkpoint, over three secret runs. Validations are not free: each
-# counts as one step.
+# You get a run and decide how often it is validated and when it ends. The check compares the test accuracy of your weights
+# with that of the whole run, trained to its end: the mean of four secret runs. Validations are not free: each counts as
+# one step. They are not exact either: each looks at a random part of the validation set.
 #
 # <details><summary>Hint: "the last weights, not the best"</summary>
 #
@@ -1177,8 +1177,8 @@ def train_with_early_stopping(run: Any) -> dict[str, float]:
 
     run.train(num_steps)  trains so many steps more, returns their mean loss; raises ValueError
                           where that would be more than `run.max_steps` in all
-    run.validate()        a dict: "step", "loss", "accuracy" on the validation set, and
-                          "train_loss", the mean over the last 20 steps
+    run.validate()        a dict: "step"; "loss" and "accuracy" on a random part of the
+                          validation set; "train_loss", the mean over the last 20 steps
     run.model             the model, an nn.Module
     run.num_steps, run.max_steps   steps so far, and the most that there may be (400)
 

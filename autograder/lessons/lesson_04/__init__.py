@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
+from autograder.lessons import Exercise, Lesson, harness_source
 from autograder.lessons.lesson_04 import references
 from autograder.lessons.lesson_04.checks import atomic, cadence, resume, stopping
-
-from autograder.lessons import Exercise, Lesson, harness_source
 
 LESSON = Lesson(
     id="04",

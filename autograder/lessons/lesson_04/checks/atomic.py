@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.lessons.lesson_04 import baselines
-
 from autograder.job import Job
+from autograder.lessons.lesson_04 import baselines
 
 NUM_KILLS = 20
 _RECIPE = "write all of it under another name in the same folder, force it to the disk, then rename"

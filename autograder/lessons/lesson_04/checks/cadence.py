@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from autograder.lessons.lesson_04 import baselines
 
 from autograder.job import Job
+from autograder.lessons.lesson_04 import baselines
 from autograder.measure import measure_speedup
 
 MAX_OVERHEAD = 0.05
@@ -54,7 +55,7 @@ def check_cadence(job: Job) -> None:
 
 def _scenarios(rng: np.random.Generator) -> list[_Scenario]:
     """Hours of training in simulated seconds, each with something that a fixed number of steps gets wrong."""
-    limit, step = float(rng.uniform(400, 900)), float(rng.uniform(0.6, 1.5))
+    limit, step = float(rng.uniform(400, 900)), float(rng.uniform(6, 9))
     num_steps = round(24 * limit / step)
     jitter = rng.uniform(0.8, 1.25, size=num_steps)
     cheap, half = 0.006 * limit, num_steps // 2
@@ -81,7 +82,7 @@ def _require_bounds(job: Job, scenario: _Scenario, saved_after: list[int]) -> No
     spent = sum(scenario.saves[at] for at in saved_after)
     overhead = spent / (spent + sum(scenario.steps))
     at_risk, allowed = _at_risk(scenario, saved_after)
-    job.counts[f"overhead, {scenario.name}"] = round(overhead, 4)
+    job.counts[f"overhead, {scenario.name}"] = round(float(overhead), 4)
     many = len(saved_after) > _EVERY_STEP * len(scenario.steps)
     job.require(
         overhead <= MAX_OVERHEAD + _SLACK,
@@ -102,7 +103,7 @@ def _require_bounds(job: Job, scenario: _Scenario, saved_after: list[int]) -> No
 def _at_risk(scenario: _Scenario, saved_after: list[int]) -> tuple[float, float]:
     """The most work in seconds between two saves, and what may be: the limit is met at the step that passes it."""
     borders = [-1, *saved_after, len(scenario.steps) - 1]
-    gaps = [sum(scenario.steps[a + 1 : b + 1]) for a, b in zip(borders, borders[1:], strict=False)]
+    gaps = [sum(scenario.steps[a + 1 : b + 1]) for a, b in itertools.pairwise(borders)]
     limit = scenario.max_lost_seconds
     if not scenario.is_affordable:
         limit = max(limit, _PATIENT * max(scenario.saves) / MAX_OVERHEAD)

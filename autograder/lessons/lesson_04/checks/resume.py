@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from autograder.lessons.lesson_04 import baselines
 
 from autograder.job import Job
+from autograder.lessons.lesson_04 import baselines
 
 NUM_BEFORE, NUM_AFTER = 10, 8  # an epoch has 6 steps
 

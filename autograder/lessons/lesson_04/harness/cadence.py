@@ -40,8 +40,8 @@ def simulate_run(
     return {"saved_after": saved_after}
 
 
-STEP_SECONDS, SAVE_SECONDS, MAX_LOST_SECONDS = 0.01, 0.002, 0.2
-STEPS_PER_SEGMENT_STEP = 40
+STEP_SECONDS, SAVE_SECONDS, MAX_LOST_SECONDS = 0.002, 0.002, 0.2
+STEPS_PER_SEGMENT_STEP = 200
 
 
 def pauses_segment(seed: int, num_steps: int) -> dict[str, Any]:

@@ -98,7 +98,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
         Mutant(
             name="best not in the state",
             source=edited(_STOPPING, ('{"best": self.best, ', '{"best": None, ')),
-            says="the best value or its step is not in the state",
+            says="the best value, its step or the counter is not in the state",
         ),
         Mutant(
             name="watches the training loss",
