@@ -73,21 +73,22 @@ if sandbox.fix:
 #
 # ## The map
 #
-# | Lesson | You learn to | State |
-# |---|---|---|
-# | [01 · Efficient training loops](../01_efficient_training_loops/01_efficient_training_loops.ipynb) | find where the time of training goes, and take it back | **ready** |
-# | 02 · Mixed precision | compute in fewer bits, where it is safe | not out yet |
-# | 03 · Batch size and gradient accumulation | train with batches larger than memory | not out yet |
-# | 04 · Checkpointing and early stopping | lose no work, and stop in time | not out yet |
-# | 05 · Hyperparameter tuning | find good settings within a budget | not out yet |
-# | 06 · Distributed training basics | use many processes and get the same weights | not out yet |
-# | 07 · Managing GPUs and cost | pay for results, not for hours | not out yet |
-# | 08 · Reproducibility with seeds and configs | get the same numbers again, and know when to expect it | not out yet |
-# | 09 · Skill exam | answer questions over all eight lessons | not out yet |
-# | 10 · Mini project | train a classifier on your own data, within a budget | not out yet |
+# | Lesson | You learn to |
+# |---|---|
+# | [01 · Efficient training loops](../01_efficient_training_loops/01_efficient_training_loops.ipynb) | find where the time of training goes, and take it back |
+# | [02 · Mixed precision](../02_mixed_precision/02_mixed_precision.ipynb) | compute in fewer bits, where it is safe |
+# | [03 · Batch size and gradient accumulation](../03_batch_size_and_accumulation/03_batch_size_and_accumulation.ipynb) | train with batches larger than memory |
+# | [04 · Checkpointing and early stopping](../04_checkpointing_and_early_stopping/04_checkpointing_and_early_stopping.ipynb) | lose no work, and stop in time |
+# | [05 · Hyperparameter tuning](../05_hyperparameter_tuning/05_hyperparameter_tuning.ipynb) | find good settings within a budget |
+# | [06 · Distributed training basics](../06_distributed_training/06_distributed_training.ipynb) | use many processes and get the same weights |
+# | [07 · Managing GPUs and cost](../07_gpus_and_cost/07_gpus_and_cost.ipynb) | pay for results, not for hours |
+# | [08 · Reproducibility with seeds and configs](../08_reproducibility/08_reproducibility.ipynb) | get the same numbers again, and know when to expect it |
+# | [09 · Skill exam](../09_skill_exam/09_skill_exam.ipynb) | answer 15 questions over all eight lessons |
+# | [10 · Mini project](../10_mini_project/10_mini_project.ipynb) | train a classifier on your own data, within a budget |
 #
-# A lesson takes 60 to 90 minutes. You can leave at any time: each answer is saved when you give it, the result of
-# each check when it ends. Your code is saved with the notebook (**Ctrl + S**). Your progress:
+# Take them in order: each builds on those before it. A lesson takes 60 to 90 minutes. You can leave at any time: each
+# answer is saved when you give it, the result of each check when it ends. Your code is saved with the notebook
+# (**Ctrl + S**). Your progress:
 
 # %%
 progress_html()

@@ -1887,8 +1887,8 @@ print(f"saved in {1000 * save_seconds:.0f} ms; 100 files take {100 * megabytes /
 
 # %% [markdown]
 # *Cure:* keep two files, `last` and `best`, and choose how often by how much work you can afford to lose.
-# [1.6](#1.6-·-Challenge:-the-whole-loop,-three-times-as-fast) counts the saves of your loop. How often is right, lesson 04
-# will measure.
+# [1.6](#1.6-·-Challenge:-the-whole-loop,-three-times-as-fast) counts the saves of your loop. How often is right,
+# [lesson 04](../04_checkpointing_and_early_stopping/04_checkpointing_and_early_stopping.ipynb) measures.
 #
 # ## Drills
 #
@@ -2059,5 +2059,5 @@ check_quiz("01")
 # - Run `course-lib train --data your.csv --out runs/first` in a terminal, on a CSV of your own with the columns `text`
 #   and `label`. Its report shows the curves of this lesson.
 # - Take one training script that you use. Run the five-minute checklist on it. Fix the slowest station only.
-# - Lessons 02 to 08 are not out yet. They build on this loop.
+# - [Lesson 02](../02_mixed_precision/02_mixed_precision.ipynb) makes the arithmetic of this loop cheaper.
 # - The [start page](../00_start_here/00_start_here.ipynb) shows your progress and the map.

@@ -1,0 +1,112 @@
+"""The check of exercise 10.2: a whole training, judged by its predictions on secret texts, and by the clock."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from autograder.job import Job, Worker
+from autograder.lessons.lesson_10 import baselines
+from autograder.lessons.lesson_10.checks.tables import secret_split
+from autograder.measure import measure_speedup
+from autograder.quality import compare_paired
+
+NUM_TRAIN, NUM_UNSEEN, NUM_EPOCHS = 640, 320, 3
+MARGIN = 2.0  # points
+# Standard deviation over seeds of (accuracy of the reference - accuracy of the baseline), in points.
+SPREAD = 3.5
+LEARNT_NOTHING = 0.5
+
+
+def check_train_classifier(job: Job) -> None:
+    """10.2: as good as the naive training on texts nobody has seen, in two thirds of its time at most."""
+    job.corpus()
+    _require_predictions(job)
+    _require_quality(job)
+    measure_speedup(
+        job,
+        baseline=baselines.NAIVE_TRAINING,
+        bar=1.5,
+        function="segment",
+        compare=lambda a, b: _require_learnt(job, a, b),
+        likely="the time goes where lesson 01 found it: padding, tokenising again, a sync and a slow collate each step",
+        look="time the stations of one epoch; then `help(course_lib.BucketBatchSampler)`",
+    )
+
+
+def _require_predictions(job: Job) -> None:
+    texts, labels, unseen, _ = secret_split(job, 40, 30)
+    answer = job.learner().call(
+        "predictions", texts=texts, labels=labels, unseen=["", *unseen], num_epochs=1, seed=1
+    )
+    job.require(
+        len(answer) == len(unseen) + 1,
+        expected=f"one label for each of {len(unseen) + 1} texts, an empty one among them",
+        got=f"{len(answer)} labels",
+        likely="the tail of the last batch is dropped, or empty texts are left out",
+        look="`predict` gives as many labels as it gets texts",
+    )
+    job.require(
+        set(answer) <= set(labels),
+        expected="labels as they stand in the table: " + ", ".join(sorted(set(labels))),
+        got=", ".join(sorted(set(answer) - set(labels))[:3]),
+        likely="class numbers instead of names",
+        look="keep the list of names, and look each number up in it",
+    )
+
+
+def _require_quality(job: Job) -> None:
+    own, theirs = job.learner(), job.worker("baseline", baselines.NAIVE_TRAINING)
+    accuracies: list[tuple[float, float]] = []
+
+    def difference() -> float:
+        job.progress("Comparing predictions on secret texts with the baseline's", len(accuracies) / 32)
+        texts, labels, unseen, right = secret_split(job, NUM_TRAIN, NUM_UNSEEN)
+        arguments: dict[str, Any] = {
+            "texts": texts,
+            "labels": labels,
+            "unseen": unseen,
+            "num_epochs": NUM_EPOCHS,
+            "seed": job.seed() % 1000,
+        }
+
+        def accuracy(worker: Worker) -> float:
+            return 100 * float(
+                np.mean(np.array(worker.call("predictions", seconds=120.0, **arguments)) == right)
+            )
+
+        with ThreadPoolExecutor(2) as threads:
+            accuracies.append(tuple(threads.map(accuracy, (own, theirs))))
+        return accuracies[-1][0] - accuracies[-1][1]
+
+    outcome, differences = compare_paired(difference, margin=MARGIN, spread=SPREAD)
+    job.counts["accuracy_points"] = round(float(np.mean([a for a, _ in accuracies])), 1)
+    job.counts["baseline_accuracy_points"] = round(float(np.mean([b for _, b in accuracies])), 1)
+    if outcome == "ahead":
+        job.flag(f"its accuracy on secret texts is {np.mean(differences):+.1f} points from the baseline's")
+    job.require(
+        outcome != "worse",
+        expected=f"an accuracy on secret texts within {MARGIN:g} points of the naive training's "
+        f"({job.counts['baseline_accuracy_points']} %)",
+        got=f"{job.counts['accuracy_points']} %",
+        likely="the training learns less: fewer updates, texts cut short, labels mixed up, or weights left untrained",
+        look="print accuracy on the training texts first: is it low there too?",
+    )
+
+
+def _require_learnt(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:
+    segment = {name: baseline[name] for name in ("seed", "num_steps")}
+    right = job.worker("baseline", baselines.NAIVE_TRAINING).call("answers", **segment)
+    own, theirs = (
+        float(np.mean(np.array(side["predictions"]) == np.array(right))) for side in (learner, baseline)
+    )
+    chance = 1 / len(set(right))
+    job.require(
+        own - chance >= LEARNT_NOTHING * (theirs - chance),
+        expected=f"under the clock too, predictions like the baseline's ({theirs:.0%} right)",
+        got=f"{own:.0%} right",
+        likely="under the clock less is trained than before",
+        look="does the work depend on how often the function was called, or on the number of texts?",
+    )

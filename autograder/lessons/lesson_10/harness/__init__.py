@@ -1,0 +1,1 @@
+"""What runs around the mini project's solutions in the sandbox."""

@@ -1,0 +1,73 @@
+"""Harness of 10.1, and the secret tables of 10.1 and 10.2."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from autograder.lessons.harness_shared import learner
+from course_lib.data import load_docstrings
+
+MAX_WORDS = 150  # of a text
+_SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
+
+
+@functools.cache
+def _texts_by_label() -> tuple[list[str], ...]:
+    """The built-in texts of each label that has at least 300."""
+    corpus = load_docstrings(progress=False)
+    found = []
+    for label in range(len(corpus.label_names)):
+        chosen = np.flatnonzero(corpus.labels == label)
+        if len(chosen) >= 300:
+            found.append([corpus.texts[int(index)] for index in chosen])
+    return tuple(found)
+
+
+def secret_table(seed: int, num_texts: int, num_labels: int = 4) -> tuple[list[str], list[str]]:
+    """Texts and labels, in random order, that cannot be looked up anywhere: real docstrings of some packages, with
+    another name for every word and every label."""
+    rng = np.random.default_rng(seed)
+    pools = _texts_by_label()
+    labels = rng.integers(num_labels, size=num_texts)
+    picked = [pools[int(pool)] for pool in rng.permutation(len(pools))[:num_labels]]
+    orders = [rng.permutation(len(pool)) for pool in picked]
+    taken = np.zeros(num_labels, dtype=np.int64)
+    texts = []
+    for label in labels:
+        order = orders[label]
+        texts.append(picked[label][int(order[taken[label] % len(order)])].lower().split()[:MAX_WORDS])
+        taken[label] += 1
+    names = _new_names({word for text in texts for word in text}, rng)
+    classes = [f"class {letter}" for letter in rng.permutation(list("ABCDEFGHIJ"))[:num_labels]]
+    return [" ".join(names[word] for word in text) for text in texts], [classes[label] for label in labels]
+
+
+def _new_names(words: set[str], rng: np.random.Generator) -> dict[str, str]:
+    """A pronounceable name of its own for each word: as many syllables as there are words to tell apart."""
+    size = len(_SYLLABLES)
+    numbers = rng.permutation(size**3)[: len(words)]
+    return {
+        word: "".join(_SYLLABLES[number // size**place % size] for place in range(3))
+        for word, number in zip(sorted(words), numbers.tolist(), strict=True)
+    }
+
+
+def prepared(content: str, validation: float, seeds: list[int]) -> list[dict[str, Any]]:
+    """What the learner makes of this table at each of these seeds."""
+    path = Path("table.csv")
+    path.write_text(content, encoding="utf-8", newline="")
+    found = []
+    for seed in seeds:
+        answer = learner(path, validation=validation, seed=seed)
+        found.append(
+            {
+                "train": [[str(text), str(label)] for text, label in answer["train"]],
+                "validation": [[str(text), str(label)] for text, label in answer["validation"]],
+                "left_out": int(answer["left_out"]),
+            }
+        )
+    return found
