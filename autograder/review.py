@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 
 def _words(text: str) -> frozenset[str]:
@@ -41,12 +41,15 @@ _OWN = _words("self cls")
 _PRIVATE_BUT_KNOWN = ("_foreach_", "_fused_", "_dynamo")
 
 
-def reasons(source: str, *, counts: bool, low_precision: bool = False) -> list[str]:
+def reasons(
+    source: str, *, counts: bool, low_precision: bool = False, allowed: Collection[str] = ()
+) -> list[str]:
     """Why a person should look at this cell, one sentence for each means; empty for nearly every cell.
 
     Args:
         counts: the exercise rests on counts of operators, which another thread would hide.
         low_precision: it asks for 16-bit numbers, so that `autocast` and their types are no means of cheating.
+        allowed: what it is about, such as "os.fsync", and therefore nobody's suspicion.
     """
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -54,7 +57,12 @@ def reasons(source: str, *, counts: bool, low_precision: bool = False) -> list[s
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []  # it does not run either
     scan = _Scan(tree, counts, low_precision)
-    lines = {f"the cell {what} (line {line})": None for line, what in sorted(scan.found())}
+    found = [
+        (line, what)
+        for line, what in sorted(scan.found())
+        if not any(f"`{name}`" in what for name in allowed)
+    ]
+    lines = {f"the cell {what} (line {line})": None for line, what in found}
     return list(lines)[:8]
 
 

@@ -53,6 +53,7 @@ class Exercise:
         check: returns when the solution is right, raises what `autograder.job` defines when it is not.
         reference: a right and fast solution made of `course_lib`, which `workbook calibrate` measures; "" for none.
         low_precision: 16-bit numbers are asked for: elsewhere a cell that uses them is looked at by a person.
+        allows: means such as "os.fsync" that it asks for: elsewhere a cell that uses them is looked at by a person.
     """
 
     id: str
@@ -64,6 +65,7 @@ class Exercise:
     check: Callable[[Job], None]
     reference: str = ""
     low_precision: bool = False
+    allows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,13 +62,21 @@ def test_what_honest_cells_do_is_not(cell: str) -> None:
 def test_references_are_above_suspicion(lesson_id: str) -> None:
     for exercise in load_lesson(lesson_id).exercises:
         source = reference_sources(lesson_id)[exercise.id]
-        assert reasons(source, counts=True, low_precision=exercise.low_precision) == []
+        found = reasons(source, counts=True, low_precision=exercise.low_precision, allowed=exercise.allows)
+        assert found == []
 
 
 def test_16_bit_numbers_are_noted_only_where_they_are_not_asked_for() -> None:
     cell = "with torch.autocast('cpu', torch.bfloat16):\n    loss = model(x)"
     assert reasons(cell, counts=True)
     assert reasons(cell, counts=True, low_precision=True) == []
+
+
+def test_what_an_exercise_is_about_is_not_noted() -> None:
+    cell = "import os\nos.fsync(1)\nos.write(4, b'')"
+    assert len(reasons(cell, counts=True)) == 2
+    (reason,) = reasons(cell, counts=True, allowed=("os.fsync",))
+    assert "os.write" in reason
 
 
 def test_threads_are_suspect_only_where_counts_would_miss_them() -> None:
