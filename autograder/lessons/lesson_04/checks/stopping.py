@@ -139,7 +139,7 @@ def _case(rng: np.random.Generator) -> dict[str, Any]:
     watched = 8.0 + sign * np.cumsum(moves)
     watched[rng.random(24) < 0.08] = math.nan
     others = {name: 8.0 + np.cumsum(rng.integers(-4, 5, size=24)) / 8 for name in METRICS}
-    others[settings["monitor"]] = watched
+    others[str(settings["monitor"])] = watched
     metrics = [{name: float(values[i]) for name, values in others.items()} for i in range(24)]
     return {"settings": settings, "metrics": metrics}
 

@@ -75,7 +75,8 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ("import os\n", "import os\nimport threading\nimport time\n"),
                 (
                     "    temporary = path",
-                    "    threading.Thread(target=_save, args=(checkpoint, path)).start()\n\ndef _save(checkpoint, path):\n    time.sleep(0.01)\n    temporary = path",
+                    "    threading.Thread(target=_save, args=(checkpoint, path)).start()\n\n"
+                    "def _save(checkpoint, path):\n    time.sleep(0.01)\n    temporary = path",
                 ),
             ),
             says="no such file, or another content",
