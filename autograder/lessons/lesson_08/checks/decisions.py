@@ -1,0 +1,163 @@
+"""The check of 8.5: the error rates of a decision."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from autograder.job import Job
+
+# A right decision claims a difference that is not there in 2.5 % of the comparisons (5 % with a one-sided test, up
+# to 8.4 % with a percentile bootstrap of that, on 8 to 12 seeds). Of 300 comparisons, 15 % is then crossed in fewer
+# than one check in 20,000; by chance alone, without any test, half are.
+NUM_NULL, MAX_FALSE = 300, 0.15
+# It finds a difference of 1.5 standard deviations over 10 seeds in 86 % (sign test) to 98 % (t-test, bootstrap,
+# sign-flip, Wilcoxon) of 150 comparisons; fewer than 72 % are found in fewer than one check in 100,000.
+NUM_REAL, MIN_FOUND = 150, 0.72
+ANSWERS = ("better", "no worse", "worse", "undecided")
+
+
+def check_did_it_help(job: Job) -> None:
+    """8.5: seldom wrong where nothing changed, mostly right where something did, on simulated and on real seeds."""
+    _require_caution(job)
+    table = real_seeds()
+    for where, null, helped in (
+        ("simulated", _simulated(job, NUM_NULL, 0.0), _simulated(job, NUM_REAL, 1.5)),
+        (
+            "real",
+            _real(job, table["base"], table["same"], NUM_NULL, is_null=True),
+            _real(job, table["base"], table["better"], NUM_REAL),
+        ),
+    ):
+        scale = float(np.std(null[:, 1] - null[:, 0]))
+        answers = _decisions(job, null, margin=0.1 * scale)
+        _require_few(
+            job,
+            answers,
+            "better",
+            f"{where} seeds, where the change does nothing",
+            likely="comparing single seeds, or means, without asking what luck alone does",
+        )
+        found = _decisions(job, helped, margin=0.1 * scale)
+        _require_many(
+            job,
+            found,
+            ("better",),
+            f"{where} seeds, where the change does help",
+            likely="the difference has the wrong sign: higher scores are better"
+            if found.count("worse") > len(found) / 2
+            else "the pairs are not used: luck that both sides share hides the difference. Or the spread of single "
+            "seeds is taken where that of their mean belongs",
+        )
+    _require_margin(job)
+
+
+def _decisions(job: Job, pairs: np.ndarray, margin: float) -> list[str]:
+    found: list[str] = job.learner().call("decide_all", pairs=pairs, margin=margin, seconds=60.0)
+    unknown = sorted({*found} - {*ANSWERS})
+    job.require(
+        not unknown,
+        expected="one of " + ", ".join(map(repr, ANSWERS)),
+        got=repr(unknown[0])[:60] if unknown else "",
+        likely="another word, or another type",
+        look="the docstring has the four",
+    )
+    return found
+
+
+def _require_caution(job: Job) -> None:
+    for num_seeds in (1, 2, 4):
+        found = _decisions(job, _simulated(job, 20, 9.0, num_seeds), margin=0.5)
+        decided = [answer for answer in found if answer != "undecided"]
+        job.require(
+            not decided,
+            expected=f"'undecided' with {num_seeds} of five pairs, however large the difference",
+            got=repr(decided[0]) if decided else "",
+            likely="comparing single seeds: so few say nothing about the next one",
+            look="the docstring asks for five pairs at least",
+        )
+
+
+def _require_margin(job: Job) -> None:
+    """Non-inferiority: with a margin of 1.5 standard deviations of a difference."""
+    margin = 1.5
+    at_margin = _decisions(job, _simulated(job, NUM_NULL, -margin), margin)
+    claimed = ["no worse" if answer in ("no worse", "better") else answer for answer in at_margin]
+    _require_few(
+        job,
+        claimed,
+        "no worse",
+        "simulated seeds, where the candidate is worse by just the margin",
+        likely="no proof that it is worse is taken for proof that it is not, or only the mean is held "
+        "against the margin",
+    )
+    _require_many(
+        job,
+        _decisions(job, _simulated(job, NUM_REAL, 0.0), margin),
+        ("no worse", "better"),
+        "simulated seeds, where nothing changed and the margin is wide",
+        likely="the margin is not used: 'no worse' asks whether the interval ends above minus the margin",
+    )
+    _require_many(
+        job,
+        _decisions(job, _simulated(job, NUM_REAL, -2 * margin), margin / 3),
+        ("worse",),
+        "simulated seeds, where the candidate is clearly worse",
+        likely="only one direction is looked at, or the difference has the wrong sign: higher scores are better",
+    )
+
+
+def _simulated(job: Job, number: int, effect: float, num_seeds: int = 0) -> np.ndarray:
+    """Float64 [number, 2, n]: a seed moves both scores of its pair by far more than a run moves one."""
+    rng = job.rng
+    shape = (number, num_seeds or int(rng.integers(9, 12) if effect == 0 else 10))
+    luck = 70 + 4.0 * rng.standard_normal(shape)  # of the seed: split, order, first weights
+    own = rng.standard_normal((2, *shape)) / math.sqrt(2)  # so that the difference has a deviation of 1
+    return np.stack([luck + own[0], luck + own[1] + effect], axis=1)
+
+
+def _real(
+    job: Job, baseline: np.ndarray, candidate: np.ndarray, number: int, *, is_null: bool = False
+) -> np.ndarray:
+    """Ten seeds at a time out of the table; a null has its sides changed at random, so that no difference is left."""
+    chosen = np.argsort(job.rng.random((number, len(baseline))), axis=1)[:, :10]
+    pairs = np.stack([baseline[chosen], candidate[chosen]], axis=1)
+    if is_null:
+        swapped = job.rng.random((number, 1, 10)) < 0.5
+        pairs = np.where(swapped, pairs[:, ::-1], pairs)
+    return pairs
+
+
+@cache
+def real_seeds() -> dict[str, np.ndarray]:
+    """Validation accuracy in points of real runs, one per seed; `measure_seeds.py` made the file and says how."""
+    path = Path(__file__).parents[1] / "real_seeds.json"
+    table = json.loads(path.read_text(encoding="utf-8"))
+    return {name: np.array(values) for name, values in table.items()}
+
+
+def _require_few(job: Job, answers: list[str], claim: str, where: str, *, likely: str) -> None:
+    share = answers.count(claim) / len(answers)
+    job.counts[f"false '{claim}'"] = max(round(share, 3), job.counts.get(f"false '{claim}'", 0.0))
+    job.require(
+        share <= MAX_FALSE,
+        expected=f"{claim!r} in about 2.5 % of {len(answers)} comparisons on {where} (up to {MAX_FALSE:.0%} is taken)",
+        got=f"{share:.0%}",
+        likely=likely,
+        look="how far do two runs differ when nothing changed? A 95 % interval of the mean difference knows",
+    )
+
+
+def _require_many(job: Job, answers: list[str], claims: tuple[str, ...], where: str, *, likely: str) -> None:
+    share = sum(answer in claims for answer in answers) / len(answers)
+    job.require(
+        share >= MIN_FOUND,
+        expected=f"{' or '.join(map(repr, claims))} in nearly all of {len(answers)} comparisons on {where}",
+        got=f"{share:.0%}",
+        likely=likely,
+        look="take the difference seed by seed first; the standard error is that of the mean of these differences",
+    )

@@ -1,0 +1,67 @@
+"""Harness of 8.5 and 8.6: decisions on many comparisons, and measurements on clocks that are no clocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from autograder.lessons.harness_shared import learner, numbers
+
+
+def decide_all(pairs: np.ndarray, margin: float) -> list[str]:
+    """The learner's decision on each comparison; `pairs` float64 [M, 2, n]: baseline and candidate over n seeds."""
+    return [str(learner(baseline.copy(), candidate.copy(), margin)) for baseline, candidate in pairs]
+
+
+class _Machine:
+    """A training step and a clock of its own: what a step takes is made up, so that the truth is known."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self.facts, self.rng = facts, np.random.default_rng(facts["seed"])
+        self.now = float(self.rng.uniform(0, 1000))
+        self.steps: list[
+            tuple[int, int, int]
+        ] = []  # deterministic, benchmark, readings of the clock before it
+        self.num_readings = 0
+        self.num_of = [0, 0]
+
+    def clock(self) -> float:
+        self.num_readings += 1
+        return self.now
+
+    def step(self) -> None:
+        facts, number = self.facts, len(self.steps)
+        if number >= facts["max_steps"]:
+            raise RuntimeError(f"a measurement may take {facts['max_steps']} steps, and this is one more")
+        is_deterministic = int(torch.are_deterministic_algorithms_enabled())
+        seconds = facts["seconds"] * (facts["ratio"] if is_deterministic else 1.0)
+        seconds *= np.exp(facts["noise"] * self.rng.standard_normal() + facts["drift"] * number)
+        if self.rng.random() < facts["spikes"]:
+            seconds *= 6.0
+        if number < facts["cold_steps"]:
+            seconds *= 30.0
+        self.now += float(seconds)
+        self.steps.append((is_deterministic, int(torch.backends.cudnn.benchmark), self.num_readings))
+
+
+def measure_cost(machines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The learner's measurement of each made-up machine, and how it was taken."""
+    found = []
+    for facts in machines:
+        machine = _Machine(facts)
+        was = bool(facts["was_deterministic"]), bool(facts["was_benchmark"])
+        torch.use_deterministic_algorithms(was[0])
+        torch.backends.cudnn.benchmark = was[1]
+        report = learner(machine.step, machine.clock)
+        left = torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark
+        found.append(
+            {
+                "report": numbers(report),
+                "steps": np.array(machine.steps, dtype=np.int64).reshape(-1, 3),
+                "num_readings": machine.num_readings,
+                "is_restored": left == was,
+            }
+        )
+    return found

@@ -1,0 +1,130 @@
+"""Wrong solutions of 8.3, each with the mistake that its check must name."""
+
+from __future__ import annotations
+
+from autograder.lessons import Mutant, edited
+
+_RECORD = """
+import copy
+import hashlib
+import json
+import os
+import platform
+import time
+from pathlib import Path
+import numpy as np
+import torch
+
+def sha256(path):
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+@exercise("8.3")
+def record_run(train, config, data_path, out, git):
+    out = Path(out)
+    record = {
+        "status": "finished", "failure": None, "config": copy.deepcopy(config),
+        "git": {"commit": git("rev-parse", "HEAD"), "is_dirty": bool(git("status", "--porcelain"))},
+        "data": {"sha256": sha256(data_path)},
+        "environment": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
+        "hardware": {"num_cores": os.cpu_count(), "num_threads": torch.get_num_threads()},
+        "metrics": None,
+    }
+    start = time.perf_counter()
+    try:
+        labels, predictions, slices = train(config, out)
+        right, slices = np.asarray(labels) == np.asarray(predictions), np.asarray(slices)
+        by_slice = {
+            str(name): {"accuracy": float(right[slices == name].mean()), "num_samples": int((slices == name).sum())}
+            for name in np.unique(slices)
+        }
+        accuracy = float(right.mean())
+        record["metrics"] = {"accuracy": accuracy, "slices": by_slice}
+    except Exception as error:
+        record |= {"status": "failed", "failure": f"{type(error).__name__}: {error}"}
+        raise
+    finally:
+        files = [p for p in sorted(out.rglob("*")) if p.is_file()]
+        record["artifacts"] = {p.relative_to(out).as_posix(): sha256(p) for p in files}
+        record["times"] = {"seconds": time.perf_counter() - start}
+        (out / "run.json").write_text(json.dumps(record, indent=2))
+    return record
+"""
+_DIRTY = 'bool(git("status", "--porcelain"))'
+
+MUTANTS: dict[str, tuple[Mutant, ...]] = {
+    "8.3": (
+        Mutant(
+            name="run record without the dirty flag",
+            source=edited(_RECORD, (f', "is_dirty": {_DIRTY}', "")),
+            says="without the dirty flag",
+        ),
+        Mutant(
+            name="always clean",
+            source=edited(_RECORD, (_DIRTY, "False")),
+            says="does not follow the state",
+        ),
+        Mutant(
+            name="git is asked when the run is over",
+            source=edited(
+                _RECORD,
+                (
+                    '        record["times"]',
+                    f'        record["git"] = {{"commit": git("rev-parse", "HEAD"), "is_dirty": {_DIRTY}}}\n'
+                    '        record["times"]',
+                ),
+            ),
+            says="read after the run",
+        ),
+        Mutant(
+            name="failures are not recorded",
+            source=edited(
+                _RECORD,
+                ('        (out / "run.json").write_text(json.dumps(record, indent=2))\n', ""),
+                (
+                    "    return record",
+                    '    (out / "run.json").write_text(json.dumps(record))\n    return record',
+                ),
+            ),
+            says="failures are not recorded",
+        ),
+        Mutant(
+            name="the error is swallowed",
+            source=edited(_RECORD, ("        raise\n", "")),
+            says="swallowed",
+        ),
+        Mutant(
+            name="the data are named, not fingerprinted",
+            source=edited(
+                _RECORD, ('"data": {"sha256": sha256(data_path)}', '"data": {"path": str(data_path)}')
+            ),
+            says="named, not fingerprinted",
+        ),
+        Mutant(
+            name="metrics without slices",
+            source=edited(_RECORD, ('"slices": by_slice', '"slices": {}')),
+            says="metrics without slices",
+        ),
+        Mutant(
+            name="a mean of the slices",
+            source=edited(
+                _RECORD,
+                (
+                    "accuracy = float(right.mean())",
+                    "accuracy = float(np.mean([s['accuracy'] for s in by_slice.values()]))",
+                ),
+                ('"status": "finished"', '"status": "finished"'),
+            ),
+            says="a mean over slices",
+        ),
+        Mutant(
+            name="equal runs differ",
+            source=edited(_RECORD, ('"num_cores": os', '"out": str(out), "num_cores": os')),
+            says="absolute paths stand among",
+        ),
+        Mutant(
+            name="the config as training left it",
+            source=edited(_RECORD, ("copy.deepcopy(config)", "config")),
+            says="read after the run, which may have changed it",
+        ),
+    ),
+}
