@@ -27,6 +27,8 @@ class Job:
     rng: np.random.Generator
     progress: Progress = lambda text, fraction: None
     threads: int = 1
+    talks: bool = False
+    """Its workers start processes that talk to each other over loopback. Set before the first worker is made."""
     counts: dict[str, float] = field(default_factory=dict)
     speed: dict[str, Any] | None = None
     raw_blocks: list[dict[str, Any]] = field(default_factory=list)
@@ -45,7 +47,7 @@ class Job:
     def worker(self, name: str, source: str) -> Worker:
         """The worker called `name`, holding `source`: the learner's, a baseline or a reference."""
         if name not in self._workers:
-            worker = self._workers[name] = Worker(threads=self.threads)
+            worker = self._workers[name] = Worker(threads=self.threads, talks=self.talks)
             worker.load(self.harness, source, self.entry)
         return self._workers[name]
 

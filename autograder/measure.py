@@ -65,12 +65,22 @@ class _Side:
             self.unpinned = found
 
     def _timed(self, seed: int, num_steps: int) -> tuple[float, Any]:
-        had, waited = core_seconds(self.worker.pid)
+        before = self._core_seconds()
         seconds, output = self.worker.timed_call(self.function, seed=seed, num_steps=num_steps)
-        had_after, waited_after = core_seconds(self.worker.pid)
-        self.waited += waited_after - waited
+        after = self._core_seconds()
+        spent = [np.subtract(now, before.get(pid, (0.0, 0.0))) for pid, now in after.items()]
+        had, waited = max(had for had, _ in spent), sum(waited for _, waited in spent)
+        self.waited += waited
         # Of a wait that began before the call only a part fell into it; what it computed, it did in that time.
-        return max(seconds - (waited_after - waited), had_after - had, 1e-6), output
+        return max(seconds - waited, had, 1e-6), output
+
+    def _core_seconds(self) -> dict[int, tuple[float, float]]:
+        """`core_seconds` of the worker, and of the ranks that it has started: while one waits for a core, so do the
+        others, for it."""
+        pids = [self.worker.pid]
+        if self.job.talks:
+            pids += [p.pid for p in self.worker.process.family() if p.ppid() == self.worker.pid]
+        return {pid: core_seconds(pid) for pid in pids}
 
     @property
     def clock(self) -> float:

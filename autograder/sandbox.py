@@ -205,16 +205,18 @@ def close() -> None:
         _servers.popitem()[1].close()
 
 
-def start_worker(*, threads: int = 1) -> tuple[WorkerProcess, Canary]:
+def start_worker(*, threads: int = 1, talks: bool = False) -> tuple[WorkerProcess, Canary]:
     """Start a worker; its first message says what it could reach of the canary.
 
     Args:
         threads: number of intra-op threads of torch in the worker.
+        talks: it starts processes that talk over loopback. Where it has no network of its own it then reaches the
+            machine's, and its level says so.
 
     Raises `SandboxBroken`.
     """
     level, canary, pipes = probe().level, Canary.set_up(), Pipes()
-    options = sandbox_view.worker_options(threads) | {"canary": canary.options()}
+    options = sandbox_view.worker_options(threads) | {"talks": talks, "canary": canary.options()}
     try:
         with contextlib.suppress(SandboxBroken):
             return _start(level, options, pipes), canary

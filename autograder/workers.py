@@ -112,9 +112,9 @@ class _Outlet:
 class Worker:
     """One sandboxed process that holds one solution and the harness around it."""
 
-    def __init__(self, *, threads: int = 1) -> None:
+    def __init__(self, *, threads: int = 1, talks: bool = False) -> None:
         try:
-            self.process, self._canary = sandbox.start_worker(threads=threads)
+            self.process, self._canary = sandbox.start_worker(threads=threads, talks=talks)
         except sandbox.SandboxBroken as error:
             raise WorkerFailed(f"The process that runs your code could not be started: {error}.") from None
         self.threads = threads

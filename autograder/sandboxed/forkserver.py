@@ -153,7 +153,7 @@ def _become_worker(descriptors: list[int], request: dict[str, Any], own_proc: bo
                     place for place in isolate.PLACES if not isolate.is_needed(place, request["needed"])
                 ]
                 rules += [(place, "write") for place in places]
-            isolate.landlock(rules, own_network=request["namespaces"], own_proc=own_proc)
+            isolate.landlock(rules, own_network=request["namespaces"] or request["talks"], own_proc=own_proc)
         worker.serve(3, 4, request)
     finally:
         os._exit(70)

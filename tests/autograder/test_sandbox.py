@@ -14,6 +14,7 @@ import pytest
 from autograder import sandbox, sandbox_view
 from autograder.engine import check_source
 from autograder.job import Job
+from autograder.sandboxed import isolate
 from autograder.workers import WorkerFailed
 
 HARNESS = "def run(code):\n    space = {}\n    exec(code, space)\n    return space.get('answer')\n"
@@ -183,3 +184,34 @@ def test_without_bubblewrap_checks_still_run_and_say_so(monkeypatch: pytest.Monk
         for p in started
         if p["pid"] not in before and str(sandbox_view.WORKER_FOLDER) in " ".join(p["cmdline"] or ())
     ]
+
+
+LOOPBACK = (
+    "import socket\n"
+    "try:\n"
+    "    server = socket.create_server(('127.0.0.1', 0))\n"
+    "    socket.create_connection(server.getsockname(), 2)\n"
+    "    answer = 'met'\n"
+    "except OSError as error:\n"
+    "    answer = type(error).__name__\n"
+)
+
+
+@pytest.mark.skipif(isolate.landlock_version() < 6, reason="the kernel has no Landlock that denies TCP")
+@pytest.mark.parametrize(
+    ("talks", "answer", "level"), [(False, "PermissionError", "landlock"), (True, "met", "limits")]
+)
+def test_ranks_meet_also_without_a_network_of_their_own_and_the_level_says_so(
+    job: Job, monkeypatch: pytest.MonkeyPatch, talks: bool, answer: str, level: str
+) -> None:
+    options = sandbox_view.server_options("landlock") | {"namespaces": False}
+    monkeypatch.setattr(sandbox_view, "server_options", lambda level: options)
+    monkeypatch.setattr(sandbox, "probe", lambda: sandbox.SandboxStatus("landlock", "for a test"))
+    monkeypatch.setattr(sandbox, "_servers", {})
+    try:
+        job.talks = talks
+        assert job.learner().call("run", code=LOOPBACK) == answer
+        assert job.level() == level
+    finally:
+        for server in sandbox._servers.values():
+            server.close()
