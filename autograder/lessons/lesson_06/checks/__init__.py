@@ -1,0 +1,1 @@
+"""The checks of lesson 06, one function an exercise."""

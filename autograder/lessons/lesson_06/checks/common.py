@@ -1,0 +1,21 @@
+"""What the checks of lesson 06 ask of every group of processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autograder.job import Job
+
+SECONDS = 60.0  # for a call that starts processes: where none can be forked, each imports torch first
+
+
+def require_together(job: Job, answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The answers of the ranks; fails when one waited for another that never came."""
+    job.require(
+        not answer["parted"],
+        expected="every rank in the same collectives, in the same order, to the end",
+        got=answer["parted"] or "-",
+        likely="a barrier or another collective in one branch only: some ranks call it and others do not",
+        look="print the rank before each collective; the number of calls may not depend on rank or on its data",
+    )
+    return list(answer["ranks"])

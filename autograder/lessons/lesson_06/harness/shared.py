@@ -1,0 +1,233 @@
+"""What the harness of lesson 06 shares: processes that form a group by gloo over loopback, inside the sandbox.
+
+A rank is forked from this process, which has torch loaded and no threads yet; where nothing can be forked it is
+started anew. It answers calls over a pipe until it is told to end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import multiprocessing
+import os
+import sys
+import time
+from datetime import timedelta
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+
+from course_lib.data import collate
+
+CELL = "<your cell>"
+DIED = "died"
+GROUP_SECONDS = 6.0  # that a rank waits inside a collective for one that does not come
+CALL_SECONDS = 25.0  # for all ranks to answer
+GRACE_SECONDS = 1.0  # that a rank which has answered stays connected for the sake of those that have not
+
+
+class Parted(Exception):
+    """The ranks did not call the same collectives: one waited, and no other came."""
+
+
+class Crew:
+    """`world_size` processes in one group, or, without `joins`, in none. Ended by `close`."""
+
+    def __init__(self, world_size: int, *, joins: bool = True, local_ranks: list[int] | None = None) -> None:
+        context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+        number = sum(path.name.startswith("meeting-") for path in Path.cwd().iterdir())
+        meeting = Path.cwd() / f"meeting-{number}"
+        meeting.touch()
+        port = free_port() if not joins else 0
+        self.pipes: list[Any] = []
+        self.processes: list[Any] = []
+        for rank in range(world_size):
+            ours, theirs = context.Pipe()
+            local_rank = rank if local_ranks is None else local_ranks[rank]
+            place = {"rank": rank, "world_size": world_size, "local_rank": local_rank, "port": port}
+            process = context.Process(
+                target=_serve_rank, args=(theirs, str(meeting), joins, place), daemon=True
+            )
+            process.start()
+            theirs.close()
+            self.pipes.append(ours)
+            self.processes.append(process)
+
+    def call(self, function: str, *, seconds: float = CALL_SECONDS, **arguments: Any) -> list[Any]:
+        """`function(rank, world_size, **arguments)` of this harness on every rank; their results in order.
+
+        Raises an error of the type that a rank met, and `Parted` when a rank waits for one that never comes.
+        """
+        for pipe in self.pipes:
+            pipe.send((function, arguments))
+        answers: dict[int, Any] = {}
+        deadline, first = time.monotonic() + seconds, 0.0
+        while len(answers) < len(self.pipes) and time.monotonic() < deadline:
+            open_pipes = [pipe for rank, pipe in enumerate(self.pipes) if rank not in answers]
+            for ready in wait(open_pipes, timeout=0.05):
+                rank = self.pipes.index(ready)
+                try:
+                    answers[rank] = self.pipes[rank].recv()
+                except EOFError:
+                    answers[rank] = {"type": DIED, "message": "", "where": ""}
+            first = first or (time.monotonic() if answers else 0.0)
+            if answers and len(answers) < len(self.pipes) and time.monotonic() - first > GRACE_SECONDS:
+                for rank in answers:  # whoever still waits for these now hears that they are gone
+                    self.processes[rank].kill()
+        _raise_first(answers, len(self.pipes))
+        return [answers[rank]["value"] for rank in range(len(self.pipes))]
+
+    def close(self) -> None:
+        for pipe in self.pipes:
+            with contextlib.suppress(OSError):
+                pipe.send(None)
+        for process in self.processes:
+            process.join(0.5)
+            process.kill()
+            process.join(5.0)
+
+
+def on_ranks(function: str, world_size: int, **arguments: Any) -> dict[str, Any]:
+    """One call on new ranks: {"ranks": their results, "parted": ""}, or who waited for whom."""
+    crew = Crew(world_size)
+    try:
+        return {"ranks": crew.call(function, **arguments), "parted": ""}
+    except Parted as error:
+        return {"ranks": [], "parted": str(error)}
+    finally:
+        crew.close()
+
+
+def _raise_first(answers: dict[int, Any], world_size: int) -> None:
+    """The first error that has a cause of its own; then those of ranks that were left alone."""
+    failed = {rank: answer for rank, answer in answers.items() if "value" not in answer}
+    for rank, answer in failed.items():
+        if not _is_lost_peer(answer):
+            kind = type(answer["type"], (Exception,), {})
+            raise kind(f"on rank {rank}: {answer['message']}{answer['where']}")
+    for rank, answer in failed.items():
+        if answer["type"] == DIED:
+            raise Parted(
+                f"rank {rank} was ended by gloo, which got a message of another size than it waited for"
+            )
+        others = [other for other in answers if other not in failed]
+        did = f"rank {others[0]} had already returned" if others else "the others wait at another place"
+        raise Parted(f"rank {rank} waits in a collective{answer['where']} for the others, and {did}")
+    if silent := [rank for rank in range(world_size) if rank not in answers]:
+        raise Parted(f"rank {silent[0]} never came back")
+
+
+def _is_lost_peer(answer: dict[str, Any]) -> bool:
+    if answer["type"] == DIED:
+        return True
+    words = (
+        "gloo",
+        "Connection closed",
+        "Timed out",
+        "timed out",
+        "Connection reset",
+        "peer",
+        "wait timeout",
+    )
+    return answer["type"] in (
+        "RuntimeError",
+        "DistBackendError",
+        "DistNetworkError",
+        "DistStoreError",
+    ) and any(word in answer["message"] for word in words)
+
+
+def _serve_rank(pipe: Any, meeting: str, joins: bool, place: dict[str, int]) -> None:
+    """The life of a rank. It leaves without clean-up: nothing of the learner's may hold it."""
+    try:
+        if sys.platform == "linux":
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # the only network there is
+        torch.set_num_threads(1)
+        rank, world_size = place["rank"], place["world_size"]
+        if joins:
+            dist.init_process_group(
+                "gloo",
+                init_method=f"file://{meeting}-of-ranks",
+                rank=rank,
+                world_size=world_size,
+                timeout=timedelta(seconds=GROUP_SECONDS),
+            )
+        else:  # what torchrun would say
+            names = {"RANK": rank, "WORLD_SIZE": world_size, "LOCAL_RANK": place["local_rank"]}
+            names |= {"LOCAL_WORLD_SIZE": 1 + place["local_rank"], "MASTER_PORT": place["port"]}
+            os.environ |= {name: str(value) for name, value in names.items()} | {"MASTER_ADDR": "127.0.0.1"}
+        while True:
+            request = pipe.recv()
+            if request is None:
+                break
+            function, arguments = request
+            try:
+                answer: dict[str, Any] = {
+                    "value": portable(globals()[function](rank, world_size, **arguments))
+                }
+            except BaseException as error:
+                answer = {"type": type(error).__name__, "message": str(error)[:500], "where": _where(error)}
+            pipe.send(answer)
+    finally:
+        os._exit(0)
+
+
+def _where(error: BaseException) -> str:
+    """The last line of the cell that an error came through. Frames are closed to the harness; lines are not."""
+    import traceback
+
+    try:
+        found = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno or 0 for frame in found if frame.filename == CELL]
+    except PermissionError:
+        lines = []
+    return f" (line {lines[-1]} of the cell: `{linecache.getline(CELL, lines[-1]).strip()}`)" if lines else ""
+
+
+def portable(value: Any) -> Any:
+    """Tensors as arrays, so that they travel by value and not as shared memory."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu().numpy()
+    if isinstance(value, dict):
+        return {key: portable(item) for key, item in value.items()}
+    return [portable(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as any_socket:
+        any_socket.bind(("127.0.0.1", 0))
+        return int(any_socket.getsockname()[1])
+
+
+def shares(seed: int, rows: list[list[int]]) -> list[list[dict[str, torch.Tensor]]]:
+    """For each rank its batches of random texts, of these numbers of rows; every rank has a favourite class."""
+    rng = np.random.default_rng(seed)
+    found: list[list[dict[str, torch.Tensor]]] = []
+    for rank, sizes in enumerate(rows):
+        found.append([])
+        for size in sizes:
+            labels = np.where(rng.random(size) < 0.7, rank % 5, rng.integers(5, size=size))
+            found[-1].append(
+                collate([(rng.integers(3, 60, size=rng.integers(2, 20)), int(label)) for label in labels])
+            )
+    return found
+
+
+def gradients_of(model: Any) -> torch.Tensor:
+    """All gradients in one row; zeros where there is none."""
+    return torch.cat(
+        [(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in model.parameters()]
+    )
+
+
+def loss_of(model: Any, batch: dict[str, torch.Tensor], reduction: str = "mean") -> torch.Tensor:
+    return F.cross_entropy(
+        model(batch["input_ids"], batch["attention_mask"]), batch["labels"], reduction=reduction
+    )

@@ -1,0 +1,10 @@
+"""Wrong solutions of lesson 06. Most are one edit away from a right one, as learners' mistakes are."""
+
+from autograder.lessons import Mutant
+from autograder.lessons.lesson_06.mutants import evaluation, gradients, scaling, scripts, shards
+
+MUTANTS: dict[str, tuple[Mutant, ...]] = (
+    shards.MUTANTS | gradients.MUTANTS | scripts.MUTANTS | evaluation.MUTANTS | scaling.MUTANTS
+)
+#: Right and too slow: these must never pass.
+SLOW: dict[str, str] = scaling.SLOW
