@@ -1,0 +1,1 @@
+"""The checks of lesson 03, one function an exercise."""

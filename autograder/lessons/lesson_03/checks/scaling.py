@@ -1,0 +1,174 @@
+"""The check of exercise 3.4: a plan for a larger batch."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from autograder.job import Job
+
+BASE_BATCH, BASE_RATE, GROWTH, UPDATES = 8, 0.02, 8, 60
+# Of the small batch's loss. Scaled rates reached 1.00 of it, with a decay to zero 1.05 to 1.09, unscaled 1.26 or more.
+TARGET_SLACK = 1.15
+NUM_CLASSES, NUM_FEATURES = 5, 16
+RULES = {"sgd": ("linear", 1.0), "adamw": ("square-root", 0.5)}
+
+
+def check_plan_large_batch(job: Job) -> None:
+    """3.4: sizes that fit and reach the target, a rate scaled by rule and warmed up, and a loss that is reached."""
+    rng = job.rng
+    for optimizer in ("sgd", "adamw", "sgd", "adamw"):
+        limit, world_size = int(rng.integers(3, 20)), int(rng.integers(1, 5))
+        # Seldom a multiple of what fits: rounding decides.
+        target = limit * world_size * int(rng.integers(2, 9)) + int(rng.integers(1, limit * world_size))
+        wanted: dict[str, Any] = {
+            "target_batch_size": target,
+            "max_micro_batch_size": limit,
+            "world_size": world_size,
+            "base_batch_size": int(rng.integers(2, 9)),
+            "base_learning_rate": float(rng.uniform(1e-4, 1e-1)),
+            "max_steps": int(rng.integers(50, 400)),
+            "optimizer": optimizer,
+        }
+        plan = job.learner().call("plan_once", **wanted)
+        _require_sizes(job, plan, wanted)
+        _require_rates(job, plan, wanted)
+    _require_target_loss(job)
+
+
+def _require_sizes(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> None:
+    names = ("micro_batch_size", "grad_accum_steps", "global_batch_size", "learning_rates")
+    missing = [name for name in names if name not in plan]
+    job.require(
+        not missing,
+        expected=f"a plan with {', '.join(names)}",
+        got=f"no {', '.join(missing)}",
+        likely="a key is missing or misspelt",
+        look="the docstring lists them",
+    )
+    micro, steps, total = (plan[name] for name in names[:3])
+    limit, world_size, target = (
+        wanted[name] for name in ("max_micro_batch_size", "world_size", "target_batch_size")
+    )
+    job.require(
+        1 <= micro <= limit,
+        expected=f"a micro-batch of 1 to {limit} rows, the most that fit",
+        got=f"{micro}",
+        likely="the batch grows by rows that do not fit into memory",
+        look="memory limits the micro-batch; accumulation makes up for it",
+    )
+    job.require(
+        total == micro * steps * world_size,
+        expected=f"global_batch_size = {micro} × {steps} × {world_size} = {micro * steps * world_size}",
+        got=f"{total}",
+        likely="effective batch = micro-batch × devices × accumulation steps: a factor is missing",
+        look="each of the devices computes its own micro-batches",
+    )
+    job.require(
+        total >= target,
+        expected=f"an effective batch of at least {target}",
+        got=f"{total}",
+        likely="the number of accumulation steps is rounded down",
+        look="`-(-a // b)` or `math.ceil(a / b)` rounds up",
+    )
+    fewest = math.ceil(target / (limit * world_size))
+    job.require(
+        steps <= fewest,
+        expected=f"{fewest} accumulation steps: the fewest that reach {target}, {limit} rows on {world_size} devices",
+        got=f"{steps}",
+        likely="micro-batches smaller than memory allows, or the devices are forgotten: throughput is given away",
+        look="fill the memory first, then accumulate",
+    )
+
+
+def _require_rates(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> None:
+    rates, max_steps, base = plan["learning_rates"], wanted["max_steps"], wanted["base_learning_rate"]
+    job.require(
+        rates.shape == (max_steps,) and bool(np.isfinite(rates).all()) and bool((rates >= 0).all()),
+        expected=f"{max_steps} learning rates, one for each update, none negative",
+        got=f"{rates.size}",
+        likely="rates per micro-batch or per epoch, or a schedule that ends early",
+        look="`max_steps` counts updates",
+    )
+    peak = float(rates.max())
+    rule, power = RULES[wanted["optimizer"]]
+    growths = [
+        size / wanted["base_batch_size"] for size in (wanted["target_batch_size"], plan["global_batch_size"])
+    ]
+    low, high = sorted(base * growth**power for growth in growths)
+    other = 1.5 - power  # the exponent of the other rule
+    likely = "the base rate is scaled by another factor than the batch grew by"
+    if math.isclose(peak, base, rel_tol=0.02):
+        likely = f"the learning rate is unchanged at {growths[1]:.0f} times the batch: as many epochs, far fewer steps"
+    elif any(math.isclose(peak, base * growth**other, rel_tol=0.02) for growth in growths):
+        likely = "the other optimizer's rule: linear is for SGD, the square root for Adam"
+    job.require(
+        0.98 * low <= peak <= 1.02 * high,
+        expected=f"a peak rate of {high:.4g}: {rule} scaling of {base:.4g} for {wanted['optimizer']}",
+        got=f"{peak:.4g}",
+        likely=likely,
+        look="how many times as large is the batch, and what does the rule make of that factor?",
+    )
+    top = int(rates.argmax())
+    job.require(
+        rates[0] <= 0.5 * peak
+        and top >= 0.04 * max_steps
+        and bool((np.diff(rates[: top + 1]) >= -1e-12).all()),
+        expected=f"a warmup: rates that rise from at most half the peak over {max_steps // 20} updates or more",
+        got=f"a first rate of {rates[0] / peak:.0%} of the peak, which comes at update {top + 1}",
+        likely="no warmup: the scaled rate meets weights that have not settled",
+        look="`(step + 1) / warmup_steps` for the first updates",
+    )
+
+
+def _require_target_loss(job: Job) -> None:
+    """A small model of ours follows the plan: SGD, 8 times the batch, an eighth of the updates."""
+    target = GROWTH * BASE_BATCH
+    plan = job.learner().call(
+        "plan_once",
+        target_batch_size=target,
+        max_micro_batch_size=2 * BASE_BATCH,
+        world_size=1,
+        base_batch_size=BASE_BATCH,
+        base_learning_rate=BASE_RATE,
+        max_steps=UPDATES,
+        optimizer="sgd",
+    )
+    seed = job.seed()
+    small = _loss_after(seed, np.full(GROWTH * UPDATES, BASE_RATE), BASE_BATCH)
+    reached = _loss_after(seed, plan["learning_rates"], plan["global_batch_size"])
+    job.counts["loss_small_batch"], job.counts["loss_large_batch"] = round(small, 4), round(reached, 4)
+    job.require(
+        reached <= TARGET_SLACK * small,
+        expected=f"a loss of at most {TARGET_SLACK * small:.3f} after {UPDATES} updates of {target}: what "
+        f"{GROWTH * UPDATES} updates of {BASE_BATCH} reach, and {TARGET_SLACK - 1:.0%}",
+        got=f"{reached:.3f}",
+        likely="the rate is right at its peak, but too low for most of the run: it falls too early or rises too late",
+        look="plot your rates: which part of the updates runs above half the peak?",
+    )
+
+
+def _loss_after(seed: int, rates: np.ndarray, batch_size: int) -> float:
+    """Cross-entropy on fresh samples of a linear classifier, after one SGD update for each rate."""
+    rng, held_out = np.random.default_rng(seed), np.random.default_rng(seed + 1)
+    means = 0.4 * rng.normal(size=(NUM_CLASSES, NUM_FEATURES))
+    weights = np.zeros((NUM_FEATURES, NUM_CLASSES))
+
+    def draw(rng: np.random.Generator, number: int) -> tuple[np.ndarray, np.ndarray]:
+        labels = rng.integers(NUM_CLASSES, size=number)
+        return means[labels] + rng.normal(size=(number, NUM_FEATURES)), labels
+
+    def probabilities(inputs: np.ndarray) -> np.ndarray:
+        logits = inputs @ weights
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return powers / powers.sum(axis=1, keepdims=True)
+
+    for rate in rates:
+        inputs, labels = draw(rng, batch_size)
+        error = probabilities(inputs)
+        error[np.arange(batch_size), labels] -= 1.0
+        weights -= rate * (inputs.T @ error) / batch_size
+    inputs, labels = draw(held_out, 4000)
+    return float(-np.log(probabilities(inputs)[np.arange(len(labels)), labels] + 1e-30).mean())

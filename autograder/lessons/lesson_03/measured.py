@@ -1,0 +1,39 @@
+"""What the measured quiz question of lesson 03 asks for: a count, no clock."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+
+@functools.cache
+def _peak(rows: int) -> int:
+    import torch
+
+    from course_lib.counters import peak_bytes
+    from course_lib.loop import train_step
+    from course_lib.models import ModelConfig, TextClassifier
+    from course_lib.optim import make_optimizer
+
+    width, words = 64, 8192
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        sizes = {"d_model": 64, "num_layers": 2}
+        model = TextClassifier(
+            ModelConfig(vocab_size=words, num_classes=16, max_length=width, dropout=0.0, **sizes)
+        )
+        batch = {
+            "input_ids": torch.randint(3, words, (rows, width)),
+            "attention_mask": torch.ones(rows, width, dtype=torch.bool),
+            "labels": torch.randint(16, (rows,)),
+        }
+        optimizer = make_optimizer(model)
+        return peak_bytes(lambda: train_step(model, batch, optimizer), torch.device("cpu"))
+
+
+def peak_ratio_32_over_16() -> float:
+    """Peak live bytes of a training step with 32 rows, over those with 16."""
+    return _peak(32) / _peak(16)
+
+
+MEASUREMENTS: dict[str, Callable[[], float]] = {"peak_ratio_32_over_16": peak_ratio_32_over_16}

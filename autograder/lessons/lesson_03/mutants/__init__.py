@@ -1,0 +1,10 @@
+"""Wrong solutions of lesson 03. Most are one edit away from a right one, as learners' mistakes are."""
+
+from autograder.lessons import Mutant
+from autograder.lessons.lesson_03.mutants import accumulation, budget, memory, scaling
+
+MUTANTS: dict[str, tuple[Mutant, ...]] = (
+    accumulation.MUTANTS | memory.MUTANTS | scaling.MUTANTS | budget.MUTANTS
+)
+#: Right and too slow: these must never pass.
+SLOW: dict[str, str] = memory.SLOW | budget.SLOW

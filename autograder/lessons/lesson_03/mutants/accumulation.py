@@ -1,0 +1,181 @@
+"""Wrong solutions of 3.1 and 3.3, each with the mistake that its check must name."""
+
+from __future__ import annotations
+
+from autograder.lessons import Mutant, edited
+
+_ACCUMULATED = """
+from itertools import islice
+
+import torch
+import torch.nn.functional as F
+
+@exercise("3.1")
+def train_accumulated(model, micro_batches, optimizer, grad_accum_steps):
+    model.train()
+    iterator = iter(micro_batches)
+    total, num_labels, updates = 0.0, 0, 0
+    while window := list(islice(iterator, grad_accum_steps)):
+        labels = sum((batch["labels"] != -100).sum() for batch in window)
+        optimizer.zero_grad(set_to_none=True)
+        for batch in window:
+            logits = model(batch["input_ids"], batch["attention_mask"]).flatten(0, 1)
+            loss = F.cross_entropy(logits, batch["labels"].flatten(), reduction="sum")
+            (loss / labels).backward()
+            total = total + loss.detach()
+        optimizer.step()
+        num_labels = num_labels + labels
+        updates += 1
+    return {"loss": float(total) / int(num_labels), "num_updates": updates}
+"""
+_CLEAR = "        optimizer.zero_grad(set_to_none=True)\n"
+_LOOP = "        for batch in window:\n"
+_STEP = "        optimizer.step()\n"
+_OWN = '(batch["labels"] != -100).sum()'
+
+_MIXED = """
+from itertools import islice
+
+import torch
+import torch.nn.functional as F
+
+@exercise("3.3")
+def train_accumulated_mixed(model, micro_batches, optimizer, scheduler, scaler, grad_accum_steps, max_norm):
+    model.train()
+    iterator = iter(micro_batches)
+    total, rows_seen, norms = 0.0, 0, []
+    while window := list(islice(iterator, grad_accum_steps)):
+        rows = sum(len(batch["labels"]) for batch in window)
+        optimizer.zero_grad(set_to_none=True)
+        for batch in window:
+            with torch.autocast("cpu", torch.bfloat16):
+                logits = model(batch["input_ids"], batch["attention_mask"])
+                loss = F.cross_entropy(logits, batch["labels"], reduction="sum")
+            scaler.scale(loss / rows).backward()
+            total = total + loss.detach()
+        scaler.unscale_(optimizer)
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm))
+        scaler.step(optimizer)
+        scaler.update()
+        scheduler.step()
+        rows_seen += rows
+    return {"loss": float(total) / rows_seen, "grad_norm": float(sum(norms)) / len(norms), "num_updates": len(norms)}
+"""
+_UNSCALE = "        scaler.unscale_(optimizer)\n"
+_CLIP = "        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm))\n"
+_SCHEDULE = "        scheduler.step()\n"
+_GATHER = "            total = total + loss.detach()\n"
+
+MUTANTS: dict[str, tuple[Mutant, ...]] = {
+    "3.1": (
+        Mutant(
+            name="loss not divided",
+            source=edited(_ACCUMULATED, ("loss / labels", f"loss / {_OWN}")),
+            says="the loss is not divided",
+        ),
+        Mutant(
+            name="divided by the number of micro-batches",
+            source=edited(_ACCUMULATED, ("loss / labels", f"loss / {_OWN} / len(window)")),
+            says="divided by the wrong count: the number of micro-batches",
+        ),
+        Mutant(
+            name="divided by grad_accum_steps in a short window",
+            source=edited(_ACCUMULATED, ("loss / labels", f"loss / {_OWN} / grad_accum_steps")),
+            says="divided by the wrong count",
+        ),
+        Mutant(
+            name="padding counted in the divisor",
+            source=edited(_ACCUMULATED, (_OWN, 'batch["labels"].numel()')),
+            says="divided by the wrong count: all positions",
+        ),
+        Mutant(
+            name="last partial window dropped",
+            source=edited(
+                _ACCUMULATED,
+                (_CLEAR, "        if len(window) < grad_accum_steps:\n            break\n" + _CLEAR),
+            ),
+            says="last partial window is dropped",
+        ),
+        Mutant(
+            name="step at every micro-step",
+            source=edited(
+                _ACCUMULATED, (_STEP, ""), ("            total =", "    " + _STEP + "            total =")
+            ),
+            says="a step at every micro-batch",
+        ),
+        Mutant(
+            name="zero_grad inside the window",
+            source=edited(_ACCUMULATED, (_CLEAR + _LOOP, _LOOP + "    " + _CLEAR)),
+            says="`zero_grad` inside the window",
+        ),
+        Mutant(
+            name="one graph for the whole window",
+            source=edited(
+                _ACCUMULATED,
+                (_LOOP, "        graph = 0.0\n" + _LOOP),
+                ("(loss / labels).backward()", "graph = graph + loss / labels"),
+                (_STEP, "        graph.backward()\n" + _STEP),
+            ),
+            says="every graph is alive until then",
+        ),
+        Mutant(
+            name="mean over a micro-batch without labels",
+            source=edited(
+                _ACCUMULATED,
+                ('reduction="sum")', f'reduction="mean") * {_OWN}'),
+            ),
+            says="0 / 0",
+        ),
+    ),
+    "3.3": (
+        Mutant(
+            name="scheduler per micro-step",
+            source=edited(_MIXED, (_SCHEDULE, ""), (_GATHER, _GATHER + "    " + _SCHEDULE)),
+            says="scheduler is stepped per micro-batch",
+        ),
+        Mutant(
+            name="unscale and clip per micro-step",
+            source=edited(
+                _MIXED, (_UNSCALE + _CLIP, ""), (_GATHER, _GATHER + "    " + _UNSCALE + "    " + _CLIP)
+            ),
+            says="unscale and clip at every micro-step",
+        ),
+        Mutant(
+            name="clip per micro-step",
+            source=edited(
+                _MIXED,
+                (
+                    _GATHER,
+                    _GATHER
+                    + "            torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm * scaler.get_scale())\n",
+                ),
+            ),
+            says="clipping at every micro-step",
+        ),
+        Mutant(
+            name="clip without unscale",
+            source=edited(_MIXED, (_UNSCALE, "")),
+            says="the clip sees scaled gradients",
+        ),
+        Mutant(
+            name="loss not divided",
+            source=edited(_MIXED, ("loss / rows", 'loss / len(batch["labels"])')),
+            says="the loss is not divided",
+        ),
+        Mutant(
+            name="divided by the number of micro-batches",
+            source=edited(_MIXED, ("loss / rows", 'loss / len(batch["labels"]) / len(window)')),
+            says="divided by the wrong count",
+        ),
+        Mutant(
+            name="no autocast",
+            source=edited(_MIXED, ('torch.autocast("cpu", torch.bfloat16)', "torch.enable_grad()")),
+            says="autocast is missing",
+        ),
+        Mutant(
+            name="scale never updated",
+            source=edited(_MIXED, ("        scaler.update()\n", "")),
+            says="`scaler.update()` is missing",
+        ),
+    ),
+}

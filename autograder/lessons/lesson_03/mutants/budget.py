@@ -1,0 +1,83 @@
+"""Wrong solutions of 3.6, each with the mistake that its check must name."""
+
+from __future__ import annotations
+
+from autograder.lessons import Mutant, edited
+
+_BUDGET = """
+import torch
+import torch.nn.functional as F
+from course_lib.data import collate
+
+@exercise("3.6")
+def train_in_budget(model, samples, optimizer, global_batch_size, budget_bytes, step_bytes):
+    model.train()
+    total, updates = torch.zeros(()), 0
+    for start in range(0, len(samples), global_batch_size):
+        window = sorted(samples[start : start + global_batch_size], key=lambda sample: len(sample[0]))
+        optimizer.zero_grad(set_to_none=True)
+        rest = window
+        while rest:
+            size = 1
+            while size < len(rest) and step_bytes(size + 1, len(rest[size][0])) <= budget_bytes:
+                size += 1
+            chosen, rest = rest[:size], rest[size:]
+            batch = collate(chosen)
+            loss = F.cross_entropy(
+                model(batch["input_ids"], batch["attention_mask"]), batch["labels"], reduction="sum"
+            )
+            (loss / len(window)).backward()
+            total += loss.detach()
+        optimizer.step()
+        updates += 1
+    return {"loss": float(total) / len(samples), "num_updates": updates}
+"""
+_FIT = "step_bytes(size + 1, len(rest[size][0])) <= budget_bytes"
+_STEP = "        optimizer.step()\n"
+
+MUTANTS: dict[str, tuple[Mutant, ...]] = {
+    "3.6": (
+        Mutant(
+            name="micro-batches of 4",
+            source=edited(_BUDGET, (_FIT, "size < 4")),
+            says="micro-batches an update",
+            is_timed=True,
+        ),
+        Mutant(
+            name="the whole update at once",
+            source=edited(_BUDGET, (_FIT, "True")),
+            says="too large for the longest texts",
+        ),
+        Mutant(
+            name="sized for a typical width",
+            source=edited(_BUDGET, (_FIT, "step_bytes(size + 1, 32) <= budget_bytes")),
+            says="too large for the longest texts",
+        ),
+        Mutant(
+            name="mean of uneven micro-batches",
+            source=edited(_BUDGET, ("loss / len(window)", "loss / len(chosen)")),
+            says="divided by the wrong count",
+        ),
+        Mutant(
+            name="last partial window dropped",
+            source=edited(
+                _BUDGET,
+                (
+                    "        optimizer.zero_grad",
+                    "        if len(window) < global_batch_size:\n            break\n        optimizer.zero_grad",
+                ),
+            ),
+            says="last partial window is dropped",
+        ),
+        Mutant(
+            name="step at every micro-batch",
+            source=edited(
+                _BUDGET, (_STEP, ""), ("            total +=", "    " + _STEP + "            total +=")
+            ),
+            says="a step at every micro-batch",
+        ),
+    ),
+}
+
+# Right and too slow: these must never pass.
+SLOW: dict[str, str] = {"3.6": edited(_BUDGET, (_FIT, "size < 4"))}
