@@ -342,8 +342,8 @@ with torch.autocast(device.type, torch.bfloat16):
 #
 # ### Why fp16 underflows
 #
-# Backward hands gradients from layer to layer, in the type of the forward pass. The loss is a mean over the batch, so each
-# of them is divided by the number of samples, and by the number of tokens. They are small.
+# Backward hands gradients from layer to layer, in the type of the forward pass. The loss is a mean over the samples, and
+# this model takes a mean over the tokens, so each gradient is divided by both numbers. They are small.
 
 # %%
 predict(
@@ -662,7 +662,7 @@ print(f"scales: {plain_scaler.get_scale():,.0f} and {resolved.scaler.get_scale()
 
 # %%
 class HandScaler:
-    """What torch's GradScaler does, with two syncs more."""
+    """What torch's GradScaler does, with a sync for each gradient."""
 
     def __init__(self, scale, growth_interval):
         self.scale, self.growth_interval, self.num_good = scale, growth_interval, 0

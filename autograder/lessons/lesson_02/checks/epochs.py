@@ -179,7 +179,7 @@ def check_sturdy_classifier(job: Job) -> None:
         job,
         baseline=baselines.FRAGILE,
         function="quality",
-        arguments={"num_samples": 640, "num_epochs": 1, "precision": "16-mixed"},
+        arguments={"num_samples": 480, "num_epochs": 1, "precision": "16-mixed"},
         baseline_arguments={"precision": "32-true"},
         margin=0.5,
         spread=QUALITY_SPREAD,

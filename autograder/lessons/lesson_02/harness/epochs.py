@@ -117,7 +117,7 @@ def quality(seed: int, num_samples: int, num_epochs: int, precision: str) -> flo
     train, validation, short = _short_texts()
     rng = np.random.default_rng(seed)
     samples = train.subset(rng.choice(short[0], size=num_samples, replace=False))
-    held_out = validation.subset(rng.permutation(short[1])[:1000])
+    held_out = validation.subset(rng.permutation(short[1])[:600])
     torch.manual_seed(seed)
     model: torch.nn.Module = learner(train.vocab_size, len(train.label_names))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)

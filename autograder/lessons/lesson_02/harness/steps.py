@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from typing import Any
 
@@ -48,37 +49,30 @@ def fp16_steps(
     """Steps of the learner's trainer, some with an infinite gradient; one save and resume on the way if asked."""
     run = _Run(seed, options)
     steps: list[dict[str, Any]] = []
-    float16 = total = 0
-    dtypes: set[str] = set()
+    share = 0.0
     for step, batch in enumerate(small_batches(seed, num_steps)):
         if step == resume_at:
             run = run.resumed(seed, options)
         run.is_bad, before, num_before = step in bad_steps, weights_of(run.model), len(run.recorder.gradients)
-        with count_events(run.model) as counts:
-            try:
+        try:
+            with count_events(run.model) if step == 0 else contextlib.nullcontext() as counts:
                 report = run.trainer.train_step(batch)
-            except (RuntimeError, ValueError, AssertionError) as error:
-                if not any(words in str(error) for words in _SCALER_SAYS):
-                    raise
-                return {"refused": str(error), "step": step}
-        float16 += counts.flops.get("float16", 0)
-        total += counts.total_flops
-        dtypes |= set(dtypes_of(run.model)) | run.recorder.weight_dtypes
+        except (RuntimeError, ValueError, AssertionError) as error:
+            if not any(words in str(error) for words in _SCALER_SAYS):
+                raise
+            return {"refused": str(error), "step": step}
+        share = counts.share_of_flops("float16") if counts else share
         used = run.recorder.gradients[num_before:]
         steps.append(
             {
                 "num_steps": len(used),
                 "gradients": used[-1] if used else {},
                 "is_changed": not torch.equal(before, weights_of(run.model)),
+                "dtypes": sorted(set(dtypes_of(run.model)) | run.recorder.weight_dtypes),
                 "report": numbers(report),
             }
         )
-    return {
-        "refused": None,
-        "steps": steps,
-        "float16_share": float16 / max(1, total),
-        "dtypes": sorted(dtypes),
-    }
+    return {"refused": None, "steps": steps, "float16_share": share}
 
 
 def bf16_steps(seed: int, num_steps: int, rows: int, width: int, max_norm: float) -> dict[str, Any]:
