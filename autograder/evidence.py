@@ -58,9 +58,18 @@ class History:
         if self.stands:
             return self
         # The clock's own word: a solution that is fast enough may have failed by something else.
-        outcome = verdict if verdict == "inconclusive" else decide([b["y"] for b in blocks], bar).outcome
+        outcome = verdict if verdict == "inconclusive" else _outcome(blocks, bar)
         decided = outcome in ("pass", "fail")
         return History(self.attempts + decided, outcome if decided else "inconclusive", tuple(blocks))
+
+
+def _outcome(blocks: list[dict[str, Any]], bar: float) -> str | None:
+    """What the clock says of all parts of an exercise: "fail" where one fails, "pass" where all pass."""
+    parts: dict[str, list[float]] = {}
+    for block in blocks:
+        parts.setdefault(block.get("part", ""), []).append(block["y"])
+    found = {decide(y, bar).outcome for y in parts.values()}
+    return "fail" if "fail" in found else "pass" if found == {"pass"} else None
 
 
 def path_of(exercise_id: str, source: str, *, again: bool = False) -> Path:

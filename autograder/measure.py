@@ -97,6 +97,7 @@ def measure_speedup(
     max_cores: float = MAX_CORES,
     likely: str,
     look: str,
+    part: str = "",
 ) -> None:
     """Decide whether the learner's speedup over `baseline` reaches `bar`.
 
@@ -110,6 +111,8 @@ def measure_speedup(
         max_cores: CPU seconds per second that the learner's side may take.
         likely: why the speedup falls short, as far as counts have shown it.
         look: where to look next then.
+        part: of an exercise with several measurements, the name of this one. Its blocks are its own; all parts have
+            one bar, and the reference speedup is that of the slowest part.
 
     Returns on a pass. Raises `CheckFailed` or `Inconclusive`.
     """
@@ -122,13 +125,13 @@ def measure_speedup(
     if job.reference_speedup is not None and job.reference_speedup < APPLIES_FROM * bar:
         job.counts["speed_bar_moved_to_counts"] = bar
         return
-    blocks, decision = _run_blocks(job, sides, bar, num_steps, seeds, compare)
+    blocks, decision = _run_blocks(job, sides, bar, num_steps, seeds, compare, part)
     for side in sides:
         side.check_pins()
     job.conditions |= conditions.since() | _of_sides(*sides)
     _check_cpu(sides[1], max_cores)
-    job.speed = speed = _speed(job, blocks, bar)
-    if job.reference_speedup is not None and speed["estimate"] > REVIEW_FROM * job.reference_speedup:
+    job.speed = speed = _speed(_prior(job, part), blocks, bar)
+    if job.reference_speedup and not part and speed["estimate"] > REVIEW_FROM * job.reference_speedup:
         job.flag(
             f"{speed['estimate']:.2f}× is faster than {REVIEW_FROM:g} × our reference "
             f"({job.reference_speedup:.2f}× on this machine)"
@@ -142,9 +145,17 @@ def measure_speedup(
 
 
 def _run_blocks(
-    job: Job, sides: list[_Side], bar: float, num_steps: int, seeds: Iterator[int], compare: Compare
+    job: Job,
+    sides: list[_Side],
+    bar: float,
+    num_steps: int,
+    seeds: Iterator[int],
+    compare: Compare,
+    part: str,
 ) -> tuple[list[Block], Decision]:
-    prior = [float(block["y"]) for block in job.prior_blocks]
+    prior = _prior(job, part)
+    mark = {"part": part} if part else {}
+    where = f"Part {part}, block" if part else "Block"
     limit = len(prior) + MAX_BLOCKS
     blocks: list[Block] = []
     start = time.monotonic()
@@ -152,14 +163,19 @@ def _run_blocks(
         block = measure_block(sides[0].run, sides[1].run, job.rng, seeds, num_steps=num_steps)
         _compare_outputs(sides, compare)
         blocks.append(block)
-        job.raw_blocks.append({key: value for key, value in block.to_dict().items() if key != "seeds"})
+        job.raw_blocks.append(mark | {k: v for k, v in block.to_dict().items() if k != "seeds"})
         y = prior + [b.y for b in blocks]
         decision = decide(y, bar, seconds=time.monotonic() - start, max_blocks=limit)
         so_far = math.exp(hodges_lehmann(y))
         share = max(math.log(decision.wealth_pass) / math.log(1 / ALPHA_PASS), len(y) / limit, 0.0)
-        job.progress(f"Block {len(y)}: speedup so far {so_far:.2f}×, asked for {bar:g}×", min(1.0, share))
+        job.progress(f"{where} {len(y)}: speedup so far {so_far:.2f}×, asked for {bar:g}×", min(1.0, share))
         if decision.outcome:
             return blocks, decision
+
+
+def _prior(job: Job, part: str) -> list[float]:
+    """Log speedups of the blocks of earlier checks that this measurement goes on from."""
+    return [float(block["y"]) for block in job.prior_blocks if block.get("part", "") == part]
 
 
 def _compare_outputs(sides: list[_Side], compare: Compare) -> None:
@@ -199,8 +215,8 @@ def _check_cpu(side: _Side, max_cores: float) -> None:
         )
 
 
-def _speed(job: Job, blocks: list[Block], bar: float) -> dict[str, Any]:
-    values = np.array([float(b["y"]) for b in job.prior_blocks] + [b.y for b in blocks])
+def _speed(prior: list[float], blocks: list[Block], bar: float) -> dict[str, Any]:
+    values = np.array(prior + [b.y for b in blocks])
     # A block's y is ½(a₁ + a₂ − b₁ − b₂) of four log times, so its spread is that of one segment against itself.
     spread = 1.4826 * float(np.median(np.abs(values - np.median(values))))
     low, high = bootstrap_interval(values)  # over the blocks of an earlier check too, as the estimate

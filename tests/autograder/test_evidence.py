@@ -359,6 +359,15 @@ def test_the_clock_is_remembered_by_its_own_word() -> None:
     assert (lost_by_quality.attempts, lost_by_quality.clock_verdict) == (1, "pass")
 
 
+def test_of_several_parts_each_is_decided_by_its_own_blocks() -> None:
+    fast, slow = ([block(speedup) | {"part": part}] * 12 for part, speedup in (("A", 3.0), ("B", 1.0)))
+    assert History().after("pass", fast, 1.5).clock_verdict == "pass"
+    found = History().after("fail", fast + slow, 1.5)
+    assert (found.attempts, found.clock_verdict) == (1, "fail")
+    still_open = History().after("inconclusive", fast + slow[:2], 1.5)
+    assert [b.get("part") for b in still_open.prior_blocks()] == ["A"] * 12 + ["B"] * 2
+
+
 def test_after_the_last_attempt_its_verdict_stands_whatever_comes() -> None:
     from autograder.verdict import decide
 

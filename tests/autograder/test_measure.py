@@ -37,13 +37,12 @@ def job() -> Iterator[Job]:
         yield job
 
 
-def measure(job: Job, *, baseline: str = SLOW, bar: float = 1.5) -> None:
+def measure(job: Job, *, baseline: str = SLOW, bar: float = 1.5, part: str = "") -> None:
     def compare(a: dict[str, int], b: dict[str, int]) -> None:
         assert a == b
 
-    measure_speedup(
-        job, baseline=baseline, bar=bar, compare=compare, function="segment", likely="it is", look="here"
-    )
+    said = {"likely": "it is", "look": "here"}
+    measure_speedup(job, baseline=baseline, bar=bar, compare=compare, function="segment", part=part, **said)
 
 
 def test_a_clear_pass_takes_the_fewest_blocks_and_says_what_the_machine_did(job: Job) -> None:
@@ -76,6 +75,17 @@ def test_much_faster_than_our_reference_passes_and_is_looked_at(job: Job) -> Non
     measure(job)
     assert len(job.review) == 1
     assert "faster than 1.5 × our reference" in job.review[0]
+
+
+def test_a_part_goes_on_from_its_own_blocks_alone(job: Job) -> None:
+    """Of another part's 40 blocks at 1× nothing is seen; of its own at 1× so much that 3× can no longer pass."""
+    slow = {"order": "ABBA", "seconds": [1.0] * 4, "num_steps": 1, "y": 0.0}
+    job.prior_blocks = [slow | {"part": "other"}] * 40
+    measure(job, part="this")
+    assert {block["part"] for block in job.raw_blocks} == {"this"}
+    job.prior_blocks = [slow | {"part": "this"}] * 40
+    with pytest.raises(CheckFailed, match=r"speedup of 1\.5×"):
+        measure(job, part="this")
 
 
 def test_threads_and_garbage_collection_are_put_back_and_told(job: Job) -> None:
