@@ -1,0 +1,95 @@
+"""Wrong solutions of 7.5, each with the mistake that its check must name."""
+
+from __future__ import annotations
+
+from autograder.lessons import Mutant, edited
+
+_LORA = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+class Adapted(nn.Module):
+    def __init__(self, base, rank, alpha):
+        super().__init__()
+        self.base, self.scale = base, alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, base.in_features) / base.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(base.out_features, rank))
+
+    def forward(self, inputs):
+        return self.base(inputs) + self.scale * F.linear(F.linear(inputs, self.a), self.b)
+
+    @torch.no_grad()
+    def merged(self):
+        self.base.weight += self.scale * (self.b @ self.a)
+        return self.base
+
+@exercise("7.5")
+def add_lora(model, rank, alpha):
+    model.requires_grad_(False)
+    model.head.requires_grad_(True)
+    for name, module in list(model.named_modules()):
+        if isinstance(module, nn.Linear) and name != "head":
+            model.set_submodule(name, Adapted(module, rank, alpha))
+    return model
+"""
+
+MUTANTS: dict[str, tuple[Mutant, ...]] = {
+    "7.5": (
+        Mutant(
+            name="LoRA base not frozen",
+            source=edited(_LORA, ("    model.requires_grad_(False)\n", "")),
+            says="LoRA base not frozen",
+        ),
+        Mutant(
+            name="embeddings and norms not frozen",
+            source=edited(
+                _LORA,
+                (
+                    "    model.requires_grad_(False)\n",
+                    "    for module in model.modules():\n        if isinstance(module, nn.Linear):\n"
+                    "            module.requires_grad_(False)\n",
+                ),
+            ),
+            says="LoRA base not frozen",
+        ),
+        Mutant(
+            name="adapters not zero-initialised",
+            source=edited(
+                _LORA, ("torch.zeros(base.out_features, rank)", "torch.randn(base.out_features, rank)")
+            ),
+            says="adapters not zero-initialised",
+        ),
+        Mutant(
+            name="both matrices zero",
+            source=edited(
+                _LORA,
+                (
+                    "torch.randn(rank, base.in_features) / base.in_features**0.5",
+                    "torch.zeros(rank, base.in_features)",
+                ),
+            ),
+            says="both matrices are zero",
+        ),
+        Mutant(
+            name="not divided by the rank",
+            source=edited(_LORA, ("alpha / rank\n", "alpha\n")),
+            says="not divided by the rank",
+        ),
+        Mutant(
+            name="head frozen",
+            source=edited(_LORA, ("    model.head.requires_grad_(True)\n", "")),
+            says="the head is frozen",
+        ),
+        Mutant(
+            name="merged without the scale",
+            source=edited(_LORA, ("self.base.weight += self.scale * (", "self.base.weight += (")),
+            says="the merged weight is not",
+        ),
+        Mutant(
+            name="the layers on the way out left alone",
+            source=edited(_LORA, ('name != "head"', 'name != "head" and "out" not in name')),
+            says="a kind of layer is left out",
+        ),
+    ),
+}

@@ -1,0 +1,148 @@
+"""Wrong solutions of 7.4, each with the mistake that its check must name."""
+
+from __future__ import annotations
+
+from autograder.lessons import Mutant, edited
+
+_WARD = """
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from course_lib.data import collate
+from course_lib.loop import train_step
+from course_lib.models import masked_mean
+
+@exercise("7.4")
+class Ward:
+    def diagnose(self, run):
+        return {"A": "input-bound", "B": "sync-bound", "C": "tiny batch", "D": "recomputing"}[run]
+
+    def run_a(self, model, samples, optimizer, micro_batch_size):
+        model.train()
+        losses = []
+        with ThreadPoolExecutor(16) as threads:
+            arriving = list(threads.map(samples.__getitem__, range(len(samples))))
+        for start in range(0, len(samples), micro_batch_size):
+            batch = collate(arriving[start : start + micro_batch_size])
+            losses.append(train_step(model, batch, optimizer)["loss"])
+        return torch.stack(losses).tolist()
+
+    def run_b(self, model, batches, optimizer, log_every_steps):
+        model.train()
+        log = []
+        for step, batch in enumerate(batches, start=1):
+            metrics = train_step(model, batch, optimizer)
+            if step % log_every_steps == 0:
+                log.append({"step": step, "loss": metrics["loss"].item(), "histograms": {
+                    name: np.histogram(p.detach().abs().numpy(), bins=32, range=(0.0, 1.0))[0].tolist()
+                    for name, p in model.named_parameters()
+                }})
+        return log
+
+    def run_c(self, model, samples, optimizer, rows_per_update):
+        model.train()
+        losses = []
+        for start in range(0, len(samples), rows_per_update):
+            rows = [samples[index] for index in range(start, min(start + rows_per_update, len(samples)))]
+            losses.append(train_step(model, collate(rows), optimizer)["loss"])
+        return torch.stack(losses).tolist()
+
+    def run_d(self, model, batches, optimizer, num_epochs):
+        model.eval()
+        losses = []
+        with torch.no_grad():
+            known = [masked_mean(model.encode(b["input_ids"], b["attention_mask"]), b["attention_mask"])
+                     for b in batches]
+        for _ in range(num_epochs):
+            for features, batch in zip(known, batches):
+                loss = F.cross_entropy(model.head(features), batch["labels"])
+                optimizer.zero_grad(set_to_none=True)
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.detach())
+        return torch.stack(losses).tolist()
+"""
+
+MUTANTS: dict[str, tuple[Mutant, ...]] = {
+    "7.4": (
+        Mutant(
+            name="utilisation taken for efficiency",
+            source=edited(
+                _WARD, ('"C": "tiny batch", "D": "recomputing"', '"C": "recomputing", "D": "tiny batch"')
+            ),
+            says="utilisation taken for efficiency",
+        ),
+        Mutant(
+            name="histograms still read at every step",
+            source=edited(
+                _WARD,
+                (
+                    "            if step % log_every_steps == 0:\n                log.append({",
+                    "            if True:\n                log.append({",
+                ),
+                (
+                    "        return log\n",
+                    '        return [e for e in log if e["step"] % log_every_steps == 0]\n',
+                ),
+            ),
+            says="still read at every step",
+        ),
+        Mutant(
+            name="histograms read after the epoch",
+            source=edited(
+                _WARD,
+                (
+                    "        return log\n",
+                    '        for entry in log:\n            entry["histograms"] = log[-1]["histograms"]\n'
+                    "        return log\n",
+                ),
+            ),
+            says="right after the step",
+        ),
+        Mutant(
+            name="a bigger batch in place of a fuller forward pass",
+            source=edited(
+                _WARD,
+                (
+                    "rows_per_update):\n        model.train()",
+                    "rows_per_update):\n        rows_per_update *= 4\n        model.train()",
+                ),
+            ),
+            says="losses of run C",
+        ),
+        Mutant(
+            name="the frozen body runs in every epoch",
+            source=edited(
+                _WARD,
+                (
+                    "        for _ in range(num_epochs):\n            for features, batch in zip(known, batches):\n",
+                    "        for _ in range(num_epochs):\n            for batch in batches:\n"
+                    '                mask = batch["attention_mask"]\n                with torch.no_grad():\n'
+                    '                    features = masked_mean(model.encode(batch["input_ids"], mask), mask)\n',
+                ),
+                ("                     for b in batches]", "                     for b in batches[:1]]"),
+            ),
+            says="still runs in every epoch",
+        ),
+        Mutant(
+            name="the features of the first batch for all",
+            source=edited(
+                _WARD,
+                (
+                    "for features, batch in zip(known, batches)",
+                    "for features, batch in zip(known[:1] * len(batches), batches)",
+                ),
+            ),
+            says="losses of run D",
+        ),
+        Mutant(
+            name="fetched ahead by one thread",
+            source=edited(_WARD, ("ThreadPoolExecutor(16)", "ThreadPoolExecutor(1)")),
+            says="the waits still stand one after the other",
+            is_timed=True,
+        ),
+    ),
+}
