@@ -48,7 +48,12 @@ def largest_micro_batch_size(
     def try_step(size: int) -> int:
         trial.zero_grad(set_to_none=True)
         batch, update = to_device(make_batch(size), device), make_optimizer(trial, optimizer)
-        return peak_bytes(lambda: train_step(trial, batch, update, precision=precision), device)
+
+        def steps() -> None:
+            for _ in range(2):  # the second meets the state that the optimizer made in the first
+                train_step(trial, batch, update, precision=precision)
+
+        return peak_bytes(steps, device)
 
     # Processes of one machine share its memory; each GPU has its own.
     num_sharing = 1 if device.type == "cuda" else int(os.environ.get("LOCAL_WORLD_SIZE", "1"))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from course_lib.counters import peak_bytes
 from course_lib.errors import UserError
+from course_lib.loop import train_step
 from course_lib.micro_batch import (
     SAFETY,
     available_memory_bytes,
@@ -18,6 +19,7 @@ from course_lib.micro_batch import (
     largest_micro_batch_size,
 )
 from course_lib.models import ModelConfig, TextClassifier
+from course_lib.optim import make_optimizer
 from course_lib.precision import resolve_precision
 from course_lib.reproducibility import weights_sha256
 
@@ -149,6 +151,18 @@ def test_the_largest_batch_of_a_model_leaves_no_trace(name):
         assert precision.scaler.get_scale() == 65536
     again = largest_micro_batch_size(model, make_batch, precision=precision, memory_limit_bytes=limit)
     assert again == (size, reason)  # a count: the same each time
+
+
+def test_the_optimizer_s_state_counts_beside_the_activations():
+    limit = 12_000_000
+    size, _ = largest_micro_batch_size(make_model(128), make_batch, memory_limit_bytes=limit)
+
+    def peak_of_the_second_step(size):
+        model, batch = make_model(128), make_batch(size)
+        optimizer = make_optimizer(model)
+        return peak_bytes(lambda: [train_step(model, batch, optimizer) for _ in range(2)], CPU)
+
+    assert peak_of_the_second_step(size) <= limit < peak_of_the_second_step(size + 1)
 
 
 def test_no_sample_fits():
