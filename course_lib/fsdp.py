@@ -7,7 +7,9 @@ process writes its part of, and that any number of processes can load (torch.dis
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +57,8 @@ def save_sharded(folder: Path, model: nn.Module, optimizer: torch.optim.Optimize
     building = folder.with_name(f"{BUILDING}{folder.name}")
     names = ("model", "optimizer")
     parts = dict(zip(names, dcp_state.get_state_dict(model, optimizer), strict=True))
-    dcp.save(parts, checkpoint_id=building, no_dist=world_size() == 1)
+    with _alone_if_need_be():
+        dcp.save(parts, checkpoint_id=building, no_dist=world_size() == 1)
     if Ranks.from_environment().is_main_process:
         building.rename(folder)
 
@@ -69,10 +72,19 @@ def load_sharded(folder: Path, model: nn.Module, optimizer: torch.optim.Optimize
     weights, moments = dcp_state.get_state_dict(model, optimizer)
     try:
         parts = {"model": weights, "optimizer": moments}
-        dcp.load(parts, checkpoint_id=folder, no_dist=world_size() == 1)
+        with _alone_if_need_be():
+            dcp.load(parts, checkpoint_id=folder, no_dist=world_size() == 1)
     except (dcp.CheckpointException, OSError, RuntimeError) as error:
         raise UserError(f"cannot read the checkpoint folder {folder} ({type(error).__name__})") from None
     dcp_state.set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=moments)
+
+
+@contextmanager
+def _alone_if_need_be() -> Iterator[None]:
+    """torch warns that there is one process only, which `no_dist` has told it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="torch.distributed is disabled")
+        yield
 
 
 class WholeWeights:

@@ -127,3 +127,11 @@ def test_one_process_keeps_its_model_as_it_is(tmp_path):
 def test_an_optimizer_that_must_see_whole_matrices_is_refused(optimizer):
     with pytest.raises(UserError, match="take adamw"):
         TrainConfig(data="docstrings", sharding="fsdp", optimizer=optimizer)
+
+
+@pytest.mark.filterwarnings("error")
+def test_one_process_saves_and_loads_parts_without_a_word(tmp_path):
+    model = make_model()
+    optimizer = make_optimizer(model)
+    fsdp.save_sharded(tmp_path / "parts", model, optimizer)
+    fsdp.load_sharded(tmp_path / "parts", model, optimizer)
