@@ -22,7 +22,7 @@ learner: Any = globals().get("learner")
 def small_model(seed: int, *, dropout: float = 0.0, **sizes: int) -> TextClassifier:
     """A classifier of 5 classes and 60 words that computes in a millisecond; `sizes` replace its own."""
     torch.manual_seed(seed)
-    settings = {"d_model": 16, "num_layers": 1, "num_heads": 2, "max_length": 32} | sizes
+    settings: dict[str, Any] = {"d_model": 16, "num_layers": 1, "num_heads": 2, "max_length": 32} | sizes
     return TextClassifier(ModelConfig(vocab_size=60, num_classes=5, dropout=dropout, **settings))
 
 
