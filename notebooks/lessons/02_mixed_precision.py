@@ -247,8 +247,8 @@ for name in FORMATS:
     print(f"{name:6}{numbers}{rounded(values, name)[3].item():>10.2g}{error:>22.1e}")
 
 # %% [markdown]
-# A product in tf32 is one switch, and no tensor changes its type: `torch.set_float32_matmul_precision("high")`. On an
-# NVIDIA GPU from Ampere on it is the cheapest change of this lesson. Elsewhere it does nothing here.
+# A product in tf32 is one switch, and no tensor changes its type: `torch.set_float32_matmul_precision("high")`. It is made
+# for NVIDIA GPUs from Ampere on, and there it is the cheapest change of this lesson.
 
 # %%
 if device.type == "cuda" and torch.cuda.get_device_capability() >= (8, 0):
@@ -1384,9 +1384,9 @@ if is_installed("transformers"):
 #
 # | Argument | Default | What surprises |
 # |---|---|---|
-# | `mixed_precision="bf16"` of `Accelerator(…)` | `"no"`, or what `accelerate config` wrote | a file in your home folder can change the precision of a script |
+# | `mixed_precision="bf16"` of `Accelerator(…)` | `"no"` | under `accelerate launch`, a file that `accelerate config` wrote can set it |
 # | `mixed_precision="fp16"` | | the same as the Trainer's on a CPU: taken, and fp32 is computed |
-# | `accelerator.backward(loss)` | | scales; a plain `loss.backward()` does not, and nobody complains |
+# | `accelerator.backward(loss)` | | scales the loss; a plain `loss.backward()` does not |
 # | `accelerator.clip_grad_norm_` | | unscales first; torch's own clips the scaled gradients |
 # | `accelerator.optimizer_step_was_skipped` | | where the loop learns of an overflow; the prepared scheduler waits in such a step |
 
@@ -1538,7 +1538,7 @@ for unscale_first in (True, False):
 # [2.2](#2.2-·-An-fp16-step-in-the-right-order).
 #
 # ### `.half()` or `.bfloat16()` on the model
-# *Symptom:* half the memory, wonderful speed, and a loss that stops falling when the learning rate is small.
+# *Symptom:* less memory than under autocast, and a loss that stops falling when the learning rate is small.
 
 
 # %%
