@@ -18,7 +18,16 @@ FILE_CALLS = (
         "os.replace",
         "os.rename",
     ),
-    *("os.remove", "os.unlink", "os.O_RDONLY", "os.O_WRONLY", "os.O_RDWR", "os.O_CREAT", "os.O_DIRECTORY"),
+    *(
+        "os.remove",
+        "os.unlink",
+        "os.O_RDONLY",
+        "os.O_WRONLY",
+        "os.O_RDWR",
+        "os.O_CREAT",
+        "os.O_TRUNC",
+        "os.O_DIRECTORY",
+    ),
 )
 
 LESSON = Lesson(

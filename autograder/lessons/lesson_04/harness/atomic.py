@@ -158,10 +158,11 @@ def kill_saves(seed: int, num_kills: int, longest: float) -> dict[str, Any]:
     for _ in range(num_kills):
         first = (last + 1) % 10
         child, done = _forked(functools.partial(_save_for_ever, contents, first))
+        num_done = len(os.read(done, 1))  # it has begun: the clock of the kill starts here
         time.sleep(rng.uniform(0.0, longest))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        num_done = len(os.read(done, 2**16))
+        num_done += len(os.read(done, 2**16))
         os.close(done)
         before = (first + num_done - 1) % 10
         files.append(_read())

@@ -66,8 +66,12 @@ class _Overfitting:
         self._optimizer = torch.optim.AdamW(self.model.parameters(), lr=3e-3, weight_decay=0.0, fused=True)
         self._seed, self._rng = seed, np.random.default_rng(seed)
         self._losses: list[float] = []
-        self.num_steps = 0
         self._validated: list[dict[str, float]] = []
+
+    @property
+    def num_steps(self) -> int:
+        """Steps trained so far."""
+        return len(self._losses)
 
     def train(self, num_steps: int) -> float:
         """Train so many steps more. Returns their mean loss. Raises ValueError beyond `max_steps`."""
@@ -83,7 +87,6 @@ class _Overfitting:
             loss.backward()
             self._optimizer.step()
             losses.append(float(loss.detach()))
-        self.num_steps += num_steps
         self._losses += losses
         return sum(losses) / len(losses)
 
