@@ -30,7 +30,9 @@ class ExamView:
 
     def __init__(self, bank: dict[str, Any], file: AnswersFile) -> None:
         self.bank, self.file = bank, file
-        self.button = widgets.Button(layout=widgets.Layout(width="auto"))
+        self.button = widgets.Button(
+            layout=widgets.Layout(width="auto", align_self="flex-start", padding="0 1.2em")
+        )
         self.button.on_click(lambda _: self._press())
         self.status, self.grade = widgets.HTML(), widgets.HTML()
         self.widget = widgets.VBox()
@@ -71,7 +73,8 @@ class ExamView:
         missing = exams.unanswered(questions, self.file.entries())
         if missing and missing != self._warned:
             self._warned = missing
-            self._say(problem=f"no answer yet: {', '.join(missing)}. Press again to hand in all the same.")
+            left = f"no answer yet to {len(missing)} of {len(questions)}: {', '.join(missing)}"
+            self._say(problem=f"{left}. Press again to hand in all the same.")
             return False
         self._say("measuring and counting …")
         hand_in(self.bank["lesson"], self.file, incomplete=True)

@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from autograder.progress_view import TITLES, lesson_href
-from autograder.quiz_bank import PASS_MARK, Judgement, Question
+from autograder.quiz_bank import PASS_MARK, Judgement, Question, judge
 from autograder.rich import GREEN, GREY, ORANGE, plain, render
 
 
@@ -25,8 +25,10 @@ def quiz_text(bank: dict[str, Any], entries: Mapping[str, Any], graded: dict[str
         for option in question["options"]:
             mark = "(•)" if option["id"] == chosen else "( )"
             lines.append(f"  {mark} {option['id']}  {plain(option['text'])}")
-        if (found := reasons.get(question["id"])) and found["choice"]:
-            lines.append(feedback_text(question, found["choice"], judgement_of(found)))
+        if found := reasons.get(question["id"]):
+            if found["choice"]:
+                lines.append(feedback_text(question, found["choice"], judgement_of(found)))
+            lines += filter(None, [plain(solution(bank["lesson"], question, found["choice"]))])
         lines.append("")
     return "\n".join([*lines, bank["note"]])
 
@@ -43,16 +45,30 @@ def feedback_text(question: Question, choice: str, judgement: Judgement) -> str:
     return "\n".join([head, *measured, plain(judgement.reason)])
 
 
-def feedback_html(judgement: Judgement, saved: str = "") -> str:
-    """The same for the widget."""
-    colour, mark = (GREEN, "✓") if judgement.is_right else (ORANGE, "✗")
-    said = asdict(judgement) | {"word": _word(judgement), "saved": saved}
-    return render("feedback.html", colour=colour, mark=mark, **said)
+def feedback_html(judgement: Judgement | None, saved: str = "", solution: str = "") -> str:
+    """The same for the widget; without a judgement, of a question that was not answered."""
+    colour, mark, word = GREY, "○", "Not answered"
+    if judgement:
+        colour, mark = (GREEN, "✓") if judgement.is_right else (ORANGE, "✗")
+        word = _word(judgement)
+    said = asdict(judgement or Judgement(is_right=False)) | {"colour": colour, "mark": mark, "word": word}
+    return render("feedback.html", **said, saved=saved, solution=solution)
+
+
+def solution(lesson_id: str, question: Question, choice: str | None) -> str:
+    """What would have been right, and why; "" if `choice` is. For an exam that is handed in: nobody can try again."""
+    judged = {option["id"]: judge(lesson_id, question, option["id"]) for option in question["options"]}
+    if choice and judged[choice].is_right:
+        return ""
+    letter = next(letter for letter, judgement in judged.items() if judgement.is_right)
+    # Why a measured one is right stands in each of its reasons.
+    reason = "" if choice and "measured" in question else judged[letter].reason
+    return f"Right is **{letter}**. {reason}".strip()
 
 
 def grade_text(result: dict[str, Any]) -> str:
     """The grade in a few lines: what is wrong by the name of its mistake, never the key."""
-    rows = [f"  {mark} {question_id}  {words}" for mark, question_id, words in _rows(result)]
+    rows = [f"  {mark} {question_id}  {plain(words)}" for mark, question_id, words in _rows(result)]
     problem = [result["problem"]] if result["problem"] else []
     again = [
         f"  {lesson_id} · {title}: {', '.join(topics)}" for lesson_id, title, topics, _ in _missed(result)

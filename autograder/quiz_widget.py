@@ -10,7 +10,7 @@ import ipywidgets as widgets
 
 from autograder.answers import AnswersFile, Entry
 from autograder.quiz_bank import Question, judge
-from autograder.quiz_card import feedback_html
+from autograder.quiz_card import feedback_html, solution
 from autograder.quizzes import give_answer
 from autograder.rich import plain, render, rich_html
 from course_lib.errors import UserError
@@ -46,16 +46,18 @@ class QuizView:
         radio = widgets.RadioButtons(
             options=list(zip(texts, letters, strict=True)),
             value=saved if saved in letters else None,
+            disabled=bank.get("is_open") is False,
             description=f"Your answer to question {question['id'].partition('.')[2]}",
             layout=widgets.Layout(width="auto"),
             style={"description_width": "initial"},
         )
-        waits = bank.get("is_open", False)  # an exam's reasons come when it is handed in
+        # An exam's reasons come when it is handed in, and then what would have been right as well.
+        waits, is_over = bank.get("is_open") is True, bank.get("is_open") is False
         judged = judge(bank["lesson"], question, radio.value) if radio.value and not waits else None
-        feedback = widgets.HTML(feedback_html(judged) if judged else "")
+        right = solution(bank["lesson"], question, radio.value) if is_over else ""
+        feedback = widgets.HTML(feedback_html(judged, solution=right) if judged or is_over else "")
         radio.observe(lambda change: self._choose(question, change["new"], waits), names="value")
         self.radios[question["id"]], self.feedback[question["id"]] = radio, feedback
-        radio.disabled = not bank.get("is_open", True)
         number = f'<h4 style="margin:1.2em 0 .2em">{question["id"]}</h4>'
         return [widgets.HTML(number + rich_html(question["text"])), radio, feedback]
 

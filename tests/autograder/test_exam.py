@@ -26,6 +26,7 @@ from autograder.exams import MAX_ATTEMPTS, NUM_SEEDS, Place
 from autograder.quiz_bank import judge, measure, num_questions, unseal
 from autograder.quiz_grading import grade_quiz, load_bank
 from autograder.quizzes import check_quiz, give_answer, hand_in
+from autograder.rich import plain
 from course_lib.errors import UserError
 
 NAME = "09_skill_exam_answers.json"
@@ -257,7 +258,10 @@ def test_after_handing_in_there_are_reasons_and_no_more_answers(capfd: pytest.Ca
     autograder.exam("09")
     out = capfd.readouterr().out
     mistake = judge("09", question, _wrong(question)).mistake
-    assert f"Not this one: {mistake}" in out
+    assert f"Not this one: {plain(mistake)}" in out
+    assert out.count("Right is ") == 15
+    if "measured" not in question:
+        assert plain(judge("09", question, _right(question)).reason) in out
     assert float(check_quiz("09")) == 0
 
 
@@ -431,6 +435,8 @@ def test_the_button_hands_in_shows_reasons_and_begins_another() -> None:
     view.button.click()
     assert not _paper()["is_open"]
     assert "Not this one" in view.questions.feedback[questions[0]["id"]].value
+    left_open = view.questions.feedback[questions[14]["id"]].value
+    assert "Not answered" in left_open and f"<strong>{_right(questions[14])}</strong>" in left_open
     assert all(radio.disabled for radio in view.questions.radios.values())
     assert "0 of 15 right" in view.grade.value and "Read again" in view.grade.value
     assert progress.summary()["lessons"]["09"]["quiz"] == {"score": 0.0, "max_score": 15.0, "passed": False}

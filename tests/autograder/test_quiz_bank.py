@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.quiz_bank import compile_bank, judge, unseal
+from autograder.quiz_bank import compile_bank, judge, num_questions, unseal
 from autograder.quiz_grading import load_bank
 from course_lib.errors import UserError
 
@@ -100,6 +100,42 @@ def test_a_quiz_that_can_be_guessed_is_refused(tmp_path: Path) -> None:
     longest = HEAD + "".join(QUESTION.format(n + 1) + order for n, order in enumerate(orders))
     with pytest.raises(UserError, match="longest option"):
         _compiled(tmp_path, longest)
+
+
+def _exam(tmp_path: Path, *, draw: int, min_measured: int = 0, topic: str = 'topic = "t"\n') -> dict:
+    (tmp_path / "parts").mkdir()
+    for lesson in ("01", "02"):
+        questions = [ONE.replace("77", lesson), QUESTION.format(2).replace("77", lesson)]
+        text = "".join([*questions, RIGHT, WRONG.format("w1"), WRONG.format("w2")])
+        text = text.replace('kind = "bug"\n', f'kind = "bug"\n{topic}')
+        (tmp_path / "parts" / f"{lesson}.toml").write_text(text)
+    text = f'{HEAD}parts = "parts"\ndraw = {draw}\nmin_measured = {min_measured}\n'
+    return _compiled(tmp_path, text)
+
+
+def test_an_exam_is_made_of_its_parts(tmp_path: Path) -> None:
+    bank = _exam(tmp_path, draw=3)
+    assert [(q["id"], q["lesson"], q["topic"]) for q in bank["questions"]] == [
+        ("01.1", "01", "t"),
+        ("01.2", "01", "t"),
+        ("02.1", "02", "t"),
+        ("02.2", "02", "t"),
+    ]
+    assert (bank["draw"], num_questions(bank)) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"draw": 5}, "too few questions to draw 5"),
+        ({"draw": 3, "min_measured": 1}, "fewer than 1 questions are measured"),
+        ({"draw": 3, "topic": ""}, "question 01.1 needs a `topic`"),
+    ],
+)
+def test_an_exam_that_cannot_be_dealt_is_refused(tmp_path: Path, asked: dict, says: str) -> None:
+    with pytest.raises(UserError, match=r"77_quiz\.toml") as caught:
+        _exam(tmp_path, **asked)
+    assert says in str(caught.value)
 
 
 def test_intervals_meet_without_gap_and_a_value_at_the_limit_counts_on_both_sides(
