@@ -15,9 +15,9 @@ from autograder.job import Job
 # to 8.4 % with a percentile bootstrap of that, on 8 to 12 seeds). Of 300 comparisons, 15 % is then crossed in fewer
 # than one check in 20,000; by chance alone, without any test, half are.
 NUM_NULL, MAX_FALSE = 300, 0.15
-# It finds a difference of 1.5 standard deviations over 10 seeds in 86 % (sign test) to 98 % (t-test, bootstrap,
-# sign-flip, Wilcoxon) of 150 comparisons; fewer than 72 % are found in fewer than one check in 100,000.
-NUM_REAL, MIN_FOUND = 150, 0.72
+# It finds a difference of 1.4 standard deviations over 10 seeds in 80 % (sign test) to 96 % (t-test, bootstrap,
+# sign-flip, Wilcoxon) of the comparisons; of 150, fewer than 65 % in fewer than one check in 100,000.
+NUM_REAL, MIN_FOUND = 150, 0.65
 ANSWERS = ("better", "no worse", "worse", "undecided")
 
 
@@ -57,7 +57,7 @@ def check_did_it_help(job: Job) -> None:
 
 
 def _decisions(job: Job, pairs: np.ndarray, margin: float) -> list[str]:
-    found: list[str] = job.learner().call("decide_all", pairs=pairs, margin=margin, seconds=60.0)
+    found: list[str] = job.learner().call("decide_all", pairs=pairs, margin=margin, seconds=120.0)
     unknown = sorted({*found} - {*ANSWERS})
     job.require(
         not unknown,
@@ -83,9 +83,9 @@ def _require_caution(job: Job) -> None:
 
 
 def _require_margin(job: Job) -> None:
-    """Non-inferiority: with a margin of 1.5 standard deviations of a difference."""
-    margin = 1.5
-    at_margin = _decisions(job, _simulated(job, NUM_NULL, -margin), margin)
+    """Non-inferiority. At a narrow margin harm is seldom proven, and yet must not be denied."""
+    narrow, margin = 0.4, 1.5  # standard deviations of a difference
+    at_margin = _decisions(job, _simulated(job, NUM_NULL, -narrow), narrow)
     claimed = ["no worse" if answer in ("no worse", "better") else answer for answer in at_margin]
     _require_few(
         job,
@@ -114,7 +114,7 @@ def _require_margin(job: Job) -> None:
 def _simulated(job: Job, number: int, effect: float, num_seeds: int = 0) -> np.ndarray:
     """Float64 [number, 2, n]: a seed moves both scores of its pair by far more than a run moves one."""
     rng = job.rng
-    shape = (number, num_seeds or int(rng.integers(9, 12) if effect == 0 else 10))
+    shape = (number, num_seeds or int(rng.integers(9, 12) if effect <= 0 else 10))
     luck = 70 + 4.0 * rng.standard_normal(shape)  # of the seed: split, order, first weights
     own = rng.standard_normal((2, *shape)) / math.sqrt(2)  # so that the difference has a deviation of 1
     return np.stack([luck + own[0], luck + own[1] + effect], axis=1)
@@ -126,6 +126,8 @@ def _real(
     """Ten seeds at a time out of the table; a null has its sides changed at random, so that no difference is left."""
     chosen = np.argsort(job.rng.random((number, len(baseline))), axis=1)[:, :10]
     pairs = np.stack([baseline[chosen], candidate[chosen]], axis=1)
+    # Scores of 400 texts come in steps of 0.25: without ties a rank test is exact, and quick.
+    pairs = pairs + job.rng.uniform(-0.1, 0.1, pairs.shape)
     if is_null:
         swapped = job.rng.random((number, 1, 10)) < 0.5
         pairs = np.where(swapped, pairs[:, ::-1], pairs)
