@@ -247,7 +247,7 @@ show(
 # > Difficulty ●●●●○ · Importance ●●●●● · 35 minutes · property, speed (at least 1.5× the naive training, tokenising and predicting included, at an accuracy on secret texts within 2 points of its own)
 #
 # Now write the whole training as one function: from texts to a function that predicts. The model is your choice, and so
-# is everything else. The naive training that you are measured against tokenises in every epoch and pads to 256 tokens;
+# is everything else. The naive training that you are measured against tokenises in every epoch and pads to 384 tokens;
 # its model has `d_model=32`, one layer, batches of 16 and AdamW at 5e-3.
 #
 # <details><summary>Hint: "where do I begin?"</summary>
@@ -295,7 +295,7 @@ def train_classifier(
     targets = [names.index(label) for label in labels]
     tokenizer = train_tokenizer(texts, vocab_size=2048)
     sizes = ModelConfig(
-        vocab_size=tokenizer.get_vocab_size(), num_classes=len(names), max_length=256,
+        vocab_size=tokenizer.get_vocab_size(), num_classes=len(names), max_length=384,
         d_model=32, num_layers=1, num_heads=2, dropout=0.0,
     )  # fmt: skip
     model = TextClassifier(sizes)
@@ -303,7 +303,7 @@ def train_classifier(
 
     def token_ids(some_texts):
         # An empty text has no tokens, and a model needs one: id 1 stands for it.
-        return [np.array(e.ids[:256] or [1]) for e in tokenizer.encode_batch(list(some_texts))]
+        return [np.array(e.ids[:384] or [1]) for e in tokenizer.encode_batch(list(some_texts))]
 
     samples = list(zip(token_ids(texts), targets, strict=True))  # tokenised once
     sampler = BucketBatchSampler([len(ids) for ids, _ in samples], 16, seed=seed)

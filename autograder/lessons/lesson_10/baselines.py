@@ -7,7 +7,7 @@ import torch
 from course_lib import ModelConfig, TextClassifier, naive_epoch, train_tokenizer
 from course_lib.naive import pad_to_maximum
 
-WIDTH = 256
+WIDTH = 384
 
 def train_classifier(texts, labels, *, num_epochs, seed):
     """Every text as wide as the longest may be, tokenised in every epoch, a sync at every step."""

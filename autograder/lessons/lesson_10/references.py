@@ -7,7 +7,7 @@ import torch
 from course_lib import BucketBatchSampler, ModelConfig, TextClassifier, collate, make_optimizer
 from course_lib import train_step, train_tokenizer
 
-WIDTH = 256
+WIDTH = 384
 
 def train_classifier(texts, labels, *, num_epochs, seed):
     torch.manual_seed(seed)

@@ -7,8 +7,8 @@ from typing import Any
 from autograder.lessons.harness_shared import learner, small
 from autograder.lessons.lesson_10.harness.tables import secret_table
 
-TEXTS_PER_STEP = 96
-NUM_PROBES = 24
+TEXTS_PER_STEP = 32
+NUM_PROBES = 48
 
 
 def predictions(
