@@ -117,10 +117,7 @@ def _run(
     job.prior_blocks = history.prior_blocks()
     job.reference_speedup = calibration.load().get(exercise.id, {}).get("speedup")
     job.review += review.reasons(
-        source,
-        counts=exercise.kinds == ("property", "count"),
-        low_precision=exercise.low_precision,
-        allowed=exercise.allows,
+        source, counts=exercise.kinds == ("property", "count"), allowed=exercise.allows
     )
     verdict, score, reason = "pass", exercise.max_score, "Right on secret inputs."
     try:

@@ -31,7 +31,6 @@ _ATTRIBUTES = _words("""
     get_objects get_referents get_referrers data_ptr untyped_storage from_address
     fromfile memmap tofile latency_seconds bfloat16 half set_autocast_enabled set_default_dtype
 """)
-_LOW_PRECISION = _words("bfloat16 half set_autocast_enabled")
 _SYS = _words("modules settrace setprofile meta_path path_hooks addaudithook path excepthook unraisablehook")
 _OS = _words("cpu_count environ path getpid sched_getaffinity process_cpu_count")  # all else is noted
 _SETTINGS = (
@@ -41,14 +40,11 @@ _OWN = _words("self cls")
 _PRIVATE_BUT_KNOWN = ("_foreach_", "_fused_", "_dynamo")
 
 
-def reasons(
-    source: str, *, counts: bool, low_precision: bool = False, allowed: Collection[str] = ()
-) -> list[str]:
+def reasons(source: str, *, counts: bool, allowed: Collection[str] = ()) -> list[str]:
     """Why a person should look at this cell, one sentence for each means; empty for nearly every cell.
 
     Args:
         counts: the exercise rests on counts of operators, which another thread would hide.
-        low_precision: it asks for 16-bit numbers, so that `autocast` and their types are no means of cheating.
         allowed: what it is about, such as "os.fsync", and therefore nobody's suspicion.
     """
     try:
@@ -56,7 +52,7 @@ def reasons(
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []  # it does not run either
-    scan = _Scan(tree, counts, low_precision)
+    scan = _Scan(tree, counts)
     found = [
         (line, what)
         for line, what in sorted(scan.found())
@@ -67,9 +63,8 @@ def reasons(
 
 
 class _Scan:
-    def __init__(self, tree: ast.Module, counts: bool, low_precision: bool) -> None:
-        self.tree, self.counts, self.low_precision = tree, counts, low_precision
-        self.noted = _ATTRIBUTES - _LOW_PRECISION if low_precision else _ATTRIBUTES
+    def __init__(self, tree: ast.Module, counts: bool) -> None:
+        self.tree, self.counts = tree, counts
         self.foreign = {name for node in ast.walk(tree) for name in _bound_by_import(node)}
         self._follow_aliases()
         self.own = _OWN | {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
@@ -95,8 +90,8 @@ class _Scan:
             yield "works out the name of an attribute as it runs"
         elif called == "setattr" and not (node.args and _name(node.args[0]) in self.own):
             yield "uses `setattr` on what is not its own"
-        elif called == "autocast" and not (
-            self.low_precision or any(k.arg == "enabled" and _is_constant([k.value]) for k in node.keywords)
+        elif called == "autocast" and not any(
+            k.arg == "enabled" and _is_constant([k.value]) for k in node.keywords
         ):
             yield "uses `autocast`: a lower precision than asked for"
 
@@ -122,7 +117,7 @@ class _Scan:
             return
         if isinstance(node.ctx, ast.Store | ast.Del) and (root in self.foreign or root == "()"):
             yield f"replaces `{ast.unparse(node)}`"
-        elif node.attr in self.noted or (base == "sys" and node.attr in _SYS):
+        elif node.attr in _ATTRIBUTES or (base == "sys" and node.attr in _SYS):
             yield f"uses `{ast.unparse(node)[-60:]}`"
         elif base == "os" and node.attr not in _OS:
             yield f"uses `os.{node.attr}`"

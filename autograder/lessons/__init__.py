@@ -13,6 +13,8 @@ from typing import Literal
 from autograder.job import Job
 
 Kind = Literal["property", "count", "speed"]
+LOW_PRECISION = ("autocast", "torch.bfloat16", "torch.half", "torch.set_autocast_enabled")
+"""What an exercise `allows` that asks for 16-bit numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,6 @@ class Exercise:
         clock_free_score: points that rest on properties and counts; what an inconclusive timing still earns.
         check: returns when the solution is right, raises what `autograder.job` defines when it is not.
         reference: a right and fast solution made of `course_lib`, which `workbook calibrate` measures; "" for none.
-        low_precision: 16-bit numbers are asked for: elsewhere a cell that uses them is looked at by a person.
         allows: means such as "os.fsync" that it asks for: elsewhere a cell that uses them is looked at by a person.
     """
 
@@ -64,7 +65,6 @@ class Exercise:
     kinds: tuple[Kind, ...]
     check: Callable[[Job], None]
     reference: str = ""
-    low_precision: bool = False
     allows: tuple[str, ...] = ()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autograder.lessons import lesson_ids, load_lesson
+from autograder.lessons import LOW_PRECISION, lesson_ids, load_lesson
 from autograder.review import reasons
 from tests.autograder.solutions import reference_sources
 
@@ -62,14 +62,14 @@ def test_what_honest_cells_do_is_not(cell: str) -> None:
 def test_references_are_above_suspicion(lesson_id: str) -> None:
     for exercise in load_lesson(lesson_id).exercises:
         source = reference_sources(lesson_id)[exercise.id]
-        found = reasons(source, counts=True, low_precision=exercise.low_precision, allowed=exercise.allows)
+        found = reasons(source, counts=True, allowed=exercise.allows)
         assert found == []
 
 
 def test_16_bit_numbers_are_noted_only_where_they_are_not_asked_for() -> None:
     cell = "with torch.autocast('cpu', torch.bfloat16):\n    loss = model(x)"
     assert reasons(cell, counts=True)
-    assert reasons(cell, counts=True, low_precision=True) == []
+    assert reasons(cell, counts=True, allowed=LOW_PRECISION) == []
 
 
 def test_what_an_exercise_is_about_is_not_noted() -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from autograder.lessons import Exercise, Lesson, harness_source
+from autograder.lessons import LOW_PRECISION, Exercise, Lesson, harness_source
 from autograder.lessons.lesson_02 import references
 from autograder.lessons.lesson_02.checks import epochs, policy, steps
 
@@ -20,7 +20,7 @@ LESSON = Lesson(
             clock_free_score=10,
             kinds=("property",),
             check=policy.check_resolve_precision,
-            low_precision=True,
+            allows=LOW_PRECISION,
         ),
         Exercise(
             id="2.2",
@@ -30,7 +30,7 @@ LESSON = Lesson(
             clock_free_score=10,
             kinds=("property",),
             check=steps.check_fp16_trainer,
-            low_precision=True,
+            allows=LOW_PRECISION,
         ),
         Exercise(
             id="2.3",
@@ -40,7 +40,7 @@ LESSON = Lesson(
             clock_free_score=10,
             kinds=("property", "count"),
             check=steps.check_mixed_step,
-            low_precision=True,
+            allows=LOW_PRECISION,
         ),
         Exercise(
             id="2.4",
@@ -51,7 +51,7 @@ LESSON = Lesson(
             kinds=("property", "count", "speed"),
             check=epochs.check_train_epoch,
             reference=references.TRAIN_EPOCH,
-            low_precision=True,
+            allows=LOW_PRECISION,
         ),
         Exercise(
             id="2.5",
@@ -61,7 +61,7 @@ LESSON = Lesson(
             clock_free_score=10,
             kinds=("property", "count"),
             check=epochs.check_sturdy_classifier,
-            low_precision=True,
+            allows=LOW_PRECISION,
         ),
     ),
 )
