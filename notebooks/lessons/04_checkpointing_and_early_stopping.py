@@ -1295,11 +1295,11 @@ check("4.5")
 # | cadence | `save_strategy`, `save_steps` | `"steps"`, 500 | a shorter run saves only at its end |
 # | retention | `save_total_limit` | `None` | every checkpoint is kept, until the disk is full |
 # | resume | `trainer.train(resume_from_checkpoint=…)` | off | starts anew unless you ask |
-# | all or weights | `save_only_model` | `False` | `True` halves the files and makes a resume impossible |
+# | all or weights | `save_only_model` | `False` | `True` keeps the weights alone: no resume is possible |
 # | best at the end | `load_best_model_at_end` | `False` | **you evaluate and ship the last model** |
 # | monitor | `metric_for_best_model` | `"loss"`, once the line above is `True` | evaluation and saving must have the same rhythm |
 # | mode | `greater_is_better` | `True`, unless the name ends in `loss` | **a metric called `perplexity` is maximised** |
-# | early stopping | `EarlyStoppingCallback(early_stopping_patience=…)` | 1, when you add it | one bad evaluation ends the run; needs `load_best_model_at_end=True` |
+# | early stopping | `EarlyStoppingCallback(early_stopping_patience=…)` | 1, when you add it | one bad evaluation ends the run; it warns without `load_best_model_at_end` |
 
 
 # %%
@@ -1445,7 +1445,7 @@ if is_installed("accelerate"):
 # | patience | `EarlyStopping(patience=…)` | 3 | counts validations, not epochs |
 # | NaN | `EarlyStopping(check_finite=…)` | `True` | NaN stops the run at once |
 # | resume | `trainer.fit(…, ckpt_path=…)` | `None` | `ckpt_path="last"` finds the newest |
-# | best at the end | `trainer.test(ckpt_path="best")` | – | after `fit` the model in memory is the last one |
+# | best at the end | `trainer.test(ckpt_path=…)` | `None` | `trainer.test()` loads the best; **`trainer.test(model)` takes the last** |
 
 # %%
 if is_installed("lightning"):
