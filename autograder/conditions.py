@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +22,11 @@ def core_seconds(pid: int | Literal["thread-self"]) -> tuple[float, float]:
         had, waited, *_ = Path(f"/proc/{pid}/schedstat").read_text().split()
         return int(had) / 1e9, int(waited) / 1e9
     return 0.0, 0.0
+
+
+def num_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Conditions:

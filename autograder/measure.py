@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.conditions import Conditions, core_seconds
+from autograder.conditions import Conditions, core_seconds, num_cores
 from autograder.job import CheckFailed, Job, Worker, failure
 from autograder.verdict import ALPHA_PASS, MAX_BLOCKS, MAX_SPREAD, Decision, decide
 from course_lib.bench import Block, bootstrap_interval, choose_num_steps, hodges_lehmann, measure_block
@@ -76,9 +76,9 @@ class _Side:
 
     def _core_seconds(self) -> dict[int, tuple[float, float]]:
         """`core_seconds` of the worker, and of the ranks that it has started: while one waits for a core, so do the
-        others, for it."""
+        others, for it. On a machine of one core they wait for each other, which is no one else's doing."""
         pids = [self.worker.pid]
-        if self.job.talks:
+        if self.job.talks and num_cores() > 1:
             pids += [p.pid for p in self.worker.process.family() if p.ppid() == self.worker.pid]
         return {pid: core_seconds(pid) for pid in pids}
 

@@ -1,15 +1,17 @@
 """Timing in real workers: what is under the clock, what is not, and what is said about it. Truths are far from bars."""
 
 import contextlib
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from autograder.conditions import Conditions, core_seconds
+from autograder.conditions import Conditions, core_seconds, num_cores
 from autograder.job import CheckFailed, Job
-from autograder.measure import measure_speedup
+from autograder.measure import _Side, measure_speedup
 
 pytestmark = pytest.mark.measures
 
@@ -118,6 +120,49 @@ def work(seed):
     )
     with pytest.raises(CheckFailed):
         measure(job)
+
+
+RANKS = """
+import multiprocessing, os
+
+ranks = []
+
+def serve(pipe, core):
+    os.sched_setaffinity(0, {core})
+    while True:
+        pipe.send(learner(pipe.recv()))
+
+def segment(seed, num_steps):
+    if not ranks:
+        ours, theirs = multiprocessing.get_context("fork").Pipe()
+        context = multiprocessing.get_context("fork")
+        context.Process(target=serve, args=(theirs, min(os.sched_getaffinity(0))), daemon=True).start()
+        ranks.append(ours)
+    for _ in range(num_steps):
+        ranks[0].send(seed)
+        ranks[0].recv()
+    return {"seed": seed}
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell how long a process waited")
+@pytest.mark.skipif(num_cores() < 2, reason="on one core ranks wait for each other")
+def test_a_rank_that_waits_for_a_core_of_others_is_not_slower(job: Job) -> None:
+    job.harness, job.source, job.talks = RANKS, SLOW, True
+    side = _Side(job.learner(), "segment", job)
+    side._timed(0, 3)  # starts the rank
+    spin = "import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass"
+    alone = min(side._timed(0, 10)[0] for _ in range(3))
+    others = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(3)]
+    try:
+        time.sleep(0.5)
+        waited = side.waited
+        beside = min(side._timed(0, 10)[0] for _ in range(3))
+    finally:
+        for other in others:
+            other.kill()
+    assert beside < 1.4 * alone
+    assert side.waited - waited > alone, "three others shared the core"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell how long a process waited")
