@@ -73,6 +73,8 @@ from course_lib.reproducibility import (
 )
 from course_lib.schedules import warmup_cosine
 
+# cuBLAS reads this when it starts: without it, deterministic matrix products on a GPU raise an error.
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 # One thread: timings are steadier, and sums are added in one order.
 torch.set_num_threads(1)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -306,7 +308,11 @@ predict("8c", "Largest difference between two weights after 60 steps?")
 
 
 # %%
-def weights_by_step(flip_a_bit: bool, num_steps: int = 60) -> list[torch.Tensor]:
+LOOKS = [0, 1, 2, 3, 5, 10, 20, 30, 40, 50, 60]  # steps after which the weights are kept
+
+
+def weights_by_step(flip_a_bit: bool) -> list[torch.Tensor]:
+    """All weights in one row, at each look."""
     model = new_model(0)
     if flip_a_bit:
         with torch.no_grad():
@@ -314,13 +320,14 @@ def weights_by_step(flip_a_bit: bool, num_steps: int = 60) -> list[torch.Tensor]
             weight.copy_(torch.nextafter(weight, torch.tensor(torch.inf, device=device)))
     optimizer = make_optimizer(model, learning_rate=3e-3, embedding_lr_ratio=10.0)
     own = short.subset(np.arange(480))
-    kept = [torch.cat([p.detach().flatten().cpu() for p in model.parameters()])]
+    batches = (batch for epoch in itertools.count() for batch in epoch_batches(own, 0, epoch))
     torch.manual_seed(0)
     model.train()
-    batches = (batch for epoch in itertools.count() for batch in epoch_batches(own, 0, epoch))
-    for batch in itertools.islice(batches, num_steps):
-        loop.train_step(model, batch, optimizer)
-        kept.append(torch.cat([p.detach().flatten().cpu() for p in model.parameters()]))
+    kept = []
+    for step in range(LOOKS[-1] + 1):
+        if step in LOOKS:
+            kept.append(torch.cat([p.detach().flatten().cpu() for p in model.parameters()]))
+        loop.train_step(model, next(batches), optimizer)
     return kept
 
 
@@ -334,7 +341,7 @@ compare("8c", difference[-1], digits=4)
 
 # %% jupyter={"source_hidden": true}
 fig, ax = figure(height=2.6)
-ax.plot(np.maximum(difference, 1e-12), color=RED)
+ax.plot(LOOKS, np.maximum(difference, 1e-12), color=RED, marker="o", markersize=4)
 ax.set_yscale("log")
 ax.set(title="Two runs that differ by one bit", xlabel="step", ylabel="largest difference")
 show(fig, alt=f"Largest difference between the weights of two runs that began one bit apart, log scale: "
@@ -375,9 +382,6 @@ def cost(work, seconds=0.08) -> float:
         torch.use_deterministic_algorithms(False)
 
 
-if device.type == "cuda":
-    # cuBLAS reads this when it starts; without it, deterministic matrix products raise an error.
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 model = new_model(0)
 optimizer = make_optimizer(model)
 batch = next(epoch_batches(short.subset(np.arange(24)), 0, 0))
