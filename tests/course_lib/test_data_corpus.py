@@ -222,7 +222,7 @@ def test_a_damaged_cache_is_not_believed(texts, tmp_path, monkeypatch):
         assert path.read_text(encoding="utf-8") == whole, "built and written again"
 
 
-@pytest.mark.parametrize("stop", ["SIGINT", "SIGKILL"])
+@pytest.mark.parametrize("stop", [pytest.param("SIGINT", marks=pytest.mark.exhaustive), "SIGKILL"])
 def test_an_interrupted_build_leaves_nothing_behind(tmp_path, stop):
     if not hasattr(signal, stop):
         pytest.skip(f"no {stop} here")
@@ -240,6 +240,7 @@ def test_an_interrupted_build_leaves_nothing_behind(tmp_path, stop):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.exhaustive
 def test_two_processes_may_build_everything_at_once(tmp_path):
     """On two of the packages, so that it takes seconds: corpus, tokenizer, both stores and the index."""
     code = (
