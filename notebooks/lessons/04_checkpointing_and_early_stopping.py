@@ -1110,9 +1110,7 @@ class EarlyStopping:
         self.min_delta = min_delta
         self.best: float | None = None  # the last value that improved
         self.best_step: int | None = None  # the step given with it
-        ### BEGIN SOLUTION
-        self.num_bad = 0
-        ### END SOLUTION
+        self.num_bad = 0  # validations in a row that have not improved
 
     def update(self, metrics: dict[str, float], step: int) -> bool:
         """After a validation at `step`: True when the run should stop now."""

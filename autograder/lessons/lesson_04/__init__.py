@@ -4,7 +4,7 @@ from pathlib import Path
 
 from autograder.lessons import Exercise, Lesson, harness_source
 from autograder.lessons.lesson_04 import references
-from autograder.lessons.lesson_04.checks import atomic, cadence, resume, stopping
+from autograder.lessons.lesson_04.checks import atomic, budget, cadence, resume, stopping
 
 FILE_CALLS = (
     *(
@@ -71,7 +71,7 @@ LESSON = Lesson(
             max_score=10,
             clock_free_score=10,
             kinds=("property", "count"),
-            check=stopping.check_stop_early,
+            check=budget.check_stop_early,
         ),
         Exercise(
             id="4.5",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import os
 import signal
 import stat
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +16,12 @@ import numpy as np
 import torch
 
 from autograder.lessons.harness_shared import learner
+from autograder.lessons.lesson_04.harness.tracing import forked, stops
 
 _PATH = Path("checkpoints/last.pt")
 _MAX_SEEN = 12  # different contents of the file; what is wrong shows in the first few
-_TRACE_ME, _GO_ON, _OPTIONS, _KILL_WITH_ME = 0, 24, 0x4200, 0x100000
-_TRACE_ALL = (
-    1 | 2 | 4 | 8 | _KILL_WITH_ME
-)  # calls to the system are marked; threads and children are followed
-_ALL_THREADS = 0x40000000  # __WALL
-_synced: list[
-    tuple[int, int, int, bool]
-] = []  # inode, size, time of change, and whether it had the name already
+# Inode, size, time of change, and whether it had the name already.
+_synced: list[tuple[int, int, int, bool]] = []
 _always_synced: set[int] = set()
 
 
@@ -157,7 +150,7 @@ def kill_saves(seed: int, num_kills: int, longest: float) -> dict[str, Any]:
     files, allowed, last = [], [], 0
     for _ in range(num_kills):
         first = (last + 1) % 10
-        child, done = _forked(functools.partial(_save_for_ever, contents, first))
+        child, done = forked(functools.partial(_save_for_ever, contents, first))
         num_done = len(os.read(done, 1))  # it has begun: the clock of the kill starts here
         time.sleep(rng.uniform(0.0, longest))
         os.kill(child, signal.SIGKILL)
@@ -180,19 +173,6 @@ def _step() -> int:
     return -1
 
 
-def _forked(work: Callable[[int], None]) -> tuple[int, int]:
-    """A child that does `work`, given a pipe's end, and ends; and the other end."""
-    done, tell = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            work(tell)
-        finally:
-            os._exit(0)
-    os.close(tell)
-    return child, done
-
-
 def _save_for_ever(contents: list[Any], at: int, tell: int) -> None:
     while True:
         learner(contents[at], _PATH)
@@ -212,68 +192,11 @@ def look_between_calls(seed: int) -> dict[str, Any]:
     content = _content(seed, 1)
     seen: list[np.ndarray] = [_read()]
     num_looks = 0
-    for _ in _stops(lambda: learner(content, _PATH)):
+    for _ in stops(lambda: learner(content, _PATH)):
         num_looks += 1
         if len(seen) < _MAX_SEEN and not np.array_equal(file := _read(), seen[-1]):
             seen.append(file)
     return {"files": seen, "num_looks": num_looks}
-
-
-def _stops(work: Callable[[], None]) -> Iterator[None]:
-    """Do `work` in a child, which stands still at each yield."""
-    if sys.platform != "linux":
-        yield from _moments(work)
-        return
-    ptrace = ctypes.CDLL(None, use_errno=True).ptrace
-    ptrace.restype = ctypes.c_long
-    ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-
-    def traced(_: int) -> None:
-        if ptrace(_TRACE_ME, 0, None, None) < 0:
-            os._exit(99)
-        os.kill(os.getpid(), signal.SIGSTOP)
-        work()
-
-    child, done = _forked(traced)
-    os.close(done)
-    _, status = os.waitpid(child, 0)
-    if not os.WIFSTOPPED(status) or ptrace(_OPTIONS, child, None, _TRACE_ALL) < 0:
-        with contextlib.suppress(OSError):
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-        yield from _moments(work)
-        return
-    ptrace(_GO_ON, child, None, None)
-    deadline = time.monotonic() + 10.0
-    while time.monotonic() < deadline:
-        stopped, status = os.waitpid(-1, _ALL_THREADS)
-        if not os.WIFSTOPPED(status):
-            if stopped == child:
-                return
-            continue
-        sent = os.WSTOPSIG(status)
-        is_ours = sent in (signal.SIGTRAP, signal.SIGTRAP | 0x80, signal.SIGSTOP)
-        if sent == signal.SIGTRAP | 0x80:
-            yield
-        ptrace(_GO_ON, stopped, None, None if is_ours else sent)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, _ALL_THREADS)
-
-
-def _moments(work: Callable[[], None]) -> Iterator[None]:
-    """Do `work` over and over in a child that runs on, for a quarter of a second."""
-
-    def again(_: int) -> None:
-        while True:
-            work()
-
-    child, done = _forked(again)
-    os.close(done)
-    deadline = time.monotonic() + 0.25
-    while time.monotonic() < deadline:
-        yield
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
 
 
 class _Unsavable:
