@@ -90,8 +90,7 @@ check_quiz("09")
 # ## What next
 #
 # **Passed.** You choose the next change by a measurement, and you know what a number may claim. Go on to the
-# mini project: it asks for all of it at once, on your own data. It is lesson 10 on the
-# [start page](../00_start_here/00_start_here.ipynb).
+# [mini project](../10_mini_project/10_mini_project.ipynb): it asks for all of it at once, on your own data.
 #
 # **Not yet.** The card above names the lessons and the topics. Take one after the other:
 #
@@ -106,6 +105,8 @@ check_quiz("09")
 # %% [markdown]
 # While an attempt is open, the line goes on with it. Put the `#` back when the new attempt has begun, or the next run
 # after handing in begins one more.
+#
+# The [start page](../00_start_here/00_start_here.ipynb) shows your progress and the map.
 #
 # An honest word: this is a release for practice. The keys come with the course, lightly hidden, and the file with your
 # answers is yours. Whoever looks them up passes an exam, and learns nothing.
