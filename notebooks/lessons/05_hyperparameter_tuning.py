@@ -68,8 +68,8 @@ print("Optuna is installed" if HAS_OPTUNA else
 # ## Why it matters
 #
 # You inherit a training script. It says `learning_rate = 1e-3`, and nobody knows why. Is it good? Is it ten times too
-# small? The task is that of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb): which package
-# was a docstring written for? To keep trials short, texts are cut at 24 tokens.
+# small? The task is that of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb): which
+# package was a docstring written for? To keep trials short, texts are cut at 24 tokens.
 #
 # The texts fall into three parts, and each has one job. **Train** teaches the model. **Validation** chooses among
 # trials. **Test** judges the winner, once, at the very end.
@@ -189,9 +189,9 @@ show(fig, alt=f"Validation loss against the learning rate, {len(rates)} trials, 
 #
 # > draw → train → judge → drop or keep → report
 #
-# A search **draws** a configuration, **trains** it for a while, **judges** it on validation texts, **drops** it or keeps
-# it going, and in the end **reports** the winner and the bill. Each station has its own way to lie to you. The lesson
-# takes them one by one.
+# A search **draws** a configuration, **trains** it for a while, **judges** it on validation texts, **drops** it or
+# keeps it going, and in the end **reports** the winner and the bill. Each station has its own way to lie to you. The
+# lesson takes them one by one.
 #
 # ## Watch it happen
 #
@@ -315,9 +315,9 @@ show(fig, alt="Above, twelve points in the plane of learning rate and weight dec
      f"learning rate. Best of the grid {min(grid_losses):.2f}, best of the random points {min(random_losses):.2f}.")  # fmt: skip
 
 # %% [markdown]
-# In the upper row, yellow is a low loss and dark a high one. Look at the lower row. In the grid three points stand above
-# each learning rate. Where they coincide, weight decay changes nothing, and two of the three trials repeat what the third
-# has said. Random search has tried twelve learning rates for the same money ([Bergstra and Bengio, 2012](https://www.jmlr.org/papers/v13/bergstra12a.html)). When
+# In the upper row, yellow is a low loss and dark a high one. Look at the lower row. In the grid three points stand
+# above each learning rate. Where they coincide, weight decay changes nothing, and two of the three trials repeat what
+# the third has said. Random search has tried twelve learning rates for the same money ([Bergstra and Bengio, 2012](https://www.jmlr.org/papers/v13/bergstra12a.html)). When
 # only some knobs matter, and you do not know which, a grid wastes trials by its shape.
 #
 # **Why can the grid still win a round?** Decide before you open this.
@@ -403,11 +403,11 @@ show(fig, alt=f"Left: eight pairs of losses, one line a seed; {swapped} lines go
 
 # %% [markdown]
 # **How many seeds decide?** As many as it takes for the half width to fall below the difference that you care about.
-# Two and three seeds say next to nothing, because the spread itself is a guess from so few values; Student's t knows that
-# and makes the interval wide. From about five on, four times the seeds halve the width.
+# Two or three seeds say little, because the spread itself is a guess from so few values; Student's t knows
+# that and makes the interval wide. From about five on, four times the seeds halve the width.
 #
-# Compare in **pairs**: both configurations at the same seeds. A seed with hard first weights or an unlucky order is hard
-# for both, and cancels in the difference. Exercise 5.4 turns this into a decision.
+# Compare in **pairs**: both configurations at the same seeds. A seed with hard first weights or an unlucky order is
+# hard for both, and cancels in the difference. Exercise 5.4 turns this into a decision.
 #
 # ### Drop: most trials are lost early
 #
@@ -431,9 +431,9 @@ show(fig, alt=f"Twelve curves of the validation loss over {BUDGET} steps. The be
 #
 # - **Median pruner.** End a trial whose loss is above the median of what earlier trials had at the same step. It needs
 #   a few whole trials first, to have a median, and a warmup in which nobody is judged.
-# - **Successive halving.** All trials train a little. The best third goes on until it has had three times as many steps.
-#   The best third of those goes on again. **ASHA** does the same without waiting for a round to be complete, so that many
-#   workers stay busy ([Jamieson and Talwalkar, 2016](https://proceedings.mlr.press/v51/jamieson16.html);
+# - **Successive halving.** All trials train a little. The best third goes on until it has had three times as many
+#   steps. The best third of those goes on again. **ASHA** does the same without waiting for a round to be complete, so
+#   that many workers stay busy ([Jamieson and Talwalkar, 2016](https://proceedings.mlr.press/v51/jamieson16.html);
 #   [Li and others, 2020](https://arxiv.org/abs/1810.05934)).
 
 # %%
@@ -509,8 +509,8 @@ show(fig, alt="The twelve curves, three times; ended trials are red with a cross
 # **What can go wrong with early looks?** They favour whatever is fast at first: a high rate without decay, little
 # regularisation, no warmup. And a schedule that decays over the whole trial makes an early look at a *long* trial
 # differ from the end of a *short* one. So let the first look come late enough that the order has settled: compare the
-# order at the look with the order at the end, once, on a dozen full trials. The agreement need not rise steadily: trials
-# with a high rate swing, and a look catches them up or down.
+# order at the look with the order at the end, once, on a dozen full trials. The agreement need not rise steadily:
+# trials with a high rate swing, and a look catches them up or down.
 
 # %%
 for look in (1, 3, 5, 8):
@@ -558,9 +558,9 @@ print(
 # %% [markdown]
 # ### The same with `course_lib`
 #
-# `course-lib tune` is this loop with the parts that a real search needs: a study on disk that survives `kill -9`, several
-# processes that share it, Optuna's samplers and pruners, a report. It works on your own CSV. Here a small one is made
-# of docstrings.
+# `course-lib tune` is this loop with the parts that a real search needs: a study on disk that survives `kill -9`,
+# several processes that share it, Optuna's samplers and pruners, a report. It works on your own CSV. Here a small one
+# is made of docstrings.
 
 # %%
 import csv
@@ -724,9 +724,8 @@ else:
     print("Optuna is not installed, so this cell runs nothing. Nothing later needs it.")
 
 # %% [markdown]
-# The split differs from run to run: whoever is free takes the next trial. With two workers there may be a ninth: both had
-# begun a trial when the eighth was finished. Give each worker its own sampler seed, or both
-# draw the same points.
+# The split differs from run to run: whoever is free takes the next trial. With two workers there may be a ninth: both
+# had begun a trial when the eighth was finished. Give each worker its own sampler seed, or both draw the same points.
 #
 # ## The contract
 #
@@ -739,7 +738,7 @@ else:
 # | slices | loss on the five smallest classes too | a mean can hide a class that got worse |
 # | budget | 54 steps a trial, 12 trials | else the largest budget wins |
 # | target | what improvement would change your mind | else every difference counts |
-# | seeds | search at one, decide on eight | else luck decides |
+# | seeds | search at one, decide on five others | else luck decides |
 # | resume rule | a killed trial goes on from its checkpoint and counts once | else failures are free, or count twice |
 # | test | once, for the winner | each look at it costs some of its honesty |
 #
@@ -873,8 +872,8 @@ show(fig, alt="Slices of 24 trials: the loss against learning rate, weight decay
 # ### The report that you owe
 #
 # The best configuration is half a result. The other half is what it cost, how sure you are, and what an unseen text
-# says. Here is the whole of it, for the search at the top of this section: three finalists, five seeds, then one look at
-# the test texts.
+# says. Here is the whole of it, for the search at the top of this section: three finalists, five seeds, then one look
+# at the test texts.
 
 # %%
 finalists = [searched[i] for i in np.argsort(losses)[:3]]
@@ -910,22 +909,22 @@ print(f"this section: {Trial.steps_paid - before + len(more) * BUDGET} steps; th
       f"{Trial.steps_paid:,} steps, {Trial.seconds_paid:.0f} s")  # fmt: skip
 
 # %% [markdown]
-# Look at the two validation losses. The value *in the search* is the lowest of 24, so it is part skill and part luck; and
-# all 24 ran at one seed, which may be a hard one or an easy one for everybody. So it can be lower or higher than what
-# fresh seeds give. Report the value at fresh seeds: it is free of both.
+# Look at the two validation losses. The value *in the search* is the lowest of 24, so it is part skill and part luck;
+# and all 24 ran at one seed, which may be a hard one or an easy one for everybody. So it can be lower or higher than
+# what fresh seeds give. Report the value at fresh seeds: it is free of both.
 #
 # And look at the slice. The mean is a mean over texts, and most texts are of the large classes. A search that compares
 # means alone would not notice if the small ones got worse.
 #
-# The level of each interval is shared: with three candidates each gets a third of the 5 % that all together may err. This
-# is the Bonferroni correction, and exercise 5.4 asks for it, or for something at least as careful.
+# The level of each interval is shared: with three candidates each gets a third of the 5 % that all together may err.
+# This is the Bonferroni correction, and exercise 5.4 asks for it, or for something at least as careful.
 
 # %% [markdown]
 # ## Exercises
 #
 # Write your solution where the cell raises `NotImplementedError`. The check under it runs your cell in a process of its
-# own, on secret random inputs. Everything that your function needs, imports too, stands in its own cell. No clock runs in
-# this lesson: points rest on **properties** (the results are right) and **counts** (training steps, all of them).
+# own, on secret random inputs. Everything that your function needs, imports too, stands in its own cell. No clock runs
+# in this lesson: points rest on **properties** (the results are right) and **counts** (training steps, all of them).
 #
 # Some properties are about chance: is this draw uniform, is that interval wide enough? Such a check takes thousands of
 # draws, and refuses a right solution in fewer than one check of ten thousand.
@@ -1022,9 +1021,9 @@ check("5.1")
 #
 # > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property
 #
-# Two loops and a training: nothing easier, and nothing in a search is wrong more often. Each trial gets fresh weights, a
-# fresh optimizer, the same number of steps, and a seed that means the same for every configuration. It is judged on the
-# validation texts, after its last step.
+# Two loops and a training: nothing easier, and nothing in a search is wrong more often. Each trial gets fresh weights,
+# a fresh optimizer, the same number of steps, and a seed that means the same for every configuration. It is judged on
+# the validation texts, after its last step.
 #
 # <details><summary>Hint: "a reused model", or "a reused optimizer"</summary>
 #
@@ -1228,8 +1227,8 @@ check("5.3")
 # </details>
 # <details><summary>Hint: "the best of many is picked first"</summary>
 #
-# Eleven candidates have eleven chances to be lucky. Share the error among them: with k candidates each interval may miss
-# with a k-th of 1 - confidence.
+# Eleven candidates have eleven chances to be lucky. Share the error among them: with k candidates each interval may
+# miss with a k-th of 1 - confidence.
 #
 # </details>
 # <details><summary>Hint: "NaN wins"</summary>
@@ -1290,9 +1289,10 @@ check("5.4")
 # > Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · count (at most half the training steps of a 12-point grid, over 16 secret problems)
 #
 # Put the parts together. The problems are small real trainings, each with a secret data set, unit of its loss and seed,
-# so the best learning rate moves by decades. `train` runs in the grader's process, and bills every step. The grid trains
-# 4 learning rates × 3 weight decays in full. You have half of its steps. On average over the problems, the configuration
-# that you return must be as good: its loss on unseen samples at most 1.05 times that of the grid's winner.
+# so the best learning rate moves by decades. `train` runs in the grader's process, and bills every step. The grid
+# trains 4 learning rates × 3 weight decays in full. You have half of its steps. On average over the problems, the
+# configuration that you return must be as good: its loss on unseen samples at most 1.05 times that of the grid's
+# winner.
 #
 # <details><summary>Hint: "where do I start?"</summary>
 #
@@ -1376,8 +1376,8 @@ check("5.5")
 #
 # ### Optuna
 #
-# Its default sampler, TPE, is no longer blind: after some random trials it draws near the values that good trials had and
-# bad ones had not ([Bergstra and others, 2011](https://papers.nips.cc/paper_files/paper/2011/hash/86e8f7ab32cfd12577bc2619bc635690-Abstract.html)).
+# Its default sampler, TPE, is no longer blind: after some random trials it draws near the values that good trials had
+# and bad ones had not ([Bergstra and others, 2011](https://papers.nips.cc/paper_files/paper/2011/hash/86e8f7ab32cfd12577bc2619bc635690-Abstract.html)).
 # It pays from some dozens of trials on, and less when many workers draw at once.
 #
 # | This lesson | Optuna | Default | What surprises |
@@ -1592,8 +1592,8 @@ by_train, by_validation = (min(rows, key=lambda row: row[k])[0] for k in (1, 2))
 print(f"picked on train: {by_train} steps; picked on validation: {by_validation} steps")
 
 # %% [markdown]
-# *Symptom, test:* the reported accuracy does not come back in use. The more trials, the larger the gap. Here all trials are
-# equally good, 80 % in truth, and the "best" is picked on 300 test samples, and then judged on the same ones.
+# *Symptom, test:* the reported accuracy does not come back in use. The more trials, the larger the gap. Here all trials
+# are equally good, 80 % in truth, and the "best" is picked on 300 test samples, and then judged on the same ones.
 
 # %%
 rng = np.random.default_rng(0)
@@ -1655,7 +1655,8 @@ print(f"the search looks {sum(kept) * EVERY / finished:.1f} times as cheap as it
 
 # %% [markdown]
 # *Cure:* one counter, at the one line that trains. Failed and killed trials are in it too. Caught by
-# [5.3](#5.3-·-Successive-halving-with-an-honest-bill) and [5.5](#5.5-·-Challenge:-the-grid's-quality-for-half-its-steps).
+# [5.3](#5.3-·-Successive-halving-with-an-honest-bill) and
+# [5.5](#5.5-·-Challenge:-the-grid's-quality-for-half-its-steps).
 #
 # ### The search space is silently clipped
 # *Symptom:* the best trial stands exactly on an end of the range, and so do many others.
@@ -1682,15 +1683,16 @@ if HAS_OPTUNA:
         print("course_lib refuses:", error)
 
 # %% [markdown]
-# A range is clipped in code by `np.clip`, by `int(...)`, by a model that caps its own argument; and in mind by the person
-# who chose it. *Cure:* refuse what cannot be, and when the best value stands at an end, move the range and search on.
-# Caught by [5.1](#5.1-·-Draw-from-a-search-space).
+# A range is clipped in code by `np.clip`, by `int(...)`, by a model that caps its own argument; and in mind by the
+# person who chose it. *Cure:* refuse what cannot be, and when the best value stands at an end, move the range and
+# search on. Caught by [5.1](#5.1-·-Draw-from-a-search-space).
 #
 # ## Drills
 #
 # Not graded. Each takes a few minutes: predict, run, then change the value that says `try` and run again.
 #
-# **Drill 1 · The price of halving.** 27 trials, a third goes on, four rounds. Which share of "all in full" does it cost?
+# **Drill 1 · The price of halving.** 27 trials, a third goes on, four rounds. Which share of "all in full" does it
+# cost?
 
 # %%
 predict(
@@ -1709,8 +1711,8 @@ print(f"{paid} of {27 * steps} steps; a finished trial has {steps}")
 compare("5e", 100 * paid / (27 * steps), unit="%")
 
 # %% [markdown]
-# **Drill 2 · How many points hit the valley?** Good values fill 5 % of a space. How many random points until one of them
-# is good with 95 % probability? The number of knobs plays no part.
+# **Drill 2 · How many points hit the valley?** Good values fill 5 % of a space. How many random points until one of
+# them is good with 95 % probability? The number of knobs plays no part.
 
 # %%
 predict("5f", "Good values fill 5 % of the space: random trials for a 95 % chance of one?")
@@ -1736,8 +1738,8 @@ print(f"best of {drill_trials}: {lead:.2f} standard deviations of luck")
 compare("5g", lead)
 
 # %% [markdown]
-# **Drill 4 · Pairs against no pairs.** The eight seeds from above, once as pairs and once as two separate groups. How many
-# times wider is the interval without the pairs?
+# **Drill 4 · Pairs against no pairs.** The eight seeds from above, once as pairs and once as two separate groups. How
+# many times wider is the interval without the pairs?
 
 # %%
 predict("5h", "Width of the interval without pairs over the width with pairs?", unit="×")
@@ -1749,8 +1751,8 @@ print(f"standard error: {paired_error:.4f} with pairs, {separate_error:.4f} with
 compare("5h", separate_error / paired_error, unit="×")
 
 # %% [markdown]
-# A number near 1 says that seeds here are not hard or easy in themselves: then pairs cost nothing and gain nothing. Where
-# data order and first weights matter much, as in short fine-tuning, they gain a lot.
+# A number near 1 says that seeds here are not hard or easy in themselves: then pairs cost nothing and gain nothing.
+# Where data order and first weights matter much, as in short fine-tuning, they gain a lot.
 #
 # ## The search checklist
 #
@@ -1775,8 +1777,8 @@ workspace.cleanup()
 # ## Quiz
 #
 # You pass with 70 %. Each answer is saved at once; run the cell again and it is there. One of the questions is measured
-# on this machine when you answer. Without a mouse: `from autograder import answer`, then `answer("05.3", "b")`. The last
-# cell counts your points.
+# on this machine when you answer. Without a mouse: `from autograder import answer`, then `answer("05.3", "b")`. The
+# last cell counts your points.
 
 # %%
 quiz("05")

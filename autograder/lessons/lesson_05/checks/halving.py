@@ -34,6 +34,8 @@ class Bill:
         """Train and bill. A number of steps that cannot be is told to the learner's code as a ValueError."""
         if not isinstance(num_steps, int) or isinstance(num_steps, bool) or num_steps < 1:
             return {"error": f"num_steps must be a whole number, at least 1; got {num_steps!r}"}
+        if not all(isinstance(value, int | float | str) for value in config.values()):
+            return {"error": "a configuration holds plain numbers and texts"}
         key = key_of(config)
         self.steps[key] = self.steps.get(key, 0) + num_steps
         if self.total > self.most_steps:

@@ -46,7 +46,11 @@ class _Task:
         )
         trial = _Trial(config, model)
         self._trials.append(trial)
-        model.register_forward_pre_hook(lambda _, inputs: self._note(trial, inputs[0]))
+
+        def note(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            self._note(trial, args[0] if args else kwargs["input_ids"])
+
+        model.register_forward_pre_hook(note, with_kwargs=True)
         return model
 
     def make_optimizer(self, model: TextClassifier, config: dict[str, Any]) -> torch.optim.Optimizer:
