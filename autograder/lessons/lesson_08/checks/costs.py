@@ -18,7 +18,7 @@ MACHINES: dict[str, dict[str, float]] = {
     "disturbed": {"spikes": 0.05},
 }
 EACH = 6
-MAX_STEPS = 1000
+MAX_STEPS = 2000
 TOLERANCE = (
     0.12  # of the log ratio's median error over the machines of a kind: 4 deviations for 5 pairs of one step
 )
@@ -55,7 +55,7 @@ def _machine(job: Job, kind: str) -> dict[str, Any]:
             "kind": kind,
             "seed": job.seed(),
             "ratio": ratio,
-            "seconds": float(rng.uniform(0.01, 0.2)),
+            "seconds": float(rng.uniform(0.02, 0.2)),
             "was_deterministic": was_deterministic,
             "was_benchmark": not was_deterministic,
         }

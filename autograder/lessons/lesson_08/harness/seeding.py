@@ -23,7 +23,12 @@ class NoisySamples(torch.utils.data.Dataset):
         return self.size
 
     def __getitem__(self, index: int) -> np.ndarray:
-        drawn = self.rng.random(), np.random.random_sample(), random.random(), torch.rand(()).item()
+        drawn = (
+            self.rng.random(),
+            np.random.random_sample(),
+            random.random(),
+            torch.rand((), dtype=torch.float64).item(),
+        )
         return np.array([index, *drawn])
 
 
