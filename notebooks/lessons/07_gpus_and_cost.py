@@ -44,6 +44,7 @@ import tempfile
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,7 @@ import torch
 import torch.nn.functional as F
 
 from autograder import check, check_quiz, compare, exercise, predict, quiz
+from autograder.conditions import core_seconds
 from autograder.lab import SlowSamples
 from autograder.lessons.lesson_07 import sick_runs
 from autograder.lessons.lesson_07.harness import target
@@ -147,17 +149,22 @@ peak, peak_source = cost.peak_flops(device, torch.float32)
 print(f"peak {peak / 1e9:,.0f} GFLOP/s ({peak_source})")
 
 
+def clocks():
+    """CPU seconds of this process, and seconds of the clock less those that other programs had our core."""
+    return time.process_time(), time.perf_counter() - core_seconds("thread-self")[1]
+
+
 def busy_and_useful(model, batches, num_tokens, lengths):
     """Shares of the time: the device did something; it did arithmetic that the model needs."""
     optimizer = make_optimizer(model)
     model.train()
     for batch in batches[:2]:  # warm-up
         loop.train_step(model, batch, optimizer)
-    wall, cpu = time.perf_counter(), time.process_time()
+    cpu, wall = clocks()
     for batch in batches:
         loss = loop.train_step(model, batch, optimizer)["loss"]
     loss.item()  # waits for a GPU
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    cpu, wall = (now - then for now, then in zip(clocks(), (cpu, wall), strict=True))
     busy = cost.readings(device).get("gpu_utilisation", math.nan)
     needed = cost.flops_per_token(model, lengths) * num_tokens
     return (min(1.0, cpu / wall) if device.type == "cpu" else busy), needed / wall / peak
@@ -323,46 +330,36 @@ def seconds_of(run, at_least=0.02):
 
 
 source = torch.randn(2**24 if device.type == "cpu" else 2**28, device=device)  # 64 MB on a CPU
-copy_to = torch.empty_like(source)
-bandwidth = 2 * source.nbytes / seconds_of(lambda: copy_to.copy_(source), 0.1)
-bend = peak / bandwidth
-print(
-    f"memory {bandwidth / 1e9:.1f} GB/s, arithmetic {peak / 1e9:.0f} GFLOP/s: bend at {bend:.1f} FLOP per byte"
-)
+other, result = torch.randn_like(source), torch.empty_like(source)
+bandwidth = 2 * source.nbytes / seconds_of(lambda: result.copy_(source), 0.2)
 
-points = {}  # name: (FLOP per byte, FLOP/s)
-other = torch.randn_like(source)
-n = source.numel()
-points["add two vectors"] = (
-    n / (12 * n),
-    n / seconds_of(lambda: torch.add(source, other, out=copy_to)),
-)
+points, n = {}, source.numel()  # name: (FLOP per byte, FLOP/s)
+seconds = seconds_of(lambda: torch.add(source, other, out=result))
+points["add two vectors"] = (1 / 12, n / seconds)
 rows = source[: 2**22].view(-1, 256)
-points["layer norm"] = (
-    8 / 8,
-    8 * rows.numel() / seconds_of(lambda: F.layer_norm(rows, (256,))),
-)
+seconds = seconds_of(lambda: F.layer_norm(rows, (256,)))
+points["layer norm"] = (1.0, 8 * rows.numel() / seconds)
 for size in (16, 64, 256, 768):
     a, b = torch.randn(2, size, size, device=device)
-    flops = 2 * size**3
-    points[f"matmul {size}"] = (
-        flops / (12 * size**2),
-        flops / seconds_of(lambda a=a, b=b: a @ b),
-    )
-del source, other, copy_to, rows
+    seconds = seconds_of(lambda a=a, b=b: a @ b, 0.05)
+    points[f"matmul {size}"] = (2 * size**3 / (12 * size**2), 2 * size**3 / seconds)
+roof = max(peak, *(flops for _, flops in points.values()))  # the best that was seen
+bend = roof / bandwidth
+print(f"memory {bandwidth / 1e9:.1f} GB/s, arithmetic {roof / 1e9:.0f} GFLOP/s: "
+      f"bend at {bend:.1f} FLOP per byte")  # fmt: skip
 compare("7c", bend)
 
 # %% jupyter={"source_hidden": true}
 fig, ax = figure(height=3.4)
-intensity = np.geomspace(0.05, 300, 200)
-ax.plot(intensity, np.minimum(peak, bandwidth * intensity) / 1e9, color=INK, linewidth=1.6)
+intensity = np.geomspace(0.05, 600, 200)
+ax.plot(intensity, np.minimum(roof, bandwidth * intensity) / 1e9, color=INK, linewidth=1.6)
 for name, (x, y) in points.items():
     ax.plot(x, y / 1e9, "o", color=BLUE if "matmul" in name else ORANGE)
     ax.annotate(name, (x, y / 1e9), (7, -11), textcoords="offset points", fontsize=9.5)
 ax.set(xscale="log", yscale="log", xlabel="intensity: FLOP per byte moved", ylabel="GFLOP/s",
-       xlim=(0.05, 300), title="The roof of this machine, and six operations under it")  # fmt: skip
+       xlim=(0.05, 600), title="The roof of this machine, and six operations under it")  # fmt: skip
 mark(ax, bend, f"bend: {bend:.1f}", y=0.2, side="right")
-show(fig, alt=f"Roofline, log axes: bandwidth {bandwidth / 1e9:.1f} GB/s, peak {peak / 1e9:.0f} GFLOP/s, bend at "
+show(fig, alt=f"Roofline, log axes: bandwidth {bandwidth / 1e9:.1f} GB/s, peak {roof / 1e9:.0f} GFLOP/s, bend at "
      f"{bend:.1f} FLOP per byte. " + ", ".join(f"{k} {y / 1e9:.1f} GFLOP/s at {x:.2f}" for k, (x, y) in points.items()))  # fmt: skip
 
 # %%
@@ -376,8 +373,8 @@ for size in (64, 256, 1024, 4096):
 # %% [markdown]
 # The bandwidth is that of the [data sheet](https://www.nvidia.com/en-us/data-center/h100/). A point that lies left of
 # the bend does not get faster by faster arithmetic: only by moving less, which is what fused kernels do. A point far *under* the roof
-# pays for something else: launching, Python, a shape that the library handles badly. A vector that fits into the cache
-# may lie above the slope; the slope is the main memory's.
+# pays for something else: launching, Python, a shape that the library handles badly. What fits into the cache, such as
+# a small matrix, may lie above the slope; the slope is the main memory's.
 #
 # ### Idle time: evaluating and saving too often
 #
@@ -693,7 +690,7 @@ show(fig, alt=f"Cost of 24 hours of work: on demand {24 * PRICE:.0f}; spot "
      + f". Young's formula gives {young:.0f} minutes.")  # fmt: skip
 
 # %% [markdown]
-# The curve is flat near its bottom and steep on the right: too often is cheaper than too seldom. What it takes to be
+# The curve is flat near its bottom: a cadence that is off by a factor of two costs little, by a factor of ten it shows. What it takes to be
 # interrupted at all is [lesson 04](../04_checkpointing_and_early_stopping/04_checkpointing_and_early_stopping.ipynb)'s subject:
 # a checkpoint that holds everything.
 #
@@ -755,7 +752,7 @@ ax.barh(
 )
 ax.invert_yaxis()
 ax.set(xlabel="MiB", title="One update of 16 texts, one rung at a time")
-ax.legend(loc="lower right")
+ax.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.45, -0.24))
 show(fig, alt="MiB of state and of activations: " + "; ".join(
     f"{n} {s:.1f} and {a:.1f}" for n, s, a in zip(rungs, state, saved, strict=True)))  # fmt: skip
 
@@ -763,15 +760,12 @@ show(fig, alt="MiB of state and of activations: " + "; ".join(
 if device.type == "cuda":
     model = new_model(d_model=64, num_layers=4)
     batch = batches_of(short[:32], 32)[0]
-    for name, context in {
-        "kept": torch.no_grad,
-        "offloaded": torch.autograd.graph.save_on_cpu,
-    }.items():
+    ways_to_keep = {"kept": nullcontext, "offloaded": torch.autograd.graph.save_on_cpu}
+    for name, context in ways_to_keep.items():
         torch.cuda.reset_peak_memory_stats()
-        with context() if name == "offloaded" else torch.enable_grad():
-            loss = F.cross_entropy(
-                model(batch["input_ids"], batch["attention_mask"]), batch["labels"]
-            )
+        with context():
+            logits = model(batch["input_ids"], batch["attention_mask"])
+            loss = F.cross_entropy(logits, batch["labels"])
         loss.backward()
         print(f"activations {name}: peak {torch.cuda.max_memory_allocated() / 2**20:.0f} MiB")
 else:
@@ -1308,7 +1302,8 @@ print(inspect.getsource(sick_runs.SickRuns))
 # %% [markdown]
 # And these are their signs, measured here. *Read by Python* counts the values and arrays that Python asked for in a step.
 # *Rows a forward* are the texts that go through the model at once. *FLOP for a text* compares what was computed with what
-# one forward and backward pass over the same texts needs (for D: one forward pass of the body).
+# one forward and backward pass over the same texts in batches of 8 needs (for D: one forward pass of the body). A value below 1
+# is padding saved: a text alone needs none.
 
 
 # %%
@@ -1346,9 +1341,9 @@ def signs_of(run):
         return model, rows
 
     train_it()
-    wall, cpu = time.perf_counter(), time.process_time()
+    cpu, wall = clocks()
     model, rows = train_it()
-    busy = (time.process_time() - cpu) / (time.perf_counter() - wall)
+    cpu, wall = (now - then for now, then in zip(clocks(), (cpu, wall), strict=True))
     with count_events() as counts:
         train_it()
     with count_events() as needed:
@@ -1361,7 +1356,7 @@ def signs_of(run):
                     model(batch["input_ids"], batch["attention_mask"]), batch["labels"]
                 ).backward()
     return {
-        "busy": f"{100 * min(1.0, busy):.0f} %",
+        "busy": f"{100 * min(1.0, cpu / wall):.0f} %",
         "read by Python": f"{counts.num_syncs / counts.num_optimizer_steps:.1f}",
         "rows a forward": f"{np.mean(rows):.0f}",
         "FLOP for a text": f"{counts.total_flops / needed.total_flops:.1f}×",
@@ -1470,7 +1465,11 @@ class Ward:
             metrics = train_step(model, batch, optimizer)
             if step % log_every_steps:
                 continue  # nothing is read that nobody keeps
-            entry: dict[str, Any] = {"step": step, "loss": metrics["loss"].item(), "histograms": {}}
+            entry: dict[str, Any] = {
+                "step": step,
+                "loss": metrics["loss"].item(),
+                "histograms": {},
+            }
             for name, parameter in model.named_parameters():
                 sizes = parameter.detach().abs().cpu().numpy()
                 entry["histograms"][name] = np.histogram(sizes, bins=32, range=(0.0, 1.0))[
@@ -1808,9 +1807,8 @@ if is_installed("lightning"):
 
     timer = SimpleProfiler()
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # they advise about workers and loggers, as lesson 01 does
+        # They advise about workers and loggers, as lesson 01 does.
+        warnings.simplefilter("ignore")
         trainer = Trainer(
             max_steps=6, profiler=timer, logger=False, enable_checkpointing=False, barebones=False,
             enable_progress_bar=False, enable_model_summary=False, accelerator="auto", devices=1,
@@ -1819,14 +1817,10 @@ if is_installed("lightning"):
             Lit(),
             torch.utils.data.DataLoader(short[:64], batch_size=8, collate_fn=data.collate),
         )
-    for name, seconds in timer.recorded_durations.items():
-        if (
-            name.endswith(
-                ("training_step", "backward", "optimizer_step", "train_dataloader_next")
-            )
-            and "Callback" not in name
-        ):
-            print(f"Lightning: {name[-50:]:<50} {1000 * np.median(seconds):.2f} ms")
+    for key, seconds in timer.recorded_durations.items():
+        owner, _, hook = key.rpartition(".")
+        if hook in ("training_step", "backward", "optimizer_step") and "Callback" not in owner:
+            print(f"Lightning: {hook:<16} {1000 * np.median(seconds):6.2f} ms   {owner}")
 
 # %% [markdown]
 # ## When it goes wrong
@@ -1914,13 +1908,11 @@ for is_synced in (False, True):
 # they belong into measurements, not into training. Caught by [7.1](#7.1-·-Where-a-step's-time-goes).
 #
 # ### Compile time hidden or counted wrongly
-# *Symptom:* two reports about the same model: "1.3× faster" and "three times slower". Both are measured.
+# *Symptom:* two reports about the same model: "1.3 times as fast" and "a fifth as fast". Both are measured.
 
 # %%
 compile_seconds, before_ms, after_ms = 40.0, 100.0, 75.0  # an example; yours stand above
-print(
-    "steps   compile time hidden   counted once   averaged into each step of a session of 100"
-)
+print("steps   compile time hidden   counted once   compiled anew every 100 steps")
 for num_steps in (100, 1_000, 10_000, 100_000):
     eager, fused = num_steps * before_ms / 1000, num_steps * after_ms / 1000
     sessions = max(1, num_steps // 100)

@@ -120,7 +120,7 @@ def _require_same(job: Job, run: str, answer: dict[str, Any], sick: dict[str, An
             answer["histograms"].shape == sick["histograms"].shape
             # A weight at the limit of a bin may fall to either side: rounding.
             and int(np.abs(answer["histograms"] - sick["histograms"]).sum())
-            <= 1e-3 * sick["histograms"].sum() + 4,
+            <= 1e-5 * sick["histograms"].sum() + 4,
             expected="the histograms of the weights right after the step of their entry",
             got="other histograms",
             likely="read at another step, such as after the epoch: weights change with each update",

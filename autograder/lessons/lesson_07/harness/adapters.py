@@ -139,7 +139,7 @@ def fine_tuned(
         model.load_state_dict(state, strict=False)
         if name == "adapters":
             model = learner(model, rank, 2.0 * rank)
-        _trained(model, texts, seed, num_steps=60, learning_rate=rate)
+        _trained(model, texts, seed, num_steps=80, learning_rate=rate)
         model.eval()
         answers[name] = _logits(
             model, {"input_ids": ids, "attention_mask": torch.ones_like(ids, dtype=torch.bool)}
