@@ -28,7 +28,7 @@
 # | [More room](#More-room) | optimizers that keep less, activations that are computed again |
 # | [Exercises](#Exercises) | 3.1 to 3.6, each checked by measurement |
 # | [In the wild](#In-the-wild) | Hugging Face Trainer, Accelerate and Lightning, and what they do with the tail |
-# | [When it goes wrong](#When-it-goes-wrong) | ten mistakes, reproduced |
+# | [When it goes wrong](#When-it-goes-wrong) | nine mistakes, reproduced |
 # | [Drills](#Drills), [checklist](#The-batch-size-checklist), [quiz](#Quiz) | practice, a page to keep, the test |
 #
 # The code of the figures is folded; the three dots open it. No cell outside the exercises depends on your solutions.
@@ -69,9 +69,9 @@ print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} thread"
 # In both cases one number was changed, and three things changed with it. On the assembly line of
 # [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Why-it-matters) they are:
 #
-# > **the tray** is the *micro-batch*: what goes through forward and backward together. Memory limits it.
-# > **the truck** is the *effective batch*: what is gathered before one optimizer step. It decides what is learned.
-# > **the speed of the truck** is the learning rate. A fuller truck may go faster.
+# > - **the tray** is the *micro-batch*: what goes through forward and backward together. Memory limits it.
+# > - **the truck** is the *effective batch*: what is gathered before one optimizer step. It decides what is learned.
+# > - **the speed of the truck** is the learning rate. A fuller truck may go faster.
 #
 # **effective batch = micro-batch × devices × accumulation steps**
 #
@@ -90,7 +90,7 @@ pool = [(ids[:WIDTH], label) for ids, label in (train[int(i)] for i in long_enou
 def new_model(seed: int = 0, **sizes: float) -> TextClassifier:
     """A fresh small classifier; the same seed gives the same weights."""
     torch.manual_seed(seed)
-    settings = {"d_model": 64, "num_layers": 2, "max_length": WIDTH, "dropout": 0.0} | sizes
+    settings = {"d_model": 32, "num_layers": 2, "max_length": WIDTH, "dropout": 0.0} | sizes
     config = ModelConfig(vocab_size=train.vocab_size, num_classes=num_classes, **settings)
     return TextClassifier(config).to(device)
 
@@ -134,9 +134,9 @@ def update_with(micro_batch_size: int):
 
 
 # Each against the update in one piece, in pairs: a speedup below 1 is a slowdown.
+quick = {"blocks": 3, "min_steps": 1, "min_seconds": 0.03}
 against_one_piece = {
-    size: paired_speedup(update_with(64), update_with(size), blocks=3, min_seconds=0.05)
-    for size in SIZES[:-1]
+    size: paired_speedup(update_with(64), update_with(size), **quick) for size in SIZES[:-1]
 }
 slowdown = {size: 1 / found.estimate for size, found in against_one_piece.items()} | {64: 1.0}
 for size, times in slowdown.items():
@@ -144,8 +144,9 @@ for size, times in slowdown.items():
 compare("3a", slowdown[1], unit="×")
 
 # %% [markdown]
-# And the memory? `peak_bytes` counts the bytes that are alive at the same time during a step, in everything that the
-# step makes: activations, gradients, the optimizer's state. It is a count: the same on each run.
+# And the memory? `peak_bytes` counts the bytes that are alive at the same time in everything that a step makes:
+# activations, gradients, the optimizer's state. It is a count: the same on each run. Two steps are needed to see the
+# peak, because AdamW makes its state at the end of the first one; from the second on it stands beside the activations.
 
 # %%
 predict(
@@ -155,15 +156,20 @@ predict(
 
 # %%
 def peak_of(micro_batch_size: int, num_texts: int = 64, **sizes: float) -> int:
-    """Peak bytes of a first update, in which AdamW also makes its state."""
+    """Peak bytes of two updates, in micro-batches of this size."""
     model, micro_batches = new_model(**sizes), cut(pool[:num_texts], micro_batch_size)
     optimizer = make_optimizer(model)
-    return peak_bytes(lambda: loop.train_step(model, micro_batches, optimizer), device)
+
+    def two_updates():
+        for _ in range(2):
+            loop.train_step(model, micro_batches, optimizer)
+
+    return peak_bytes(two_updates, device)
 
 
 peaks = {size: peak_of(size) for size in SIZES}
-per_row = (peaks[64] - peaks[32]) / 32
-fixed = peaks[64] - 64 * per_row
+per_row = (peaks[32] - peaks[16]) / 16
+fixed = peaks[32] - 32 * per_row
 weights = sum(p.numel() * p.element_size() for p in new_model().parameters())
 print(f"a row of {WIDTH} tokens adds {per_row / 1e6:.2f} MB")
 print(f"the rest, {fixed / 1e6:.1f} MB, is there at any size: weights × {fixed / weights:.1f}")
@@ -195,8 +201,9 @@ show(fig, alt="Left, throughput as a share of that at 64: "
 #   operation, one more addition into every gradient. Once the arithmetic of a micro-batch outweighs them, a larger one
 #   gains little. On this machine the bend is where the curve gets flat; a GPU has far more units to fill, so there it
 #   comes later.
-# - **Memory is a straight line**, with an offset. Activations grow with rows × width. Gradients and the optimizer's state
-#   do not grow at all.
+# - **Memory is a straight line**, with an offset. Activations grow with rows × width. Gradients and the optimizer's
+#   state do not grow at all. One piece may lie a little below the line: when its activations peak, no gradients of an
+#   earlier micro-batch stand beside them.
 #
 # So take the largest micro-batch that fits, as long as the curve still rises; beyond the bend, memory is better spent
 # elsewhere. Never pay memory for a flat curve.
@@ -213,9 +220,9 @@ show(fig, alt="Left, throughput as a share of that at 64: "
 #
 # ### Accumulation saves memory, not time
 #
-# Look at the left curve again, from right to left. Cutting the update into pieces of 8 did not make it faster. It computes the
-# same forward and backward passes, and pays the fixed costs eight times. What it buys is the right curve. This is the
-# whole trade, and it is worth to have it in numbers:
+# Look at the left curve again, from right to left. Cutting the update into pieces of 8 did not make it faster. It
+# computes the same forward and backward passes, and pays the fixed costs eight times. What it buys is the right curve.
+# This is the whole trade, and it is worth to have it in numbers:
 
 # %%
 print("            time    peak")
@@ -223,17 +230,17 @@ for size in (64, 16, 8, 1):
     print(f"pieces of {size:>2}  {slowdown[size]:4.2f}×  {peaks[size] / peaks[64]:5.2f}×")
 
 # %% [markdown]
-# If somebody tells you that accumulation made training faster, ask what else changed. Often it is the number of optimizer
-# steps: fewer updates for each epoch are cheaper, and they learn less. That is the subject of
-# [The larger batch](#The-larger-batch).
+# If somebody tells you that accumulation made training faster, ask what else changed. Often it is the
+# number of optimizer steps: fewer updates for each epoch are cheaper, and they learn less. That is the subject of [The
+# larger batch](#The-larger-batch).
 #
 # ### The largest micro-batch, by search
 #
-# Nobody computes the limit by hand. You try a step, read its peak, and search: double until one does not fit, then halve
-# the gap. The line through the last two peaks tells in advance whether a try can be spared.
+# Nobody computes the limit by hand. You try a step, read its peak, and search: double until one does not fit, then
+# halve the gap. The line through the last two peaks tells in advance whether a try can be spared.
 
 # %%
-budget = 20_000_000
+BUDGET = 10_000_000
 tried = []
 
 
@@ -243,7 +250,7 @@ def try_step(size: int) -> int:
 
 
 most_rows, why = find_executable_micro_batch_size(
-    try_step, max_size=512, memory_limit_bytes=budget
+    try_step, max_size=512, memory_limit_bytes=BUDGET
 )
 print(why)
 print(f"steps tried: {tried}")
@@ -252,7 +259,7 @@ print(f"steps tried: {tried}")
 # In `course_lib` this is `micro_batch_size: auto`. Three details decide whether the answer is right:
 #
 # - Try the **longest** texts that can come. A limit found on short ones fails in the middle of an epoch.
-# - Try a **whole** step. Backward and the first optimizer step take more than forward.
+# - Try **whole** steps, two of them. A forward pass alone holds neither gradients nor the optimizer's state.
 # - Leave a margin. The allocator of a GPU keeps blocks of its own, and a full device fragments.
 #
 # ## Worked example
@@ -286,7 +293,7 @@ optimizer = torch.optim.SGD(plain_model.parameters(), lr=0.1)
 scheduler = warmup_cosine(optimizer, warmup_steps=1, max_steps=num_updates)
 train_accumulated_plainly(plain_model, uneven, optimizer, scheduler, grad_accum_steps=4)
 print(
-    f"{len(uneven)} micro-batches in windows of 4: {num_updates} updates, the last of 1 window"
+    f"{len(uneven)} micro-batches in windows of 4: {num_updates} updates, the last of 1 micro-batch"
 )
 
 # %% [markdown]
@@ -413,12 +420,12 @@ show(fig, alt="Four ways to divide the loss of a window. "
 # %% [markdown]
 # - **Labels of the window** is the big batch, to the last rounding.
 # - **Mean of means** divides each micro-batch by its own count, then by the number of micro-batches. A label in the
-#   smallest micro-batch weighs many times as much as one in the largest. The direction is wrong, not only the length. This
-#   bug lived in several libraries for years, until it was
-#   [found and mended in autumn 2024](https://huggingface.co/blog/gradient_accumulation).
+#   smallest micro-batch weighs many times as much as one in the largest. The direction is wrong, not only the length.
+#   This bug lived in several libraries for years, until it was [found and mended in autumn
+#   2024](https://huggingface.co/blog/gradient_accumulation).
 # - **Positions** has the right direction and is too short: padding and -100 are in the divisor.
-# - **Not divided** is too long and has the wrong direction. With AdamW the length matters little and the run looks well,
-#   which makes the mistake hard to see; clipping then acts on another number.
+# - **Not divided** is too long and has the wrong direction. With AdamW the length matters little and the run looks
+#   well, which makes the mistake hard to see; clipping then acts on another number.
 #
 # The count must be known *before* the first backward, or the gradients scaled *after* the last one. Both are right:
 # `(loss_sum / labels).backward()` each time, or `loss_sum.backward()` and one division of all gradients at the end.
@@ -443,16 +450,18 @@ show(fig, alt="Four ways to divide the loss of a window. "
 #
 # ### The learning rate grows with the batch
 #
-# The gradient of a batch is an average, so it does not grow with the batch: it only gets less noisy. With the same rate and an eighth
-# of the updates the weights travel about an eighth of the way. The rate has to make up for it. Two rules are in use:
+# The gradient of a batch is an average, so it does not grow with the batch: it only gets less noisy. With the same rate
+# and an eighth of the updates the weights travel about an eighth of the way. The rate has to make up for it. Two rules
+# are in use:
 #
 # | Rule | Rate for a batch k times as large | Meant for | Source |
 # |---|---|---|---|
 # | linear | × k | SGD: k small steps in nearly the same direction make one large one | [Goyal et al., 2017](https://arxiv.org/abs/1706.02677) |
 # | square root | × √k | Adam, LAMB: they divide by the gradient's size, noise included, and noise falls with √k | [Malladi et al., 2022](https://arxiv.org/abs/2205.10287) |
 #
-# Both come with **warmup**. A rate that is 8 times as large meets weights that are still far from settled, and the first
-# steps can throw them where they never come back from.
+# Both come with **warmup**. A rate that is 8 times as large meets weights that are still far from settled, and the
+# first steps can throw them where they never come back from. How likely that is depends on the model: a small one may
+# do without. A warmup costs a few updates, a run that diverged costs all of them.
 #
 # Here is a base run with batches of 8 and four runs with batches of 64, all on the same texts, all by AdamW.
 
@@ -531,25 +540,25 @@ show(fig, alt="Left: the learning rates of five runs. Right: their training loss
      + "losses at the end: " + ", ".join(f"{name}: {score:.2f}" for name, score in scores.items()))  # fmt: skip
 
 # %% [markdown]
-# Compare the runs at the right edge, where all have seen the same texts. The red line is the recipe with one number changed: the same
-# data, an eighth of the updates, steps of the old length. The scaled runs make up for part of it or for all of it. Which
-# rule is best depends on optimizer, model and moment; the rules are where you *start*. The one that this machine likes best
-# is the one to vary by a factor of 2 in both directions ([lesson 05](#What-next)).
+# Compare the runs at the right edge, where all have seen the same texts. The red line is the recipe with
+# one number changed: the same data, an eighth of the updates, steps of the old length. The scaled runs make up for part
+# of it or for all of it. Which rule is best depends on optimizer, model and moment; the rules are where you *start*.
+# The one that this machine likes best is the one to vary by a factor of 2 in both directions ([lesson 05](#What-next)).
 #
-# If you move from a large recipe to a small machine, read it the other way round: the batch falls, so the rate falls, or you
-# accumulate up to the recipe's batch and change nothing.
+# If you move from a large recipe to a small machine, read it the other way round: the batch falls, so the rate falls,
+# or you accumulate up to the recipe's batch and change nothing.
 #
 # ### When larger batches stop paying
 #
-# Doubling the batch halves the updates that reach a target, up to a point. Why only up to a point? A gradient has a part that all texts agree
-# on, and noise that averages out. Once the noise is gone there is nothing left to average. The **gradient noise scale**
-# says where: the variance of one text's gradient over the squared length of the true one
+# Doubling the batch halves the updates that reach a target, up to a point. Why only up to a point? A gradient has a
+# part that all texts agree on, and noise that averages out. Once the noise is gone there is nothing left to average.
+# The **gradient noise scale** says where: the variance of one text's gradient over the squared length of the true one
 # ([McCandlish et al., 2018](https://arxiv.org/abs/1812.06162)). It needs only gradient norms at two batch sizes:
 #
 # > |G|² ≈ (B·|g_B|² − b·|g_b|²) / (B − b)  and  S ≈ (|g_b|² − |g_B|²) / (1/b − 1/B),  noise scale = S / |G|²
 #
-# Far below it, a doubled batch is worth nearly twice as much. Far above it, nearly nothing. At the beginning of a training the gradient is
-# clear and the noise scale small; it grows as the loss falls.
+# Far below it, a doubled batch is worth nearly twice as much. Far above it, nearly nothing. At the beginning of a
+# training the gradient is clear and the noise scale small; it grows as the loss falls.
 
 # %%
 predict(
@@ -568,7 +577,7 @@ def squared_norm(model, texts):
     return sum(p.grad.square().sum() for p in model.parameters()).item()
 
 
-def noise_scale(model, small=4, large=64, num_batches=8):
+def noise_scale(model, small=4, large=64, num_batches=6):
     """Texts at which the noise of a batch's gradient is as long as the gradient itself."""
     big = np.mean(
         [squared_norm(model, short[i * large : (i + 1) * large]) for i in range(num_batches)]
@@ -576,7 +585,7 @@ def noise_scale(model, small=4, large=64, num_batches=8):
     little = np.mean(
         [
             squared_norm(model, short[i * small : (i + 1) * small])
-            for i in range(8 * num_batches)
+            for i in range(4 * num_batches)
         ]
     )
     signal = (large * big - small * little) / (large - small)
@@ -597,7 +606,7 @@ def updates_to(target, batch_size, max_updates):
 
 
 TARGET = float(np.mean(runs["batch 8, the base"][-32:]))
-needed = {size: updates_to(TARGET, size, 4 * 2048 // size) for size in (8, 16, 32, 64, 128)}
+needed = {size: updates_to(TARGET, size, 2560 // size) for size in (8, 16, 32, 64, 128)}
 needed = {size: number for size, number in needed.items() if number}
 first, trained = (
     new_model(d_model=32, num_layers=1),
@@ -619,8 +628,8 @@ left.plot(
     batch_sizes, [needed[8] * 8 / size for size in batch_sizes], color=GREY, linestyle=":"
 )
 left.plot(batch_sizes, list(needed.values()), color=BLUE, marker="o")
-left.annotate("perfect scaling", (batch_sizes[-1], needed[8] * 8 / batch_sizes[-1]), (0, -4),
-              textcoords="offset points", ha="right", va="top", fontsize=9.5)  # fmt: skip
+left.annotate("perfect scaling", (64, needed[8] / 8), (-8, -8), textcoords="offset points",
+              ha="right", va="top", fontsize=9.5)  # fmt: skip
 right.plot(
     batch_sizes, [size * number for size, number in needed.items()], color=RED, marker="o"
 )
@@ -629,15 +638,16 @@ for ax in (left, right):
     ax.set_xticks(batch_sizes, labels=batch_sizes)
     ax.set_xlabel("batch size")
 left.set_yscale("log", base=2)
+left.set_yticks(list(needed.values()), labels=list(needed.values()))
 left.set_title("Updates to the target loss")
 right.set(title="Texts to the target loss", ylim=(0, None))
 show(fig, alt="Updates and texts to the same loss: "
      + ", ".join(f"batch {size}: {number} updates, {number * size} texts" for size, number in needed.items()))  # fmt: skip
 
 # %% [markdown]
-# The right panel is the bill: texts are computing time. As long as it is flat, a larger batch costs nothing and can be spread over
-# more devices. Where it rises, you buy fewer updates with more work. On *one* device there is nothing to spread: beyond the bend of the
-# throughput curve a larger batch only costs.
+# The right panel is the bill: texts are computing time. As long as it is flat, a larger batch costs
+# nothing and can be spread over more devices. Where it rises, you buy fewer updates with more work. On *one* device
+# there is nothing to spread: beyond the bend of the throughput curve a larger batch only costs.
 #
 # ## More room
 #
@@ -702,9 +712,9 @@ show(fig, alt="Bytes of optimizer state per weight: "
 # | Adafactor ([Shazeer and Stern, 2018](https://arxiv.org/abs/1804.04235)) | one row and one column of squares for each matrix | weights and state do not fit otherwise |
 # | 8-bit AdamW ([Dettmers et al., 2022](https://arxiv.org/abs/2110.02861)) | both averages in 8 bits, with a scale for each block | as AdamW, at about a quarter of its state |
 #
-# LARS and LAMB answer another question than memory: at a large batch and a large rate, some layers take steps as long as
-# the layer itself. The *trust ratio* is the length of a layer's weights over that of its step. One rate for all layers
-# cannot fit when the ratios differ as they do here:
+# LARS and LAMB answer another question than memory: at a large batch and a large rate, some layers take steps as long
+# as the layer itself. The *trust ratio* is the length of a layer's weights over that of its step. One rate for all
+# layers cannot fit when the ratios differ as they do here:
 
 # %%
 model = new_model()
@@ -722,9 +732,9 @@ print(f"the largest is {max(ratios.values()) / min(ratios.values()):.0f} times t
 # %% [markdown]
 # ### Activations, computed again
 #
-# Forward keeps what backward will need. **Activation checkpointing** keeps only the input of each block, and computes the
-# block again when backward arrives there ([Chen et al., 2016](https://arxiv.org/abs/1604.06174)). Memory for arithmetic: one
-# more forward pass. How much of each?
+# Forward keeps what backward will need. **Activation checkpointing** keeps only the input of each block, and computes
+# the block again when backward arrives there ([Chen et al., 2016](https://arxiv.org/abs/1604.06174)). Memory for
+# arithmetic: one more forward pass. How much of each?
 
 # %%
 predict(
@@ -741,14 +751,12 @@ def deep_step(is_checkpointed: bool):
     model = new_model(**DEEP)
     if is_checkpointed:
         apply_activation_checkpointing(model)
-    batches, optimizer = cut(UPDATE[:32], 32), make_optimizer(model)
+    batches, optimizer = cut(UPDATE[:16], 16), make_optimizer(model)
     return lambda: loop.train_step(model, batches, optimizer)
 
 
 plain_peak, checkpointed_peak = (peak_bytes(deep_step(flag), device) for flag in (False, True))
-checkpoint_speedup = paired_speedup(
-    deep_step(False), deep_step(True), blocks=3, min_seconds=0.1
-)
+checkpoint_speedup = paired_speedup(deep_step(False), deep_step(True), **quick)
 share = 100 * checkpointed_peak / plain_peak
 print(f"peak: plain {plain_peak / 1e6:.1f} MB, checkpointed {checkpointed_peak / 1e6:.1f} MB")
 print(f"time of a step, checkpointed over plain: {1 / checkpoint_speedup.estimate:.2f}×")
@@ -760,14 +768,15 @@ compare("3e", share, unit="%")
 # curve: on its flat part you pay the third and gain nothing. Checkpointing is for models and widths that do not fit
 # *at all*, or whose micro-batch would be 1.
 #
-# The second forward must be the *same* forward. Dropout draws random numbers, so torch keeps the generator's state at each checkpoint and
-# puts it back. Without it the gradients are wrong, silently: [see below](#Dropout's-randomness-lost-under-checkpointing).
+# The second forward must be the *same* forward. Dropout draws random numbers, so torch keeps the generator's state at
+# each checkpoint and puts it back. Without it the gradients are wrong, silently: [see
+# below](#Dropout's-randomness-lost-under-checkpointing).
 #
 # ### Batch norm does not accumulate
 #
-# All the equalities of this lesson need one thing: rows must not see each other. In a transformer with LayerNorm they do
-# not. *Batch norm* normalises by the mean and variance of the micro-batch, so there the micro-batch size changes the function
-# itself, and no division makes up for it.
+# All the equalities of this lesson need one thing: rows must not see each other. In a transformer with LayerNorm they
+# do not. *Batch norm* normalises by the mean and variance of the micro-batch, so there the micro-batch size changes the
+# function itself, and no division makes up for it.
 
 
 # %%
@@ -793,8 +802,9 @@ print(f"LayerNorm:   gradients differ by {100 * norm_gap(torch.nn.LayerNorm(16))
 print(f"BatchNorm1d: gradients differ by {100 * norm_gap(torch.nn.BatchNorm1d(16)):.1f} %")
 
 # %% [markdown]
-# With batch norm, keep the micro-batch at the size that the recipe had, or freeze the norms (`eval()` on them), or take
-# GroupNorm. Over several devices `SyncBatchNorm` computes the statistics across them; across accumulation steps nothing does.
+# With batch norm, keep the micro-batch at the size that the recipe had, or freeze the norms (`eval()` on
+# them), or take GroupNorm. Over several devices `SyncBatchNorm` computes the statistics across them; across
+# accumulation steps nothing does.
 
 # %% [markdown]
 # ## Exercises
@@ -803,8 +813,8 @@ print(f"BatchNorm1d: gradients differ by {100 * norm_gap(torch.nn.BatchNorm1d(16
 # [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises), the check runs your cell in a
 # process of its own, so everything that your function needs, imports too, stands in its cell.
 #
-# A *micro-batch* is a dict of `input_ids` int64 [B, T], `attention_mask` bool [B, T] and `labels`. A *window* is what makes
-# one update. B differs from micro-batch to micro-batch.
+# A *micro-batch* is a dict of `input_ids` int64 [B, T], `attention_mask` bool [B, T] and `labels`. A *window* is what
+# makes one update. B differs from micro-batch to micro-batch.
 #
 # ### 3.1 · Many small batches, one large gradient
 #
@@ -819,8 +829,8 @@ print(f"BatchNorm1d: gradients differ by {100 * norm_gap(torch.nn.BatchNorm1d(16
 # </details>
 # <details><summary>Hint: "I need the number of labels before I have seen the micro-batches"</summary>
 #
-# Take the whole window out of the iterator first (`itertools.islice`): batches of ids are small, activations are not. Or go
-# backward on the sums, and divide all gradients once before the step.
+# Take the whole window out of the iterator first (`itertools.islice`): batches of ids are small, activations are not.
+# Or go backward on the sums, and divide all gradients once before the step.
 #
 # </details>
 # <details><summary>Hint: "NaN in the weights"</summary>
@@ -902,8 +912,8 @@ check("3.1")
 # </details>
 # <details><summary>Hint: "memory taken as proportional to the rows"</summary>
 #
-# Look at the right curve of the first figure: a line, and it does not start at 0. If you compute the answer from two tries, then try it too,
-# and the size above it.
+# Look at the right curve of the first figure: a line, and it does not start at 0. If you compute the answer from two
+# tries, then try it too, and the size above it.
 #
 # </details>
 # <details><summary>Hint: "an error comes out of my function"</summary>
@@ -961,9 +971,9 @@ check("3.2")
 #
 # > Difficulty ●●●●○ · Importance ●●●●● · 15 minutes · property
 #
-# Accumulation together with mixed precision, clipping and a schedule. Each of these calls belongs to the micro-step or to
-# the update. Sort them. [Lesson 02](../02_mixed_precision/02_mixed_precision.ipynb) has the order for one batch: scale →
-# backward → unscale → clip → step → update.
+# Accumulation together with mixed precision, clipping and a schedule. Each of these calls belongs to the micro-step or
+# to the update. Sort them. [Lesson 02](../02_mixed_precision/02_mixed_precision.ipynb) has the order for one batch:
+# scale → backward → unscale → clip → step → update.
 #
 # <details><summary>Hint: "unscale_() has already been called"</summary>
 #
@@ -1051,12 +1061,13 @@ check("3.3")
 # > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property (sizes, rates, and a target loss within a step budget)
 #
 # A recipe, a machine, a target batch: make the plan. The check does the arithmetic on secret machines. Then it trains a
-# model of its own by your rates: SGD, 8 times the batch, an eighth of the updates, and the loss of the small batch must be
-# reached.
+# model of its own by your rates: SGD, 8 times the batch, an eighth of the updates, and the loss of the small batch must
+# be reached.
 #
 # <details><summary>Hint: "rounded down"</summary>
 #
-# The target batch is seldom a multiple of what fits. Reach it or exceed it: `math.ceil`. Then scale the rate to the batch that you *have*.
+# The target batch is seldom a multiple of what fits. Reach it or exceed it: `math.ceil`. Then scale the rate to the
+# batch that you *have*.
 #
 # </details>
 # <details><summary>Hint: "the other optimizer's rule"</summary>
@@ -1130,18 +1141,19 @@ check("3.4")
 #
 # > Difficulty ●●●○○ · Importance ●●●○○ · 10 minutes · property, count (peak bytes at most 0.6×), speed (a step in at most 1.6× the time)
 #
-# Give a classifier activation checkpoints. Its gradients must stay as they are, with dropout on. A bound on the time is a
-# speed verdict too: plain over checkpointed must be at least 1 / 1.6 = 0.625×.
+# Give a classifier activation checkpoints. Its gradients must stay as they are, with dropout on. A bound on the time is
+# a speed verdict too: plain over checkpointed must be at least 1 / 1.6 = 0.625×.
 #
 # <details><summary>Hint: "how do I get between a block and its caller?"</summary>
 #
-# Replace `block.forward` by a function that calls `checkpoint` on the old one, or put a module of yours in the place of the
-# block. Mind the loop variable: a lambda sees its last value. `functools.partial` does not.
+# Replace `block.forward` by a function that calls `checkpoint` on the old one, or put a module of yours in the place of
+# the block. Mind the loop variable: a lambda sees its last value. `functools.partial` does not.
 #
 # </details>
 # <details><summary>Hint: "one checkpoint around everything"</summary>
 #
-# When backward starts, everything in it is computed again at once, and all of it is alive. Smaller pieces: one for each block.
+# When backward starts, everything in it is computed again at once, and all of it is alive. Smaller pieces: one for each
+# block.
 #
 # </details>
 # <details><summary>Hint: "the gradients differ, but only with dropout"</summary>
@@ -1185,8 +1197,8 @@ check("3.5")
 #
 # > Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · property, count (peak bytes), speed (at least 1.3× over micro-batches of 4)
 #
-# Everything together: updates of a given size, a budget in bytes, texts of very different lengths. Somebody chose micro-batches of
-# 4, because that always fits. You know better.
+# Everything together: updates of a given size, a budget in bytes, texts of very different lengths. Somebody chose
+# micro-batches of 4, because that always fits. You know better.
 #
 # <details><summary>Hint: "too large for the longest texts"</summary>
 #
@@ -1275,8 +1287,8 @@ check("3.6")
 # ## In the wild
 #
 # The frameworks count and divide for you, each in its own way. The cells measure it with a model of one weight, whose
-# gradient is exactly 1 for every micro-batch: five micro-batches, windows of 4, SGD with rate 1. A right update moves the
-# weight by −1, twice: once for the window of four, once for the tail of one. The defaults below are those of
+# gradient is exactly 1 for every micro-batch: five micro-batches, windows of 4, SGD with rate 1. A right update moves
+# the weight by −1, twice: once for the window of four, once for the tail of one. The defaults below are those of
 # Transformers 5.23, Accelerate 1.15 and Lightning 2.6.
 
 
@@ -1308,9 +1320,9 @@ def report_moves(name, positions):
 # | micro-batch | `per_device_train_batch_size` | 8 | per device: the effective batch grows with the devices |
 # | accumulation | `gradient_accumulation_steps` | 1 | `max_steps`, `logging_steps`, `save_steps` and `warmup_steps` count *updates* |
 # | token weights | `num_items_in_batch`, given to models that take it, or to `compute_loss_func` | – | **a model with a loss of its own gets the mean of means**: the Trainer only divides by the micro-batches of the window |
-# | over devices | `average_tokens_across_devices` | `True` | was `False` before version 5 |
+# | over devices | `average_tokens_across_devices` | `True` | nothing: the devices agree on the number of labels. Leave it |
 # | search for what fits | `auto_find_batch_size` | `False` | takes 0.9 of the size at each failure; rate and accumulation stay, so **the effective batch shrinks silently** |
-# | checkpointing | `activation_checkpointing` | `False` | was `gradient_checkpointing` in version 4 |
+# | checkpointing | `activation_checkpointing` | `False` | its older name `gradient_checkpointing` still works, and warns |
 # | optimizer | `optim` | `"adamw_torch_fused"` | `"adafactor"`, `"adamw_bnb_8bit"` and others by name |
 
 # %%
@@ -1318,7 +1330,7 @@ if is_installed("transformers") and is_installed("accelerate"):
     import logging
 
     logging.disable(logging.WARNING)  # importing it reports each optional part that is missing
-    from transformers import Trainer, TrainerCallback, TrainingArguments
+    from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
     logging.disable(logging.NOTSET)
 
@@ -1347,6 +1359,7 @@ if is_installed("transformers") and is_installed("accelerate"):
         constant = torch.optim.lr_scheduler.LambdaLR(sgd, lambda step: 1.0)
         trainer = Trainer(one_weight, arguments, train_dataset=FIVE, callbacks=[positions],
                           optimizers=(sgd, constant))  # fmt: skip
+        trainer.remove_callback(PrinterCallback)
         trainer.train()
         report_moves("Trainer", positions.seen)
     print("defaults:")
@@ -1431,9 +1444,10 @@ if is_installed("lightning"):
     report_moves("Lightning", lit.seen)
 
 # %% [markdown]
-# A second move of −0.25 is the tail divided by 4, though it is one micro-batch. In an epoch of thousands of updates it is one short
-# step and hurts nobody. In a fine-tuning of 20 updates, or with windows of 64, it is a part of your data at a fraction of its weight.
-# The cure is the same everywhere: drop nothing, divide by what is there, or choose sizes that leave no rest.
+# A second move of −0.25 is the tail divided by 4, though it is one micro-batch. In an epoch of thousands
+# of updates it is one short step and hurts nobody. In a fine-tuning of 20 updates, or with windows of 64, it is a part
+# of your data at a fraction of its weight. The cure is the same everywhere: drop nothing, divide by what is there, or
+# choose sizes that leave no rest.
 #
 # ## When it goes wrong
 #
@@ -1468,8 +1482,8 @@ print("accumulated:    ", versus_whole(whole))
 
 # %% [markdown]
 # ### Loss not divided
-# *Symptom:* SGD diverges at the recipe's rate. With AdamW nothing shows, except that the gradient norm in the log is as many times
-# too large as there are micro-batches, and clipping strikes at every step.
+# *Symptom:* SGD diverges at the recipe's rate. With AdamW nothing shows, except that the gradient norm in the log is as
+# many times too large as there are micro-batches, and clipping strikes at every step.
 
 # %%
 print("not divided:", versus_whole(gradient_of(lambda rows: rows)))
@@ -1502,12 +1516,13 @@ print("32 and 4 rows, mean of means:", versus_whole(wrong))
 print(f"a row in the small one weighs {1 / (2 * 4):.4f}, in the large one {1 / (2 * 32):.4f}")
 
 # %% [markdown]
-# *Cure:* count items: rows, or labels that are not -100. Caught by [3.1](#3.1-·-Many-small-batches,-one-large-gradient),
-# and in the challenge, [3.6](#3.6-·-Challenge:-a-fixed-budget,-the-best-throughput).
+# *Cure:* count items: rows, or labels that are not -100. Caught by
+# [3.1](#3.1-·-Many-small-batches,-one-large-gradient), and in the challenge,
+# [3.6](#3.6-·-Challenge:-a-fixed-budget,-the-best-throughput).
 #
 # ### The last partial window is dropped
-# *Symptom:* none. `if step % grad_accum_steps == 0` simply never comes true for the rest, and its gradients are either lost or
-# waiting for the next epoch.
+# *Symptom:* none. `if step % grad_accum_steps == 0` simply never comes true for the rest, and its gradients are either
+# lost or waiting for the next epoch.
 
 # %%
 num_micro_batches, accum = 10, 4
@@ -1568,7 +1583,8 @@ dead = next(i for i, rate in enumerate(rates) if i > 5 and rate < 1e-6)
 print(f"planned for 100 updates; the rate is zero from update {dead} on")
 
 # %% [markdown]
-# *Cure:* `scheduler.step()` right behind `optimizer.step()`. Log the rate. Caught by [3.3](#3.3-·-Everything-in-its-place).
+# *Cure:* `scheduler.step()` right behind `optimizer.step()`. Log the rate. Caught by
+# [3.3](#3.3-·-Everything-in-its-place).
 #
 # ### Clipping per micro-step
 # *Symptom:* the result depends on the order of the micro-batches in the window, and on how you cut it.
@@ -1602,11 +1618,12 @@ for name in ("batch 8, the base", "64, rate unchanged", "64, × √8, warmup"):
     print(f"{name:<20} validation loss {scores[name]:.3f} after {NUM_TEXTS} texts")
 
 # %% [markdown]
-# *Cure:* scale the rate and warm up, or take more epochs. First see whether the *number of updates* explains the gap. Caught by
-# [3.4](#3.4-·-Eight-times-the-batch,-as-good-a-model).
+# *Cure:* scale the rate and warm up, or take more epochs. First see whether the *number of updates*
+# explains the gap. Caught by [3.4](#3.4-·-Eight-times-the-batch,-as-good-a-model).
 #
 # ### Dropout's randomness lost under checkpointing
-# *Symptom:* none at all with dropout 0. With dropout, gradients are wrong at every step; the loss falls more slowly.
+# *Symptom:* none at all with dropout 0. With dropout, each gradient belongs to another function than the loss, and no
+# error says so.
 
 # %%
 from torch.utils.checkpoint import checkpoint
@@ -1638,17 +1655,19 @@ for keeps_state in (True, False):
     )
 
 # %% [markdown]
-# *Cure:* leave `preserve_rng_state` at its default, `True`. If you write your own recomputation, save and restore the state of each
-# generator that the block draws from. Caught by [3.5](#3.5-·-Compute-again-instead-of-keeping).
+# *Cure:* leave `preserve_rng_state` at its default, `True`. If you write your own recomputation, save and
+# restore the state of each generator that the block draws from. Caught by
+# [3.5](#3.5-·-Compute-again-instead-of-keeping).
 #
 # ## Drills
 #
 # Not graded. Each takes a few minutes: predict, run, then change the value that says `try` and run again.
 #
-# **Drill 1 · Half the width.** The search above found the largest micro-batch for texts of 64 tokens in 20 MB. Now the texts have 32.
+# **Drill 1 · Half the width.** The search above found the largest micro-batch for texts of 64 tokens in 10 MB. Now the
+# texts have 32.
 
 # %%
-predict("3f", "Largest micro-batch in 20 MB at 32 tokens a text?")
+predict("3f", "Largest micro-batch in 10 MB at 32 tokens a text?")
 
 # %%
 drill_width = 32  # try 16 and 48
@@ -1660,31 +1679,36 @@ def step_at_width(size: int) -> int:
         data.collate([(ids[:drill_width], label) for ids, label in pool[:size]]), device
     )
     optimizer = make_optimizer(model)
-    return peak_bytes(lambda: loop.train_step(model, rows, optimizer), device)
+    return peak_bytes(
+        lambda: [loop.train_step(model, rows, optimizer) for _ in range(2)], device
+    )
 
 
 at_width, _ = find_executable_micro_batch_size(
-    step_at_width, max_size=512, memory_limit_bytes=budget
+    step_at_width, max_size=512, memory_limit_bytes=BUDGET
 )
 print(f"{WIDTH} tokens: {most_rows} texts   {drill_width} tokens: {at_width} texts")
 compare("3f", at_width)
 
 # %% [markdown]
-# **Drill 2 · What AdamW's state is worth.** In the same 20 MB, SGD without momentum keeps no state. How many more texts of 64
-# tokens fit?
+# **Drill 2 · What AdamW's state is worth.** In the same 10 MB, SGD without momentum keeps no state. How
+# many more texts of 64 tokens fit?
 
 # %%
-predict("3g", "Texts in 20 MB with plain SGD, over those with AdamW?", unit="×")
+predict("3g", "Texts in 10 MB with plain SGD, over those with AdamW?", unit="×")
 
 # %%
-drill_budget = 20_000_000  # try 15_000_000 and 60_000_000
+drill_budget = 10_000_000  # try 5_000_000 and 50_000_000
 
 
 def most_texts(make):
     def step(size):
         model, micro_batches = new_model(), cut(pool[:size], size)
         optimizer = make(model)
-        return peak_bytes(lambda: loop.train_step(model, micro_batches, optimizer), device)
+        return peak_bytes(
+            lambda: [loop.train_step(model, micro_batches, optimizer) for _ in range(2)],
+            device,
+        )
 
     return find_executable_micro_batch_size(
         step, max_size=512, memory_limit_bytes=drill_budget
@@ -1699,8 +1723,8 @@ compare("3g", with_sgd / with_adamw, unit="×")
 # %% [markdown]
 # The state is a fixed part. In a small budget it decides; in a large one it hardly shows.
 #
-# **Drill 3 · Checkpoints for a larger micro-batch.** The deep model, the same memory: plain micro-batches of 4 against checkpointed ones
-# of 16, for the same update of 32 texts. Which is faster?
+# **Drill 3 · Checkpoints for a larger micro-batch.** The deep model, the same memory: plain micro-batches of 4 against
+# checkpointed ones of 16, for the same update of 32 texts. Which is faster?
 
 # %%
 predict("3h", "Speedup of checkpointed micro-batches of 16 over plain ones of 4?", unit="×")
@@ -1723,16 +1747,14 @@ for size, flag in ((drill_plain, False), (drill_checkpointed, True)):
         f"{'checkpointed' if flag else 'plain':<13} {size:>2} texts: peak {peak / 1e6:.1f} MB"
     )
 trade = paired_speedup(
-    deep_update(drill_plain, False),
-    deep_update(drill_checkpointed, True),
-    blocks=3,
-    min_seconds=0.1,
+    deep_update(drill_plain, False), deep_update(drill_checkpointed, True), **quick
 )
 print(f"speedup {trade}")
 compare("3h", trade.estimate, unit="×")
 
 # %% [markdown]
-# Above 1, the larger micro-batch won back more than the second forward costs; below 1, the throughput curve was already flat.
+# Above 1, the larger micro-batch won back more than the second forward costs; below 1, the throughput
+# curve was already flat.
 #
 # ## The batch-size checklist
 #
@@ -1749,8 +1771,8 @@ compare("3h", trade.estimate, unit="×")
 #
 # ## Quiz
 #
-# You pass with 70 %. Each answer is saved at once; run the cell again and it is there. One of the questions is measured on this
-# machine when you answer. Without a mouse: `from autograder import answer`, then `answer("03.3", "b")`.
+# You pass with 70 %. Each answer is saved at once; run the cell again and it is there. One of the questions is measured
+# on this machine when you answer. Without a mouse: `from autograder import answer`, then `answer("03.3", "b")`.
 
 # %%
 quiz("03")
@@ -1763,10 +1785,10 @@ check_quiz("03")
 #
 # You can now choose trays for speed and trucks for learning, and prove that how you cut a batch changes nothing else.
 #
-# - Run `course-lib train --data your.csv --set micro_batch_size=auto --set lr_scaling=sqrt --out runs/third` in a terminal. The record
-#   says which size was found, and why.
+# - Run `course-lib train --data your.csv --set micro_batch_size=auto --set lr_scaling=sqrt --out runs/third` in a
+#   terminal. The record says which size was found, and why.
 # - Take a recipe that you use. Compute its effective batch. Then train it with half the micro-batch and twice the
 #   accumulation: if the loss curve changes, you have found one of the nine mistakes.
-# - [Lesson 04](../04_checkpointing_and_early_stopping/04_checkpointing_and_early_stopping.ipynb) saves what you have trained, and lesson 06 takes the
-#   same window over several devices.
+# - [Lesson 04](../04_checkpointing_and_early_stopping/04_checkpointing_and_early_stopping.ipynb) saves what you have
+#   trained, and lesson 06 takes the same window over several devices.
 # - The [start page](../00_start_here/00_start_here.ipynb) shows your progress and the map.

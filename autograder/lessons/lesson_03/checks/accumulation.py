@@ -216,7 +216,7 @@ def _name_the_place(
                 likely=text,
                 look="write the calls of one update in order on paper, then compare",
             )
-    share = float(np.linalg.norm(answer["moved"]) / max(np.linalg.norm(twin["moved"]), 1e-12))
+    share = float(np.linalg.norm(answer["moved"])) / max(float(np.linalg.norm(twin["moved"])), 1e-12)
     raise failure(
         expected="the updates of a loop that scales, gathers, unscales, clips, steps, updates, schedules",
         got=f"weights that moved {share:.2f} times as far, or elsewhere",

@@ -54,7 +54,7 @@ def check_train_in_budget(job: Job) -> None:
         bar=1.3,
         function="budget_segment",
         compare=lambda a, b: _require_same_updates(job, a, b, answer["positions"]),
-        likely=f"{answer['forwards'] / updates:.1f} micro-batches an update: each has costs of its own, whatever its size"
+        likely=f"{answer['forwards'] / updates:.1f} micro-batches an update: each costs something whatever its size"
         if answer["forwards"] / updates > 8
         else "few micro-batches, and yet no faster: padding, or work for each text",
         look="which is the largest micro-batch that the budget holds? And what if like lengths stand together?",

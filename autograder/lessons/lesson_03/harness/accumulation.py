@@ -16,7 +16,7 @@ from course_lib.models import ModelConfig, TokenClassifier
 def token_model(seed: int) -> TokenClassifier:
     """A tagger of 5 tags and 60 words, without dropout, so that equal inputs give equal gradients."""
     torch.manual_seed(seed)
-    sizes = {"d_model": 16, "num_layers": 1, "num_heads": 2, "max_length": 32}
+    sizes: Any = {"d_model": 16, "num_layers": 1, "num_heads": 2, "max_length": 32}
     return TokenClassifier(ModelConfig(vocab_size=60, num_classes=5, dropout=0.0, **sizes))
 
 
