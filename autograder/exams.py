@@ -7,7 +7,8 @@ which order and with which letters, follows from the bank, the seed and the atte
 or on another machine as for the grader. An edit of that entry therefore gains another draw and nothing else: one of
 `NUM_SEEDS`, to which the answers given so far do not belong. It chooses no question and moves no key. That an attempt
 is handed in binds honest people only, for whoever edits the file could as well keep a copy of it from before; the
-keys of a practice release are no better hidden (`quiz_bank`).
+keys of a practice release are no better hidden (`quiz_bank`). For the same reason the grader counts an open attempt
+as it stands: nobody fails by a forgotten click, and asking it after each answer tells no more than the keys would.
 
 Draws go by hashes: the order of `random.shuffle` is not promised from one version of Python to the next. They know
 of a question its id, its lesson, whether it is measured and its letters: correcting a text changes no draw.
