@@ -15,7 +15,7 @@
 #
 # *60 to 90 minutes · 5 exercises · a quiz at the end*
 #
-# Every number of your training takes 32 bits. Most of them do well with 16: half the memory, and on hardware made for it
+# Every number of your training takes 32 bits. Most of them do well with 16: less memory, and on hardware made for it
 # a multiple of the speed. A few do not, and then the loss stands still, or is NaN. In this lesson you learn which are
 # which, you measure what 16 bits give on *this* machine, and you repair a model that breaks.
 #
