@@ -349,10 +349,10 @@ show(fig, alt=f"Largest difference between the weights of two runs that began on
      f"{difference[-1]:.0e} after sixty.")  # fmt: skip
 
 # %% [markdown]
-# Training amplifies. Most of it happens in the first step: AdamW scales every gradient to about the same size, also one
-# that is nothing but rounding. The rest grows on, and a long run ends in another model. That is why "nearly
-# the same sum" is not the same run, and why *equal to the bit* is the only kind of equal that can be tested: either the
-# hashes agree or something differs.
+# Training amplifies: compare the first number with the last. AdamW scales every gradient to about the same size, also
+# one that is nothing but rounding, so a single step can make most of the difference. In a long run it reaches the numbers
+# that you report. That is why "nearly the same sum" is not the same run, and why *equal to the bit* is the only kind of
+# equal that can be tested: either the hashes agree or something differs.
 #
 # ### The price of determinism
 #
