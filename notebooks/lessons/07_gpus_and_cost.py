@@ -208,7 +208,7 @@ show(fig, alt="Busy and useful share: " + "; ".join(
 #
 # <details><summary>An answer</summary>
 #
-# All three runs keep the processor busy. In the first, most positions are padding. In the second there is no padding
+# All three runs keep a processor busy (a GPU may also wait for Python here, then its left bars are shorter). In the first, most positions are padding. In the second there is no padding
 # left to speak of, but the matrices are small: launching operations, norms, the softmax and the optimizer take the time, and none of
 # that is a matrix product. In the third the same overhead stands beside more arithmetic, so the useful share is larger.
 # That does not make the wide model cheaper. MFU compares runs of *one* model.
@@ -338,7 +338,7 @@ seconds = seconds_of(lambda: torch.add(source, other, out=result))
 points["add two vectors"] = (1 / 12, n / seconds)
 rows = source[: 2**22].view(-1, 256)
 seconds = seconds_of(lambda: F.layer_norm(rows, (256,)))
-points["layer norm"] = (1.0, 8 * rows.numel() / seconds)
+points["layer norm"] = (1.0, 8 * rows.numel() / seconds)  # about 8 operations a number
 for size in (16, 64, 256, 768):
     a, b = torch.randn(2, size, size, device=device)
     seconds = seconds_of(lambda a=a, b=b: a @ b, 0.05)
@@ -357,7 +357,7 @@ for name, (x, y) in points.items():
     ax.plot(x, y / 1e9, "o", color=BLUE if "matmul" in name else ORANGE)
     ax.annotate(name, (x, y / 1e9), (7, -11), textcoords="offset points", fontsize=9.5)
 ax.set(xscale="log", yscale="log", xlabel="intensity: FLOP per byte moved", ylabel="GFLOP/s",
-       xlim=(0.05, 600), title="The roof of this machine, and six operations under it")  # fmt: skip
+       xlim=(0.05, 600), title="The roof of this machine, and six operations")  # fmt: skip
 mark(ax, bend, f"bend: {bend:.1f}", y=0.2, side="right")
 show(fig, alt=f"Roofline, log axes: bandwidth {bandwidth / 1e9:.1f} GB/s, peak {roof / 1e9:.0f} GFLOP/s, bend at "
      f"{bend:.1f} FLOP per byte. " + ", ".join(f"{k} {y / 1e9:.1f} GFLOP/s at {x:.2f}" for k, (x, y) in points.items()))  # fmt: skip

@@ -16,14 +16,8 @@ def lora_trainable_share() -> float:
     from course_lib.models import ModelConfig, TextClassifier
 
     with torch.random.fork_rng(devices=[]):
-        sizes: dict[str, Any] = {
-            "vocab_size": 8192,
-            "num_classes": 16,
-            "max_length": 256,
-            "d_model": 128,
-            "num_layers": 4,
-        }
-        model = TextClassifier(ModelConfig(num_heads=4, dropout=0.0, **sizes))
+        sizes: dict[str, Any] = {"vocab_size": 8192, "num_classes": 16, "max_length": 256}
+        model = TextClassifier(ModelConfig(d_model=128, num_layers=4, num_heads=4, dropout=0.0, **sizes))
         total = sum(p.numel() for p in model.parameters())
         add_lora(model, rank=4)
     return sum(p.numel() for p in model.parameters() if p.requires_grad) / total
