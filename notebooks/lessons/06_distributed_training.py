@@ -100,8 +100,8 @@ if num_cores < 2:
 # **torchrun**. This is the real thing: on a cluster you give torchrun a file too.
 
 # %%
-kept_until_the_end = tempfile.TemporaryDirectory(prefix="lesson-06-")
-folder = Path(kept_until_the_end.name)
+temporary = tempfile.TemporaryDirectory(prefix="lesson-06-")
+folder = Path(temporary.name)  # it goes with the kernel
 
 
 def launch(main, num_processes=2, *arguments, seconds=600):
@@ -416,7 +416,7 @@ show(fig, alt="Scaling efficiency by micro-batch: "
 train, _ = data.docstring_store(max_length=256)
 lengths = train.lengths
 order = np.random.default_rng(0).permutation(len(lengths))
-random_batches = [order[i : i + 16] for i in range(0, 16 * 2000, 16)]
+random_batches = [order[i : i + 16] for i in range(0, len(order) - 15, 16)]
 
 
 def idle_share(batches, num_ranks):
@@ -467,6 +467,7 @@ import os
 import sys
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
@@ -486,7 +487,7 @@ def train_plainly(folder):
     torch.set_num_threads(1)
 
     store, _ = data.docstring_store(max_length=64, progress=False)
-    samples = store.subset(range(0, 320 * 50, 50))
+    samples = store.subset(np.linspace(0, len(store) - 1, 320, dtype=int))
     torch.manual_seed(0)  # the same weights on all ranks ...
     sizes = ModelConfig(
         vocab_size=store.vocab_size, num_classes=len(store.label_names), max_length=64,
@@ -537,7 +538,7 @@ print(launch(train_plainly))
 
 # %%
 small_store, _ = data.docstring_store(max_length=64)
-samples = small_store.subset(range(0, 320 * 50, 50))
+samples = small_store.subset(np.linspace(0, len(small_store) - 1, 320, dtype=int))
 
 
 def small_classifier():
@@ -583,6 +584,7 @@ print(
 import os
 import sys
 
+import numpy as np
 import torch
 
 from course_lib import data, distributed, loop
@@ -595,7 +597,8 @@ def train_with_library(folder):
     ranks = distributed.setup("cpu")  # 1 2 3; "auto" takes the GPU of the local rank
     torch.set_num_threads(1)
     store, _ = data.docstring_store(max_length=64, progress=False)
-    samples = store.subset(range(0, 331 * 50, 50))  # 331: no number of ranks divides it
+    # 331 samples: no number of ranks divides them
+    samples = store.subset(np.linspace(0, len(store) - 1, 331, dtype=int))
     torch.manual_seed(0)
     sizes = {"d_model": 32, "num_layers": 1, "dropout": 0.0, "max_length": 64}
     config = ModelConfig(
@@ -620,7 +623,7 @@ if "RANK" in os.environ:
 
 # %%
 print(launch(train_with_library))
-odd_samples = small_store.subset(range(0, 331 * 50, 50))
+odd_samples = small_store.subset(np.linspace(0, len(small_store) - 1, 331, dtype=int))
 alone = small_classifier()
 order = ShardedOrder(
     data.BucketBatchSampler(odd_samples.lengths, 16, seed=0), Ranks(), grad_accum_steps=2
@@ -1500,6 +1503,7 @@ import os
 import sys
 import warnings
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -1513,7 +1517,8 @@ def in_the_wild(folder):
     warnings.simplefilter("ignore")
     rank = int(os.environ["RANK"])
     store, _ = data.docstring_store(max_length=64, progress=False)
-    samples = store.subset(range(0, 50 * 70, 70))  # 50: two shards of 25, batches of 8
+    # 50 samples: two shards of 25, batches of 8
+    samples = store.subset(np.linspace(0, len(store) - 1, 50, dtype=int))
     torch.manual_seed(0)
     sizes = {"d_model": 32, "num_layers": 1, "dropout": 0.0, "max_length": 64}
     num_classes = len(store.label_names)

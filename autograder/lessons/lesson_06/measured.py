@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-MICRO_BATCH_SIZE, WORLD_SIZE, MAX_LENGTH = 16, 8, 256
+MICRO_BATCH_SIZE, WORLD_SIZE, MAX_LENGTH = 16, 2, 256
 
 
 @functools.cache
-def waiting_buckets_8() -> float:
-    """Share of the time of 8 ranks spent waiting when bucketed batches are dealt out at random. 0 … 1."""
+def waiting_buckets_2() -> float:
+    """Share of the time of two ranks spent waiting when bucketed batches are dealt out at random. 0 … 1."""
     import numpy as np
 
     from course_lib.data import BucketBatchSampler, docstring_store
@@ -23,4 +23,4 @@ def waiting_buckets_8() -> float:
     return float(1 - steps.sum() / (steps.max(axis=1).sum() * WORLD_SIZE))
 
 
-MEASUREMENTS: dict[str, Callable[[], float]] = {"waiting_buckets_8": waiting_buckets_8}
+MEASUREMENTS: dict[str, Callable[[], float]] = {"waiting_buckets_2": waiting_buckets_2}
