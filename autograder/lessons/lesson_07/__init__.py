@@ -4,7 +4,7 @@ from pathlib import Path
 
 from autograder.lessons import Exercise, Lesson, harness_source
 from autograder.lessons.lesson_07 import references
-from autograder.lessons.lesson_07.checks import adapters, money, target, trace, ward
+from autograder.lessons.lesson_07.checks import adapters, budget, money, target, trace, ward
 
 LESSON = Lesson(
     id="07",
@@ -37,7 +37,7 @@ LESSON = Lesson(
             max_score=10,
             clock_free_score=10,
             kinds=("property",),
-            check=money.check_budget_guard,
+            check=budget.check_budget_guard,
         ),
         Exercise(
             id="7.4",
