@@ -1643,7 +1643,7 @@ print(
     f"norm, unscaled once:          {torch.nn.utils.get_total_norm([p.grad for p in model.parameters()]):.2e}"
 )
 try:
-    scaler.unscale_(optimizer)  # in a helper that clips, say
+    scaler.unscale_(optimizer)  # in a function that clips, say
 except RuntimeError as error:
     print(error)
 for parameter in model.parameters():

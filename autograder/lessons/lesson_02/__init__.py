@@ -4,7 +4,7 @@ from pathlib import Path
 
 from autograder.lessons import LOW_PRECISION, Exercise, Lesson, harness_source
 from autograder.lessons.lesson_02 import references
-from autograder.lessons.lesson_02.checks import epochs, policy, steps
+from autograder.lessons.lesson_02.checks import epochs, mixed, policy, steps
 
 LESSON = Lesson(
     id="02",
@@ -39,7 +39,7 @@ LESSON = Lesson(
             max_score=10,
             clock_free_score=10,
             kinds=("property", "count"),
-            check=steps.check_mixed_step,
+            check=mixed.check_mixed_step,
             allows=LOW_PRECISION,
         ),
         Exercise(
