@@ -11,7 +11,7 @@ import pytest
 
 LESSONS = Path(__file__).resolve().parents[2] / "notebooks" / "lessons"
 TEXTS = sorted(LESSONS.glob("[0-9][0-9]_*.py"))
-LINK = re.compile(r"\]\((?!https?://)([^)\s#]*)(?:#([^\s]*))?\)(?=[^)]|$)")
+LINK = re.compile(r"\]\((?!https?://)([^)\s#]*)(?:#([^)\s]*))?\)")
 
 
 @functools.cache
