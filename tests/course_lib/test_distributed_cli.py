@@ -161,6 +161,7 @@ def test_a_mistake_is_told_once(folder):
     assert done.stderr.count("learning_rate") == 1
 
 
+@pytest.mark.exhaustive
 def test_a_killed_fsdp_job_is_completed_by_one_process(folder):
     settings = (*SMALL, "micro_batch_size=16", "global_batch_size=32", "dropout=0", "sharding=fsdp")
     settings = (*settings, "optimizer=sgd", "max_epochs=8")

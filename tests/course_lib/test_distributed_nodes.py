@@ -78,6 +78,7 @@ def wait_for(condition, what, jobs=()):
         time.sleep(0.05)
 
 
+@pytest.mark.exhaustive
 def test_a_node_is_lost_and_comes_back_and_the_run_is_that_of_one_process(nodes, csv_file, tmp_path):
     environment = {
         **os.environ,

@@ -98,6 +98,7 @@ def test_compiled_once_it_trains_to_the_twins_weights_at_any_batch_size_and_widt
         torch.testing.assert_close(parameter, expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.exhaustive
 def test_without_a_compiler_the_model_stays_and_the_reason_is_told(tmp_path):
     program = """
         import torch
