@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from autograder.lessons import Exercise, Lesson, harness_source
+from autograder.lessons import LOW_PRECISION, Exercise, Lesson, harness_source
 from autograder.lessons.lesson_03 import references
 from autograder.lessons.lesson_03.checks import accumulation, budget, memory, scaling
 
@@ -38,6 +38,7 @@ LESSON = Lesson(
             clock_free_score=10,
             kinds=("property",),
             check=accumulation.check_train_accumulated_mixed,
+            allows=LOW_PRECISION,
         ),
         Exercise(
             id="3.4",
