@@ -199,8 +199,9 @@ show(fig, alt="Left, throughput as a share of that at 64: "
 #
 # - **Throughput saturates.** Each micro-batch has costs that do not depend on its size: Python, the launch of each
 #   operation, one more addition into every gradient. Once the arithmetic of a micro-batch outweighs them, a larger one
-#   gains little. On this machine the bend is where the curve gets flat; a GPU has far more units to fill, so there it
-#   comes later.
+#   gains little. The bend is where your curve gets flat; a GPU has
+#   far more units to fill, so there it comes later. A wiggle of a few percent is the machine doing something else
+#   meanwhile: run the cell again before you believe it.
 # - **Memory is a straight line**, with an offset. Activations grow with rows × width. Gradients and the optimizer's
 #   state do not grow at all. One piece may lie a little below the line: when its activations peak, no gradients of an
 #   earlier micro-batch stand beside them.
