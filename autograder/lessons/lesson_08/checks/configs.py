@@ -191,6 +191,8 @@ def _require_fingerprint(job: Job, values: dict[str, Any], one: str, two: str) -
     texts |= {
         "1.0": json.dumps({"version": VERSION} | whole),
         "1": json.dumps({"version": VERSION} | whole | {"learning_rate": 1}),
+        "weights 2.0": json.dumps({"version": VERSION} | values | {"class_weights": {"csv": 2.0}}),
+        "weights 2": json.dumps({"version": VERSION} | values | {"class_weights": {"csv": 2}}),
     }
     changes = {
         "learning_rate": values["learning_rate"] * 1.0001,
@@ -222,10 +224,14 @@ def _require_fingerprint(job: Job, values: dict[str, Any], one: str, two: str) -
         likely="`name` is hashed too",
         look="two runs that differ in their name alone must end with equal weights",
     )
-    job.require(
-        found["1"] == found["1.0"],
-        expected="one fingerprint for learning_rate 1 and 1.0",
-        got="two",
-        likely="what is hashed is the text of the file, not the values of the config",
-        look="hash after the values have the types of their fields",
-    )
+    for what, whole_number, broken in (
+        ("learning_rate 1 and 1.0", "1", "1.0"),
+        ("a class weight of 2 and one of 2.0", "weights 2", "weights 2.0"),
+    ):
+        job.require(
+            found[whole_number] == found[broken],
+            expected=f"one fingerprint for {what}",
+            got="two",
+            likely="what is hashed is the text of the file, not the values of the config",
+            look="hash after the values have the types of their fields",
+        )

@@ -16,7 +16,11 @@ def check_record_run(job: Job) -> None:
     """8.3: all that repeats and judges a run, taken when it began, written also when it fails, equal for equal runs."""
     for is_dirty in (True, False):
         facts = _facts(job)
-        config = {"learning_rate": float(job.rng.integers(1, 99)) / 1000, "seed": int(job.rng.integers(99))}
+        config = {
+            "learning_rate": float(job.rng.integers(1, 99)) / 1000,
+            "seed": int(job.rng.integers(99)),
+            "model": {"num_layers": int(job.rng.integers(1, 9))},
+        }
         failure = f"loss is NaN at step {job.rng.integers(1000)}"
         runs: list[dict[str, Any]] = [
             {"config": config, "failure": ""},
@@ -127,7 +131,7 @@ def _require_surroundings(
         record["config"] == run["config"],
         expected=f"config {run['config']}",
         got=str(record["config"])[:200],
-        likely="the config is read after the run, which may have changed it",
+        likely="the config is read after the run, which may have changed it, also deep inside",
         look="`copy.deepcopy` before training starts",
     )
     sha256 = hashlib.sha256(facts["data"].tobytes()).hexdigest()

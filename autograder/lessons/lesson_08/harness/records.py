@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import shutil
@@ -120,6 +121,7 @@ def record_runs(
                     (Path(where) / name).write_bytes(content.tobytes())
                 if run.get("spoils"):
                     config["learning_rate"] = -1.0
+                    config["model"]["num_layers"] = -1
                     git("commit", "--all", "--allow-empty", "--quiet", "--message", "while it trained")
                 if run["failure"]:
                     raise ArithmeticError(run["failure"])
@@ -134,7 +136,7 @@ def _record_once(
 ) -> dict[str, Any]:
     returned, raised = None, ""
     try:
-        returned = learner(train, dict(run["config"]), data, out, git)
+        returned = learner(train, copy.deepcopy(run["config"]), data, out, git)
     except ArithmeticError as error:
         raised = str(error)
     path = out / "run.json"

@@ -116,6 +116,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             says="as the file spells it",
         ),
         Mutant(
+            name="weights as the file spells them",
+            source=edited(_CONFIG, ('{str(k): as_number("class_weights", v) for', "{str(k): v for")),
+            says="the text of the file, not the values",
+        ),
+        Mutant(
             name="text put together by hand",
             source=edited(
                 _CONFIG,

@@ -126,5 +126,10 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             source=edited(_RECORD, ("copy.deepcopy(config)", "config")),
             says="read after the run, which may have changed it",
         ),
+        Mutant(
+            name="a copy of the outermost dict alone",
+            source=edited(_RECORD, ("copy.deepcopy(config)", "dict(config)")),
+            says="also deep inside",
+        ),
     ),
 }
