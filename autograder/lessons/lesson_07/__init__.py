@@ -46,6 +46,7 @@ LESSON = Lesson(
             max_score=10,
             clock_free_score=6,
             kinds=("property", "count", "speed"),
+            allows=("concurrent.futures", "concurrent.futures.ThreadPoolExecutor"),
             check=ward.check_ward,
             reference=references.WARD,
         ),
