@@ -255,6 +255,31 @@ check("0.1")
 # </details>
 # <details><summary>03 · Batch size and gradient accumulation</summary>
 #
+# - **8-bit Adam**: adam whose two averages are kept in 8 bits with a scale for each block.
+# - **activation checkpointing**: keeping only the input of a block and computing the block again in backward.
+# - **adafactor**: an optimizer that keeps a row and a column of second moments for each matrix instead of the whole.
+# - **byte budget**: the most live bytes that a training step may reach.
+# - **critical batch size**: the batch size beyond which doubling it no longer nearly halves the updates to a target.
+# - **effective batch**: all rows behind one optimizer step: micro-batch × devices × accumulation steps.
+# - **gradient accumulation**: several backward passes that add to the same gradients before one optimizer step.
+# - **gradient noise scale**: the number of samples at which the noise of a batch's gradient is as long as the
+#   gradient itself; far above it, larger batches stop paying.
+# - **LAMB**: adam whose step is scaled for each layer by the trust ratio, for very large batches.
+# - **LARS**: SGD with momentum whose step is scaled for each layer by the trust ratio.
+# - **linear scaling rule**: a learning rate k times as large for a batch k times as large; meant for SGD, with
+#   warmup.
+# - **mean of means**: the average of the micro-batches' mean losses; it weighs labels of small micro-batches more.
+# - **micro-batch**: the rows that go through forward and backward together on one device; memory limits it.
+# - **peak live bytes**: the most bytes that were alive at the same time in tensors made during a step; a count
+#   without noise.
+# - **square-root scaling rule**: a learning rate √k times as large for a batch k times as large; meant for Adam and
+#   its kin.
+# - **tail window**: the window that is left at the end of an epoch, with fewer micro-batches than the others.
+# - **token-weighted normalisation**: dividing the summed loss of a window by its number of labels, so that each label
+#   weighs the same.
+# - **trust ratio**: the length of a layer's weights over the length of its step; LARS and LAMB scale each layer's
+#   step by it.
+# - **window**: the micro-batches that make one update; the last window of an epoch may be shorter.
 #
 # </details>
 # <details><summary>04 · Checkpointing and early stopping</summary>
