@@ -29,6 +29,17 @@ def _exercise(exercise_id: str) -> Callable[[Any], Any]:
 
 
 NAMES: dict[str, Any] = {"exercise": _exercise} | dict.fromkeys(
-    "answer check check_quiz compare display exam get_ipython predict predicted quiz".split(),
+    [
+        "answer",
+        "check",
+        "check_quiz",
+        "compare",
+        "display",
+        "exam",
+        "get_ipython",
+        "predict",
+        "predicted",
+        "quiz",
+    ],
     _Nothing(),
 )

@@ -1,7 +1,5 @@
 # Another right solution of each exercise of lesson 02, in another style than the reference.
 
-# ruff: noqa: E402, F811
-
 # %%
 import enum
 from collections.abc import Callable

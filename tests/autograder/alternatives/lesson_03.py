@@ -1,7 +1,5 @@
 # Another right solution of each exercise of lesson 03, in another style than the reference.
 
-# ruff: noqa: E402, F811
-
 # %%
 import torch
 import torch.nn.functional as F

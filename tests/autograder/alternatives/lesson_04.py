@@ -1,7 +1,5 @@
 """Another right solution of each exercise of lesson 04: other calls, other shapes than the lesson's own."""
 
-# ruff: noqa: E402, F811
-
 # %%
 import io
 import json

@@ -1,7 +1,5 @@
 """Another right solution of each exercise of lesson 08, in another style than the first."""
 
-# ruff: noqa: E402, F811
-# (An exercise cell holds all it needs, so imports stand in many cells and names come again.)
 
 # %%
 import random

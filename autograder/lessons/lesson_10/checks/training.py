@@ -78,7 +78,8 @@ def _require_quality(job: Job) -> None:
             )
 
         with ThreadPoolExecutor(2) as threads:
-            accuracies.append(tuple(threads.map(accuracy, (own, theirs))))
+            found, needed = threads.map(accuracy, (own, theirs))
+        accuracies.append((found, needed))
         return accuracies[-1][0] - accuracies[-1][1]
 
     outcome, differences = compare_paired(difference, margin=MARGIN, spread=SPREAD)
