@@ -261,11 +261,11 @@ def trace_steps(folder):
         weights = {"before": [w.item() for w in before], "after": [w.item() for w in after]}
         text = json.dumps({"traces": traces, "weights": weights})
         Path(folder, "trace.json").write_text(text)
-    dist.destroy_process_group()
 
 
 if "RANK" in os.environ:
     trace_steps(sys.argv[1])
+    dist.destroy_process_group()  # last: what DDP wraps is gone by now
 
 # %%
 launch(trace_steps)
@@ -369,11 +369,11 @@ def measure_scaling(folder):
         found[rows] = rates
     if rank == 0:
         Path(folder, "scaling.json").write_text(json.dumps(found))
-    dist.destroy_process_group()
 
 
 if "RANK" in os.environ:
     measure_scaling(sys.argv[1])
+    dist.destroy_process_group()
 
 # %%
 launch(measure_scaling)
@@ -524,6 +524,7 @@ def train_plainly(folder):
     if rank == 0:  # 9 once, and the plain model, not the wrapper
         torch.save(model.state_dict(), Path(folder, "plain.pt"))
     dist.barrier()  # nobody leaves before the file is there
+    del ddp  # it uses the group, so it goes first
     dist.destroy_process_group()
 
 
@@ -615,11 +616,11 @@ def train_with_library(folder):
         losses = [record["loss"] for record in history if record["kind"] == "train"]
         print("mean loss of each epoch:", [round(loss, 4) for loss in losses])
         torch.save(model.state_dict(), f"{folder}/library.pt")
-    distributed.cleanup()
 
 
 if "RANK" in os.environ:
     train_with_library(sys.argv[1])
+    distributed.cleanup()
 
 # %%
 print(launch(train_with_library))
@@ -813,11 +814,11 @@ def share_things(folder):
     found["found_built"] = distributed.gather_objects(is_there)
     if ranks.is_main_process:
         Path(folder, "shared.json").write_text(json.dumps(found))
-    distributed.cleanup()
 
 
 if "RANK" in os.environ:
     share_things(sys.argv[1])
+    distributed.cleanup()
 
 # %%
 launch(share_things)
@@ -934,11 +935,11 @@ def train_sharded(folder):
     if ranks.is_main_process:
         torch.save(full, Path(folder, "whole.pt"))
         Path(folder, "fsdp.json").write_text(json.dumps({"total": total, "own": shares}))
-    distributed.cleanup()
 
 
 if "RANK" in os.environ:
     train_sharded(sys.argv[1])
+    distributed.cleanup()
 
 # %%
 launch(train_sharded)
@@ -1223,6 +1224,7 @@ def main(folder: Path) -> torch.nn.Module:
     if rank == 0:
         torch.save(model.state_dict(), folder / "last.pt")
     dist.barrier()  # nobody leaves before the file is there
+    del ddp  # it uses the group, so it goes first
     dist.destroy_process_group()
     return model
     ### END SOLUTION
@@ -1497,6 +1499,7 @@ check("6.6")
 
 # %%
 import contextlib
+import gc
 import importlib.util
 import logging
 import os
@@ -1511,7 +1514,7 @@ from course_lib import data
 from course_lib.models import ModelConfig, TextClassifier
 
 
-def in_the_wild(folder):
+def try_frameworks(folder):
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
@@ -1600,6 +1603,10 @@ def in_the_wild(folder):
             optimizer.step()
         say(f"Lightning Fabric: {fabric.world_size} processes, {len(loader)} steps each")
 
+
+def in_the_wild(folder):
+    try_frameworks(folder)
+    gc.collect()  # what wraps a model goes before the group that it uses
     torch.distributed.destroy_process_group()
 
 
@@ -1706,11 +1713,11 @@ def make_mistakes(folder):
     dist.barrier()
     if rank == 0:
         Path(folder, "mistakes.json").write_text(json.dumps(found))
-    distributed.cleanup()
 
 
 if "RANK" in os.environ:
     make_mistakes(sys.argv[1])
+    distributed.cleanup()
 
 # %%
 launch(make_mistakes)
