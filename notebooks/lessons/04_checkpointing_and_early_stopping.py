@@ -307,8 +307,8 @@ for name in list(left_out)[1:]:
 # look the same, and nobody can repeat what you did.
 #
 # A forgotten sampler position is worse: this epoch's first texts are seen twice and its last ones perhaps never. A
-# forgotten schedule repeats the warmup. Forgotten moments make the first steps of AdamW far too large for where the
-# run is: each weight moves by about the learning rate, whatever its gradient.
+# forgotten schedule repeats the warmup, then the highest rates, long after their time. Forgotten moments make the first
+# steps of AdamW far too large for where the run is: each weight moves by about the learning rate, whatever its gradient.
 #
 # </details>
 #
@@ -639,7 +639,7 @@ print("equal to the last bit:", hashes[0] == hashes[1])
 # | Item | Why it is in the file | If it is missing |
 # |---|---|---|
 # | model weights | the point of it all | – |
-# | optimizer: moments, step count | AdamW's next step depends on averages of all gradients so far | a jump in the loss, then slow recovery |
+# | optimizer: moments, step count | AdamW's next step depends on averages of all gradients so far | first steps that are too large: a jump in the loss, or none to be seen |
 # | scheduler | the next learning rate | warmup again, or a rate that is far too high |
 # | gradient scaler ([lesson 02](../02_mixed_precision/02_mixed_precision.ipynb)) | the scale that fits fp16 now | skipped steps until it fits again |
 # | sampler: epoch, position | which batch is next | texts seen twice, others never |
@@ -762,6 +762,8 @@ for path in sorted((folder / "kept").iterdir()):
     print(f"{path.name:<18} {path.stat().st_size / 1e6:.1f} MB")
 
 # %% [markdown]
+# Here `best.pt` is as large as `last.pt`: `capture` put everything into both. `course-lib export` takes the weights out.
+#
 # Without a limit, each save is a file that stays. Three times the weights, every few minutes, for days: the disk is full
 # before the run is over, and the first thing that fails then is the next save.
 #
@@ -996,7 +998,7 @@ check("4.1")
 # <details><summary>Hint: "bytes that are no checkpoint"</summary>
 #
 # Something writes to `path` itself. Only the last act, the rename, may touch that name. `shutil.copy` and
-# `shutil.move` across file systems write byte by byte too.
+# `shutil.move` across file systems write byte by byte too; `os.replace` raises "Invalid cross-device link" there.
 #
 # </details>
 # <details><summary>Hint: "no file, or an empty one"</summary>
@@ -1031,7 +1033,8 @@ def save_atomically(checkpoint: dict[str, Any], path: Path) -> None:
     """Save `checkpoint` so that `torch.load(path, weights_only=True)` gives it back.
 
     checkpoint: tensors and plain values, nested in dicts and lists.
-    path: a file name in a folder that exists; often an older checkpoint has that name.
+    path: a file name in a folder that exists, on a disk of its own; often an older checkpoint has
+        that name.
 
     At every moment, also when the process is killed, `path` is the old whole checkpoint or the
     new whole one. When the function returns, it is the new one, forced to the disk (fsync) before
@@ -1512,7 +1515,8 @@ print(f"moments that AdamW brings along after the resume: {len(weights_only['opt
       f"{len(parts['optimizer'].state)}")  # fmt: skip
 
 # %% [markdown]
-# The jump need not show in so few steps. The missing state does: count the tensors. *Cure:* save all that the next step reads. Caught by
+# In a run as small as this one the jump need not show. The missing state does: count the tensors. *Cure:* save all that
+# the next step reads. Caught by
 # [4.1](#4.1-·-Save-and-load-everything).
 #
 # ### Generators or sampler position forgotten

@@ -12,6 +12,7 @@ FILE_CALLS = (
         "os.open",
         "os.close",
         "os.fdopen",
+        "os.write",
         "os.fsync",
         "os.fdatasync",
         "os.sync",
@@ -26,6 +27,9 @@ FILE_CALLS = (
         "os.O_RDWR",
         "os.O_CREAT",
         "os.O_TRUNC",
+        "os.O_EXCL",
+        "os.O_SYNC",
+        "os.O_DSYNC",
         "os.O_DIRECTORY",
     ),
 )

@@ -35,7 +35,7 @@ def check_stop_early(job: Job) -> None:
         _require_best(job, answer, found)
         judged.append(found["accuracy"] - found["accuracy_of_whole_run"])
     saved, difference = 1.0 - float(np.mean(shares)), float(np.mean(judged))
-    job.counts |= {"steps_saved": round(saved, 3), "accuracy_difference_points": round(difference, 2)}
+    job.counts |= {"steps_saved": round(saved, 3), "points_above_the_whole_run": round(difference, 2)}
     job.require(
         difference >= -MARGIN,
         expected=f"a test accuracy within {MARGIN:g} points of the whole run's, trained to its end",
@@ -70,16 +70,18 @@ def _require_best(job: Job, answer: dict[str, Any], found: dict[str, Any]) -> No
     }
     step = found["weights_at"]
     reported = int(answer["report"].get("best_step", -1))
-    named = next((likely[name] for name in likely if at_step[name] in (step, reported)), "")
+    name = next((name for name in likely if at_step[name] in (step, reported)), "")
     # The last weights with the right step in the report: kept by reference. Chosen wrongly, both are wrong.
     if step == at_step["last"] and reported == right["step"]:
-        named = likely["last"]
+        name = "last"
     job.require(
         step == right["step"],
         expected=f"at the end the weights of step {right['step']}, your best validation (loss {right['loss']:.3f})",
         got=f"those of step {step}" if step >= 0 else "weights of none of your validations",
-        likely=named or "other weights are kept than those that were validated",
-        look="copy the weights at each new best (`copy.deepcopy(model.state_dict())`), and load them at the end",
+        likely=likely.get(name) or "other weights are kept than those that were validated",
+        look='compare `validate()["loss"]`; a lower one is a new best'
+        if name in ("train", "worst", "accuracy")
+        else "copy the weights at each new best (`copy.deepcopy(model.state_dict())`), and load them at the end",
     )
     require_keys(job, answer["report"], ("best_step", "loss"))
     for name, value in (("best_step", right["step"]), ("loss", right["loss"])):

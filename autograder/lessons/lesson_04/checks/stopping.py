@@ -18,6 +18,7 @@ _LIKELY = {
     "counter not reset": "the counter is not reset: bad validations add up over the whole run, not in a row",
     "min_delta ignored": "`min_delta` is not used: a change smaller than it counts as an improvement",
     "min_delta reached": "an improvement by exactly `min_delta` counts, where it must be by more",
+    "equal": "an equal value counts: the comparison is not strict, and exactly `min_delta` is taken for more",
     "one late": "`patience` is off by one: it stops one validation late",
     "one early": "`patience` is off by one: it stops one validation early",
     "NaN is best": "a NaN becomes the best: nothing compares as better than NaN, so nothing ever improves on it",
@@ -43,7 +44,10 @@ def simulate(
             continue
         gain = math.inf if best is None else sign * (value - best)
         is_usable = not math.isnan(value) or (mistake == "NaN is best" and best is None)
-        if is_usable and (gain > min_delta or (mistake == "min_delta reached" and gain >= min_delta > 0)):
+        reached = gain >= min_delta and (
+            mistake == "equal" or (mistake == "min_delta reached" and min_delta > 0)
+        )
+        if is_usable and (gain > min_delta or reached):
             best, best_step = value, 10 * number
             bad = bad if mistake == "counter not reset" else 0
             continue

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
+import importlib.util
 import os
 import signal
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +61,27 @@ def _watch_syncs() -> None:
             setattr(os, name, noted(getattr(os, name)))
 
 
+def _give_the_folder_a_disk_of_its_own() -> None:
+    """From here on, nothing from outside the checkpoint's folder can be renamed into it, as between two disks."""
+
+    def within(function: Callable[..., Any]) -> Callable[..., Any]:
+        def rename(source: Any, target: Any, **named: Any) -> None:
+            if not named:
+                folder = Path(os.fsdecode(target)).resolve().parent
+                if not Path(os.fsdecode(source)).resolve().is_relative_to(folder):
+                    raise OSError(
+                        errno.EXDEV, "Invalid cross-device link: the folder of `path` is a disk of its own"
+                    )
+            function(source, target, **named)
+
+        return rename
+
+    for name in ("rename", "replace"):
+        setattr(os, name, within(getattr(os, name)))
+
+
 _watch_syncs()
+_give_the_folder_a_disk_of_its_own()
 
 
 def _content(seed: int, version: int) -> dict[str, Any]:
@@ -206,12 +228,31 @@ class _Unsavable:
         raise OSError(28, "No space left on device (the check pretends)")
 
 
-def save_without_space(seed: int) -> dict[str, Any]:
+@contextlib.contextmanager
+def _files_of_at_most(size: int) -> Iterator[None]:
+    """No file can grow beyond `size` bytes, however it is written; no limit where the system has none."""
+    if importlib.util.find_spec("resource") is None:
+        yield
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def save_without_space(seed: int, how: str) -> dict[str, Any]:
     """A save that fails half way: whether the caller hears of it, and what is left."""
     _begin(seed)
-    raised = False
+    content, raised = _content(seed, 1), False
+    if how == "unsavable" or importlib.util.find_spec("resource") is None:
+        content["too_much"] = _Unsavable()
     try:
-        learner(_content(seed, 1) | {"too_much": _Unsavable()}, _PATH)
+        with _files_of_at_most(2**16) if how == "full" else contextlib.nullcontext():
+            learner(content, _PATH)
     except Exception:
         raised = True
     return {"files": [_read()], "raised": raised, "names": _names()}

@@ -21,6 +21,21 @@ def save_atomically(checkpoint, path):
     finally:
         temporary.unlink(missing_ok=True)
 """
+_BARE = """
+import io
+import os
+import torch
+
+@exercise("4.2")
+def save_atomically(checkpoint, path):
+    buffer = io.BytesIO()
+    torch.save(checkpoint, buffer)
+    content, temporary = buffer.getvalue(), path.with_name(path.name + ".tmp")
+    WRITE
+    with open(temporary, "rb+") as file:
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+"""
 _RENAME = "        os.replace(temporary, path)\n"
 _SYNC = "            file.flush()\n            os.fsync(file.fileno())\n"
 
@@ -40,6 +55,30 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             name="copied into place",
             source=edited(_SAVE, (_RENAME, "        shutil.copyfile(temporary, path)\n        os.sync()\n")),
             says="overwriting in place",
+        ),
+        Mutant(
+            name="moved from another disk",
+            source=edited(
+                _SAVE,
+                ("import os\n", "import os\nimport tempfile\nfrom pathlib import Path\n"),
+                ("path.with_name(path.name + ", "Path(tempfile.gettempdir(), path.name + "),
+                ("os.replace(", "shutil.move("),
+            ),
+            says="overwriting in place",
+        ),
+        Mutant(
+            name="half a temporary file left on a full disk",
+            source=_BARE.replace("WRITE", "with open(temporary, 'wb') as file:\n        file.write(content)"),
+            says="a temporary file is left behind",
+        ),
+        Mutant(
+            name="a short write taken for a whole one",
+            source=_BARE.replace(
+                "WRITE",
+                "handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)\n"
+                "    os.write(handle, content)\n    os.close(handle)",
+            ),
+            says="a short write is not noticed",
         ),
         Mutant(name="no fsync", source=edited(_SAVE, (_SYNC, "")), says="no fsync"),
         Mutant(

@@ -72,6 +72,15 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             says="the counter is not reset",
         ),
         Mutant(
+            name="an equal value counts",
+            source=edited(
+                _STOPPING,
+                ("value < self.best - self.min_delta", "value <= self.best - self.min_delta"),
+                ("value > self.best + self.min_delta", "value >= self.best + self.min_delta"),
+            ),
+            says="an equal value counts",
+        ),
+        Mutant(
             name="min_delta not used",
             source=edited(
                 _STOPPING,
