@@ -167,7 +167,7 @@ def _require_own_dropout(job: Job) -> None:
 
 def _require_launch(job: Job) -> None:
     arguments: dict[str, Any] = {"seed": job.seed() % 10**6, "rows": ROWS}
-    answer = job.learner().call("launched_script", seconds=90.0, name="launched", **arguments)
+    answer = job.learner().call("launched_script", seconds=180.0, name="launched", **arguments)
     job.require(
         answer["status"] == 0 and len(answer["weights"]) == 2,
         expected="`torchrun --nproc-per-node 2 train.py FOLDER` to end with status 0 after `main` has run on both",
