@@ -104,6 +104,15 @@ def _require_margin(job: Job) -> None:
     )
     _require_many(
         job,
+        _decisions(job, _simulated(job, NUM_REAL, -2 * margin), 4 * margin),
+        ("no worse",),
+        "simulated seeds, where the candidate is worse by half the margin",
+        likely="'worse' is asked before 'no worse'. Where both hold, the first of the docstring counts: what was to be "
+        "given was not used up",
+        look="'better', then 'no worse', then 'worse'",
+    )
+    _require_many(
+        job,
         _decisions(job, _simulated(job, NUM_REAL, -2 * margin), margin / 3),
         ("worse",),
         "simulated seeds, where the candidate is clearly worse",
@@ -154,12 +163,15 @@ def _require_few(job: Job, answers: list[str], claim: str, where: str, *, likely
     )
 
 
-def _require_many(job: Job, answers: list[str], claims: tuple[str, ...], where: str, *, likely: str) -> None:
+def _require_many(
+    job: Job, answers: list[str], claims: tuple[str, ...], where: str, *, likely: str, look: str = ""
+) -> None:
     share = sum(answer in claims for answer in answers) / len(answers)
     job.require(
         share >= MIN_FOUND,
         expected=f"{' or '.join(map(repr, claims))} in nearly all of {len(answers)} comparisons on {where}",
         got=f"{share:.0%}",
         likely=likely,
-        look="take the difference seed by seed first; the standard error is that of the mean of these differences",
+        look=look
+        or "take the difference seed by seed first; the standard error is that of the mean of these differences",
     )

@@ -120,6 +120,17 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             says="the margin is not used",
         ),
         Mutant(
+            name="worse is asked before no worse",
+            source=edited(
+                _HELPED,
+                (
+                    '    if low > -margin:\n        return "no worse"\n    if high < 0:\n        return "worse"\n',
+                    '    if high < 0:\n        return "worse"\n    if low > -margin:\n        return "no worse"\n',
+                ),
+            ),
+            says="'worse' is asked before 'no worse'",
+        ),
+        Mutant(
             name="lower scores taken for better ones",
             source=edited(_HELPED, ("candidate - baseline", "baseline - candidate")),
             says="the wrong sign: higher scores",
