@@ -34,7 +34,6 @@
 # The code of the figures is folded; the three dots open it. No cell outside the exercises depends on your solutions.
 
 # %%
-import importlib.util
 import contextlib
 import importlib.util
 import io
@@ -185,6 +184,8 @@ show(fig, alt=f"Validation loss against the learning rate, {len(rates)} trials, 
      "nearly all points stand on the left edge.")  # fmt: skip
 
 # %% [markdown]
+# (A loss above the frame is drawn at its edge, here and in every figure below.)
+#
 # One number, and the same model learns well, hardly learns, or is destroyed. This is the picture to keep of a search:
 #
 # > draw → train → judge → drop or keep → report
@@ -237,10 +238,8 @@ compare("5a", 100 * float(np.mean(uniform > 1e-2)), unit="%")
 predict("5b", "Best loss of the 12-point grid minus best loss of 12 random points?")
 
 # %%
-LOW, HIGH = (
-    {"learning_rate": 1e-4, "weight_decay": 1e-4},
-    {"learning_rate": 1.0, "weight_decay": 1.0},
-)
+LOW = {"learning_rate": 1e-4, "weight_decay": 1e-4}
+HIGH = {"learning_rate": 1.0, "weight_decay": 1.0}
 
 
 def log_draw(rng, name):
@@ -284,6 +283,8 @@ for column, (name, points, losses) in enumerate(
         y,
         c=np.minimum(losses, ceiling),
         cmap="viridis_r",
+        vmin=min(grid_losses + random_losses),  # one scale of colours for both
+        vmax=ceiling,
         s=70,
         edgecolors="white",
         zorder=3,
@@ -404,7 +405,7 @@ show(fig, alt=f"Left: eight pairs of losses, one line a seed; {swapped} lines go
 # %% [markdown]
 # **How many seeds decide?** As many as it takes for the half width to fall below the difference that you care about.
 # Two or three seeds say little, because the spread itself is a guess from so few values; Student's t knows
-# that and makes the interval wide. From about five on, four times the seeds halve the width.
+# that and makes the interval wide. Four times the seeds halve the width, and more than halve it where they were few.
 #
 # Compare in **pairs**: both configurations at the same seeds. A seed with hard first weights or an unlucky order is
 # hard for both, and cancels in the difference. Exercise 5.4 turns this into a decision.
@@ -421,6 +422,9 @@ for number, curve in enumerate(curves):
     ax.plot(looks, np.minimum(curve, ceiling), color=GREEN if number == final_best else BLUE,
             linewidth=2.6 if number == final_best else 1.1, alpha=1.0 if number == final_best else 0.7)  # fmt: skip
 ax.axhline(math.log(num_classes), color=GREY, linestyle=":")
+ax.annotate(
+    "guessing", (0, math.log(num_classes)), (4, 4), textcoords="offset points", fontsize=9.5
+)
 ax.set(title="Twelve random trials; the best at the end is green", xlabel="step", ylabel="validation loss",
        xlim=(0, BUDGET))  # fmt: skip
 show(fig, alt=f"Twelve curves of the validation loss over {BUDGET} steps. The best ends at {min(random_losses):.2f}, the worst "
@@ -429,8 +433,8 @@ show(fig, alt=f"Twelve curves of the validation loss over {BUDGET} steps. The be
 # %% [markdown]
 # Some fall behind in their first steps and never catch up. Two ways to use this:
 #
-# - **Median pruner.** End a trial whose loss is above the median of what earlier trials had at the same step. It needs
-#   a few whole trials first, to have a median, and a warmup in which nobody is judged.
+# - **Median pruner.** End a trial whose lowest loss so far is above the median of what earlier trials had at the same
+#   step. It needs a few whole trials first, to have a median, and a warmup in which nobody is judged.
 # - **Successive halving.** All trials train a little. The best third goes on until it has had three times as many
 #   steps. The best third of those goes on again. **ASHA** does the same without waiting for a round to be complete, so
 #   that many workers stay busy ([Jamieson and Talwalkar, 2016](https://proceedings.mlr.press/v51/jamieson16.html);
@@ -439,7 +443,7 @@ show(fig, alt=f"Twelve curves of the validation loss over {BUDGET} steps. The be
 # %%
 predict(
     "5d",
-    "Successive halving over these 12 trials, a third goes on: share of the steps of all 12 in full?",
+    "Halving over these 12 trials, first look after 6 steps, a third goes on: share of the steps of all 12 in full?",
     unit="%",
 )
 
@@ -528,12 +532,8 @@ for look in (1, 3, 5, 8):
 # %%
 def plain_search(num_trials, first_steps, factor, seed):
     rng = np.random.default_rng(seed)  # its own generator: the search can be repeated
-    trials = [
-        Trial(
-            {name: log_draw(rng, name) for name in LOW}, seed=0
-        )  # one seed for all: a fair start
-        for _ in range(num_trials)
-    ]
+    configs = [{name: log_draw(rng, name) for name in LOW} for _ in range(num_trials)]
+    trials = [Trial(config, seed=0) for config in configs]  # one seed for all: a fair start
     paid, steps = 0, first_steps
     while True:
         losses = []
@@ -595,7 +595,9 @@ if HAS_OPTUNA:
         Search(config=shared, out=folder / "study", texts=space, trials=4, sampler="random"),
         progress=False,
     )
-    print(f"{study['spent']} in {time.perf_counter() - start:.1f} s")
+    spent = study["spent"]
+    print(f"{spent['trials']} trials, {spent['pruned']} of them pruned: {spent['steps']} steps, {spent['seconds']:.1f} s of "
+          f"training, {time.perf_counter() - start:.1f} s in all")  # fmt: skip
     # The same search again, with room for two more: it goes on, nothing is repeated.
     study = tune(
         Search(config=shared, out=folder / "study", texts=space, trials=6, sampler="random"),
@@ -736,7 +738,7 @@ else:
 # | task and data | docstrings, 24 tokens, one fixed split | another split is another exam |
 # | metric and direction | mean validation loss, lower is better | a metric chosen afterwards is the one that looks best |
 # | slices | loss on the five smallest classes too | a mean can hide a class that got worse |
-# | budget | 54 steps a trial, 12 trials | else the largest budget wins |
+# | budget | 54 steps a trial, 24 trials | else the largest budget wins |
 # | target | what improvement would change your mind | else every difference counts |
 # | seeds | search at one, decide on five others | else luck decides |
 # | resume rule | a killed trial goes on from its checkpoint and counts once | else failures are free, or count twice |
@@ -896,7 +898,8 @@ print(
     f"\nbest configuration: {', '.join(f'{k} {v:.2e}' for k, v in candidates[chosen].items())}"
 )
 print(
-    f"validation loss in the search {losses.min():.3f}, at fresh seeds {table[chosen].mean():.3f}"
+    f"lowest validation loss in the search {losses.min():.3f}; this configuration at fresh seeds "
+    f"{table[chosen].mean():.3f}"
 )
 print(f"test, looked at once: loss {final.loss(test):.3f}")
 sizes = np.bincount([label for _, label in train_texts], minlength=num_classes)
@@ -911,7 +914,7 @@ print(f"this section: {Trial.steps_paid - before + len(more) * BUDGET} steps; th
 # %% [markdown]
 # Look at the two validation losses. The value *in the search* is the lowest of 24, so it is part skill and part luck;
 # and all 24 ran at one seed, which may be a hard one or an easy one for everybody. So it can be lower or higher than
-# what fresh seeds give. Report the value at fresh seeds: it is free of both.
+# what fresh seeds give. Report the value at fresh seeds: it is free of both, but for the little luck of a pick among three.
 #
 # And look at the slice. The mean is a mean over texts, and most texts are of the large classes. A search that compares
 # means alone would not notice if the small ones got worse.
@@ -1251,8 +1254,8 @@ from autograder import exercise
 def choose_winner(losses: np.ndarray, confidence: float = 0.95) -> dict[str, Any]:
     """Is a configuration better than today's, beyond the noise of the seeds?
 
-    losses: float64 [configurations, seeds], lower is better. A column is one seed for all rows. Row 0 is
-        today's configuration, finite at every seed; at least one other row is finite too.
+    losses: float64 [configurations, seeds], lower is better. A column is one seed for all rows; there
+        are at least two. Row 0 is today's configuration, finite at every seed; so is at least one other row.
     Returns
         "candidate"  the row, other than 0, with the lowest mean loss among rows finite at every seed
         "interval"   (low, high): the candidate's improvement, (loss of row 0) - (its loss), lies in it
@@ -1290,9 +1293,9 @@ check("5.4")
 #
 # Put the parts together. The problems are small real trainings, each with a secret data set, unit of its loss and seed,
 # so the best learning rate moves by decades. `train` runs in the grader's process, and bills every step. The grid
-# trains 4 learning rates × 3 weight decays in full. You have half of its steps. On average over the problems, the
-# configuration that you return must be as good: its loss on unseen samples at most 1.05 times that of the grid's
-# winner.
+# trains 4 learning rates × 3 weight decays in full. You have half of its steps. The grader then trains the
+# configuration that you return, and the grid's winner, afresh and in full. On average over the problems yours must be as
+# good: its loss on unseen samples at most 1.05 times the other's.
 #
 # <details><summary>Hint: "where do I start?"</summary>
 #
@@ -1445,9 +1448,6 @@ if is_installed("transformers", "accelerate", "optuna"):
         use_cpu=device.type == "cpu",
         dataloader_pin_memory=device.type == "cuda",
     )
-    import contextlib
-    import io
-
     trainer = Trainer(
         model_init=lambda: WithLoss(Trial({}).model),  # called anew for each trial
         args=arguments,
