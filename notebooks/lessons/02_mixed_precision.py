@@ -219,8 +219,8 @@ show(fig, alt="Left: fp32, tf32 and bf16 reach from about 1e-38 to 3e38, fp16 fr
 # - **fp32** has plenty of both.
 # - **tf32** exists inside NVIDIA's units only: a tensor stays fp32 in memory, and its product reads 19 of the bits.
 # - **bf16** is fp32 with the last 16 bits cut off: the same range, two to three decimal digits.
-# - **fp16** has more digits and little range: above 65,504 is infinity, below 6e-8 is zero. In the pale part, below 6e-5,
-#   its digits run out one by one.
+# - **fp16** has more digits and little range: above 65,504 is infinity, and less than half its smallest number, 6e-8, is
+#   zero. In the pale part, below 6e-5, its digits run out one by one.
 #
 # What a format does to a number, and to a matrix product with fp32 sums, as the units form them:
 
@@ -421,15 +421,17 @@ axes[0].annotate(
 axes[0].annotate(
     "all digits", (1, 0.9), xycoords=("data", "axes fraction"), ha="center", va="top"
 )
-axes[1].set_xticks([-40, -24, -14, 0, 16], labels=["2⁻⁴⁰", "2⁻²⁴", "2⁻¹⁴", "1", "2¹⁶"])
+axes[1].set_xticks([-40, -25, -14, 0, 16], labels=["2⁻⁴⁰", "2⁻²⁵", "2⁻¹⁴", "1", "2¹⁶"])
 axes[1].set_xlabel("size of a gradient between two layers")
 show(fig, alt=f"Two histograms of gradient sizes. As they are, half lie below {2**float(np.median(exponents)):.1e} "
      f"and {100 * lost(1.0)[0]:.1f} % become zero in fp16. Times 65,536 they lie in fp16's range.")  # fmt: skip
 
 # %% [markdown]
-# That is the whole idea of **loss scaling**: multiply the loss by a large number, and by the chain rule every gradient of
-# backward is multiplied too. Divide the *weights'* gradients by the same number before the step: they are fp32, so nothing
-# is lost ([Micikevicius et al., 2018](https://arxiv.org/abs/1710.03740)). bf16 has the range of fp32 and needs none of it.
+# Few are zero, but nearly all have lost digits, and a [fainter loss](#No-loss-scaling-with-fp16) sinks them all. Times
+# 65,536 they are whole. That is the idea of **loss scaling**: multiply the loss by a large number, and by the chain rule
+# every gradient of backward is multiplied too. Divide the *weights'* gradients by the same number before the step: they
+# are fp32, so nothing is lost ([Micikevicius et al., 2018](https://arxiv.org/abs/1710.03740)). bf16 has the range of fp32
+# and needs none of it.
 #
 # ### Speed: ask the hardware, then believe
 #
@@ -472,7 +474,9 @@ compare("2d", gains[256], unit="×")
 fig, ax = figure(height=2.2)
 bars(ax, [f"{width} wide" for width in gains], gains.values(), unit="×", digits=2,
      colors=[GREEN if gain >= precision.MIN_LAYER_GAIN else RED for gain in gains.values()])  # fmt: skip
-ax.set_title(f"One layer in bf16 over fp32 on this {device.type.upper()} (1×: no difference)")
+ax.set_title(
+    f"One layer in bf16 over fp32 on this {device.type.upper()} (green: {precision.MIN_LAYER_GAIN}× or more)"
+)
 show(fig, alt="Speedup of a layer in bf16 over fp32: "
      + ", ".join(f"{width} wide {gain:.2f} times" for width, gain in gains.items()))  # fmt: skip
 
@@ -836,8 +840,8 @@ show(fig, alt="Accuracy by precision, a line for each of three seeds. " + "; ".j
 
 # %% [markdown]
 # Look along the lines, not at the height of the points. From seed to seed fp32 differs from *itself*. Only a difference
-# that all lines share says anything about precision. With three seeds that is a first look; lesson 08 decides such
-# questions properly.
+# that all lines share, and that is more than a text or two (one of 960 is 0.1 points), says anything about precision.
+# With three seeds that is a first look; lesson 08 decides such questions properly.
 #
 # ## Exercises
 #
@@ -1019,7 +1023,10 @@ class Fp16Trainer:
         ### END SOLUTION
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint must hold of this object; model and optimizer are saved elsewhere."""
+        """What a checkpoint must hold of this object, in types that `torch.load(…, weights_only=True)` takes.
+
+        Model and optimizer are saved elsewhere.
+        """
         ### BEGIN SOLUTION
         return self.scaler.state_dict()
         ### END SOLUTION
@@ -1206,8 +1213,8 @@ for name in ("32-true", "bf16-mixed", "16-mixed"):
 
 # %% [markdown]
 # No NaN, no error, the scaler is content, and every text gets the same logits: the model learns how frequent the classes
-# are, and nothing of the text. Find the operation, and repair `forward`. In fp32 your class must give the same numbers as before. The check tries loud texts
-# and quiet ones, then trains both classes on three seeds or more.
+# are, and nothing of the text. Find the operation, and repair `forward`. In fp32 your class must give the same numbers as
+# before. The check tries loud texts and quiet ones, then trains both classes on three seeds or more.
 #
 # <details><summary>Hint: "where do I look?"</summary>
 #
@@ -1543,7 +1550,7 @@ for unscale_first in (True, False):
 
 # %%
 def share_that_moved(in_16_bits):
-    """Share of the feed-forward weights that differ after an epoch at a fine-tuning rate."""
+    """Share of the feed-forward weights that differ after 20 steps at a fine-tuning rate."""
     model = new_model(seed=3)
     if in_16_bits:
         model.bfloat16()
@@ -1798,10 +1805,11 @@ show(fig, alt=f"Share of gradients that fp16 loses, by scale. Without a scale {1
 
 
 # %%
-def mixed_precision_check(model, batch, name):
-    """Ask the hardware, the types, the FLOPs, the range and the loss, on one batch."""
+def mixed_precision_check(model, batch, name, width):
+    """Ask the hardware (for layers `width` wide), the types, the FLOPs, the range and the loss, on one batch."""
     resolved = precision.resolve_precision(name, device)
-    print(f"1. {resolved.name}, because: {resolved.reason}")
+    best = precision.resolve_precision("auto", device, width=width)
+    print(f"1. {name} asked for; the hardware says {best.name}, because: {best.reason}")
     types = sorted({str(p.dtype).removeprefix("torch.") for p in model.parameters()})
     print(
         f"2. weights: {', '.join(types)}   {'good' if types == ['float32'] else 'LOOK HERE'}"
@@ -1819,11 +1827,11 @@ def mixed_precision_check(model, batch, name):
 
 
 for name in ("bf16-mixed", "16-mixed"):
-    mixed_precision_check(watched, wide_batch, name)
+    mixed_precision_check(watched, wide_batch, name, width=32)
 print("\nThe fragile model of 2.5:")
 torch.manual_seed(0)
 mixed_precision_check(
-    FragileClassifier(VOCAB_SIZE, NUM_CLASSES).to(device), wide_batch, "16-mixed"
+    FragileClassifier(VOCAB_SIZE, NUM_CLASSES).to(device), wide_batch, "16-mixed", width=32
 )
 
 # %% [markdown]

@@ -111,7 +111,7 @@ def _require_measurement(job: Job, calls: int, what: str, *, needed: bool) -> No
     job.require(
         calls == int(needed),
         expected=f"measure_gain called {'once' if needed else 'not at all'} for {what}",
-        got=f"{calls} times",
+        got="once" if calls == 1 else f"{calls} times",
         likely="the gain is guessed from the units, or measured again for the reason"
         if needed
         else "the gain is measured where it decides nothing: a second at every start",
@@ -148,5 +148,7 @@ def _require_refusal(job: Job) -> None:
         likely="an unknown name falls through to a default: a typing error trains in another precision"
         if said is None
         else "the error does not say what was wrong, or what would be right",
-        look="check the name before anything else",
+        look="check the name before anything else"
+        if said is None
+        else "put the request and the three names into the text of the error",
     )

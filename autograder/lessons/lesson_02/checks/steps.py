@@ -35,6 +35,7 @@ def check_fp16_trainer(job: Job) -> None:
         }
         answer = job.learner().call("fp16_steps", **arguments)
         _require_no_refusal(job, answer)
+        _require_loadable(job, answer)
         _require_fp16(job, answer)
         twin = job.twin(baselines.FP16_TRAINER).call("fp16_steps", **arguments)
         for number, (own, right) in enumerate(zip(answer["steps"], twin["steps"], strict=True)):
@@ -50,6 +51,16 @@ def _require_no_refusal(job: Job, answer: dict[str, Any]) -> None:
         raise failure(
             expected="steps that the scaler takes", got=f"the scaler says: {said}", likely=likely, look=ORDER
         )
+
+
+def _require_loadable(job: Job, answer: dict[str, Any]) -> None:
+    job.require(
+        "unloadable" not in answer,
+        expected="a state that `torch.load(..., weights_only=True)` takes",
+        got=f"one with an object of {answer.get('unloadable')}",
+        likely="an object is saved, such as the scaler itself, and not its state",
+        look="what does `scaler.state_dict()` hold?",
+    )
 
 
 def _require_fp16(job: Job, answer: dict[str, Any]) -> None:
@@ -95,19 +106,13 @@ def _require_step(
             own["num_steps"] == 1,
             expected=f"one optimizer step in {where.text}",
             got=f"{own['num_steps']}",
-            likely="a step with finite gradients is skipped, or one is taken twice",
+            likely="gradients are not cleared, so that an infinity of the step before skips this one, too; "
+            "or a step is taken twice",
             look="what is done with a NaN that stayed from the last step?",
         )
     require_keys(job, own["report"], ("loss", "grad_norm", "scale"))
     _require_scale(job, own["report"]["scale"], right["report"]["scale"], where)
-    require_close(
-        job,
-        "loss",
-        own["report"]["loss"],
-        right["report"]["loss"],
-        likely="the loss is reported while it is multiplied by the scale",
-        look="keep the loss itself for the report",
-    )
+    _require_loss(job, own["report"]["loss"], right["report"]["loss"])
     if where.is_bad:
         return
     for part in ("body", "head"):
@@ -122,6 +127,16 @@ def _require_step(
         look="clip_grad_norm_ returns the norm from before; call it when the gradients are unscaled",
         rel_tol=2e-2,
     )
+
+
+def _require_loss(job: Job, own: float, right: float) -> None:
+    if abs(own) > 100 * abs(right):  # no scale of the check is as small, no other mistake as large
+        likely = "the loss is reported while it is multiplied by the scale"
+        look = "keep the loss itself for the report"
+    else:
+        likely = "the loss is computed outside autocast, from fp16 logits, or is another than the batch mean"
+        look = "inside autocast the cross-entropy is one of the operations that are kept in fp32"
+    require_close(job, "loss", own, right, likely=likely, look=look)
 
 
 def _require_scale(job: Job, own: float, right: float, where: _Where) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -52,7 +54,11 @@ def fp16_steps(
     share = 0.0
     for step, batch in enumerate(small_batches(seed, num_steps)):
         if step == resume_at:
-            run = run.resumed(seed, options)
+            try:
+                run = run.resumed(seed, options)
+            except pickle.UnpicklingError as error:
+                kind = re.search(r"GLOBAL (\S+)", str(error))
+                return {"refused": None, "unloadable": kind[1] if kind else "another class", "steps": steps}
         run.is_bad, before, num_before = step in bad_steps, weights_of(run.model), len(run.recorder.gradients)
         try:
             with count_events(run.model) if step == 0 else contextlib.nullcontext() as counts:

@@ -31,6 +31,7 @@ class Fp16Trainer:
     def load_state_dict(self, state):
         self.scaler.load_state_dict(state)
 """
+_FORWARD = 'self.model(batch["input_ids"], batch["attention_mask"])'
 _UNSCALE = "        self.scaler.unscale_(self.optimizer)\n"
 _CLIP = "        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)\n"
 _UPDATE = "        self.scaler.update()\n"
@@ -128,6 +129,15 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             says="the scaler's state is not saved, or only its scale",
         ),
         Mutant(
+            name="the scaler itself is saved",
+            source=edited(
+                _TRAINER,
+                ("return self.scaler.state_dict()", 'return {"scaler": self.scaler}'),
+                ("        self.scaler.load_state_dict(state)", '        self.scaler = state["scaler"]'),
+            ),
+            says="an object is saved",
+        ),
+        Mutant(
             name="the scaled loss in the report",
             source=edited(
                 _TRAINER,
@@ -137,6 +147,17 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ),
             ),
             says="reported while it is multiplied by the scale",
+        ),
+        Mutant(
+            name="loss outside autocast, in fp16",
+            source=edited(
+                _TRAINER,
+                (
+                    f"loss = F.cross_entropy({_FORWARD}",
+                    f"logits = {_FORWARD}\n        loss = F.cross_entropy(logits",
+                ),
+            ),
+            says="outside autocast, from fp16 logits",
         ),
         Mutant(
             name="bf16, the default on CPUs",
