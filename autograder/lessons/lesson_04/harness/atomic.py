@@ -68,7 +68,8 @@ def _give_the_folder_a_disk_of_its_own() -> None:
         def rename(source: Any, target: Any, **named: Any) -> None:
             if not named:
                 folder = Path(os.fsdecode(target)).resolve().parent
-                if not Path(os.fsdecode(source)).resolve().is_relative_to(folder):
+                is_ours = folder == _PATH.parent.resolve()
+                if is_ours and not Path(os.fsdecode(source)).resolve().is_relative_to(folder):
                     raise OSError(
                         errno.EXDEV, "Invalid cross-device link: the folder of `path` is a disk of its own"
                     )
