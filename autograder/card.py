@@ -28,7 +28,7 @@ def result_text(result: dict[str, Any]) -> str:
     lines += [f"  {name}: {value}" for name, value in _counts(result)]
     if result.get("sandbox") == "limits":
         lines.append("  Checked at sandbox level 'limits': `workbook doctor` says how to raise it.")
-    lines += [f"  For a person to look at, the points stand: {why}" for why in result.get("review", ())]
+    lines += [f"  For a person to look at; it costs no points: {why}" for why in result.get("review", ())]
     return "\n".join(lines)
 
 
