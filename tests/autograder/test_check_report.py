@@ -27,9 +27,9 @@ def report(**result: Any) -> dict[str, Any]:
 
 def test_what_a_person_should_look_at_is_told_and_takes_no_points() -> None:
     shown = report()
-    assert f"For a person to look at, the points stand: {WHY}" in table(shown)
+    assert f"For a person to look at; it costs no points: {WHY}" in table(shown)
     html = result_html(shown["exercises"][0])
-    assert "For a person to look at, the points stand" in html and "our reference &lt;b&gt;" in html
+    assert "For a person to look at; it costs no points" in html and "our reference &lt;b&gt;" in html
     assert full_marks(shown)
 
 
