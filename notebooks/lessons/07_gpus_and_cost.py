@@ -297,8 +297,8 @@ show(fig, alt="Stacked bars of a step's time. " + "; ".join(
 
 # %% [markdown]
 # Read *shares* in a trace, and take speeds from the log: profiling makes steps slower, those of many small operations
-# most. The file `trace.json` opens in [Perfetto](https://ui.perfetto.dev), which needs no installation. In exercise 7.1
-# you read one yourself.
+# most. A `trace.json` opens in [Perfetto](https://ui.perfetto.dev), which needs no installation. Those above are gone with
+# their folder; `course-lib train --set profile_steps=20` keeps one. In exercise 7.1 you read one yourself.
 #
 # ### The roofline
 #
@@ -355,7 +355,9 @@ intensity = np.geomspace(0.05, 600, 200)
 ax.plot(intensity, np.minimum(roof, bandwidth * intensity) / 1e9, color=INK, linewidth=1.6)
 for name, (x, y) in points.items():
     ax.plot(x, y / 1e9, "o", color=BLUE if "matmul" in name else ORANGE)
-    ax.annotate(name, (x, y / 1e9), (7, -11), textcoords="offset points", fontsize=9.5)
+    is_above = x >= 1 and y > bandwidth * x  # the cache's doing; the label keeps off the slope
+    offset, side = ((-7, 4), "right") if is_above else ((7, -11), "left")
+    ax.annotate(name, (x, y / 1e9), offset, ha=side, textcoords="offset points", fontsize=9.5)
 ax.set(xscale="log", yscale="log", xlabel="intensity: FLOP per byte moved", ylabel="GFLOP/s",
        xlim=(0.05, 600), title="The roof of this machine, and six operations")  # fmt: skip
 mark(ax, bend, f"bend: {bend:.1f}", y=0.2, side="right")
@@ -1655,7 +1657,8 @@ price_list({}, {"machine": "large"}, {"micro_batch_size": 128})
 # <details><summary>Hint: "where does the money go?"</summary>
 #
 # Split the baseline's bill by hand. A position costs 3 / 20,000 s in training (forward one, backward two) and 1 / 20,000 s in
-# evaluating; a step 0.2 s, an evaluation 0.05 s, a save 0.6 s on top. Which part is the largest?
+# evaluating; a step 0.2 s, an evaluation 0.05 s, a save 0.6 s on top, and the start 5 s. Padded to the maximum, a text has 96
+# positions; 200 texts are evaluated. Which part is the largest?
 #
 # </details>
 # <details><summary>Hint: "the epoch is shorter and the bill is not"</summary>

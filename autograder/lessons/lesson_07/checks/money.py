@@ -105,6 +105,10 @@ def _require_cost(
     found = answer["numbers"]
     require_keys(job, found, ("seconds", "hours", "cost"))
     likely = _name_seconds(found["seconds"], seconds, records)
+    if math.isclose(found["seconds"], seconds * options["num_devices"], rel_tol=1e-6):
+        likely = (
+            "seconds of all devices: `seconds` and `hours` are the run's, the devices multiply the cost alone"
+        )
     require_close(job, "seconds", found["seconds"], seconds, likely=likely, look="the records in their order")
     likely = "seconds divided by something else than 3600"
     require_close(job, "hours", found["hours"], seconds / 3600.0, likely=likely)

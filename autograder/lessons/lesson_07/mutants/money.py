@@ -115,6 +115,18 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             source=edited(_COST, (" * num_devices", "")),
             says="one device is paid for",
         ),
+        Mutant(
+            name="seconds of all devices",
+            source=edited(
+                _COST,
+                (
+                    'seconds = paid + record["session_seconds"]',
+                    'seconds = (paid + record["session_seconds"]) * num_devices',
+                ),
+                (" per_second * num_devices", " per_second"),
+            ),
+            says="seconds of all devices",
+        ),
     ),
     "7.3": (
         Mutant(
