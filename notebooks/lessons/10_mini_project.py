@@ -29,6 +29,7 @@
 # | [6. Eight trials](#6.-Eight-trials) | learning rate, weight decay, length | [05](../05_hyperparameter_tuning/05_hyperparameter_tuning.ipynb) |
 # | [7. Seeds and a config file](#7.-Seeds-and-a-config-file) | how sure the score is | [08](../08_reproducibility/08_reproducibility.ipynb) |
 # | [8. The report](#8.-The-report) | what it cost, and what to hand on | [07](../07_gpus_and_cost/07_gpus_and_cost.ipynb) |
+# | [When it goes wrong](#When-it-goes-wrong), [checklist](#The-checklist), [longer projects](#Longer-projects) | what to keep, what to do next | |
 #
 # The exercises are graded on a table that you have not seen: real texts in which every word and every label has another
 # name.
@@ -392,7 +393,9 @@ predict("10b", "Ten epochs allowed, patience 2: after how many does the run end?
 
 # %%
 long_run = run("early", max_epochs=10, early_stopping_patience=2)
-evaluations = [r for r in RunFolder(folder / "early").read_metrics() if r["kind"] == "validation"]
+evaluations = [
+    r for r in RunFolder(folder / "early").read_metrics() if r["kind"] == "validation"
+]
 scores = [record["macro_f1"] for record in evaluations]
 compare("10b", len(scores), digits=0)
 print(f"best macro F1 {max(scores):.3f} after epoch {int(np.argmax(scores)) + 1}")
@@ -549,7 +552,9 @@ for name in ("elapsed_hours", "cost", "energy_watt_hours", "matmul_peak_share"):
 spent = sum(
     RunFolder(path.parent).read_record()["cost"]["cost"] for path in folder.glob("*/run.json")
 )
-print(f"all runs of this notebook: {spent:.4f} {config.currency} at {config.price_per_hour} an hour")
+print(
+    f"all runs of this notebook: {spent:.4f} {config.currency} at {config.price_per_hour} an hour"
+)
 
 # %% [markdown]
 # ### 10.4 · The report
@@ -611,3 +616,223 @@ def summarise(
 
 # %%
 check("10.4")
+
+# %% [markdown]
+# ## When it goes wrong
+#
+# | What you see | Likely mistake | Caught by |
+# |---|---|---|
+# | Validation is far better than the first week of use | the same text on both sides of the split | [10.1](#10.1-·-From-a-table-to-two-sets-of-samples) |
+# | A label is never predicted, and never missed in validation | a sorted table, split at one end | [10.1](#10.1-·-From-a-table-to-two-sets-of-samples) |
+# | The loop is fast, the score is lower | fewer updates, or texts cut short | [10.2](#10.2-·-The-training,-whole) |
+# | Good in training, chance when you predict | answers left in the order of their lengths | [10.2](#10.2-·-The-training,-whole) |
+# | The winner does not win again | the best seed taken for the best config, or chosen by test | [10.3](#10.3-·-The-winner-of-the-trials) |
+# | The search looks cheap | steps of pruned and failed trials not counted | [10.3](#10.3-·-The-winner-of-the-trials) |
+# | Macro F1 equals the accuracy | that is micro F1 | [10.4](#10.4-·-The-report) |
+# | The cost is 3,600 times too high | seconds times a price per hour | [10.4](#10.4-·-The-report) |
+#
+# ## The checklist
+#
+# | # | Before you hand a model on | If the answer is no |
+# |---|---|---|
+# | 1 | Did you look at label counts and lengths before training? | a label with ten texts is judged by luck |
+# | 2 | Is no text on both sides of the split? | the score is memory |
+# | 3 | Was each habit timed on your own texts? | you keep what does not pay |
+# | 4 | Do batch and precision have a reason that you wrote down? | nobody knows what to change next |
+# | 5 | Had every trial the same budget, and are all of them in the bill? | the comparison is unfair, the cost too low |
+# | 6 | Does the score come from three seeds or more, with its range? | half a score |
+# | 7 | Has a test set that no decision has seen the last word? | the score flatters |
+# | 8 | Do config, seed, time and cost stand beside the model? | nobody can train it again |
+#
+# ## Longer projects
+#
+# Six projects of a day or two. Each has data, a target and a rubric of 100 points; you judge your own work. A missed
+# target with an honest measurement and a reason keeps half of the target's points. The commands take your own
+# `your.csv`, with columns `text` and `label`; `docstrings` is the built-in data.
+#
+# <details><summary><b>A. Intent classifier</b> · 20 to 40 % less training time than the naive loop</summary>
+#
+# *Data:* short requests and their intents, 1,000 or more. *Target:* training time 20 to 40 % below the naive loop's, at
+# a macro F1 within 0.5 points. Short texts leave little padding to save: find out what is left.
+#
+# ```
+# course-lib bench --data your.csv --out runs/bench
+# course-lib train --data your.csv --out runs/intent --set max_length=32 --set monitor=macro_f1
+# ```
+#
+# | Criterion | Points |
+# |---|---|
+# | Target reached, with the interval of the speedup | 40 |
+# | Macro F1 of both sides on five equal seeds | 25 |
+# | Each change timed on its own; one that did not pay is named | 20 |
+# | The ten worst errors, read and sorted | 15 |
+#
+# </details>
+# <details><summary><b>B. Long documents by bucketing</b> · half of the padding at least</summary>
+#
+# *Data:* texts whose lengths differ by ten times or more; `docstrings` will do. *Target:* half the pad fraction of
+# random batches, 1.3× the samples a second, macro F1 within 0.5 points.
+#
+# ```
+# course-lib bench --data docstrings --out runs/long --set max_length=512
+# ```
+#
+# | Criterion | Points |
+# |---|---|
+# | Pad fraction and speedup reach the target | 40 |
+# | Scores by length: the long texts did not pay for it | 25 |
+# | Another order in each epoch, shown | 15 |
+# | `max_length` of 128, 256, 512: score against time, drawn | 20 |
+#
+# </details>
+# <details><summary><b>C. Token tagger with accumulation</b> · F1 before and after</summary>
+#
+# *Data:* built in: Python source, a kind for each token. *Target:* an update of 64 texts from micro-batches of 8, with a
+# macro F1 within 0.5 points of the best of updates of 8. Report F1 before and after.
+#
+# ```
+# course-lib train --data docstrings --out runs/tag-8 --set task=token-classification --set micro_batch_size=8
+# course-lib train --data docstrings --out runs/tag-64 --set task=token-classification --set micro_batch_size=8 \
+#     --set global_batch_size=64 --set base_batch_size=8 --set lr_scaling=sqrt
+# course-lib compare runs/tag-8 runs/tag-64
+# ```
+#
+# | Criterion | Points |
+# |---|---|
+# | F1 before and after, three seeds each | 35 |
+# | The loss is weighted by tokens; a test shows it equal to the large batch | 30 |
+# | Peak memory of both | 15 |
+# | F1 of each kind of token; the rarest two explained | 20 |
+#
+# </details>
+# <details><summary><b>D. Adapters</b> · 5 to 10 times fewer trainable parameters</summary>
+#
+# *Data:* `your.csv`, and a checkpoint on your disk (`--set hf_model=FOLDER`, extra `hf`), or a run of your own as the
+# start. *Target:* 5 to 10 times fewer trainable parameters, macro F1 within 1 point of training all weights.
+#
+# ```
+# course-lib train --data your.csv --out runs/all --set hf_model=FOLDER
+# course-lib train --data your.csv --out runs/adapters --set hf_model=FOLDER --set lora_rank=8 --set learning_rate=3e-3
+# ```
+#
+# | Criterion | Points |
+# |---|---|
+# | Parameters with `requires_grad`, counted, in the target | 30 |
+# | Macro F1 within 1 point on three seeds | 30 |
+# | Three ranks: score, time, memory | 25 |
+# | When would you train all weights? Two sentences with numbers | 15 |
+#
+# </details>
+# <details><summary><b>E. Cost-to-target dashboard</b> · one page that a manager can read</summary>
+#
+# *Data:* any. *Target:* three configs or more that reach the same score, ordered by what the way there cost; the best
+# costs at most two thirds of the first.
+#
+# ```
+# course-lib train --data your.csv --out runs/a --set price_per_hour=0.80 --set monitor=accuracy --set target=0.6
+# course-lib dashboard runs
+# ```
+#
+# | Criterion | Points |
+# |---|---|
+# | Cost to target with units, three seeds for each config | 35 |
+# | The best at two thirds of the first's cost or less | 25 |
+# | Runs that never reach the target are shown, and paid for | 20 |
+# | Assumptions: price, idle time, energy labelled as an estimate | 20 |
+#
+# </details>
+# <details><summary><b>F. Vision sprint</b> · 1.7× at equal accuracy</summary>
+#
+# *Data:* images that you draw yourself; the cell below makes shapes on noise. *Target:* 1.7× over the naive loop, the
+# accuracy within 0.5 points. The cell is a start: make the images larger, then add augmentation and a deeper model.
+#
+# | Criterion | Points |
+# |---|---|
+# | 1.7× or more, with its interval | 40 |
+# | Equal accuracy on unseen images, five seeds | 25 |
+# | Step time by station, before and after | 20 |
+# | Augmentation on whole batches, not image by image | 15 |
+#
+# </details>
+#
+# Both sides of the vision sprint do the same updates. The naive one makes each batch image by image in Python, and asks
+# for the loss at every step. The lean one keeps bytes, and scales a whole batch at once.
+
+# %%
+import numpy as np
+import torch
+from torch import nn
+
+from course_lib.bench import paired_speedup
+
+
+def draw_shapes(num_images, seed, side=32):
+    """Images (N, side, side), bytes: a square, a disc or a cross on noise; and their labels (N,)."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(3, size=num_images)
+    y, x = np.mgrid[:side, :side]
+    centre = rng.uniform(9, side - 9, (2, num_images, 1, 1))
+    dy, dx = np.abs(y - centre[0]), np.abs(x - centre[1])
+    cross = (np.minimum(dy, dx) < 2) & (np.maximum(dy, dx) < 8)
+    shapes = np.stack([np.maximum(dy, dx) < 5, dy**2 + dx**2 < 36, cross])
+    noise = rng.integers(0, 100, (num_images, side, side))
+    return (noise + 120 * shapes[labels, np.arange(num_images)]).astype(np.uint8), labels
+
+
+class Sprint:
+    def __init__(self, is_lean):
+        torch.manual_seed(0)
+        layers = [
+            nn.Conv2d(1, 8, 3, stride=2),
+            nn.ReLU(),
+            nn.Conv2d(8, 16, 3, stride=2),
+            nn.ReLU(),
+        ]
+        head = [nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(16, 3)]
+        self.model = nn.Sequential(*layers, *head)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-2)
+        self.images, self.labels = draw_shapes(1024, seed=1)
+        self.rng, self.is_lean = np.random.default_rng(0), is_lean
+
+    def batch(self, rows):
+        labels = torch.from_numpy(self.labels[rows])
+        if self.is_lean:
+            return torch.from_numpy(self.images[rows])[:, None].float() / 255, labels
+        images = [[[p / 255 for p in line] for line in self.images[i].tolist()] for i in rows]
+        return torch.stack([torch.tensor(image)[None] for image in images]), labels
+
+    def step(self):
+        pixels, labels = self.batch(self.rng.integers(1024, size=32))
+        loss = nn.functional.cross_entropy(self.model(pixels), labels)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return loss.detach() if self.is_lean else loss.item()
+
+    @torch.inference_mode()
+    def accuracy(self):
+        images, labels = draw_shapes(500, seed=2)
+        logits = self.model(torch.from_numpy(images)[:, None].float() / 255)
+        return float((logits.argmax(1).numpy() == labels).mean())
+
+
+for is_lean in (False, True):
+    sprint = Sprint(is_lean)
+    for _ in range(200):
+        sprint.step()
+    print(
+        f"{'lean' if is_lean else 'naive'}: accuracy {sprint.accuracy():.1%} after 200 steps"
+    )
+print(paired_speedup(Sprint(False).step, Sprint(True).step, blocks=3, min_seconds=0.1))
+
+# %% [markdown]
+# The pixels are the same numbers up to rounding, made in another way; so the two accuracies should be nearly equal.
+#
+# ## What next
+#
+# You have taken a table to a model with a price and an error bar.
+#
+# - Do it again on a table from your own work, and keep the config file beside the model.
+# - Take one of the longer projects.
+# - The [skill exam](../09_skill_exam/09_skill_exam.ipynb) asks about all eight lessons.
+# - The [start page](../00_start_here/00_start_here.ipynb) shows your progress and the map.

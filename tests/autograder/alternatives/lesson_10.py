@@ -1,7 +1,5 @@
 """Lesson 10: another right solution of each exercise."""
 
-# ruff: noqa: E402, F811
-
 # %%
 import csv
 from collections import defaultdict
