@@ -11,7 +11,7 @@ from autograder.job import Job, Worker
 from autograder.lessons.lesson_10 import baselines
 from autograder.lessons.lesson_10.checks.tables import secret_split
 from autograder.measure import measure_speedup
-from autograder.quality import compare_paired
+from autograder.quality import HEAD_START, compare_paired
 
 NUM_TRAIN, NUM_UNSEEN, NUM_EPOCHS = 480, 320, 3
 MARGIN = 2.0  # points
@@ -80,13 +80,12 @@ def _require_quality(job: Job) -> None:
         with ThreadPoolExecutor(2) as threads:
             found, needed = threads.map(accuracy, (own, theirs))
         accuracies.append((found, needed))
-        return accuracies[-1][0] - accuracies[-1][1]
+        # A better model is no suspicion here: the model is free, and the texts cannot be looked up.
+        return min(accuracies[-1][0] - accuracies[-1][1], HEAD_START)
 
-    outcome, differences = compare_paired(difference, margin=MARGIN, spread=SPREAD)
+    outcome, _ = compare_paired(difference, margin=MARGIN, spread=SPREAD)
     job.counts["accuracy_points"] = round(float(np.mean([a for a, _ in accuracies])), 1)
     job.counts["baseline_accuracy_points"] = round(float(np.mean([b for _, b in accuracies])), 1)
-    if outcome == "ahead":
-        job.flag(f"its accuracy on secret texts is {np.mean(differences):+.1f} points from the baseline's")
     job.require(
         outcome != "worse",
         expected=f"an accuracy on secret texts within {MARGIN:g} points of the naive training's "
