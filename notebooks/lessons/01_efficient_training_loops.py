@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 01 · Efficient training loops
 #
-# *60 to 90 minutes · 6 exercises · a quiz at the end*
+# *About 115 minutes: 35 of reading and quiz, 80 for 6 exercises*
 #
 # The same model, the same data, the same number of updates: and one loop takes three times as long as the other.
 # In this lesson you find out where the time goes, and you take it back piece by piece. In exercise 1.6 you prove it.
@@ -333,7 +333,7 @@ show(fig, alt=f"Milliseconds a step: naive {sum(naive_line.values()):.1f}, "
 
 # %% [markdown]
 # The speedups above are **paired**: `paired_speedup` runs the two passes in the order ABBA or BAAB, so a machine that
-# gets slower while you measure slows both alike. Every speedup of this course is measured so.
+# gets slower while you measure slows both alike.
 #
 # ### Tokenise once, store ids
 #
@@ -928,7 +928,7 @@ show(fig, alt=f"Six small charts. A: loss stays at {flat['loss'][-1]:.1f}. "
 # |---|---|---|---|---|
 # | A | loss flat near ln(classes) | nothing is learned | the learning rate in the log; `requires_grad`; is each parameter in a group? | here the rate was 1e-7: raise it until the loss moves |
 # | B | loss becomes NaN and stays | one bad value reached the weights | the *first* bad step, its batch, its empty rows | here a text without tokens was divided by zero: clamp the divisor, drop empty rows |
-# | C | validation loss rises while training loss falls | overfitting: it learns the texts by heart | size of the data against the model; leaks in the split | here 64 texts: more data, more dropout, stop early ([lesson 04](#What-next)) |
+# | C | validation loss rises while training loss falls | overfitting: it learns the texts by heart | size of the data against the model; leaks in the split | here 64 texts: more data, more dropout, stop early ([lesson 04](../04_checkpointing_and_early_stopping/04_checkpointing_and_early_stopping.ipynb#When-more-steps-no-longer-help)) |
 # | D | gradient norm spikes | single batches disagree with the rest | the batch at the spike: labels, lengths, duplicates | here two mislabelled batches: clean them; clipping limits the harm |
 # | E | loss stops early, far from the best | the learning rate died | the learning rate in the log | here a per-epoch decay was stepped once a batch: count in updates |
 # | F | utilisation under 40 % | the line waits for a station | data-wait; then syncs; then tiny batches | here loading: workers, or a store ([1.5](#1.5-·-A-loader-that-hides-the-wait)) |
@@ -1563,15 +1563,9 @@ if is_installed("transformers") and is_installed("accelerate"):
 # ### Accelerate
 #
 # Your own loop, with four changes: `prepare`, `accelerator.backward`, `accelerator.clip_grad_norm_`, and no
-# `.to(device)`. The first argument belongs to `Accelerator(…)`; the others to `DataLoaderConfiguration(…)`, which is
-# given as `Accelerator(dataloader_config=…)`.
-#
-# | Argument | Default | What surprises |
-# |---|---|---|
-# | `step_scheduler_with_optimizer` | `True` | on N processes one `scheduler.step()` steps N times: plan the schedule as for *one* process |
-# | `split_batches` | `False` | your batch size is *per process*: the global batch grows with the processes |
-# | `even_batches` | `True` | the last batches are filled up with samples from the start: a plain mean over them is wrong. Use `gather_for_metrics` |
-# | `non_blocking` | `False` | copies wait, even from pinned memory |
+# `.to(device)`. One default to know on one device: copies wait, even from pinned memory, until you ask for
+# `Accelerator(dataloader_config=DataLoaderConfiguration(non_blocking=True))`. What surprises on several is in
+# [lesson 06](../06_distributed_training/06_distributed_training.ipynb#Accelerate).
 
 # %%
 if is_installed("accelerate"):
