@@ -79,6 +79,7 @@ print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} thread"
 # trays fill one truck.
 
 # %%
+# The docstrings of lesson 01, as lists of token ids; the task: which package was one written for?
 train, validation = data.docstring_store(max_length=1024)
 num_classes = len(train.label_names)
 WIDTH = 64  # each text of the experiments is 64 tokens long, so that rows are all the same
@@ -199,12 +200,12 @@ show(fig, alt="Left, throughput as a share of that at 64: "
 #
 # - **Throughput saturates.** Each micro-batch has costs that do not depend on its size: Python, the launch of each
 #   operation, one more addition into every gradient. Once the arithmetic of a micro-batch outweighs them, a larger one
-#   gains little. The bend is where your curve gets flat; a GPU has
-#   far more units to fill, so there it comes later. A wiggle of a few percent is the machine doing something else
-#   meanwhile: run the cell again before you believe it.
+#   gains little. The bend is where your curve gets flat; a GPU has far more units to fill, so there it comes later. A
+#   wiggle of a few percent is the machine doing something else meanwhile: run the cell again before you believe it.
 # - **Memory is a straight line**, with an offset. Activations grow with rows × width. Gradients and the optimizer's
 #   state do not grow at all. One piece may lie a little below the line: when its activations peak, no gradients of an
-#   earlier micro-batch stand beside them.
+#   earlier micro-batch stand beside them. With one or two rows the activations are so small that the peak lies at
+#   another moment, which does not depend on the rows.
 #
 # So take the largest micro-batch that fits, as long as the curve still rises; beyond the bend, memory is better spent
 # elsewhere. Never pay memory for a flat curve.
@@ -223,7 +224,7 @@ show(fig, alt="Left, throughput as a share of that at 64: "
 #
 # Look at the left curve again, from right to left. Cutting the update into pieces of 8 did not make it faster. It
 # computes the same forward and backward passes, and pays the fixed costs eight times. What it buys is the right curve.
-# This is the whole trade, and it is worth to have it in numbers:
+# This is the whole trade, and it is worth having in numbers:
 
 # %%
 print("            time    peak")
@@ -426,7 +427,7 @@ show(fig, alt="Four ways to divide the loss of a window. "
 #   2024](https://huggingface.co/blog/gradient_accumulation).
 # - **Positions** has the right direction and is too short: padding and -100 are in the divisor.
 # - **Not divided** is too long and has the wrong direction. With AdamW the length matters little and the run looks
-#   well, which makes the mistake hard to see; clipping then acts on another number.
+#   fine, which makes the mistake hard to see; clipping then acts on another number.
 #
 # The count must be known *before* the first backward, or the gradients scaled *after* the last one. Both are right:
 # `(loss_sum / labels).backward()` each time, or `loss_sum.backward()` and one division of all gradients at the end.
@@ -437,7 +438,7 @@ show(fig, alt="Four ways to divide the loss of a window. "
 #
 # | What | Result |
 # |---|---|
-# | it makes a window of its own, divided by its own count | right: each sample weighs what the mean of its update says |
+# | it makes a window of its own, divided by its own count | right: the update is the mean over its samples, however few |
 # | it is dropped, or its gradients wait for the next epoch | samples that never count, or count with old weights |
 # | it is divided by 4 all the same | a step of a quarter of the length |
 #
@@ -469,7 +470,8 @@ show(fig, alt="Four ways to divide the loss of a window. "
 # %%
 predict(
     "3c",
-    "Batch 8 reaches a loss L. At batch 64 with the rate unchanged: loss after the same texts?",
+    "Batch 8 pushes the loss below that of guessing. Batch 64 at the same rate: how much of that way?",
+    unit="%",
 )
 
 # %%
@@ -516,7 +518,10 @@ for name, (batch_size, rates) in plans.items():
     losses, model = train_run(batch_size, rates)
     runs[name], scores[name] = losses, loop.evaluate(model, held_out)["loss"]
     print(f"{name:<20} {len(rates):>3} updates   validation loss {scores[name]:.3f}")
-compare("3c", scores["64, rate unchanged"])
+guessing = math.log(num_classes)  # the loss where each class is as likely as any other
+gains = {name: guessing - score for name, score in scores.items()}
+print(f"guessing: {guessing:.3f}")
+compare("3c", 100 * gains["64, rate unchanged"] / gains["batch 8, the base"], unit="%")
 
 # %% jupyter={"source_hidden": true}
 fig, (left, right) = figure(1, 2, height=3.4, width_ratios=[1.0, 1.35])
@@ -714,8 +719,9 @@ show(fig, alt="Bytes of optimizer state per weight: "
 # | 8-bit AdamW ([Dettmers et al., 2022](https://arxiv.org/abs/2110.02861)) | both averages in 8 bits, with a scale for each block | as AdamW, at about a quarter of its state |
 #
 # LARS and LAMB answer another question than memory: at a large batch and a large rate, some layers take steps as long
-# as the layer itself. The *trust ratio* is the length of a layer's weights over that of its step. One rate for all
-# layers cannot fit when the ratios differ as they do here:
+# as the layer itself. The *trust ratio* is the length of a layer's weights over that of its step; with
+# plain SGD the step is the gradient times the rate. One rate for all layers cannot fit when the ratios differ as they
+# do here:
 
 # %%
 model = new_model()
@@ -1073,7 +1079,7 @@ check("3.3")
 # </details>
 # <details><summary>Hint: "the other optimizer's rule"</summary>
 #
-# Linear for SGD, square root for AdamW. Why, stands in [The larger batch](#The-learning-rate-grows-with-the-batch).
+# Linear for SGD, square root for AdamW. [The larger batch](#The-learning-rate-grows-with-the-batch) says why.
 #
 # </details>
 # <details><summary>Hint: "too low for most of the run"</summary>
@@ -1238,14 +1244,15 @@ def train_in_budget(
     budget_bytes: int,
     step_bytes: Callable[[int, int], int],
 ) -> dict[str, float]:
-    """One pass over `samples`, each once and whole, in place, within a byte budget.
+    """Train `model` in place on each of `samples` once, uncut, within a byte budget.
 
     samples: `(ids, label)`, of uneven lengths. Update number k is made of the samples
         k · global_batch_size … (k + 1) · global_batch_size - 1, the last one of what is left, in
         whatever micro-batches you cut it into. Its gradient is that of the mean cross-entropy over
         its samples; nothing is clipped.
     step_bytes(rows, width): peak bytes of an update whose largest micro-batch is rows × width,
-        measured before, as in 3.2. The peak of every update is at most `budget_bytes`.
+        measured before, as in 3.2. The peak of every update is at most `budget_bytes`
+        by that measure; the check adds 5 % for the batches themselves.
     `model(input_ids, attention_mask)` returns logits [B, C].
     Returns {"loss": mean over samples while training, "num_updates": optimizer steps}.
     """

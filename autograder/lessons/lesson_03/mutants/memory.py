@@ -111,6 +111,17 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             says="one checkpoint around everything",
         ),
         Mutant(
+            name="the last block in place of all",
+            source=edited(
+                _CHECKPOINT,
+                (
+                    _ONE,
+                    "lambda *inputs: checkpoint(type(block).forward, block, *inputs, use_reentrant=False)",
+                ),
+            ),
+            says="one block in place of all",
+        ),
+        Mutant(
             name="some blocks only",
             source=edited(_CHECKPOINT, ("model.blocks", "list(model.blocks)[:1]")),
             says="only some of the blocks",
