@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 08 · Reproducibility with seeds and configs
 #
-# *90 to 120 minutes · 6 exercises · a quiz at the end*
+# *About 135 minutes: 30 of reading and quiz, 105 for 6 exercises*
 #
 # You change one line, and validation accuracy rises by 0.8 points. Was it the line, or was it luck? In this lesson you
 # measure how far luck reaches, you make a run repeatable to the last bit, you write down what a run depends on, and you
@@ -301,7 +301,7 @@ print(
 # ### One bit, sixty steps later
 #
 # Two runs with equal seeds. In the second, *one* weight of the fresh model is moved to its neighbour, the next number
-# that float32 knows. Then both train for 60 steps.
+# that fp32 knows. Then both train for 60 steps.
 
 # %%
 predict("8c", "Largest difference between two weights after 60 steps?")
@@ -406,9 +406,11 @@ show(fig, alt="Time with determinism over time without: "
      + ", ".join(f"{name} {value:.2f}" for name, value in costs.items()))  # fmt: skip
 
 # %% [markdown]
-# Near 1 for the step means: here it is almost free, so leave it on. On GPUs, scatter, index and convolution kernels pay
-# more, and a few operations have no deterministic version at all. The filling of memory can be switched off alone:
-# `torch.utils.deterministic.fill_uninitialized_memory = False`. This is what a refusal looks like:
+# Near 1 for the step means: here it is almost free, so leave it on. On GPUs more operations change, scatter, index and
+# convolutions among them, and a few have no deterministic version at all
+# ([the list](https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html)). The filling of
+# memory can be switched off alone: `torch.utils.deterministic.fill_uninitialized_memory = False`. This is what a
+# refusal looks like:
 
 # %%
 torch.use_deterministic_algorithms(True)
@@ -518,7 +520,7 @@ print(comparison_text(compare_runs([workplace / "first", workplace / "other"])))
 # | By hand | `course_lib` | What changed in meaning |
 # |---|---|---|
 # | five lines of seeds | `seed_everything(seed, deterministic=…)` | nothing; it refuses a seed that NumPy cannot take |
-# | – | `rng_state()`, `set_rng_state()` | the states can be saved and put back: lesson 04 resumes with them |
+# | – | `rng_state()`, `set_rng_state()` | the states can be saved and put back: [lesson 04](../04_checkpointing_and_early_stopping/04_checkpointing_and_early_stopping.ipynb) resumes with them |
 # | a dict | `TrainConfig` | frozen, typed, checked when made; unknown keys are refused, with the nearest known one |
 # | a name such as `final_v2` | `config.fingerprint` | it changes when, and only when, what shapes the weights changes |
 # | notes | `run.json` | config, commit and dirtiness, data fingerprint, environment, hardware, metrics with slices, artifacts with hashes, failure |
@@ -550,8 +552,9 @@ compare("8e", 100 * gained, unit="%")
 # %% [markdown]
 # ### Many seeds, in pairs
 #
-# The cure has two parts. *Many seeds* tell how far luck reaches. *Pairs* take away the luck that both sides share: the
-# same seed, the same texts, the same first weights for old and new. Then only the differences count, seed by seed.
+# The cure has two parts. *Many seeds* tell how far luck reaches. *Pairs*, as in
+# [lesson 05](../05_hyperparameter_tuning/05_hyperparameter_tuning.ipynb#Judge:-the-same-trial-twice), take away the
+# luck that both sides share. Only the differences count, seed by seed.
 #
 # The change to judge: three epochs instead of two. Before the runs, one number is written down: the **margin**, what a
 # change may cost and still be taken for its other merits. Here it is 0.5 points.
@@ -622,10 +625,9 @@ for points in (2.0, 1.0, 0.5, 0.25):
 # %% [markdown]
 # ## Exercises
 #
-# Write your solution where the cell raises `NotImplementedError`. The check under it runs your cell in a process of
-# its own, on secret random inputs. Everything that your function needs, imports too, stands in its own cell: names from
-# other cells are not there. All six are of the kind **property**: the results are right. 8.6 measures time, and is graded
-# on *how* it measures; the number is yours to keep.
+# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises):
+# write where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. All
+# six are of the kind **property**. 8.6 measures time, and is graded on *how* it measures; the number is yours to keep.
 #
 # ### 8.1 · One seed for everything
 #
@@ -1723,9 +1725,8 @@ for name, value in tries.items():
 #
 # ## Quiz
 #
-# You pass with 70 %. Each answer is saved at once; run the cell again and it is there. One of the questions is measured
-# on this machine when you answer. Without a mouse: `from autograder import answer`, then `answer("08.3", "b")`. The last
-# cell counts your points.
+# You pass with 70 %. One of the questions is measured on this machine when you answer. Without a mouse:
+# `from autograder import answer`, then `answer("08.3", "b")`.
 
 # %%
 quiz("08")
@@ -1742,7 +1743,8 @@ check_quiz("08")
 # - Take your last claim of an improvement. Run both sides on eight equal seeds, and pass the scores to `did_it_help`.
 # - Run `course-lib train --data your.csv --set seed=1 --out runs/a` twice, with two names, then `course-lib compare runs/a
 #   runs/b` in a terminal. Does it say "equal weights"?
-# - The skill exam (09) asks about all eight lessons; the mini project (10) puts them together on data of your own.
+# - The [skill exam](../09_skill_exam/09_skill_exam.ipynb) asks about all eight lessons. The
+#   [mini project](../10_mini_project/10_mini_project.ipynb) puts them together on data of your own.
 # - The [start page](../00_start_here/00_start_here.ipynb) shows your progress and the map.
 
 # %%
