@@ -86,9 +86,9 @@ if sandbox.fix:
 # | [09 · Skill exam](../09_skill_exam/09_skill_exam.ipynb) | answer 15 questions over all eight lessons |
 # | [10 · Mini project](../10_mini_project/10_mini_project.ipynb) | train a classifier on your own data, within a budget |
 #
-# Take them in order: each builds on those before it. A lesson takes 60 to 90 minutes. You can leave at any time: each
-# answer is saved when you give it, the result of each check when it ends. Your code is saved with the notebook
-# (**Ctrl + S**). Your progress:
+# Take them in order: each builds on those before it. A lesson takes about two hours, half an hour of them for reading;
+# its first line says how long each part takes. You can leave at any time: each answer is saved when you give it, the
+# result of each check when it ends. Your code is saved with the notebook (**Ctrl + S**). Your progress:
 
 # %%
 progress_html()
@@ -222,9 +222,11 @@ check("0.1")
 # - **paired speedup**: how many times faster one side is, from timings of both in turns on the same machine.
 # - **sample**: one text with its label.
 # - **schedule**: the plan of the learning rate over all steps.
+# - **step, update**: one change of the weights by the optimizer; the lessons use both words.
 # - **sync**: a moment at which Python waits until the device has done all that is queued.
 # - **token, id**: a word or a part of one, and its number in the vocabulary.
 # - **tokenise**: to turn a text into ids.
+# - **validation**: measuring a model on texts that it does not learn from, to decide something.
 # - **warmup**: the first steps, in which the learning rate rises.
 #
 # </details>
@@ -236,8 +238,8 @@ check("0.1")
 # - **bf16 (bfloat16)**: a 16-bit format with the range of fp32 and two to three decimal digits.
 # - **exponent and fraction**: the bits of a floating-point number that say how large it is, and where it stands
 #   between two powers of two.
-# - **fp16 (half precision)**: a 16-bit format with three to four decimal digits that ends at 65,504 and is zero below
-#   6e-8.
+# - **fp16 (half precision)**: a 16-bit format with three to four decimal digits that ends at 65,504 and whose smallest
+#   number is 6e-8.
 # - **fp32 (single precision)**: the 32-bit format that torch uses when nothing else is asked for.
 # - **GradScaler**: torch's loss scaling: it multiplies the loss, divides the weights' gradients, skips steps with an
 #   infinity and looks for the right scale.
@@ -255,16 +257,16 @@ check("0.1")
 # </details>
 # <details><summary>03 · Batch size and gradient accumulation</summary>
 #
-# - **8-bit Adam**: adam whose two averages are kept in 8 bits with a scale for each block.
+# - **8-bit Adam**: Adam whose two averages are kept in 8 bits with a scale for each block.
 # - **activation checkpointing**: keeping only the input of a block and computing the block again in backward.
-# - **adafactor**: an optimizer that keeps a row and a column of second moments for each matrix instead of the whole.
+# - **Adafactor**: an optimizer that keeps a row and a column of second moments for each matrix instead of the whole.
 # - **byte budget**: the most live bytes that a training step may reach.
 # - **critical batch size**: the batch size beyond which doubling it no longer nearly halves the updates to a target.
-# - **effective batch**: all rows behind one optimizer step: micro-batch × devices × accumulation steps.
+# - **effective batch**: all rows behind one optimizer step: micro-batch × devices (ranks) × accumulation steps.
 # - **gradient accumulation**: several backward passes that add to the same gradients before one optimizer step.
 # - **gradient noise scale**: the number of samples at which the noise of a batch's gradient is as long as the
 #   gradient itself; far above it, larger batches stop paying.
-# - **LAMB**: adam whose step is scaled for each layer by the trust ratio, for very large batches.
+# - **LAMB**: Adam whose step is scaled for each layer by the trust ratio, for very large batches.
 # - **LARS**: SGD with momentum whose step is scaled for each layer by the trust ratio.
 # - **linear scaling rule**: a learning rate k times as large for a batch k times as large; meant for SGD, with
 #   warmup.
@@ -344,7 +346,6 @@ check("0.1")
 # - **DDP**: torch's `DistributedDataParallel`: data parallel with gradients that are exchanged while backward still
 #   runs.
 # - **distributed checkpoint**: a folder to which each rank writes its part and which any number of ranks can load.
-# - **effective batch**: micro-batch × ranks × accumulation steps: the samples of one update.
 # - **FSDP / ZeRO**: data parallel in which each rank keeps only its part of weights, gradients and optimizer state.
 # - **gloo / NCCL**: the programs that carry tensors between processes: gloo on CPUs, NCCL on NVIDIA GPUs.
 # - **local rank**: a process's number among those of its own machine; it chooses the GPU.
@@ -364,11 +365,11 @@ check("0.1")
 # - **budget guard**: a part of the loop that saves and stops a run before its money is spent.
 # - **cost to target**: time to target times the price of all devices.
 # - **graph break**: a place in Python code that torch.compile cannot read, where fusing ends and starts again.
-# - **intensity (arithmetic intensity)**: Floating-point operations of an operation per byte that it moves to and from
+# - **intensity (arithmetic intensity)**: floating-point operations of an operation per byte that it moves to and from
 #   memory.
 # - **kernel**: one program that a GPU runs for one operation, or for several fused ones.
 # - **launch**: the moment at which the host queues a kernel; the device runs the kernel later.
-# - **LoRA**: Fine-tuning in which the weights are frozen and a product of two thin matrices beside each layer learns.
+# - **LoRA**: fine-tuning in which the weights are frozen and a product of two thin matrices beside each layer learns.
 # - **memory ladder**: the order in which to try ways to need less memory, each with its own price.
 # - **MFU (model FLOP/s utilisation)**: arithmetic that the model needs for real tokens, per second, as a share of the
 #   device's peak.
@@ -401,7 +402,6 @@ check("0.1")
 # - **fingerprint**: a hash of content (of a config's values, of a file's bytes) that changes when, and only when,
 #   what it stands for changes.
 # - **non-inferiority**: the finding that a change is at worst worse by less than a margin fixed beforehand.
-# - **paired seeds**: both sides of a comparison run on the same seeds, and only the differences count.
 # - **peeking**: looking at a test after each new run and stopping when it says what one hoped for.
 # - **random generator**: the object that draws; Python, NumPy and torch each have a global one, and a program can
 #   have more of its own.
