@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 02 · Mixed precision
 #
-# *60 to 90 minutes · 5 exercises · a quiz at the end*
+# *About 100 minutes: 35 of reading and quiz, 65 for 5 exercises*
 #
 # Every number of your training takes 32 bits. Most of them do well with 16: less memory, and on hardware made for it
 # a multiple of the speed. A few do not, and then the loss stands still, or is NaN. In this lesson you learn which are
@@ -27,7 +27,7 @@
 # | [GradScaler, step by step](#GradScaler,-step-by-step) | the scaler by hand, and its trace |
 # | [Metric parity](#Metric-parity) | is the model as good? Paired seeds say |
 # | [Exercises](#Exercises) | 2.1 to 2.5, each checked by measurement |
-# | [In the wild](#In-the-wild) | the same in Hugging Face, Accelerate and Lightning, with their surprises |
+# | [In the wild](#In-the-wild) | the same in Hugging Face Trainer, Accelerate and Lightning |
 # | [When it goes wrong](#When-it-goes-wrong) | eight mistakes, reproduced |
 # | [Drills](#Drills), [checklist](#The-five-minute-checklist), [quiz](#Quiz) | practice, a page to keep, the test |
 #
@@ -66,7 +66,7 @@ print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} thread"
 # 19.5 TFLOPS in fp32, 156 in tf32, and 312 in bf16 or fp16
 # ([NVIDIA](https://www.nvidia.com/en-us/data-center/a100/)). A plain loop uses the first.
 #
-# Take the assembly line of lesson 01:
+# Take the assembly line of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Why-it-matters):
 #
 # > load → batch → **forward → backward** → step
 #
@@ -841,7 +841,8 @@ show(fig, alt="Accuracy by precision, a line for each of three seeds. " + "; ".j
 # %% [markdown]
 # Look along the lines, not at the height of the points. From seed to seed fp32 differs from *itself*. Only a difference
 # that all lines share, and that is more than a text or two (one of 960 is 0.1 points), says anything about precision.
-# With three seeds that is a first look; lesson 08 decides such questions properly.
+# With three seeds that is a first look;
+# [lesson 08](../08_reproducibility/08_reproducibility.ipynb#Compare-runs-honestly) decides such questions properly.
 #
 # ## Exercises
 #
@@ -1468,7 +1469,7 @@ if is_installed("lightning"):
 # %% [markdown]
 # ## When it goes wrong
 #
-# Eight mistakes, each made here in small.
+# Eight mistakes, each made here in small. Learn the *symptom*: it is what you will see.
 #
 # ### No loss scaling with fp16
 # *Symptom:* the loss falls more slowly than in fp32, or not at all. No NaN.
@@ -1705,8 +1706,9 @@ for loads_scaler in (True, False):
     )
 
 # %% [markdown]
-# *Cure:* save and load `scaler.state_dict()` with the optimizer's. Lesson 04 makes the whole checkpoint. Caught by
-# [2.2](#2.2-·-An-fp16-step-in-the-right-order).
+# *Cure:* save and load `scaler.state_dict()` with the optimizer's.
+# [Lesson 04](../04_checkpointing_and_early_stopping/04_checkpointing_and_early_stopping.ipynb) makes the whole
+# checkpoint. Caught by [2.2](#2.2-·-An-fp16-step-in-the-right-order).
 #
 # ### Comparing precisions at different seeds
 # *Symptom:* bf16 is "better" or "worse" by a point, and next week it is the other way round.
@@ -1726,7 +1728,7 @@ print("* equal seeds: the only differences that say something about bf16")
 #
 # ## Drills
 #
-# Not graded. Predict, run, change the value that says `try`, and run again.
+# Not graded. Each takes a few minutes: predict, run, then change the value that says `try` and run again.
 #
 # **Drill 1 · A first scale that is too large.** The scaler halves it at each skipped step. How many steps are lost when
 # it starts at 2 to the 40th?
@@ -1845,7 +1847,8 @@ mixed_precision_check(
 #
 # ## Quiz
 #
-# You pass with 70 %. Two of the questions are measured on this machine when you answer.
+# You pass with 70 %. Two of the questions are measured on this machine when you answer. Without a mouse:
+# `from autograder import answer`, then `answer("02.3", "b")`.
 
 # %%
 quiz("02")
@@ -1862,5 +1865,6 @@ check_quiz("02")
 # - Run `course-lib train --data your.csv --set precision=auto --out runs/mixed` and read in `run.json` what it came
 #   to.
 # - Take a training script that you use, and run the checklist on it. Count the FLOPs by type before you believe its config.
-# - Lesson 03 spends the memory that you saved: larger batches, and accumulation, with the scaler in the right place.
+# - [Lesson 03](../03_batch_size_and_accumulation/03_batch_size_and_accumulation.ipynb) spends the memory that you saved:
+#   larger batches, and accumulation, with the scaler in the right place.
 # - The [start page](../00_start_here/00_start_here.ipynb) shows your progress and the map.
