@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 05 · Hyperparameter tuning
 #
-# *60 to 90 minutes · 5 exercises · a quiz at the end*
+# *About 115 minutes: 35 of reading and quiz, 80 for 5 exercises*
 #
 # A search over hyperparameters is an experiment with a budget. Done carelessly it crowns the luckiest trial and hides
 # what it cost. In this lesson you draw better points, end bad trials early, pay an honest bill, and say how sure you
@@ -925,9 +925,9 @@ print(f"this section: {Trial.steps_paid - before + len(more) * BUDGET} steps; th
 # %% [markdown]
 # ## Exercises
 #
-# Write your solution where the cell raises `NotImplementedError`. The check under it runs your cell in a process of its
-# own, on secret random inputs. Everything that your function needs, imports too, stands in its own cell. No clock runs
-# in this lesson: points rest on **properties** (the results are right) and **counts** (training steps, all of them).
+# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises):
+# write where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. No
+# clock runs in this lesson: points rest on **properties** and on **counts** of training steps.
 #
 # Some properties are about chance: is this draw uniform, is that interval wide enough? Such a check takes thousands of
 # draws, and refuses a right solution in fewer than one check of ten thousand.
@@ -1776,9 +1776,8 @@ workspace.cleanup()
 # %% [markdown]
 # ## Quiz
 #
-# You pass with 70 %. Each answer is saved at once; run the cell again and it is there. One of the questions is measured
-# on this machine when you answer. Without a mouse: `from autograder import answer`, then `answer("05.3", "b")`. The
-# last cell counts your points.
+# You pass with 70 %. One of the questions is measured on this machine when you answer. Without a mouse:
+# `from autograder import answer`, then `answer("05.3", "b")`.
 
 # %%
 quiz("05")
