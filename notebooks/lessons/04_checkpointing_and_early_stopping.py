@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 04 · Checkpointing and early stopping
 #
-# *60 to 90 minutes · 5 exercises · a quiz at the end*
+# *About 115 minutes: 35 of reading and quiz, 80 for 5 exercises*
 #
 # Long runs are interrupted. In this lesson you make a run that does not mind: killed at any moment, it goes on and
 # ends with the same weights, to the last bit. Then you let a run end itself when more steps no longer help, and you
@@ -101,7 +101,8 @@ for piece in (10.0, 3.0, 1.0, 0.25):
     print(f"a checkpoint every {piece:5.2f} hours: {expected_hours(piece):.1f} hours")
 
 # %% [markdown]
-# That is what a checkpoint is for. What must be in it follows from the assembly line of lesson 01:
+# That is what a checkpoint is for. What must be in it follows from the assembly line of
+# [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Why-it-matters):
 #
 # > load → batch → forward → backward → step
 #
@@ -186,7 +187,7 @@ print(
 #
 # ### What a checkpoint weighs
 #
-# Commit to a number first. AdamW keeps something for each weight: what, and how much?
+# AdamW keeps something for each weight: what, and how much?
 
 # %%
 predict("4a", "A checkpoint of everything: how many times the size of the weights?", unit="×")
@@ -307,7 +308,7 @@ for name in list(left_out)[1:]:
 # look the same, and nobody can repeat what you did.
 #
 # A forgotten sampler position is worse: this epoch's first texts are seen twice and its last ones perhaps never. A
-# forgotten schedule repeats the warmup, then the highest rates, long after their time. Forgotten moments make the first
+# forgotten schedule repeats the warmup, then the highest rates, long after their time. Forgotten averages make the first
 # steps of AdamW far too large for where the run is: each weight moves by about the learning rate, whatever its gradient.
 #
 # </details>
@@ -639,7 +640,7 @@ print("equal to the last bit:", hashes[0] == hashes[1])
 # | Item | Why it is in the file | If it is missing |
 # |---|---|---|
 # | model weights | the point of it all | – |
-# | optimizer: moments, step count | AdamW's next step depends on averages of all gradients so far | first steps that are too large: a jump in the loss, or none to be seen |
+# | optimizer: averages, step count | AdamW's next step depends on averages of all gradients so far | first steps that are too large: a jump in the loss, or none to be seen |
 # | scheduler | the next learning rate | warmup again, or a rate that is far too high |
 # | gradient scaler ([lesson 02](../02_mixed_precision/02_mixed_precision.ipynb)) | the scale that fits fp16 now | skipped steps until it fits again |
 # | sampler: epoch, position | which batch is next | texts seen twice, others never |
@@ -649,7 +650,8 @@ print("equal to the last bit:", hashes[0] == hashes[1])
 # | config, fingerprint of the data | to refuse a resume on other data or settings | a run that is half of each |
 #
 # On a CPU this gives equal bits, provided the number of threads is the same: sums are split among threads. On a GPU it
-# also needs deterministic kernels; lesson 08 measures what they cost.
+# also needs deterministic kernels; [lesson 08](../08_reproducibility/08_reproducibility.ipynb#The-price-of-determinism)
+# measures what they cost.
 #
 # ### The same with `course_lib`
 #
@@ -892,15 +894,9 @@ for path in sorted(folder.glob(f"{stem}*")):
 # %% [markdown]
 # ## Exercises
 #
-# Write your solution where the cell raises `NotImplementedError`. The check under it runs your cell in processes of its
-# own, on secret random inputs. Everything that your function needs, imports too, stands in its own cell: names from
-# other cells are not there. `course_lib` may be imported.
-#
-# | Kind | What is asked |
-# |---|---|
-# | **property** | the results are right, whatever happens |
-# | **count** | a cost that has no noise: steps, seconds on a simulated clock |
-# | **speed** | a speedup over a fixed baseline, measured in pairs. If the machine is too noisy to decide, the verdict is *inconclusive*: you have the points that need no clock, and the next check goes on from there |
+# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises):
+# write where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too;
+# `course_lib` may be imported. What is counted here is steps, and seconds on a simulated clock.
 #
 # ### 4.1 · Save and load everything
 #
@@ -1762,9 +1758,8 @@ compare("4i", ratio, unit="×")
 #
 # ## Quiz
 #
-# You pass with 70 %. Each answer is saved at once; run the cell again and it is there. One of the questions is measured
-# on this machine when you answer. Without a mouse: `from autograder import answer`, then `answer("04.3", "b")`. The last
-# cell counts your points.
+# You pass with 70 %. One of the questions is measured on this machine when you answer. Without a mouse:
+# `from autograder import answer`, then `answer("04.3", "b")`.
 
 # %%
 quiz("04")
