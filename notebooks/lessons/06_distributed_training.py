@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 06 · Distributed training basics
 #
-# *75 to 90 minutes · 6 exercises · a quiz at the end*
+# *About 125 minutes: 35 of reading and quiz, 90 for 6 exercises*
 #
 # Several processes train one model, and end with the weights that one process would have. In this lesson you start
 # such processes on your own machine, watch what they say to each other, and measure what the talking costs. You write
@@ -72,7 +72,8 @@ if num_cores < 2:
 # [05](../05_hyperparameter_tuning/05_hyperparameter_tuning.ipynb) teach, and a run still takes eight hours. Now a
 # second device can help, up to twice; four of them up to four times. You pay for all of them.
 #
-# In lesson 01 a training loop was an assembly line: load → batch → forward → backward → step.
+# In [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Why-it-matters) a training loop was an
+# assembly line: load → batch → forward → backward → step.
 # **Data-parallel training builds the same line several times.** Each line has the whole model and its own part of the
 # data. Once in every step, between backward and step, the lines compare notes: they average their gradients. All then
 # make the same step from the same weights, so the weights stay equal.
@@ -866,8 +867,8 @@ print(
 #
 # ## When the model does not fit
 #
-# Under DDP every rank holds everything. For AdamW in float32 that is 16 bytes per weight: 4 for the weight, 4 for the
-# gradient, 8 for two moments. **Sharding** splits them over the ranks ([ZeRO](https://arxiv.org/abs/1910.02054)).
+# Under DDP every rank holds everything. For AdamW in fp32 that is 16 bytes per weight: 4 for the weight, 4 for the
+# gradient, 8 for two averages. **Sharding** splits them over the ranks ([ZeRO](https://arxiv.org/abs/1910.02054)).
 
 # %%
 predict("6d", "1 billion weights, AdamW, 8 ranks, all of it sharded: GB per rank?", unit="GB")
@@ -876,7 +877,7 @@ predict("6d", "1 billion weights, AdamW, 8 ranks, all of it sharded: GB per rank
 num_ranks, billions = 8, 1.0  # 10^9 weights: a byte each is 1 GB
 gigabytes = {
     "DDP: everything everywhere": 16 * billions,
-    "ZeRO-1: moments sharded": (4 + 4 + 8 / num_ranks) * billions,
+    "ZeRO-1: averages sharded": (4 + 4 + 8 / num_ranks) * billions,
     "ZeRO-2: gradients too": (4 + 12 / num_ranks) * billions,
     "ZeRO-3, FSDP: weights too": 16 * billions / num_ranks,
 }
@@ -966,9 +967,10 @@ print(f"two ranks saved, one process loads: equal to the bit: {same}")
 #
 # ## Exercises
 #
-# As before: the check under a cell runs it in a process of its own, on secret inputs, and everything that your function
-# needs stands in its cell. Here the check also starts the *ranks*, up to eight of them, joined by gloo. Inside your code `dist` is
-# ready, unless the exercise says that you set it up. A *batch* is a dict of `input_ids` int64 [B, T], `attention_mask` bool [B, T] and
+# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises):
+# write where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. Here
+# the check also starts the *ranks*, up to eight of them, joined by gloo. Inside your code `dist` is ready, unless the
+# exercise says that you set it up. A *batch* is a dict of `input_ids` int64 [B, T], `attention_mask` bool [B, T] and
 # `labels` int64 [B], and a model maps the first two to logits [B, C].
 #
 # ### 6.1 · Which samples are mine?
@@ -1467,13 +1469,13 @@ check("6.6")
 # ### Accelerate
 #
 # Your own loop; `prepare` wraps the model, shards the loader and moves batches. `accelerate launch` is torchrun with a
-# config file; `notebook_launcher` starts processes from a notebook.
+# config file; `notebook_launcher` starts processes from a notebook. How each framework accumulates and divides is in
+# [lesson 03](../03_batch_size_and_accumulation/03_batch_size_and_accumulation.ipynb#In-the-wild).
 #
 # | This lesson | Accelerate | Default | What surprises |
 # |---|---|---|---|
 # | shards | `prepare(loader)` | `split_batches=False` | the batch size is *per process*: the effective batch grows |
 # | filling up | `even_batches` | `True` | the last batches hold samples from the start again: `gather_for_metrics` takes them out |
-# | accumulation | `gradient_accumulation_steps`, `with accelerator.accumulate(model)` | 1 | `backward` divides by the steps, whatever the micro-batches hold |
 # | schedule | `step_scheduler_with_optimizer` | `True` | one `scheduler.step()` steps W times: plan it as for one process |
 # | rank 0 | `is_main_process`, `wait_for_everyone()` | – | `is_local_main_process` is true once per *machine* |
 #
@@ -1481,10 +1483,8 @@ check("6.6")
 #
 # | This lesson | `TrainingArguments` | Default | What surprises |
 # |---|---|---|---|
-# | micro-batch of a rank | `per_device_train_batch_size` | 8 | the effective batch grows with the GPUs |
 # | how it starts | – | – | plain `python` on a machine with several GPUs takes `nn.DataParallel`: one process, slow. Use torchrun |
 # | parameters without gradient | `ddp_find_unused_parameters` | `None`, which becomes `True` for most models | a walk over the graph in every step: say `False` |
-# | exact means over ranks | `average_tokens_across_devices` | `True` | nothing: leave it |
 # | who saves | `save_on_each_node` | `False` | `True` where machines share no disk |
 # | waiting for a lost rank | `ddp_timeout` | 1800 s | half an hour of GPUs that wait |
 #
@@ -1850,7 +1850,7 @@ if torch.cuda.device_count() < 2:
 #
 # ## Drills
 #
-# Not graded. Predict, run, then change the value that says `try` and run again.
+# Not graded. Each takes a few minutes: predict, run, then change the value that says `try` and run again.
 #
 # **Drill 1 · Samples that count twice.** An evaluation over 1,003 samples uses DistributedSampler on 64 ranks. How many
 # samples are counted twice?
@@ -1872,7 +1872,7 @@ compare("6e", num_extra)
 
 # %% [markdown]
 # **Drill 2 · How long must backward be?** A network moves 10 GB/s, both ways. How long does the all-reduce of 100
-# million float32 gradients take on 8 ranks, as a ring? If backward is longer, it can hide.
+# million fp32 gradients take on 8 ranks, as a ring? If backward is longer, it can hide.
 
 # %%
 predict("6f", "Ring all-reduce of 400 MB on 8 ranks at 10 GB/s: milliseconds?", unit="ms")
@@ -1921,9 +1921,8 @@ compare("6g", compute_ms / (compute_ms / drill_devices + exchange_ms), unit="×"
 #
 # ## Quiz
 #
-# You pass with 70 %. Each answer is saved at once; run the cell again and it is there. One of the questions is measured
-# on this machine when you answer. Without a mouse: `from autograder import answer`, then `answer("06.3", "b")`. The last
-# cell counts your points.
+# You pass with 70 %. One of the questions is measured on this machine when you answer. Without a mouse:
+# `from autograder import answer`, then `answer("06.3", "b")`.
 
 # %%
 quiz("06")
