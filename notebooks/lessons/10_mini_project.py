@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 10 · Mini project
 #
-# *90 to 120 minutes · 4 exercises · your own data, if you like*
+# *About 105 minutes: 20 of reading, 85 for 4 exercises · your own data, if you like*
 #
 # You train a compact text classifier under a tight budget, from a table to a report. Each step of this notebook is one
 # decision. You take it by measuring, and you write it down. At the end stands a model that you can hand on, and a page
@@ -448,7 +448,7 @@ for length, color in ((64, ORANGE), (128, BLUE)):
 ax.set_xscale("log")
 ax.set(
     title=f"{NUM_TRIALS} trials of {TRIAL_STEPS} steps",
-    xlabel="learning rate (log)",
+    xlabel="learning rate (log scale)",
     ylabel="macro F1",
 )
 ax.legend(loc="lower right")
