@@ -13,11 +13,11 @@
 # %% [markdown]
 # # 07 · Managing GPUs and cost
 #
-# *60 to 90 minutes · 6 exercises · a quiz at the end*
+# *About 160 minutes: 35 of reading and quiz, 125 for 6 exercises*
 #
 # A bill has two factors: the price of an hour, and the hours until the model is good enough. In this lesson you find
 # out what a paid hour is spent on, and what of it reaches the goal. You read traces, work out what a target costs,
-# stop a run before the money is gone, cure four sick runs, and train a model through a few per cent of its weights.
+# stop a run before the money is gone, cure four sick runs, and train a model through a few percent of its weights.
 #
 # | Part | What happens there |
 # |---|---|
@@ -25,7 +25,7 @@
 # | [Watch it happen](#Watch-it-happen) | busy or useful, a trace, a roofline, idle time, time to target |
 # | [Worked example](#Worked-example) | cost with its units, by hand and with `course_lib` |
 # | [Budgets and spot machines](#Budgets-and-spot-machines) | alarms, a stop in time, machines that are taken away |
-# | [The memory ladder](#The-memory-ladder) | six ways to need less memory, counted |
+# | [The memory ladder](#The-memory-ladder) | seven ways to need less memory |
 # | [torch.compile](#torch.compile) | what it costs first, what it gains later |
 # | [Adapters: LoRA](#Adapters:-LoRA) | learning through small matrices |
 # | [What the hardware says](#What-the-hardware-says) | readings, and energy as an estimate |
@@ -620,16 +620,17 @@ print(f"spent in the end: {spent:.2f} of {config.budget:.2f} {CURRENCY}")
 
 # %% [markdown]
 # An *alarm* comes earlier: at half of the budget, at four fifths. It stops nothing. It asks whether the curve still
-# points at the target. The alarms of a cloud account come from billing data that are hours old, so they do not replace a guard in
-# the process.
+# points at the target. The alarms of a cloud account come from billing data that are
+# [8 to 12 hours old](https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-managing-costs.html) at one
+# large provider, so they do not replace a guard in the process.
 #
 # ### Machines that are taken away
 #
 # *Spot* machines are cheaper and may be taken away at any moment, with a short notice
 # ([two minutes](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html) at one large provider).
-# Each time you pay for work that is lost, the start-up, and the compilation. A checkpoint limits the loss and costs time
-# itself. For a save of $s$ seconds and a mean time of $m$ between interruptions, about $\sqrt{2 s m}$ between two
-# checkpoints is best ([Young, 1974](https://doi.org/10.1145/361147.361115)).
+# Each time you pay for work that is lost, the start-up, and the compilation. How often to save follows from
+# [lesson 04](../04_checkpointing_and_early_stopping/04_checkpointing_and_early_stopping.ipynb#How-often-to-save):
+# √(2*CM*), with saves that cost *C* and interruptions *M* apart. Here is the same valley in money.
 
 # %%
 predict(
@@ -684,7 +685,7 @@ ax.set(
 )
 ax.set_xticks(cadences, labels=[str(c) for c in cadences])
 ax.minorticks_off()
-mark(ax, young, f"√(2 s m) = {young:.0f} min", y=0.3)
+mark(ax, young, f"√(2CM) = {young:.0f} min", y=0.3)
 ax.set_title("24 hours of work, interrupted every 3 hours on average")
 ax.legend(loc="lower left")
 show(fig, alt=f"Cost of 24 hours of work: on demand {24 * PRICE:.0f}; spot "
@@ -692,9 +693,7 @@ show(fig, alt=f"Cost of 24 hours of work: on demand {24 * PRICE:.0f}; spot "
      + f". Young's formula gives {young:.0f} minutes.")  # fmt: skip
 
 # %% [markdown]
-# The curve is flat near its bottom: a cadence that is off by a factor of two costs little, by a factor of ten it shows. What it takes to be
-# interrupted at all is [lesson 04](../04_checkpointing_and_early_stopping/04_checkpointing_and_early_stopping.ipynb)'s subject:
-# a checkpoint that holds everything.
+# The curve is flat near its bottom: a cadence that is off by a factor of two costs little, by a factor of ten it shows.
 #
 # ## The memory ladder
 #
@@ -856,7 +855,7 @@ for function in (with_break, without_break):
 # ## Adapters: LoRA
 #
 # Fine-tuning changes each weight matrix by a little. *LoRA* ([Hu et al., 2021](https://arxiv.org/abs/2106.09685)) freezes
-# the matrix $W$ and learns the change as a product of two thin ones:
+# the matrix W and learns the change as a product of two thin ones:
 #
 # > y = W x + b + (alpha / rank) · B A x
 #
@@ -968,8 +967,8 @@ print(cost.GPU_ENERGY if device.type == "cuda" else cost.CPU_ENERGY)
 # %% [markdown]
 # ## Exercises
 #
-# Write your solution where the cell raises `NotImplementedError`. The check under it runs your cell in a process of its
-# own, on secret random inputs. Everything that your code needs, imports too, stands in its own cell.
+# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises):
+# write where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too.
 #
 # ### 7.1 · Where a step's time goes
 #
@@ -1754,12 +1753,13 @@ if is_installed("peft") and is_installed("transformers"):
 # | This lesson | `TrainingArguments` (Transformers 5.23) | Default | What surprises |
 # |---|---|---|---|
 # | compile | `torch_compile` | `False` | the first step holds the compile time, and so does the first log |
-# | largest batch | `auto_find_batch_size` | `False` | halves after out-of-memory, and goes on with another batch than you wrote |
 # | evaluation | `eval_strategy`, `eval_steps` | `"no"`, `None` | no evaluation, so no target is ever seen |
 # | saving | `save_strategy`, `save_steps` | `"steps"`, 500 | `None` for `save_total_limit`: the disk is part of the bill |
 # | tokens, for a cost per token | `include_num_input_tokens_seen` | `"no"` | `"all"` counts padding as tokens |
 # | memory | `torch_empty_cache_steps` | `None` | emptying the cache often slows the run by about a tenth, its help says |
-# | checkpointing | `activation_checkpointing` | off | `gradient_checkpointing` is its old name, to go in version 6 |
+#
+# `auto_find_batch_size` and `activation_checkpointing` are in
+# [lesson 03](../03_batch_size_and_accumulation/03_batch_size_and_accumulation.ipynb#Hugging-Face-Trainer).
 #
 # ### Accelerate and Lightning
 #
@@ -2090,7 +2090,7 @@ compare("7k", learning, digits=0)
 # | 1 | Is there a target, and a metric that says when it is reached? | then no cost can be compared with another |
 # | 2 | Price, currency, unit, number of devices: written down? | a bare number will be read wrongly |
 # | 3 | Budget, alarms, and a guard that saves and stops? | the provider's own alarm comes hours later |
-# | 4 | Is a spot machine possible: resumable, checkpoint cadence chosen? | lesson 04 first |
+# | 4 | Is a spot machine possible: resumable, checkpoint cadence chosen? | [lesson 04](../04_checkpointing_and_early_stopping/04_checkpointing_and_early_stopping.ipynb) first |
 #
 # | # | After the first hundred steps | Look at |
 # |---|---|---|
@@ -2101,8 +2101,8 @@ compare("7k", learning, digits=0)
 #
 # ## Quiz
 #
-# You pass with 70 %. Each answer is saved at once; run the cell again and it is there. Without a mouse:
-# `from autograder import answer`, then `answer("07.3", "b")`. The last cell counts your points.
+# You pass with 70 %. Two of the questions are measured on this machine when you answer. Without a mouse:
+# `from autograder import answer`, then `answer("07.3", "b")`.
 
 # %%
 quiz("07")
