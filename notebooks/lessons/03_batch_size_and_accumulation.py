@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 03 · Batch size and gradient accumulation
 #
-# *60 to 90 minutes · 6 exercises · a quiz at the end*
+# *About 120 minutes: 35 of reading and quiz, 85 for 6 exercises*
 #
 # How many texts fit on the device, how many make an update, and how large the step should be: three numbers that are
 # often taken for one. In this lesson you take them apart. You fill the memory you have, gather the batch you want, and
@@ -337,7 +337,7 @@ print(
 # |---|---|---|
 # | slices of a list | `grad_accum_steps=4` | nothing; any iterator will do, also one that never fits in memory |
 # | `rows` by hand | items of the window, summed | tokens where labels are per token; -100 counts nothing |
-# | – | summed over processes too | with several devices an item still weighs the same ([lesson 06](#What-next)) |
+# | – | summed over processes too | with several devices an item still weighs the same ([lesson 06](../06_distributed_training/06_distributed_training.ipynb#Accumulate,-then-exchange-once)) |
 # | – | `no_sync` around all but the last micro-batch | devices exchange gradients once an update |
 #
 # Equal up to rounding: sums in another order. Exercise [3.1](#3.1-·-Many-small-batches,-one-large-gradient) asks for
@@ -549,7 +549,8 @@ show(fig, alt="Left: the learning rates of five runs. Right: their training loss
 # Compare the runs at the right edge, where all have seen the same texts. The red line is the recipe with
 # one number changed: the same data, an eighth of the updates, steps of the old length. The scaled runs make up for part
 # of it or for all of it. Which rule is best depends on optimizer, model and moment; the rules are where you *start*.
-# The one that this machine likes best is the one to vary by a factor of 2 in both directions ([lesson 05](#What-next)).
+# Take the one that did best here, and vary it by a factor of 2 in both directions
+# ([lesson 05](../05_hyperparameter_tuning/05_hyperparameter_tuning.ipynb)).
 #
 # If you move from a large recipe to a small machine, read it the other way round: the batch falls, so the rate falls,
 # or you accumulate up to the recipe's batch and change nothing.
@@ -816,9 +817,8 @@ print(f"BatchNorm1d: gradients differ by {100 * norm_gap(torch.nn.BatchNorm1d(16
 # %% [markdown]
 # ## Exercises
 #
-# Write your solution where the cell raises `NotImplementedError`. As in
-# [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises), the check runs your cell in a
-# process of its own, so everything that your function needs, imports too, stands in its cell.
+# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises):
+# write where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too.
 #
 # A *micro-batch* is a dict of `input_ids` int64 [B, T], `attention_mask` bool [B, T] and `labels`. A *window* is what
 # makes one update. B differs from micro-batch to micro-batch.
@@ -1529,7 +1529,7 @@ print(f"a row in the small one weighs {1 / (2 * 4):.4f}, in the large one {1 / (
 # [3.6](#3.6-·-Challenge:-a-fixed-budget,-the-best-throughput).
 #
 # ### The last partial window is dropped
-# *Symptom:* none. `if step % grad_accum_steps == 0` simply never comes true for the rest, and its gradients are either
+# *Symptom:* none. `if step % grad_accum_steps == 0` never comes true for the rest, and its gradients are either
 # lost or waiting for the next epoch.
 
 # %%
@@ -1779,8 +1779,8 @@ compare("3h", trade.estimate, unit="×")
 #
 # ## Quiz
 #
-# You pass with 70 %. Each answer is saved at once; run the cell again and it is there. One of the questions is measured
-# on this machine when you answer. Without a mouse: `from autograder import answer`, then `answer("03.3", "b")`.
+# You pass with 70 %. One of the questions is measured on this machine when you answer. Without a mouse:
+# `from autograder import answer`, then `answer("03.3", "b")`.
 
 # %%
 quiz("03")
@@ -1798,5 +1798,6 @@ check_quiz("03")
 # - Take a recipe that you use. Compute its effective batch. Then train it with half the micro-batch and twice the
 #   accumulation: if the loss curve changes, you have found one of the nine mistakes.
 # - [Lesson 04](../04_checkpointing_and_early_stopping/04_checkpointing_and_early_stopping.ipynb) saves what you have
-#   trained, and lesson 06 takes the same window over several devices.
+#   trained, and [lesson 06](../06_distributed_training/06_distributed_training.ipynb) takes the same window over
+#   several devices.
 # - The [start page](../00_start_here/00_start_here.ipynb) shows your progress and the map.
