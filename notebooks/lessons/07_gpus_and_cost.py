@@ -621,15 +621,15 @@ print(f"spent in the end: {spent:.2f} of {config.budget:.2f} {CURRENCY}")
 # %% [markdown]
 # An *alarm* comes earlier: at half of the budget, at four fifths. It stops nothing. It asks whether the curve still
 # points at the target. The alarms of a cloud account come from billing data that are
-# [8 to 12 hours old](https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-managing-costs.html) at one
+# [updated every 8 to 12 hours](https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-managing-costs.html) at one
 # large provider, so they do not replace a guard in the process.
 #
 # ### Machines that are taken away
 #
 # *Spot* machines are cheaper and may be taken away at any moment, with a short notice
 # ([two minutes](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html) at one large provider).
-# Each time you pay for work that is lost, the start-up, and the compilation. How often to save follows from
-# [lesson 04](../04_checkpointing_and_early_stopping/04_checkpointing_and_early_stopping.ipynb#How-often-to-save):
+# Each time you pay for work that is lost, the start-up, and the compilation. How often to save follows from Young's
+# formula in [lesson 04](../04_checkpointing_and_early_stopping/04_checkpointing_and_early_stopping.ipynb#How-often-to-save):
 # √(2*CM*), with saves that cost *C* and interruptions *M* apart. Here is the same valley in money.
 
 # %%
