@@ -391,9 +391,9 @@ compare("4c", broken["in place"], unit="%", digits=0)
 #
 # ### How often to save
 #
-# A save takes time; rare saves risk work. With a cost *C* per save, a save every *τ* seconds of work, and interruptions
-# *M* seconds apart on average, about *C/τ* of the time goes into saves, and about *τ/2M* into work done twice: half an
-# interval is lost per interruption. The sum is smallest at *τ* = √(2*CM*)
+# A save takes time; rare saves risk work. Say that a save costs *C* seconds, that you save every *τ* seconds of work, and
+# that interruptions come *M* seconds apart on average. Then about *C/τ* of the time goes into saves. About *τ/2M* goes
+# into work done twice: half an interval is lost per interruption. The sum is smallest at *τ* = √(2*CM*)
 # ([Young, 1974](https://doi.org/10.1145/361147.361115)).
 
 # %%
@@ -483,9 +483,10 @@ print(f"the price: {whole / 1e6:.1f} MB of memory for the copy, and a core for t
 compare("4e", pause_speedup.estimate, unit="×", digits=1)
 
 # %% [markdown]
-# An asynchronous save has three duties more: one write at a time (wait for the last before you begin the next), an error
-# in the thread must reach the loop, and the end of the run waits for the last write. `course_lib`'s `Checkpointer` does
-# all of it with `is_async=True`. On two cores the writing thread also takes time from the training: measure both.
+# An asynchronous save has three duties more. It writes one file at a time, and waits for the last before it begins the
+# next. An error in the thread must reach the loop. And the end of the run waits for the last write. `course_lib`'s
+# `Checkpointer` does all of it with `is_async=True`. On two cores the writing thread also takes time from the training:
+# measure both.
 #
 # ### When more steps no longer help
 #
