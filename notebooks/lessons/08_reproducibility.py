@@ -16,7 +16,7 @@
 # *About 135 minutes: 30 of reading and quiz, 105 for 6 exercises*
 #
 # You change one line, and validation accuracy rises by 0.8 points. Was it the line, or was it luck? In this lesson you
-# measure how far luck reaches, you make a run repeatable to the last bit, you write down what a run depends on, and you
+# measure how far luck reaches, you make a run repeatable to the last bit, and you write down what a run depends on. You
 # learn to say of a change: it helped, it did no harm, or we do not know yet.
 #
 # | Part | What happens there |
