@@ -32,7 +32,8 @@
 # | [Drills](#Drills), [checklist](#The-five-minute-checklist), [quiz](#Quiz) | practice, a page to keep, the test |
 #
 # You need [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb): its loop, clipping, schedules and
-# paired speedups are used here without a word. A CPU is enough for everything that is graded, fp16 included.
+# paired speedups are used here without a word. A CPU is enough for everything that is graded, fp16 included. The code of
+# the figures is folded; the three dots open it. No cell outside the exercises depends on your solutions.
 
 # %%
 import importlib.util
