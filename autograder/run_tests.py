@@ -21,7 +21,7 @@ from course_lib.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = (  # options of pytest
-    ("-n", "2", "-m", "not (measures or browser or exhaustive)"),
+    ("-n", "2", "--dist", "worksteal", "-m", "not (measures or browser or exhaustive)"),
     ("-m", "(measures or browser) and not exhaustive"),
 )
 NOTHING_COLLECTED = 5
