@@ -175,6 +175,8 @@ for world_size in (2, 8, 64):  # a ring all-reduce sends each byte twice, but fo
 compare("6a", megabytes, unit="MB")
 
 # %% [markdown]
+# In a *ring* each rank sends to its neighbour only: pieces go round once to be summed, once more to be handed out.
+#
 # The size of the message depends on the model alone. The time to compute a gradient depends on the batch. So there is
 # always a batch that is too small for two devices to pay. You will measure it below.
 #
@@ -188,7 +190,8 @@ compare("6a", megabytes, unit="MB")
 # 3. **At the end of backward:** it waits for the last bucket. `.grad` then holds the mean over the ranks, on all ranks.
 #
 # `optimizer.step()` is not touched: equal weights and equal gradients give equal steps. The next cell traces a step,
-# once with DDP and once with an all-reduce for each parameter after backward.
+# once with DDP and once with an all-reduce for each parameter after backward. What carries the messages is called a
+# *backend*: `gloo` between CPUs, NCCL between NVIDIA GPUs.
 
 # %%
 import json
@@ -1035,7 +1038,7 @@ class ShardSampler:
         """Yield this rank's indices.
 
         Together the ranks yield each index 0 … N-1 at least once, and W x ceil(N / W) in all: what
-        is missing is filled up with the first samples of the order, each once more.
+        is missing is filled up from the start of the order, again and again where W is large.
         """
         ### BEGIN SOLUTION
         # The same on every rank: its number is not in the seed.
@@ -1196,7 +1199,7 @@ def main(folder: Path) -> torch.nn.Module:
         "model"          arguments of `ModelConfig` for a `TextClassifier`
         "seed"           `torch.manual_seed` of it, just before the model is made
         "learning_rate"  of plain `torch.optim.SGD`
-        "batches"        list of batches, each the *whole* batch of one step, any number of rows
+        "batches"        list of batches, each the *whole* batch of one step, at least one row a rank
 
     A step is that of one process on the whole batch: SGD on the mean cross-entropy over its rows. Each
     row is computed on one rank. All ranks end with equal weights. Dropout masks differ between ranks.
@@ -1291,8 +1294,8 @@ def accumulate_step(
     Each rank calls it with equally many micro-batches (at least 2), whose numbers of rows differ. Old
     gradients are dropped first. The step is that of one process on all the samples as one batch: the
     gradient of their mean cross-entropy. Gradients cross ranks once: in the last backward. At most two
-    further all-reduces carry other numbers. When a micro-batch raises, the error passes on, and the
-    next call works as ever.
+    further all-reduces carry other numbers. When a micro-batch raises, on all ranks alike, the error
+    passes on, and the next call works as ever.
     """
     ### BEGIN SOLUTION
     num_samples = torch.tensor(float(sum(len(batch["labels"]) for batch in micro_batches)))
@@ -1393,8 +1396,8 @@ check("6.5")
 # > Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · property, count, speed (at least 1.3× the samples/s of one process, where there are 2 cores)
 #
 # The baseline is the plain loop in one process with one thread. Your function runs in two processes with one thread
-# each, and must end with the weights of the baseline. On a machine with one core the points rest on the counts, and the
-# check says so.
+# each, and must end with the weights of the baseline. The check counts the rows that each rank computes; on a
+# machine with one core all points rest on that count, and the check says so.
 #
 # <details><summary>Hint: "every rank computes the whole batch"</summary>
 #
@@ -1895,7 +1898,7 @@ predict("6g", "80 ms of work shared by 4, and 20 ms on top: speedup?", unit="×"
 
 # %%
 compute_ms, exchange_ms, drill_devices = 80.0, 20.0, 4  # try 16 devices, then 64
-for devices in (2, drill_devices, 8):
+for devices in sorted({2, 8, drill_devices}):
     speedup = compute_ms / (compute_ms / devices + exchange_ms)
     print(f"{devices:>2} devices: {speedup:.2f}×, efficiency {speedup / devices:.0%}")
 compare("6g", compute_ms / (compute_ms / drill_devices + exchange_ms), unit="×")

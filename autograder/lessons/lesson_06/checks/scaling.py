@@ -104,7 +104,7 @@ def _require_same_training(job: Job, baseline: dict[str, Any], learner: dict[str
         learner["weights"],
         baseline["weights"],
         dtype="float32",
-        what="weights after training, as in one process,",
+        what="weights after training as in one process",
         likely="loss not rescaled: the mean of the ranks' means is not the mean of an uneven batch",
         look="the last batch is odd on purpose; divide by its rows over all ranks",
     )

@@ -114,7 +114,7 @@ def _require_weights(
         got,
         expected,
         dtype="float32",
-        what=f"weights at the end, on {who},",
+        what=f"weights at the end on {who}",
         likely=likely,
         look="for one batch of 3: which samples has each rank, and what is its loss divided by?",
     )

@@ -37,12 +37,14 @@ def _require_shards(
         likely = "no sampler: every rank goes over all the samples, so nothing is shared out"
     elif max(sizes) == num_samples // world_size:
         likely = "the tail is dropped: what does not divide by the number of ranks is never seen"
+    elif world_size > 2 * num_samples and max(sizes) == share:
+        likely = "the filling ends too early: with so many ranks one repetition of the order is not enough"
     job.require(
         set(sizes) == {share},
         expected=f"{who}{share} indices on every rank",
         got=f"{sizes[:8]}",
         likely=likely,
-        look="ceil(N / world_size) each; the missing ones are filled up with samples from the start of the order",
+        look="ceil(N / world_size) each; the missing ones are filled up from the start of the order, again and again",
     )
     job.require(
         all(rank["len"] == share for rank in ranks),

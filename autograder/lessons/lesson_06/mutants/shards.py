@@ -62,6 +62,17 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             says="different numbers of samples",
         ),
         Mutant(
+            name="fills up once only",
+            source=edited(
+                _SAMPLER,
+                (
+                    "order = np.resize(order, len(self) * self.world_size)",
+                    "order = np.concatenate([order, order[: len(self) * self.world_size - len(order)]])",
+                ),
+            ),
+            says="the filling ends too early",
+        ),
+        Mutant(
             name="divided first, shuffled inside",
             source=edited(
                 _SAMPLER,
