@@ -131,7 +131,8 @@ import os
 
 def say_who_i_am():
     names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
-    print("  ".join(f"{name}={os.environ[name]}" for name in names))
+    line = "  ".join(f"{name}={os.environ[name]}" for name in names)
+    print(line + "\n", end="")  # in one piece: the other process writes at the same time
 
 
 if "RANK" in os.environ:  # torchrun has started this file; in the notebook nothing happens
@@ -457,8 +458,9 @@ show(fig, alt="Share of time waiting, 8 ranks: "
      + ", ".join(f"{name} {100 * share:.1f} %" for name, share in waiting.items()))  # fmt: skip
 
 # %% [markdown]
-# Length bucketing from lesson 01 makes waiting *worse* when one rank gets short texts and another long ones. Give all
-# ranks of a step batches of about the same width, and the waiting is gone. `course_lib`'s `ShardedOrder` does so.
+# Random batches hardly wait, for all of them are wide: padding has taken that time. Length bucketing from lesson 01
+# saves the padding, and makes waiting *worse* when one rank gets short texts and another long ones. Give all ranks of a
+# step batches of about the same width, and the waiting is gone. `course_lib`'s `ShardedOrder` does so.
 #
 # ## Worked example
 #
