@@ -1,6 +1,5 @@
 """Another right solution of each exercise of lesson 08, in another style than the first."""
 
-
 # %%
 import random
 from collections.abc import Iterator
