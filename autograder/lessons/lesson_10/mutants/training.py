@@ -39,6 +39,12 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             says="the tail of the last batch is dropped",
         ),
         Mutant(
+            name="untrained under the clock",
+            source=edited(_TRAIN, ("    torch.manual_seed(seed)\n", "    num_epochs *= len(texts) > 400\n")),
+            says="under the clock less is trained",
+            is_timed=True,
+        ),
+        Mutant(
             name="padding to a global maximum",
             source=edited(
                 NAIVE_TRAINING, ("def train_classifier", '@exercise("10.2")\ndef train_classifier')
