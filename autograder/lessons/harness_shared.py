@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
 from course_lib.data import collate
 from course_lib.models import ModelConfig, TextClassifier
@@ -36,6 +37,26 @@ def small_batches(seed: int, num_batches: int, *, rows: int = 12) -> list[dict[s
         samples = [(rng.integers(3, 60, size=rng.integers(2, 20)), int(label)) for label in labels]
         batches.append(collate(samples))
     return batches
+
+
+def full_rows(
+    rng: np.random.Generator, rows: int, width: int, *, words: int = 60, classes: int = 5
+) -> dict[str, torch.Tensor]:
+    """A batch of random texts that all fill the width: no padding."""
+    return {
+        "input_ids": torch.from_numpy(rng.integers(3, words, size=(rows, width))),
+        "attention_mask": torch.ones(rows, width, dtype=torch.bool),
+        "labels": torch.from_numpy(rng.integers(classes, size=rows)),
+    }
+
+
+def plain_step(model: Any, optimizer: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    """One update, nothing beside it: what a lesson times or counts is around it. Returns the loss, scalar."""
+    loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
 
 
 def weights_of(model: Any) -> torch.Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.harness_shared import learner, small
+from autograder.lessons.harness_shared import learner, plain_step, small
 from autograder.lessons.lesson_01.harness.shared import (
     BATCHES_PER_STEP,
     MICRO_BATCH_SIZE,
@@ -16,7 +16,6 @@ from autograder.lessons.lesson_01.harness.shared import (
     probe,
     renamed,
     secret_samples,
-    train_step,
 )
 from course_lib.data import collate
 
@@ -43,7 +42,7 @@ def collate_segment(seed: int, num_steps: int) -> dict[str, Any]:
     num_batches = num_steps * BATCHES_PER_STEP["1.1"]
     samples = renamed(store, secret_samples(rng, num_batches * MICRO_BATCH_SIZE), rng)
     for start in range(0, len(samples), MICRO_BATCH_SIZE):
-        losses.append(train_step(model, optimizer, learner(samples[start : start + MICRO_BATCH_SIZE])))
+        losses.append(plain_step(model, optimizer, learner(samples[start : start + MICRO_BATCH_SIZE])))
     return {"losses": torch.stack(losses), "logits": probe(model, store, rng)}
 
 
@@ -99,5 +98,5 @@ def _train_on(seed: int, chosen: np.ndarray, batches: Any) -> tuple[list[list[in
     for batch_indices in batches:
         used.append([int(index) for index in batch_indices])
         batch = collate([store[int(chosen[index])] for index in used[-1]])
-        losses.append(train_step(model, optimizer, batch))
+        losses.append(plain_step(model, optimizer, batch))
     return used, torch.stack(losses)

@@ -1,4 +1,4 @@
-"""What the harness of the exercises of lesson 01 shares: the corpus, its model, one training step."""
+"""What the harness of the exercises of lesson 01 shares: the corpus, its model, secret samples."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 
 from course_lib.data import TokenStore, collate, docstring_store
 from course_lib.models import ModelConfig, TextClassifier
@@ -41,14 +40,6 @@ def sizes(num_classes: int, max_length: int) -> ModelConfig:
         num_heads=2,
         dropout=0.0,
     )
-
-
-def train_step(model: Any, optimizer: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
 
 
 def secret_samples(rng: np.random.Generator, number: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.harness_shared import learner, small_model
+from autograder.lessons.harness_shared import full_rows, learner, plain_step, small_model
 from course_lib.counters import count_events, peak_bytes
 from course_lib.models import ModelConfig, TextClassifier
 
@@ -17,21 +17,7 @@ MAX_TRIES = 300  # a search that never ends
 
 
 def random_batch(seed: int, rows: int, width: int, words: int = 60) -> dict[str, torch.Tensor]:
-    """Full rows: no padding."""
-    rng = np.random.default_rng(seed)
-    return {
-        "input_ids": torch.from_numpy(rng.integers(3, words, size=(rows, width))),
-        "attention_mask": torch.ones(rows, width, dtype=torch.bool),
-        "labels": torch.from_numpy(rng.integers(5, size=rows)),
-    }
-
-
-def step_on(model: Any, optimizer: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
+    return full_rows(np.random.default_rng(seed), rows, width, words=words)
 
 
 def step_peak(seed: int, d_model: int, width: int, rows: int) -> int:
@@ -40,7 +26,7 @@ def step_peak(seed: int, d_model: int, width: int, rows: int) -> int:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     batch = random_batch(seed, rows, width)
     # Two steps: the activations of the second meet the state that the first one made.
-    return peak_bytes(lambda: [step_on(model, optimizer, batch) for _ in range(2)], ON_CPU)
+    return peak_bytes(lambda: [plain_step(model, optimizer, batch) for _ in range(2)], ON_CPU)
 
 
 def search_once(
@@ -127,7 +113,7 @@ def checkpoint_segment(seed: int, num_steps: int) -> dict[str, Any]:
             parameter.copy_(start)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     batches = [random_batch(seed + number, 4, 32, 16_384) for number in range(num_steps)]
-    return {"losses": torch.stack([step_on(model, optimizer, batch) for batch in batches])}
+    return {"losses": torch.stack([plain_step(model, optimizer, batch) for batch in batches])}
 
 
 def timed_saved_bytes(seed: int) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.harness_shared import learner
+from autograder.lessons.harness_shared import learner, plain_step
 from course_lib.data import collate
 from course_lib.models import ModelConfig, TextClassifier
 
@@ -40,13 +40,6 @@ def _learning(model: Any) -> list[torch.nn.Parameter]:
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
-def _step(model: Any, optimizer: Any, batch: dict[str, torch.Tensor]) -> None:
-    loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    optimizer.step()
-
-
 def adapted(seed: int, rank: int, alpha: float) -> dict[str, Any]:
     """A model before and after the adapters, after a few steps through them, and merged."""
     model, batch = _pretrained(seed, 5), _texts_of_five(seed + 1)
@@ -70,7 +63,7 @@ def adapted(seed: int, rank: int, alpha: float) -> dict[str, Any]:
     optimizer = torch.optim.SGD(learning, lr=0.5)
     at_start = [parameter.detach().clone() for parameter in learning]
     for number in range(4):
-        _step(model, optimizer, _texts_of_five(seed + 2 + number))
+        plain_step(model, optimizer, _texts_of_five(seed + 2 + number))
     still = sum(int(torch.equal(a, b)) for a, b in zip(at_start, learning, strict=True))
     changed = [n for n in names if not n.startswith("head.") and not torch.equal(copies[n], base[n])]
     trained = _logits(model, batch)
@@ -116,7 +109,7 @@ def _trained(model: Any, texts: Arrays, seed: int, num_steps: int, learning_rate
     model.train()
     for _ in range(num_steps):
         rows = torch.from_numpy(rng.integers(len(ids), size=32))
-        _step(
+        plain_step(
             model, optimizer, {"input_ids": ids[rows], "attention_mask": mask[rows], "labels": labels[rows]}
         )
 
