@@ -12,6 +12,9 @@
 A measured question names a function of its lesson's `measured` module (`measured = "…"`) and gives each option
 an interval `low ≤ value < high`; the right option is the one that holds what this machine measures.
 
+A second attempt asks the same decisions on other cases: the second form of "01.3" is a question with the id "01.3b"
+directly after it. A question without one is asked again as it is.
+
 An exam's text has no questions of its own: `parts` names a folder with a text like the one above for each lesson,
 `draw` says how many questions an attempt has and `min_measured` how many of them are measured (`exams`). There each
 question also names its `topic`, for what to read again.
@@ -35,6 +38,7 @@ from typing import Any
 from course_lib.errors import UserError
 
 PASS_MARK = 0.7
+SECOND = "b"  # ends the id of a question's second form
 KINDS = ("diagnose", "bug", "estimate", "interpret")
 NOTE = "Practice release: the keys come with the quiz, only lightly hidden. Looking them up would cheat only you."
 Question = dict[str, Any]
@@ -71,15 +75,24 @@ def compile_bank(toml_path: Path | str) -> dict[str, Any]:
     if "parts" in text:
         return _compile_exam(path, text)
     _check_keys(path.name, text, needed="lesson title question")
-    questions = [_compile(path.name, question) for question in text["question"]]
-    ids = [question["id"] for question in questions]
-    expected = [f"{text['lesson']}.{number}" for number in range(1, len(ids) + 1)]
-    if ids != expected:
-        raise UserError(
-            f"{path.name}: question ids must run {expected[0]}, {expected[0][:-1]}2, …; got {ids}"
-        )
+    compiled = [_compile(path.name, question) for question in text["question"]]
+    _check_ids(path.name, text["lesson"], [question["id"] for question in compiled])
+    questions = [question for question in compiled if not question["id"].endswith(SECOND)]
+    seconds = [question for question in compiled if question["id"].endswith(SECOND)]
+    bank = _head(text) | {"questions": questions} | ({"second_forms": seconds} if seconds else {})
     _check_tells(path.name, questions)
-    return _head(text) | {"questions": questions}
+    if seconds:
+        _check_tells(f"{path.name}, second forms", second_form(bank)["questions"])
+        texts = {question["id"]: question["text"] for question in compiled}
+        if same := [key for key in texts if texts.get(f"{key}{SECOND}") == texts[key]]:
+            raise UserError(f"{path.name}: {same[0]}{SECOND} asks the same as {same[0]}: give another case")
+    return bank
+
+
+def second_form(bank: dict[str, Any]) -> dict[str, Any]:
+    """The bank with other questions on the same decisions; a question without a second form stands in itself."""
+    others = {question["id"]: question for question in bank.get("second_forms", [])}
+    return bank | {"questions": [others.get(f"{q['id']}{SECOND}", q) for q in bank["questions"]]}
 
 
 def num_questions(bank: dict[str, Any]) -> int:
@@ -138,6 +151,10 @@ def _head(text: dict[str, Any]) -> dict[str, Any]:
 def _compile_exam(path: Path, text: dict[str, Any]) -> dict[str, Any]:
     _check_keys(path.name, text, needed="lesson title parts draw min_measured")
     parts = [compile_bank(part) for part in sorted((path.parent / text["parts"]).glob("*.toml"))]
+    if any("second_forms" in part for part in parts):
+        raise UserError(
+            f"{path.name}: an exam draws other questions by itself; its parts take no second forms"
+        )
     questions = [question | {"lesson": part["lesson"]} for part in parts for question in part["questions"]]
     if missing := [question["id"] for question in questions if "topic" not in question]:
         raise UserError(f"{path.name}: question {missing[0]} needs a `topic`: what to read again")
@@ -149,6 +166,17 @@ def _compile_exam(path: Path, text: dict[str, Any]) -> dict[str, Any]:
         raise UserError(f"{path.name}: fewer than {text['min_measured']} questions are measured")
     drawn = {key: text[key] for key in ("draw", "min_measured")}
     return _head(text) | drawn | {"questions": questions}
+
+
+def _check_ids(name: str, lesson_id: str, ids: list[str]) -> None:
+    """01.1, 01.2, …, each at most once more with a "b" directly after it."""
+    firsts = [f"{lesson_id}.{n + 1}" for n in range(sum(not key.endswith(SECOND) for key in ids))]
+    if ids != [key for first in firsts for key in (first, f"{first}{SECOND}") if key == first or key in ids]:
+        one = f"{lesson_id}.1"
+        raise UserError(
+            f"{name}: question ids must run {one}, {lesson_id}.2, …, a second form ({one}{SECOND}) directly after "
+            f"the first; got {ids}"
+        )
 
 
 def _compile(name: str, text: dict[str, Any]) -> Question:

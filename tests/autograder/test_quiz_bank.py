@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.quiz_bank import compile_bank, judge, num_questions, unseal
+from autograder.quiz_bank import compile_bank, judge, num_questions, second_form, unseal
 from autograder.quiz_grading import load_bank
 from course_lib.errors import UserError
 
@@ -17,6 +17,8 @@ RIGHT = '[[question.option]]\ntext = "r"\nright = true\nreason = "because"\n'
 WRONG = '[[question.option]]\ntext = "{}"\nmistake = "m"\nreason = "since"\n'
 QUESTION = '[[question]]\nid = "77.{}"\nkind = "bug"\ntext = "?"\n'
 ONE = HEAD + QUESTION.format(1) + RIGHT + WRONG.format("w1") + WRONG.format("w2")
+
+ONE_B = ONE.removeprefix(HEAD).replace("77.1", "77.1b").replace('"?"', '"other?"')
 
 
 def _compiled(tmp_path: Path, text: str) -> dict:
@@ -76,6 +78,12 @@ def test_a_small_quiz_compiles_and_can_be_judged(tmp_path: Path) -> None:
         (ONE.replace("kind =", "knid ="), "`kind` is missing"),
         (ONE.replace('kind = "bug"', 'kind = "trivia"'), "kind must be one of"),
         (ONE.replace('id = "77.1"', 'id = "77.2"'), "ids must run"),
+        (ONE + ONE_B.replace("77.1b", "77.2b"), "ids must run"),
+        (ONE + ONE_B + ONE_B, "ids must run"),
+        (ONE_B, "`lesson` is missing"),
+        (ONE + ONE_B.replace("77.1b", "77.1"), "ids must run"),
+        (ONE + ONE_B + ONE_B.replace("77.1b", "77.3"), "ids must run"),
+        (ONE + ONE_B.replace("other?", "?"), "77.1b asks the same as 77.1"),
         (ONE.replace('"w2"', '"w1"'), "read the same"),
         (ONE + "low = 1\n", "need a question with `measured`"),
         (ONE + "weight = 1\n", "`weight` is not known"),
@@ -100,6 +108,34 @@ def test_a_quiz_that_can_be_guessed_is_refused(tmp_path: Path) -> None:
     longest = HEAD + "".join(QUESTION.format(n + 1) + order for n, order in enumerate(orders))
     with pytest.raises(UserError, match="longest option"):
         _compiled(tmp_path, longest)
+
+
+def test_second_forms_stand_apart_and_the_first_stands_in_where_there_is_none(tmp_path: Path) -> None:
+    two = QUESTION.format(2) + WRONG.format("w1") + RIGHT + WRONG.format("w2")
+    bank = _compiled(tmp_path, ONE + ONE_B + two)
+    assert [question["id"] for question in bank["questions"]] == ["77.1", "77.2"]
+    assert [question["id"] for question in second_form(bank)["questions"]] == ["77.1b", "77.2"]
+    assert num_questions(bank) == 2
+    plain = _compiled(tmp_path, ONE + two)
+    assert second_form(plain) == plain and "second_forms" not in plain
+
+
+def test_second_forms_that_can_be_guessed_are_refused(tmp_path: Path) -> None:
+    wrongs = [WRONG.format("ww1"), WRONG.format("ww2")]
+    text = HEAD
+    for n in range(3):  # the first forms a, b, c; the second ones all a
+        options = [*wrongs[:n], RIGHT, *wrongs[n:]]
+        text += QUESTION.format(n + 1) + "".join(options)
+        text += QUESTION.format(f"{n + 1}b").replace('"?"', '"other?"') + RIGHT + "".join(wrongs)
+    with pytest.raises(UserError, match="second forms: the right option is too often at the same place"):
+        _compiled(tmp_path, text)
+
+
+def test_an_exams_parts_take_no_second_forms(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "01.toml").write_text((ONE + ONE_B).replace("77", "01"))
+    with pytest.raises(UserError, match="take no second forms"):
+        _compiled(tmp_path, f'{HEAD}parts = "parts"\ndraw = 1\nmin_measured = 0\n')
 
 
 def _exam(tmp_path: Path, *, draw: int, min_measured: int = 0, topic: str = 'topic = "t"\n') -> dict:
