@@ -46,6 +46,7 @@ def record_check(result: dict[str, Any]) -> None:
         "verdict": result["verdict"],
         "speedup": (result.get("speedup") or {}).get("estimate"),
         "seconds": result.get("seconds"),
+        "evidence": Path(result["evidence"]).name if result.get("evidence") else None,
     }
     lesson_id = result["id"].partition(".")[0].zfill(2)
     _record(lesson_id, "exercise", result["id"], result["score"], result["max_score"], **more)
@@ -71,7 +72,8 @@ def summary(learner: str | None = None) -> dict[str, Any]:
 
     Returns:
         learner: the name; last: {"lesson", "place", "at"} of the last visit, or None;
-        lessons: by lesson id: exercises {id: {score (best), max_score, verdict (of the best), attempts}},
+        lessons: by lesson id: exercises {id: {score (best), max_score, verdict (of the best), evidence (name of its
+        file, or None), attempts}}; of equal ones the last is the best;
         quiz {score (best), max_score, passed} or None, answered (questions), seconds (time between events, long
         pauses left out), last_visited (ISO time);
         problem: one line when the file could not be read, else "".
@@ -107,7 +109,9 @@ def _summed_up(rows: Iterable[sqlite3.Row]) -> dict[str, Any]:
         reached = {"score": row["score"], "max_score": row["max_score"]}
         if row["kind"] == "exercise":
             before = lesson["exercises"].get(row["name"], {"score": -1.0, "attempts": 0})
-            best = reached | {"verdict": more["verdict"]} if row["score"] > before["score"] else before
+            # The evidence file of an earlier one may have been written anew since.
+            found = reached | {"verdict": more["verdict"], "evidence": more.get("evidence")}
+            best = found if row["score"] >= before["score"] else before
             lesson["exercises"][row["name"]] = best | {"attempts": before["attempts"] + 1}
         elif row["kind"] == "quiz" and (lesson["quiz"] is None or row["score"] > lesson["quiz"]["score"]):
             lesson["quiz"] = reached | {"passed": more["passed"]}
