@@ -1,37 +1,30 @@
 """The learner's progress: attempts, answers, quiz scores and time, in one SQLite file per user.
 
 The file lies in the user's data folder and holds rows of several learners: each is keyed by the JupyterHub user,
-else by `WORKBOOK_PROFILE`, else by "learner". Progress is a convenience: a disk that is full, read-only or locked
-costs one printed line, never a check or an answer.
+else by `WORKBOOK_PROFILE`, else by "learner". A disk that is full, read-only or locked costs one printed line, never
+a check or an answer: what could not be written waits in this process, and goes in with what is recorded next.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from autograder.paths import data_directory
+from autograder.progress_file import BUSY_SECONDS, TURN_SECONDS, progress_path, with_database
 
 if TYPE_CHECKING:
     from autograder.progress_view import ProgressCard
 
-FILE_NAME = "progress.sqlite3"
-BUSY_SECONDS = 1.0
 # Longer pauses are not counted as time spent: the learner was away.
 PAUSE_SECONDS = 300
-VERSION = 2  # `PRAGMA user_version`
-# One row for all that happened. `kind` is exercise, answer, quiz or visit; `name` the exercise, the question or the
-# place; `more` what the kind has besides, as JSON.
-SCHEMA = """CREATE TABLE IF NOT EXISTS events (
-    id INTEGER PRIMARY KEY, learner TEXT NOT NULL, lesson TEXT NOT NULL, at TEXT NOT NULL, kind TEXT NOT NULL,
-    name TEXT NOT NULL, score REAL, max_score REAL, more TEXT NOT NULL)"""
-T = TypeVar("T")
+INSERT = "INSERT INTO events (learner, lesson, at, kind, name, score, max_score, more) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+Row = tuple[Any, ...]
+_waiting: dict[Path, list[Row]] = {}  # by the file they are for
 _said: set[str] = set()
 
 
@@ -80,7 +73,10 @@ def summary(learner: str | None = None) -> dict[str, Any]:
     """
     name = learner or learner_name()
     question = "SELECT * FROM events WHERE learner = ? ORDER BY id"
-    rows, problem = _with_database(lambda database: database.execute(question, (name,)).fetchall())
+    path = progress_path()
+    rows, problem = with_database(lambda database: database.execute(question, (name,)).fetchall(), path)
+    if rows is None:
+        problem = f"Progress could not be read: {problem}."
     return {"learner": name, **_summed_up(rows or []), "problem": problem}
 
 
@@ -131,51 +127,29 @@ def _summed_up(rows: Iterable[sqlite3.Row]) -> dict[str, Any]:
 def _record(
     lesson: str, kind: str, name: str, score: float | None = None, max_score: float | None = None, **more: Any
 ) -> None:
-    row = (learner_name(), lesson, _now(), kind, name, score, max_score, json.dumps(more))
-    insert = (
-        "INSERT INTO events (learner, lesson, at, kind, name, score, max_score, more)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-    )
-    _, problem = _with_database(lambda database: database.execute(insert, row).rowcount)
+    path = progress_path()
+    rows = _waiting.setdefault(path, [])
+    has_waited = bool(rows)
+    # One answer has waited for the lock in vain: the next ones do not hang as long.
+    seconds = TURN_SECONDS if has_waited else BUSY_SECONDS
+    rows.append((learner_name(), lesson, _now(), kind, name, score, max_score, json.dumps(more)))
+    _, problem = with_database(lambda database: _write(database, rows), path, seconds)
+    if rows:
+        problem = f"Progress is not recorded: {problem}. It is tried again at your next answer or check."
+        problem += " Answers and scores are not affected."
+    elif has_waited:
+        _said.clear()
+        print("Progress is recorded again.")
     if problem and problem not in _said:
         _said.add(problem)
         print(problem)
 
 
-def _with_database(work: Callable[[sqlite3.Connection], T]) -> tuple[T | None, str]:
-    """Open, work, close. Returns what `work` gave, and one line if anything went wrong."""
-    try:
-        path = data_directory() / FILE_NAME
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            return _open_and(work, path), ""
-        except sqlite3.DatabaseError as error:
-            if error.sqlite_errorcode not in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-                raise
-            aside = path.with_name(f"{path.stem}.damaged-{datetime.now():%Y%m%d-%H%M%S}.sqlite3")
-            path.rename(aside)
-            for suffix in ("-wal", "-shm"):  # they belong to the damaged file
-                path.with_name(path.name + suffix).unlink(missing_ok=True)
-            said = f"Your progress file was damaged; it is kept as {aside.name}, and a new one begins."
-            return _open_and(work, path), said
-    except (sqlite3.Error, OSError, ValueError) as error:
-        said = f"Progress could not be recorded or read ({error}). Answers and scores are not affected."
-        return None, said
-
-
-def _open_and(work: Callable[[sqlite3.Connection], T], path: Path) -> T:
-    with contextlib.closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as database:
-        database.row_factory = sqlite3.Row
-        version = database.execute("PRAGMA user_version").fetchone()[0]
-        if version > VERSION:
-            raise ValueError("the progress file is of a newer version of this workbook; update the workbook")
-        if version < VERSION:
-            # Network folders cannot share memory: the rollback journal does as well, with more waiting.
-            with contextlib.suppress(sqlite3.OperationalError):
-                database.execute("PRAGMA journal_mode = WAL")
-            database.execute(SCHEMA)
-            database.execute(f"PRAGMA user_version = {VERSION}")
-        return work(database)
+def _write(database: sqlite3.Connection, rows: list[Row]) -> None:
+    database.execute("BEGIN IMMEDIATE")
+    num_rows = database.executemany(INSERT, list(rows)).rowcount
+    database.execute("COMMIT")
+    del rows[:num_rows]
 
 
 def _now() -> str:

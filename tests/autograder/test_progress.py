@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from autograder import progress
+from autograder import progress, progress_file
 
 
 @pytest.fixture(autouse=True)
@@ -19,6 +22,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("JUPYTERHUB_USER", raising=False)
     monkeypatch.delenv("WORKBOOK_PROFILE", raising=False)
     monkeypatch.setattr(progress, "_said", set())
+    monkeypatch.setattr(progress, "_waiting", {})
     monkeypatch.chdir(tmp_path)
     return tmp_path / "data"
 
@@ -89,19 +93,38 @@ def test_many_processes_record_at_once(data: Path) -> None:
     assert progress.summary()["lessons"]["01"]["exercises"]["1.1"]["attempts"] == 80
 
 
-def test_a_locked_file_costs_one_line(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_a_locked_file_refused_goes_in_later(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "BUSY_SECONDS", 0.0)
     progress.record_check(_result())
-    capfd.readouterr()
     other = sqlite3.connect(data / "progress.sqlite3", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
-    progress.record_check(_result())
-    progress.record_check(_result())
+    progress.record_check(_result("1.2"))
+    progress.record_check(_result("1.3"))
     out, err = capfd.readouterr()
-    assert len(out.splitlines()) == 1 and "locked" in out and err == ""
+    assert len(out.splitlines()) == 1 and "locked; close it" in out and "not affected" in out and err == ""
     other.execute("ROLLBACK")
     other.close()
+    progress.record_check(_result("1.4"))
+    assert capfd.readouterr().out == "Progress is recorded again.\n"
+    assert set(progress.summary()["lessons"]["01"]["exercises"]) == {"1.1", "1.2", "1.3", "1.4"}
+
+
+def test_a_lock_that_is_let_go_in_time_costs_nothing(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
     progress.record_check(_result())
-    assert progress.summary()["lessons"]["01"]["exercises"]["1.1"]["attempts"] == 2
+    code = (
+        "import sqlite3, sys; other = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "other.execute('BEGIN IMMEDIATE'); print(flush=True); sys.stdin.readline()\n"
+    )
+    command = [sys.executable, "-c", code, str(data / "progress.sqlite3")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout and other.stdin
+        other.stdout.readline()  # it has the lock
+        threading.Timer(2 * progress.TURN_SECONDS, other.stdin.close).start()
+        progress.record_check(_result("1.2"))
+    assert capfd.readouterr().out == ""
+    assert set(progress.summary()["lessons"]["01"]["exercises"]) == {"1.1", "1.2"}
 
 
 def test_a_folder_that_cannot_be_made_costs_one_line(
@@ -116,15 +139,56 @@ def test_a_folder_that_cannot_be_made_costs_one_line(
     assert progress.summary()["problem"] and progress.summary()["lessons"] == {}
 
 
-def test_a_full_disk_costs_one_line(data: Path) -> None:
+def test_what_a_full_disk_refused_goes_in_when_there_is_room(data: Path) -> None:
     code = (
-        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "import resource\n"
         "from autograder import progress\n"
-        "progress.record_answer('01', '01.1', 'a', True)\n"
         "progress.record_visit('01')\n"
+        "size = progress.progress_path().stat().st_size\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))\n"
+        "for number in range(9): progress.record_answer('01', f'01.{number}', 'a' * 2000, True)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)\n"
+        "progress.record_answer('01', '01.9', 'a', True)\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert len(ran.stdout.splitlines()) == 1 and "Progress could not" in ran.stdout and ran.stderr == ""
+    refused, again = ran.stdout.splitlines()
+    assert (
+        "Progress is not recorded" in refused and again == "Progress is recorded again." and ran.stderr == ""
+    )
+    assert progress.summary()["lessons"]["01"]["answered"] == 10
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts a small file system in a namespace of its own")
+def test_a_disk_that_is_really_full_costs_one_line(data: Path, tmp_path: Path) -> None:
+    code = (
+        "from autograder import progress\n"
+        "progress.record_visit('01')\n"
+        "filler = open('small/filler', 'wb', buffering=0)\n"
+        "try:\n    while True: filler.write(bytes(4096))\n"
+        "except OSError as error: print(error.strerror)\n"
+        "for number in range(3): progress.record_answer('01', f'01.{number}', 'a' * 9000, True)\n"
+        "print(progress.summary()['problem'])\n"
+        "filler.truncate(0)\n"
+        "progress.record_answer('01', '01.3', 'a', True)\n"
+        "print(progress.summary()['lessons']['01']['answered'])\n"
+    )
+    (tmp_path / "small").mkdir()
+    script = 'mount -t tmpfs -o size=256k small small && exec "$@"'
+    inside = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]
+    if subprocess.run([*inside, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("this system lets nobody mount in a namespace of their own")
+    ran = subprocess.run(
+        [*inside, sys.executable, "-c", code],
+        env=os.environ | {"WORKBOOK_DATA": "small/data"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    full, refused, unread, again, answered = ran.stdout.splitlines()
+    assert full == "No space left on device" and ran.stderr == ""
+    for line in (refused, unread):
+        assert "the disk of small/data/progress.sqlite3 is full" in line and "free some space" in line
+    assert (again, answered) == ("Progress is recorded again.", "4")
 
 
 def test_a_damaged_file_is_kept_aside(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -136,15 +200,118 @@ def test_a_damaged_file_is_kept_aside(data: Path, capfd: pytest.CaptureFixture[s
     assert progress.summary()["lessons"]["01"]["exercises"]["1.1"]["attempts"] == 1
 
 
+def test_kernels_that_find_a_damaged_file_at_once_set_it_aside_once(data: Path) -> None:
+    data.mkdir()
+    (data / "progress.sqlite3").write_bytes(b"this is no database, " * 100)
+    code = "from autograder import progress; input(); progress.record_visit('01')"
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(4)
+    ]
+    said = [process.communicate("\n", timeout=60)[0] for process in started]
+    assert sum("kept as" in text for text in said) == 1
+    assert len(list(data.glob("progress.damaged-*.sqlite3"))) == 1
+    with contextlib.closing(sqlite3.connect(data / "progress.sqlite3")) as database:
+        assert database.execute("SELECT COUNT(*) FROM events").fetchone() == (4,)
+
+
 def test_a_file_of_a_newer_version_is_left_alone(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
     progress.record_check(_result())
-    database = sqlite3.connect(data / "progress.sqlite3")
-    database.execute(f"PRAGMA user_version = {progress.VERSION + 1}")
-    database.close()
+    with contextlib.closing(sqlite3.connect(data / "progress.sqlite3")) as database:
+        database.execute(f"PRAGMA user_version = {progress_file.VERSION + 1}")
     before = (data / "progress.sqlite3").read_bytes()
     progress.record_check(_result())
-    assert "newer version" in capfd.readouterr().out
+    assert "newer version of this workbook; update the workbook" in capfd.readouterr().out
+    assert "newer version" in progress.summary()["problem"]
     assert (data / "progress.sqlite3").read_bytes() == before
+
+
+#: As version 1 made it.
+VERSION_1 = """
+CREATE TABLE attempts (
+    id INTEGER PRIMARY KEY, learner TEXT NOT NULL, lesson TEXT NOT NULL, exercise TEXT NOT NULL,
+    at TEXT NOT NULL, score REAL NOT NULL, max_score REAL NOT NULL, verdict TEXT NOT NULL,
+    speedup REAL, seconds REAL);
+CREATE INDEX attempts_of ON attempts (learner, lesson, exercise);
+CREATE TABLE answers (
+    id INTEGER PRIMARY KEY, learner TEXT NOT NULL, lesson TEXT NOT NULL, question TEXT NOT NULL,
+    at TEXT NOT NULL, choice TEXT NOT NULL, is_right INTEGER);
+CREATE INDEX answers_of ON answers (learner, lesson, question);
+CREATE TABLE quizzes (
+    id INTEGER PRIMARY KEY, learner TEXT NOT NULL, lesson TEXT NOT NULL, at TEXT NOT NULL,
+    score REAL NOT NULL, max_score REAL NOT NULL, passed INTEGER NOT NULL);
+CREATE TABLE visits (
+    learner TEXT NOT NULL, lesson TEXT NOT NULL, first_at TEXT NOT NULL, last_at TEXT NOT NULL,
+    seconds REAL NOT NULL DEFAULT 0, place TEXT NOT NULL DEFAULT '', PRIMARY KEY (learner, lesson));
+PRAGMA user_version = 1;
+"""
+
+
+@pytest.fixture
+def version_1(data: Path) -> None:
+    data.mkdir()
+    at = "2026-11-20T19:{:02}:00.000+00:00".format
+    with contextlib.closing(sqlite3.connect(data / "progress.sqlite3", isolation_level=None)) as database:
+        database.executescript(VERSION_1)
+        insert = "INSERT INTO attempts VALUES (NULL, 'learner', '01', '1.1', ?, ?, 10, ?, ?, 2.5)"
+        database.executemany(insert, [(at(10), 0, "fail", None), (at(14), 10, "pass", 1.8)])
+        insert = "INSERT INTO answers VALUES (NULL, ?, '01', ?, ?, 'b', ?)"
+        database.executemany(
+            insert,
+            [("learner", "01.1", at(12), 1), ("learner", "01.2", at(16), None), ("Ada", "01.1", at(1), 0)],
+        )
+        database.execute("INSERT INTO quizzes VALUES (NULL, 'learner', '01', ?, 7, 10, 1)", (at(18),))
+        insert = "INSERT INTO visits VALUES ('learner', ?, ?, ?, 480, ?)"
+        database.executemany(insert, [("01", at(10), at(18), "quiz"), ("02", at(19), at(20), "exercise 2.3")])
+
+
+def test_a_file_of_version_1_comes_over_with_all_it_holds(version_1: None) -> None:
+    found = progress.summary()
+    assert found["problem"] == ""
+    lesson = found["lessons"]["01"]
+    reached = lesson["exercises"]["1.1"]
+    assert (reached["score"], reached["max_score"], reached["verdict"], reached["attempts"]) == (
+        10,
+        10,
+        "pass",
+        2,
+    )
+    assert lesson["quiz"] == {"score": 7, "max_score": 10, "passed": True}
+    assert (lesson["answered"], lesson["seconds"]) == (2, 480)
+    assert (found["last"]["lesson"], found["last"]["place"]) == ("02", "exercise 2.3")
+    assert progress.summary("Ada")["lessons"]["01"]["answered"] == 1
+    progress.record_check(_result(score=0))
+    assert progress.summary()["lessons"]["01"]["exercises"]["1.1"]["attempts"] == 3
+
+
+def test_a_migration_killed_half_way_begins_again(version_1: None) -> None:
+    code = (
+        "import os\n"
+        "from autograder import progress, progress_file\n"
+        ""
+        "steps = progress_file.MIGRATIONS[1]\n"
+        "def killed():\n"
+        "    yield from steps[:-1]\n"
+        "    os.kill(os.getpid(), 9)\n"
+        "progress_file.MIGRATIONS = {1: killed()}\n"
+        "progress.record_visit('01')\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+    assert progress.summary()["lessons"]["01"]["exercises"]["1.1"]["attempts"] == 2
+
+
+def test_kernels_that_find_an_old_file_at_once_migrate_it_once(version_1: None) -> None:
+    code = "from autograder import progress; input(); progress.record_check(" + repr(_result()) + ")"
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(4)
+    ]
+    assert [process.communicate("\n", timeout=60)[0] for process in started] == [""] * 4
+    assert progress.summary()["lessons"]["01"]["exercises"]["1.1"]["attempts"] == 6
 
 
 def test_the_map_of_lessons(tmp_path: Path) -> None:
