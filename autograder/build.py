@@ -30,7 +30,8 @@ from nbformat import NotebookNode
 
 from autograder.build_cells import mark_cells, name_cells
 from autograder.lessons import load_lesson
-from autograder.quiz_bank import compile_bank, num_questions
+from autograder.quiz_bank import num_questions
+from autograder.quiz_compiler import compile_bank
 from course_lib.errors import UserError
 
 PACKAGE = Path(__file__).resolve().parent

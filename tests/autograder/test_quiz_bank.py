@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder.quiz_bank import compile_bank, judge, num_questions, second_form, unseal
+from autograder.quiz_bank import judge, num_questions, second_form, unseal
+from autograder.quiz_compiler import compile_bank
 from autograder.quiz_grading import load_bank
 from course_lib.errors import UserError
 
