@@ -86,6 +86,14 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--require-sandbox", choices=SANDBOX_LEVELS, help=weaker)
     verb("calibrate", _calibrate, "measure which speed bars this machine can ask for, once per machine")
     verb("progress", _progress, "show what you have tried and reached")
+    again = verb(
+        "reset", _reset, "put a lesson back as it was handed out; your work goes to a backup", answers=False
+    )
+    again.add_argument("lesson", metavar="LESSON", help="its number, such as 01")
+    again.add_argument(
+        "--answers", action="store_true", help="begin the quiz answers and predictions anew too"
+    )
+    again.add_argument("--dir", type=Path, metavar="FOLDER", help="as given to start")
     build = verb("build", _build, "make the notebooks from the lessons' texts (in a checkout)")
     build.add_argument("lesson", nargs="*", help='numbers, such as "01"; without any, all are made')
     build.add_argument(
@@ -160,6 +168,15 @@ def _progress(arguments: argparse.Namespace) -> int:
 
     found = summary()
     _answer(arguments, found, summary_text(found))
+    return 0
+
+
+def _reset(arguments: argparse.Namespace) -> int:
+    from autograder.handout import default_folder, release_folder
+    from autograder.reset import reset
+
+    folder = (arguments.dir or default_folder()).expanduser().resolve()
+    print("\n".join(reset(arguments.lesson, release_folder(), folder, with_answers=arguments.answers)))
     return 0
 
 

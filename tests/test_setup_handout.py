@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.handout import START_PAGE, hand_out, release_folder
+from autograder.handout import START_PAGE, hand_out, pending_updates, release_folder
 from course_lib.errors import UserError
 
 TODAY = datetime.date(2026, 11, 20)
@@ -57,19 +57,63 @@ def test_work_stays_and_a_newer_release_comes_beside_it_once(release: Path, mine
     assert len(said) == 1 and "01_lesson.release-2026-11-20.ipynb" in said[0]
     assert work.read_text() == "my solution"
     assert (mine / "01_lesson" / "01_lesson.release-2026-11-20.ipynb").read_text() == "second release"
-    assert hand_out(release, mine, today=TODAY) == []
+    before = listing(mine)
+    assert hand_out(release, mine, today=TODAY) == said  # until it is settled
+    assert listing(mine) == before
 
     (release / "01_lesson" / "01_lesson.ipynb").write_text("third release, the same day")
-    hand_out(release, mine, today=TODAY)
+    (said,) = hand_out(release, mine, today=TODAY)
+    assert "01_lesson.release-2026-11-20-2.ipynb" in said
     assert work.read_text() == "my solution"
     assert (mine / "01_lesson" / "01_lesson.release-2026-11-20.ipynb").read_text() == "second release"
     assert (mine / "01_lesson" / "01_lesson.release-2026-11-20-2.ipynb").read_text().startswith("third")
 
+    (release / "01_lesson" / "01_lesson.ipynb").write_text("second release")  # another checkout of the course
+    assert "01_lesson.release-2026-11-20.ipynb" in hand_out(release, mine, today=TODAY)[0]
+    assert len(list((mine / "01_lesson").glob("*.release-*"))) == 2
 
-def test_an_untouched_copy_is_not_overwritten_either(release: Path, mine: Path) -> None:
+
+def test_a_pending_update_says_what_to_do_and_goes_when_it_is_done(release: Path, mine: Path) -> None:
     hand_out(release, mine, today=TODAY)
+    assert pending_updates(mine) == []
+    work = mine / "01_lesson" / "01_lesson.ipynb"
+    work.write_text("my solution")
+    (release / "01_lesson" / "01_lesson.ipynb").write_text("second release")
+    hand_out(release, mine, today=TODAY)
+    (update,) = pending_updates(mine)
+    assert update.name == "01_lesson/01_lesson.ipynb"
+    assert f'workbook reset 01 --dir "{mine}"' in update.what_to_do
+    beside = mine / update.beside
+    assert f"delete {beside.name}" in update.what_to_do
+
+    kept = beside.read_text()
+    beside.unlink()  # one way
+    assert pending_updates(mine) == [] == hand_out(release, mine, today=TODAY)
+    beside.write_text(kept)
+    assert pending_updates(mine) == [update]
+    work.write_text(kept)  # the other
+    assert pending_updates(mine) == []
+
+
+def test_an_untouched_copy_follows_the_release(release: Path, mine: Path) -> None:
+    hand_out(release, mine, today=TODAY)
+    for text in ("second release", "third release"):
+        (release / START_PAGE).write_text(text)
+        assert hand_out(release, mine, today=TODAY) == [
+            "1 notebooks and files that you had not changed are now the newer version"
+        ]
+        assert (mine / START_PAGE).read_text() == text
+    (mine / START_PAGE).write_text("my notes")
+    (release / START_PAGE).write_text("fourth release")
+    hand_out(release, mine, today=TODAY)
+    assert (mine / START_PAGE).read_text() == "my notes"
+
+
+def test_an_untouched_copy_stays_when_nothing_says_that_it_is_untouched(release: Path, mine: Path) -> None:
+    hand_out(release, mine, today=TODAY)
+    (mine / ".workbook-release.json").unlink()
     (release / START_PAGE).write_text("second release")
-    hand_out(release, mine, today=TODAY)
+    assert "00_start_here.release-2026-11-20.ipynb" in hand_out(release, mine, today=TODAY)[0]
     assert (mine / START_PAGE).read_text().startswith("first")
 
 
