@@ -7,7 +7,6 @@ few settings that differ from JupyterLab's own are in a folder that lives as lon
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import signal
@@ -22,17 +21,12 @@ import webbrowser
 from pathlib import Path
 
 from autograder.handout import START_PAGE, default_folder, hand_out, release_folder
+from autograder.lab_settings import lab_arguments, write_settings
 from course_lib.errors import UserError
 
 FIRST_PORT = 8888
 HOST = "127.0.0.1"
 READY_SECONDS = 120.0
-
-#: JupyterLab's pop-up that asks to follow its news has no place before a learner's first page.
-# The instructor's menus and buttons of nbgrader would puzzle a learner.
-_PAGE_CONFIG = {
-    "disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True, "@jupyter/nbgrader": True}
-}
 
 
 def start(*, directory: Path | None = None, port: int | None = None, open_browser: bool = True) -> int:
@@ -58,7 +52,9 @@ def start(*, directory: Path | None = None, port: int | None = None, open_browse
         server = _serve(folder, chosen, token, Path(settings), log)
         try:
             _wait_until_ready(server, chosen, log)
-            url = f"http://{HOST}:{chosen}/lab/tree/{START_PAGE.as_posix()}?token={token}"
+            # The files in the side bar begin with the folder of all lessons, not with that of the start page.
+            page = f"{START_PAGE.as_posix()}?token={token}&file-browser-path=/"
+            url = f"http://{HOST}:{chosen}/lab/tree/{page}"
             print(f"JupyterLab is ready: {url}")
             print("Stop it with Ctrl-C in this window.", flush=True)
             if open_browser and not _open(url):
@@ -109,8 +105,6 @@ def _is_free(port: int) -> bool:
 
 
 def _serve(folder: Path, port: int, token: str, settings: Path, log: Path) -> subprocess.Popen[bytes]:
-    (settings / "labconfig").mkdir()
-    (settings / "labconfig" / "page_config.json").write_text(json.dumps(_PAGE_CONFIG), encoding="utf-8")
     command = [
         # -P: a learner's file named like a module of the standard library must not stop the server.
         *(sys.executable, "-P", "-m", "jupyterlab", "--no-browser"),
@@ -119,16 +113,16 @@ def _serve(folder: Path, port: int, token: str, settings: Path, log: Path) -> su
         "--ServerApp.port_retries=0",
         f"--ServerApp.root_dir={folder}",
         f"--LabApp.default_url=/lab/tree/{START_PAGE.as_posix()}",
+        *lab_arguments(),
     ]
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # containers; Jupyter refuses root unless told
         command.append("--allow-root")
-    config_path = os.pathsep.join(filter(None, [str(settings), os.environ.get("JUPYTER_CONFIG_PATH")]))
     environment = {
         **os.environ,
+        **write_settings(settings),
         "JUPYTER_TOKEN": token,  # not on the command line, where other users of the machine could read it
-        # The kernel `python3` must be this environment's, whatever the user registered under that name before.
+        # What this environment brings goes before what the user has installed for themselves.
         "JUPYTER_PREFER_ENV_PATH": "1",
-        "JUPYTER_CONFIG_PATH": config_path,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
     }
     with log.open("wb") as output:
