@@ -8,19 +8,26 @@ from typing import Any
 
 
 @functools.cache
-def lora_trainable_share() -> float:
-    """Trainable share of the parameters with adapters of rank 4 and a head of 16 classes. 0 … 1."""
+def lora_flops_share() -> float:
+    """FLOPs of a training step with adapters of rank 4 over those of one in which all parameters learn. 0 … 1."""
     import torch
 
+    from course_lib.counters import count_events
     from course_lib.lora import add_lora
     from course_lib.models import ModelConfig, TextClassifier
 
-    with torch.random.fork_rng(devices=[]):
-        sizes: dict[str, Any] = {"vocab_size": 8192, "num_classes": 16, "max_length": 256}
-        model = TextClassifier(ModelConfig(d_model=128, num_layers=4, num_heads=4, dropout=0.0, **sizes))
-        total = sum(p.numel() for p in model.parameters())
-        add_lora(model, rank=4)
-    return sum(p.numel() for p in model.parameters() if p.requires_grad) / total
+    sizes: dict[str, Any] = {"vocab_size": 8192, "num_classes": 16, "max_length": 256}
+    ids, mask = torch.ones(8, 64, dtype=torch.long), torch.ones(8, 64, dtype=torch.bool)
+    flops = []
+    for with_adapters in (False, True):
+        with torch.random.fork_rng(devices=[]):
+            model = TextClassifier(ModelConfig(d_model=128, num_layers=4, num_heads=4, dropout=0.0, **sizes))
+            if with_adapters:
+                add_lora(model, rank=4)
+        with count_events() as counts:
+            torch.nn.functional.cross_entropy(model(ids, mask), ids[:, 0]).backward()
+        flops.append(counts.total_flops)
+    return flops[1] / flops[0]
 
 
 @functools.cache
@@ -33,6 +40,6 @@ def useful_share_of_padded_epoch() -> float:
 
 
 MEASUREMENTS: dict[str, Callable[[], float]] = {
-    "lora_trainable_share": lora_trainable_share,
+    "lora_flops_share": lora_flops_share,
     "useful_share_of_padded_epoch": useful_share_of_padded_epoch,
 }
