@@ -85,7 +85,14 @@ def _parser() -> argparse.ArgumentParser:
     weaker = "give no grade when the sandbox is weaker than this"
     check.add_argument("--require-sandbox", choices=SANDBOX_LEVELS, help=weaker)
     verb("calibrate", _calibrate, "measure which speed bars this machine can ask for, once per machine")
-    verb("progress", _progress, "show what you have tried and reached")
+    progress = verb("progress", _progress, "show what you have tried and reached")
+    data = progress.add_mutually_exclusive_group()
+    data.add_argument(
+        "--export", type=Path, metavar="FILE", help="write all that is stored about you, as JSON"
+    )
+    data.add_argument("--delete", action="store_true", help="delete all that is stored about you; asks first")
+    progress.add_argument("--yes", action="store_true", help="with --delete: do not ask")
+    progress.add_argument("--dir", type=Path, metavar="FOLDER", help="with --export: as given to start")
     again = verb(
         "reset", _reset, "put a lesson back as it was handed out; your work goes to a backup", answers=False
     )
@@ -163,12 +170,41 @@ def _calibrate(arguments: argparse.Namespace) -> int:
 
 
 def _progress(arguments: argparse.Namespace) -> int:
+    if arguments.export or arguments.delete:
+        return _my_data(arguments)
     from autograder.progress import summary
     from autograder.progress_view import summary_text
 
     found = summary()
     _answer(arguments, found, summary_text(found))
     return 0
+
+
+def _my_data(arguments: argparse.Namespace) -> int:
+    from autograder import my_data
+    from autograder.handout import default_folder
+
+    folder = (arguments.dir or default_folder()).expanduser().resolve()
+    if arguments.export:
+        said = my_data.export(arguments.export.expanduser(), folder)
+        _answer(arguments, {"file": str(arguments.export)}, said)
+        return 0
+    found = my_data.stored()
+    if not (text := my_data.described(found, folder)):
+        _answer(arguments, {"deleted": False}, f'Nothing is stored about "{found.learner}".')
+        return 0
+    print(text, file=sys.stderr if arguments.json else sys.stdout)
+    if not arguments.yes and not _confirmed():
+        _answer(arguments, {"deleted": False}, "Nothing was deleted.")
+        return 1
+    my_data.delete(found)
+    _answer(arguments, {"deleted": True}, "Deleted.")
+    return 0
+
+
+def _confirmed() -> bool:
+    print("Type yes to delete: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() == "yes"
 
 
 def _reset(arguments: argparse.Namespace) -> int:
