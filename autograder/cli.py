@@ -101,6 +101,21 @@ def _parser() -> argparse.ArgumentParser:
         "--answers", action="store_true", help="begin the quiz answers and predictions anew too"
     )
     again.add_argument("--dir", type=Path, metavar="FOLDER", help="as given to start")
+    sheet = verb(
+        "certificate", _certificate, "write your certificate, or say what is missing to pass the course"
+    )
+    sheet.add_argument(
+        "--name", help="as it shall stand on it; default: your name on the hub or WORKBOOK_PROFILE"
+    )
+    sheet.add_argument("--out", type=Path, metavar="FILE", help="default: certificate.html in this folder")
+    again = verb(
+        "reset", _reset, "put a lesson back as it was handed out; your work goes to a backup", answers=False
+    )
+    again.add_argument("lesson", metavar="LESSON", help="its number, such as 01")
+    again.add_argument(
+        "--answers", action="store_true", help="begin the quiz answers and predictions anew too"
+    )
+    again.add_argument("--dir", type=Path, metavar="FOLDER", help="as given to start")
     build = verb("build", _build, "make the notebooks from the lessons' texts (in a checkout)")
     build.add_argument("lesson", nargs="*", help='numbers, such as "01"; without any, all are made')
     build.add_argument(
@@ -214,6 +229,15 @@ def _reset(arguments: argparse.Namespace) -> int:
     folder = (arguments.dir or default_folder()).expanduser().resolve()
     print("\n".join(reset(arguments.lesson, release_folder(), folder, with_answers=arguments.answers)))
     return 0
+
+
+def _certificate(arguments: argparse.Namespace) -> int:
+    from autograder.certificate import FILE_NAME, make
+
+    result = make(arguments.name, arguments.out or Path(FILE_NAME))
+    path = str(result.path) if result.path else None
+    _answer(arguments, {"passed": not result.missing, "missing": result.missing, "file": path}, repr(result))
+    return 0 if result.path else 1
 
 
 def _build(arguments: argparse.Namespace) -> int:

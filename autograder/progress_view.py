@@ -1,26 +1,14 @@
-"""How progress looks: the map of lessons on the start page, and the same as text."""
+"""How progress looks: the map of the course on the start page, and the same as text."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from datetime import datetime
 from typing import Any
 
-from autograder.lessons import lesson_ids, load_lesson
+from autograder.course import lesson_href
+from autograder.quiz_bank import PASS_MARK
 from autograder.rich import BLUE, GREEN, render
-
-TITLES = {
-    "00": "Start here",
-    "01": "Efficient training loops",
-    "02": "Mixed precision",
-    "03": "Batch size and gradient accumulation",
-    "04": "Checkpointing and early stopping",
-    "05": "Hyperparameter tuning",
-    "06": "Distributed training basics",
-    "07": "Managing GPUs and cost",
-    "08": "Reproducibility with seeds and configs",
-    "09": "Skill exam",
-    "10": "Mini project",
-}
+from autograder.standing import NOT_BEGUN, Standing, Step, is_course_passed, next_step, required, standings
 
 
 class ProgressCard:
@@ -28,74 +16,100 @@ class ProgressCard:
 
     def __init__(self, summary: dict[str, Any]) -> None:
         self.summary = summary
+        self.as_of = datetime.now()
 
     def __repr__(self) -> str:
         return summary_text(self.summary)
 
     def _repr_html_(self) -> str:
-        last = self.summary["last"]
+        found = standings(self.summary)
+        step = next_step(found, self.summary["last"])
         return render(
             "progress.html",
             **self.summary,
-            rows=_rows(self.summary),
-            where=last and _where(last),
-            href=last and lesson_href(last["lesson"]),
+            as_of=self.as_of,
+            pass_mark=f"{PASS_MARK:.0%}".replace("%", " %"),
+            lead=step.lead,
+            where=_where(step),
+            href=lesson_href(step.part.id, step.section),
+            rows=[_row(standing) for standing in found],
+            total=_total(found),
+            is_passed=is_course_passed(found),
+            unfinished=_unfinished(found),
             colour=BLUE,
             full=GREEN,
             label="Your progress",
+            max_width="60em",
         )
 
 
 def summary_text(summary: dict[str, Any]) -> str:
     """What `progress.summary` found, a line per lesson."""
-    lines = [f"Progress of {summary['learner']}"]
+    found = standings(summary)
+    step = next_step(found, summary["last"])
+    lines = [f"Progress of {summary['learner']}, {datetime.now():%Y-%m-%d %H:%M}"]
     if summary["problem"]:
         lines.append(summary["problem"])
-    for row in _rows(summary):
+    lines.append(f"{step.lead} {_where(step)}")
+    for row in map(_row, found):
         bar = ("█" * round(row["percent"] / 5)).ljust(20, "·")
-        lines.append(f"  {row['id']}  {row['title']:<40} {bar}  {row['words']}")
-    if summary["last"]:
-        lines.append(f"Last: {_where(summary['last'])}")
+        words = filter(None, [row["state"], row["points"], row["test"], row["time"]])
+        lines.append(f"  {row['id']}  {row['title']:<40} {bar}  {' · '.join(words)}")
+    total = _total(found)
+    lines.append(f"Total: {total['parts']} · {total['points']} · {total['time']}")
     return "\n".join(lines)
 
 
-def _rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row per lesson of the course: id, title, is_out, percent of its points, words, href ("" if there is none)."""
-    return [
-        {"id": lesson_id, "title": title, "href": lesson_href(lesson_id)}
-        | _reached(lesson_id, summary["lessons"].get(lesson_id))
-        for lesson_id, title in TITLES.items()
-    ]
+def _row(standing: Standing) -> dict[str, Any]:
+    """One row of the map. `test` is the state of quiz or exam, "" where there is none or nothing to say."""
+    part, max_score = standing.part, standing.max_score
+    test = standing.quiz_words if standing.quiz_words != NOT_BEGUN else ""
+    unit = "right" if standing.is_exam else "points"
+    return {
+        "id": part.id,
+        "title": part.title,
+        "goal": part.goal,
+        "href": lesson_href(part.id),
+        "percent": min(100, round(100 * standing.score / max_score)),
+        "points": f"{standing.score:g} of {max_score:g} {unit}",
+        "test": test and f"{'exam' if standing.is_exam else 'quiz'}: {test}",
+        "time": _time(standing.seconds, part.minutes),
+        "state": standing.state,
+    }
 
 
-def _reached(lesson_id: str, found: dict[str, Any] | None) -> dict[str, Any]:
-    if lesson_id not in lesson_ids():
-        return {"is_out": False, "percent": 0, "words": "not out yet"}
-    found = found or {"exercises": {}, "quiz": None, "answered": 0, "seconds": 0.0}
-    quiz, exercises = found["quiz"], load_lesson(lesson_id).exercises
-    max_score = sum(exercise.max_score for exercise in exercises)
-    score = sum(exercise["score"] for exercise in found["exercises"].values())
-    words = [f"{score:g} of {max_score:g} points"] if exercises else []
-    if not exercises:  # an exam: its quiz is all there is
-        score, max_score = (quiz["score"], quiz["max_score"]) if quiz else (0, 1)
-    if quiz:
-        words.append(f"quiz {quiz['score']:g} of {quiz['max_score']:g}{' ✓' if quiz['passed'] else ''}")
-    elif found["answered"]:
-        words.append(f"quiz: {found['answered']} answered")
-    if found["seconds"] >= 60:
-        words.append(f"{found['seconds'] / 60:.0f} min")
-    return {"is_out": True, "percent": min(100, round(100 * score / max_score)), "words": " · ".join(words)}
+def _total(found: list[Standing]) -> dict[str, Any]:
+    needed = required(found)
+    num_passed = sum(standing.is_passed for standing in needed)
+    graded = [standing for standing in needed if not standing.is_exam]
+    score, max_score = sum(s.score for s in graded), sum(s.max_score for s in graded)
+    return {
+        "percent": round(100 * num_passed / len(needed)),
+        "parts": f"{num_passed} of {len(needed)} done",
+        "points": f"{score:g} of {max_score:g} points",
+        "time": _time(sum(s.seconds for s in found), sum(s.part.minutes for s in found)),
+    }
 
 
-def _where(last: dict[str, Any]) -> str:
-    place = f", {last['place']}" if last["place"] else ""
-    return f"{last['lesson']} · {TITLES.get(last['lesson'], 'lesson')}{place} ({last['at'][:10]})"
+def _time(seconds: float, minutes: int) -> str:
+    """Time spent, of the time that it takes about."""
+    if minutes > 300:
+        hours = f"about {minutes / 60:.0f} h"
+        return f"{seconds / 3600:.1f} of {hours}" if seconds >= 360 else hours
+    return f"{seconds / 60:.0f} of about {minutes} min" if seconds >= 60 else f"about {minutes} min"
 
 
-def lesson_href(lesson_id: str) -> str:
-    """Way from the notebook in the current folder to a lesson's, "" where it is not there."""
-    if lesson_id not in lesson_ids():
-        return ""
-    slug = load_lesson(lesson_id).slug
-    ways = (Path(f"{slug}.ipynb"), Path("..", slug, f"{slug}.ipynb"), Path(slug, f"{slug}.ipynb"))
-    return next((way.as_posix() for way in ways if way.is_file()), "")
+def _where(step: Step) -> str:
+    """The place of a step in words: "01 · Mixed precision, exercise 1.3: …"."""
+    words = f"{step.part.id} · {step.part.title}"
+    if step.place.startswith("exercise"):
+        return f"{words}, exercise {step.section or step.place.removeprefix('exercise ')}"
+    if step.section and step.place.startswith("prediction"):
+        return f"{words}, {step.place} in “{step.section}”"
+    return ", ".join(filter(None, [words, step.place or step.section or "from the top"]))
+
+
+def _unfinished(found: list[Standing]) -> list[str]:
+    """The exercises that have points left."""
+    places = [place for standing in required(found) for place in standing.open_places]
+    return [place.removeprefix("exercise ") for place in places if place.startswith("exercise")]

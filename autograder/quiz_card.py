@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from autograder.progress_view import TITLES, lesson_href
+from autograder.course import lesson_href, title_of
 from autograder.quiz_bank import PASS_MARK, Judgement, Question, judge
 from autograder.rich import GREEN, GREY, ORANGE, plain, render
 
@@ -124,7 +124,7 @@ def _missed(result: dict[str, Any]) -> list[tuple[str, str, list[str], str]]:
         if "topic" in question and not question["is_right"]:
             topics.setdefault(question["lesson"], []).append(question["topic"])
     return [
-        (lesson, TITLES[lesson], sorted(missed), lesson_href(lesson))
+        (lesson, title_of(lesson), sorted(missed), lesson_href(lesson))
         for lesson, missed in sorted(topics.items())
     ]
 

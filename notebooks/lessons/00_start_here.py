@@ -13,65 +13,27 @@
 # %% [markdown]
 # # Start here
 #
+# *About 10 minutes*
+#
 # This workbook teaches you to train neural networks fast, cheaply and reliably, and to *measure* each of these words
 # on your own machine. You need Python and the basics of PyTorch.
 #
-# This page takes ten minutes. It looks at your machine, shows the map of the course, and explains the three things
-# that every lesson uses: **predict**, **check** and **quiz**.
+# This page shows where you are in the course, looks at your machine, and explains the three things that every lesson
+# uses: **predict**, **check** and **quiz**. Further down are the [glossary](#Glossary) and
+# [your certificate](#Your-certificate).
 #
-# Run a cell with **Shift + Enter**, from top to bottom. Start with the next one.
+# Run a cell with **Shift + Enter**, from top to bottom. Start with the next one. Whenever you come back, run it again:
+# it says where to go on.
+#
+# ## Where you are
 
 # %%
-import os
-import platform
-
-import psutil
-import torch
-
-from autograder import check, compare, exercise, predict
 from autograder.progress import progress_html
-from autograder.sandbox import probe
+
+progress_html()
 
 # %% [markdown]
-# ## Your machine
-
-# %%
-cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
-memory = psutil.virtual_memory().total / 2**30
-gpu = torch.cuda.get_device_name(0) if torch.cuda.is_available() else None
-sandbox = probe()
-
-print(f"Python {platform.python_version()}, torch {torch.__version__}, {platform.system()}")
-print(
-    f"{cores} cores, {memory:.0f} GiB of memory, {'GPU: ' + gpu if gpu else 'no CUDA GPU'}\n"
-)
-
-if cores < 2:
-    print("One core: timings will be noisier. A check may end undecided; that is not a fail.")
-if memory < 4:
-    print("Less than 4 GiB of memory: close other programs before you run a check.")
-
-print("Measured here, with a clock: how many times faster one piece of code is than another.")
-print("Both run on this machine, so a slow machine is no disadvantage.\n")
-if gpu:
-    print("Counted here, without a clock: how often Python waits for a result of the GPU.")
-    print("The lessons' experiments use your GPU, so you can time these waits as well.")
-else:
-    print("Counted here, without a clock: how often Python would wait for a result of a GPU.")
-    print("Only a GPU makes the wait long, but the count is the same. No lesson needs a GPU.")
-
-where = {
-    "bubblewrap": "shut off from your files and from the network",
-    "limits": "with limits on time and memory",
-}
-print(f"\nYour solutions are checked in a process of their own, {where[sandbox.level]}.")
-if sandbox.fix:
-    print(f"A stronger wall is possible: {sandbox.reason}.\nTo get it: {sandbox.fix}")
-
-# %% [markdown]
-# Something looks wrong? `workbook doctor` in a terminal tests more, and prints one fix for each failure.
-#
-# ## The map
+# <details><summary>The map as a plain table, for when nothing runs</summary>
 #
 # | Lesson | You learn to |
 # |---|---|
@@ -86,12 +48,18 @@ if sandbox.fix:
 # | [09 · Skill exam](../09_skill_exam/09_skill_exam.ipynb) | answer 15 questions over all eight lessons |
 # | [10 · Mini project](../10_mini_project/10_mini_project.ipynb) | train a classifier on your own data, within a budget |
 #
-# Take them in order: each builds on those before it. A lesson takes about two hours, half an hour of them for reading;
-# its first line says how long each part takes. You can leave at any time: each answer is saved when you give it, the
-# result of each check when it ends. Your code is saved with the notebook (**Ctrl + S**). Your progress:
+# </details>
+#
+# Take the lessons in order: each builds on those before it. A lesson takes about two hours, half an hour of them for
+# reading; its first line says how long each part takes. You can leave at any time: each answer is saved when you give
+# it, the result of each check when it ends. Your code is saved with the notebook (**Ctrl + S**).
+#
+# ## Your machine
 
 # %%
-progress_html()
+from autograder.machine import machine
+
+machine()
 
 # %% [markdown]
 # ## How a lesson works
@@ -102,9 +70,13 @@ progress_html()
 # you did not yet know. Try it:
 
 # %%
+from autograder import check, compare, predict
+
 predict("0a", "Adding a million numbers: torch over a loop, how many times faster?", unit="×")
 
 # %%
+import torch
+
 from course_lib.bench import paired_speedup
 
 torch.set_num_threads(1)
@@ -204,6 +176,18 @@ check("0.1")
 # | results that make no sense | *Kernel → Restart Kernel*, then run from the top; your answers are on disk |
 # | a long red error | read its last line first |
 #
+# ## Your certificate
+#
+# You have passed the course when you have 70 % of the points and 70 % in the quiz of each of lessons 01 to 08, 70 % in the
+# exam and 70 % of the points of the mini project. Then the next cell writes a page with your name, your results and the
+# speedups that you measured. Before that it says what is missing.
+
+# %%
+from autograder.certificate import certificate
+
+certificate(name="")  # your name, as it shall stand there
+
+# %% [markdown]
 # ## Glossary
 #
 # The terms of each lesson, in one sentence each.

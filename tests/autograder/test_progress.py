@@ -312,22 +312,3 @@ def test_kernels_that_find_an_old_file_at_once_migrate_it_once(version_1: None) 
     ]
     assert [process.communicate("\n", timeout=60)[0] for process in started] == [""] * 4
     assert progress.summary()["lessons"]["01"]["exercises"]["1.1"]["attempts"] == 6
-
-
-def test_the_map_of_lessons(tmp_path: Path) -> None:
-    empty = progress.progress_html()
-    assert "Mixed precision" in repr(empty) and "begin with" in empty._repr_html_()
-    (tmp_path / "01_efficient_training_loops.ipynb").write_text("{}")
-    progress.record_check(_result("1.1", score=10, verdict="pass"))
-    text, html = repr(progress.progress_html()), progress.progress_html()._repr_html_()
-    assert "10 of" in text and "exercise 1.1" in text
-    assert "Continue where you stopped" in html
-    assert 'href="01_efficient_training_loops.ipynb"' in html
-    assert 'role="progressbar"' in html and "aria-label" in html
-
-
-def test_names_are_escaped_on_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORKBOOK_PROFILE", "<script>alert(1)</script>")
-    progress.record_visit("01", "<b>x</b>")
-    html = progress.progress_html()._repr_html_()
-    assert "<script>" not in html and "<b>x" not in html
