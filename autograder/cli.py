@@ -108,14 +108,6 @@ def _parser() -> argparse.ArgumentParser:
         "--name", help="as it shall stand on it; default: your name on the hub or WORKBOOK_PROFILE"
     )
     sheet.add_argument("--out", type=Path, metavar="FILE", help="default: certificate.html in this folder")
-    again = verb(
-        "reset", _reset, "put a lesson back as it was handed out; your work goes to a backup", answers=False
-    )
-    again.add_argument("lesson", metavar="LESSON", help="its number, such as 01")
-    again.add_argument(
-        "--answers", action="store_true", help="begin the quiz answers and predictions anew too"
-    )
-    again.add_argument("--dir", type=Path, metavar="FOLDER", help="as given to start")
     build = verb("build", _build, "make the notebooks from the lessons' texts (in a checkout)")
     build.add_argument("lesson", nargs="*", help='numbers, such as "01"; without any, all are made')
     build.add_argument(
