@@ -11,6 +11,9 @@ from autograder.lessons.requirements import require_close, require_keys
 
 STAGES = ("data", "transfer", "forward", "backward", "optimizer")
 NUM_WARMUP_STEPS = 2
+BACKLOG = 20_000.0
+"""Microseconds of the GPU's queue after the warm-up, more than a first step's `data` and `transfer` take: whatever is
+drawn, no transfer runs in its own stage."""
 Event = dict[str, Any]
 
 
@@ -31,6 +34,7 @@ def _trace(
     first_number = 3
     clock, gpu_free, correlation = float(rng.integers(10_000, 90_000)), 0.0, int(rng.integers(1000))
     events: list[Event] = []
+    kernels: list[tuple[float, float]] = []  # when each begins, and its length
     steps: list[dict[str, Any]] = []
     for index in range(num_steps):
         slow = 25.0 if index < NUM_WARMUP_STEPS else 1.0  # warm-up: compilation, allocator, caches
@@ -38,14 +42,13 @@ def _trace(
         step: dict[str, Any] = {"host": dict.fromkeys(STAGES, 0.0), "device": dict.fromkeys(STAGES, 0.0)}
         step["late"] = dict.fromkeys(STAGES, 0.0)
         step["device"]["other"] = 0.0
-        ranges: list[tuple[str, float, float]] = []
-        kernels: list[tuple[float, float]] = []
+        step["ranges"] = []
         names = ["data", "transfer", *["forward", "backward"] * num_micro_steps, "optimizer"]
         for name in names:
             clock += float(rng.integers(20, 90))  # the time between the stages
             length = float(rng.integers(200, 3000)) * slow
             events.append(_range(f"stage: {name}", clock, length))
-            ranges.append((name, clock, clock + length))
+            step["ranges"].append((name, clock, clock + length))
             step["host"][name] += length
             if has_gpu and name != "data":
                 for _ in range(int(rng.integers(1, 4))):
@@ -61,17 +64,20 @@ def _trace(
         if has_gpu:  # the callbacks of the loop launch something too, in no stage
             correlation += 1
             begin = max(clock + 8.0, gpu_free)
-            gpu_free = begin + 300.0
-            step["device"]["other"] += 300.0
-            events += _kernel(clock + 3.0, begin, 300.0, correlation)
+            work = 300.0 if slow == 1.0 else BACKLOG
+            gpu_free = begin + work
+            kernels.append((begin, work))
+            step["device"]["other"] += work
+            events += _kernel(clock + 3.0, begin, work, correlation)
         clock += float(rng.integers(50, 200))
         events.append(_range(f"ProfilerStep#{first_number + index}", start, clock - start))
         step["length"] = clock - start
-        for begin, work in kernels:  # the mistake: by the host's ranges at the moment when a kernel runs
-            for name, low, high in ranges:
-                step["late"][name] += work if low <= begin < high else 0.0
         steps.append(step)
         clock += 1.0
+    for step in steps:
+        # The mistake: by the host's ranges at the moment when a kernel runs, whichever step launched it.
+        for name, low, high in step["ranges"]:
+            step["late"][name] += sum(work for begin, work in kernels if low <= begin < high)
     events += _clutter(rng, events, has_gpu=has_gpu)
     order = rng.permutation(len(events))
     return [events[i] for i in order], _mean(steps[NUM_WARMUP_STEPS:]), _mean(steps)

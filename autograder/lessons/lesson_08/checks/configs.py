@@ -22,7 +22,8 @@ TRAPS = (
 def check_run_config(job: Job) -> None:
     """8.2: strict, the same after a round trip, and with a fingerprint that knows what matters and nothing else."""
     values = _values(job)
-    yaml_text, json_text = _yaml(job, values), json.dumps({"version": VERSION} | _shuffled(job, values))
+    mixed = _shuffled(job, values)
+    yaml_text, json_text = _yaml(mixed), json.dumps({"version": VERSION} | _reversed(mixed))
     found, twin = _read(job, [yaml_text, json_text])
     for text, answer in ((yaml_text, found), (json_text, twin)):
         _require_values(job, answer, values, text)
@@ -55,20 +56,23 @@ def _values(job: Job) -> dict[str, Any]:
 
 
 def _shuffled(job: Job, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same mapping with its keys, and those of mappings in it, in another order."""
+    """The same mapping with its keys, and those of mappings in it, in a random order."""
     keys = list(values)
     order = [keys[i] for i in job.rng.permutation(len(keys))]
-    if order == keys and len(keys) > 1:
-        order = order[::-1]
     return {
         key: _shuffled(job, values[key]) if isinstance(values[key], dict) else values[key] for key in order
     }
 
 
-def _yaml(job: Job, values: Mapping[str, Any], **changes: str) -> str:
-    """YAML as people write it: `1e-3`, which YAML 1.1 takes for text, and keys in any order."""
+def _reversed(values: dict[str, Any]) -> dict[str, Any]:
+    """The same mapping backwards, at every depth: of two keys or more, never in the order that it had."""
+    return {key: _reversed(v) if isinstance(v, dict) else v for key, v in reversed(values.items())}
+
+
+def _yaml(values: Mapping[str, Any], **changes: str) -> str:
+    """YAML as people write it: `1e-3`, which YAML 1.1 takes for text; the keys in the order that they have."""
     lines = {"version": f"version: {VERSION}"}
-    for key, value in _shuffled(job, values).items():
+    for key, value in values.items():
         if isinstance(value, dict):
             lines[key] = "\n".join([f"{key}:", *(f"  {name}: {number}" for name, number in value.items())])
         elif isinstance(value, bool):
@@ -109,34 +113,35 @@ def _indented(text: str) -> str:
 
 def _require_strict(job: Job, values: dict[str, Any]) -> None:
     """What must be refused, each with why."""
+    mixed = _shuffled(job, values)
     wrong = {
         "unknown keys ignored: the misspelt setting keeps its default, and the run looks right": (
-            _yaml(job, values, extra="learning_rte: 0.1"),
+            _yaml(mixed, extra="learning_rte: 0.1"),
             ("learning_rte", "learning_rate"),
             "a message with the unknown key and the nearest known one",
         ),
         "the version of the text is not looked at: an old file is read with new meanings": (
-            _yaml(job, values, version="version: 1"),
+            _yaml(mixed, version="version: 1"),
             ("version",),
             f"a message about the version, which is 1 and not {VERSION}",
         ),
         "a text without a version is taken for the newest": (
-            _yaml(job, values, version=""),
+            _yaml(mixed, version=""),
             ("version",),
             "a message about the missing version",
         ),
         "values are cast without a look: 3.5 becomes 3": (
-            _yaml(job, values, max_epochs="max_epochs: 3.5"),
+            _yaml(mixed, max_epochs="max_epochs: 3.5"),
             ("max_epochs",),
             "a message that names max_epochs",
         ),
         "a value of another type is taken as it is": (
-            _yaml(job, values, learning_rate="learning_rate: fast"),
+            _yaml(mixed, learning_rate="learning_rate: fast"),
             ("learning_rate",),
             "a message that names learning_rate",
         ),
         "`true` counts as 1: in Python a bool is an int": (
-            _yaml(job, values, micro_batch_size="micro_batch_size: true"),
+            _yaml(mixed, micro_batch_size="micro_batch_size: true"),
             ("micro_batch_size",),
             "a message that names micro_batch_size",
         ),
