@@ -34,13 +34,12 @@ from autograder import check_quiz, exam
 #
 # - **15 questions**, at least one from each lesson, drawn from a bank of 64. You pass with 70 %, which is 11 right
 #   answers.
-# - **Take your time.** Nobody stops it. Paper, the lessons and this Python are allowed; in your work they are, too.
+# - **Take your time.** No clock runs. Paper, the lessons and this Python are allowed; in your work they are, too.
 # - **Each answer is saved when you give it**, in a file beside this notebook. Close the page, restart the kernel, take
 #   the folder to another machine: the same questions are there, with your answers.
 # - **Reasons come at the end.** Until you hand in, you may change every answer. Then the attempt is closed, and each
 #   question says why.
-# - **Three questions or more are measured.** Their key is what this machine measures when you hand in. That takes a few
-#   seconds.
+# - **Three questions are measured.** Their key is what this machine measures when you hand in. That takes a few seconds.
 # - **Another attempt has other questions.** Four attempts have none in common. The best one counts, so a further attempt
 #   costs nothing.
 #
@@ -64,14 +63,14 @@ from autograder import check_quiz, exam
 # ## The exam
 #
 # The next cell begins your first attempt. Run it again at any time: it goes on where you were. Click, or use the arrow
-# keys. The button below the last question hands in.
+# keys. The button below the last question hands in; while answers are missing, it asks once more.
 
 # %%
 exam("09")
 
 # %% [markdown]
-# No buttons? Read the questions as text, and answer in a cell. The first number is the lesson, the second the attempt,
-# the third the question:
+# No buttons? Then the cell above shows the questions as text. Answer in a cell, as often as you like. In `"09.1.3"` 09 is
+# the exam, 1 the attempt and 3 the question:
 
 # %%
 # from autograder import answer
@@ -80,8 +79,9 @@ exam("09")
 # %% [markdown]
 # ## Hand in
 #
-# The cell below hands in as well, once all 15 questions are answered. Before that it says which ones are still open, and
-# changes nothing. Run the cell of the exam again afterwards: now each question gives its reason.
+# The button hands in and shows the reasons at once. The cell below does it without buttons. With all 15 questions answered
+# it closes the attempt, also when it runs as part of *Run All*; before that it names the open ones, and changes nothing.
+# Then run the cell of the exam again: now each question gives its reason.
 
 # %%
 check_quiz("09")
