@@ -8,11 +8,12 @@ import ipywidgets as widgets
 
 from autograder import exams
 from autograder.answers import AnswersFile
-from autograder.quiz_card import grade_html
+from autograder.quiz_bank import unanswered
+from autograder.quiz_card import grade_html, headline
 from autograder.quiz_grading import grade_quiz
-from autograder.quiz_widget import QuizView
+from autograder.quiz_widget import BUTTON, QuizView
 from autograder.quizzes import hand_in
-from autograder.rich import render
+from autograder.rich import render, spoken
 from course_lib.errors import UserError
 
 
@@ -30,12 +31,13 @@ class ExamView:
 
     def __init__(self, bank: dict[str, Any], file: AnswersFile) -> None:
         self.bank, self.file = bank, file
-        self.button = widgets.Button(
-            layout=widgets.Layout(width="auto", align_self="flex-start", padding="0 1.2em")
-        )
+        self.button = widgets.Button(layout=BUTTON)
         self.button.on_click(lambda _: self._press())
-        self.status, self.grade = widgets.HTML(), widgets.HTML()
-        self.widget = widgets.VBox()
+        self.status, self.grade = spoken(), widgets.HTML()
+        self.sheet = widgets.VBox()
+        # The button stays the same one: were it made anew, whoever pressed it would lose the focus.
+        self.widget = widgets.VBox([self.sheet, self.button, self.status])
+        self.widget.add_class("workbook-turns")
         self._warned: list[str] = []
         self._show()
 
@@ -45,10 +47,10 @@ class ExamView:
         self.questions = QuizView(exams.paper(self.bank, self.place), self.file)
         self.button.description = "Hand in" if self.place.is_open else "Begin another attempt"
         self.button.disabled = not self.place.is_open and self.place.attempt >= exams.MAX_ATTEMPTS
-        is_closed = not self.place.is_open
-        self.grade.value = grade_html(self._graded()) if is_closed else ""
-        self.status.value = ""
-        self.widget.children = [self.grade, self.questions.widget, self.button, self.status]
+        result = None if self.place.is_open else self._graded()
+        self.grade.value = grade_html(result) if result else ""
+        self._say(headline(result) if result else "")
+        self.sheet.children = [self.grade, self.questions.widget]
 
     def _graded(self) -> dict[str, Any]:
         return grade_quiz(self.bank["lesson"], self.file.entries(), open_counts=False)
@@ -70,7 +72,7 @@ class ExamView:
     def _hands_in(self) -> bool:
         """Hand in; with answers missing only at the second press."""
         questions = exams.paper(self.bank, self.place)["questions"]
-        missing = exams.unanswered(questions, self.file.entries())
+        missing = unanswered(questions, self.file.entries())
         if missing and missing != self._warned:
             self._warned = missing
             left = f"no answer yet to {len(missing)} of {len(questions)}: {', '.join(missing)}"

@@ -21,7 +21,7 @@ import math
 import secrets
 import string
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,16 +139,6 @@ def deal(bank: dict[str, Any], seed: int, attempt: int) -> list[Question]:
         hand = _hand(bank, dealt, _luck(seed, number))
         dealt.update(question["id"] for question in hand)
     return hand
-
-
-def unanswered(questions: Iterable[Question], answers: Mapping[str, Any]) -> list[str]:
-    """The ids of the questions that have no answer yet, in order."""
-
-    def choice(question: Question) -> Any:
-        entry = answers.get(question["id"])
-        return entry.get("choice") if isinstance(entry, dict) else None
-
-    return [q["id"] for q in questions if choice(q) not in [option["id"] for option in q["options"]]]
 
 
 def _hand(bank: dict[str, Any], dealt: Counter[str], luck: Luck) -> list[Question]:

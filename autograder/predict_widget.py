@@ -9,7 +9,7 @@ import ipywidgets as widgets
 
 from autograder.answers import AnswersFile
 from autograder.predictions import kept_prediction, parse_number, save_prediction, why_key
-from autograder.rich import render, rich_html
+from autograder.rich import render, rich_html, spoken
 from course_lib.errors import UserError
 
 
@@ -33,7 +33,7 @@ class SavedBox:
         unit: str = "",
     ) -> None:
         """`save` keeps a text and returns what to say, or raises `UserError`. `above` is trusted HTML."""
-        self.file, self.box, self._save, self.status = file, box, save, widgets.HTML()
+        self.file, self.box, self._save, self.status = file, box, save, spoken()
         box.style, self._hint = {"description_width": "initial"}, hint
         self._say("restored" if box.value else "")
         box.observe(lambda change: self._typed(change["new"]), names="value")

@@ -10,6 +10,7 @@ import hashlib
 import importlib
 import json
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,16 @@ def second_form(bank: dict[str, Any]) -> dict[str, Any]:
 def num_questions(bank: dict[str, Any]) -> int:
     """How many questions somebody is asked: all, or as many as an exam draws."""
     return int(bank.get("draw", len(bank["questions"])))
+
+
+def unanswered(questions: Iterable[Question], answers: Mapping[str, Any]) -> list[str]:
+    """The ids of the questions that have no answer yet, in order."""
+
+    def choice(question: Question) -> Any:
+        entry = answers.get(question["id"])
+        return entry.get("choice") if isinstance(entry, dict) else None
+
+    return [q["id"] for q in questions if choice(q) not in [option["id"] for option in q["options"]]]
 
 
 def judge(lesson_id: str, question: Question, choice: str) -> Judgement:

@@ -8,6 +8,7 @@ from typing import Any
 
 from autograder.course import lesson_href, title_of
 from autograder.quiz_bank import PASS_MARK, Judgement, Question, judge
+from autograder.quiz_forms import has_second
 from autograder.rich import GREEN, GREY, ORANGE, plain, render
 
 
@@ -30,6 +31,11 @@ def quiz_text(bank: dict[str, Any], entries: Mapping[str, Any], graded: dict[str
                 lines.append(feedback_text(question, found["choice"], judgement_of(found)))
             lines += filter(None, [plain(solution(bank["lesson"], question, found["choice"]))])
         lines.append("")
+    if has_second(bank):
+        lines.append(
+            f'Once all are answered, quiz("{bank["lesson"]}", new_attempt=True) turns to other questions, and back. '
+            "The better of the two counts."
+        )
     return "\n".join([*lines, bank["note"]])
 
 
@@ -74,7 +80,7 @@ def grade_text(result: dict[str, Any]) -> str:
         f"  {lesson_id} · {title}: {', '.join(topics)}" for lesson_id, title, topics, _ in _missed(result)
     ]
     after = [*_attempts(result), *(["Read again:", *again] if again else [])]
-    return "\n".join([f"Quiz {result['lesson']}: {_headline(result)}", *problem, *rows, *after])
+    return "\n".join([f"Quiz {result['lesson']}: {headline(result)}", *problem, *rows, *after])
 
 
 def grade_html(result: dict[str, Any]) -> str:
@@ -83,11 +89,11 @@ def grade_html(result: dict[str, Any]) -> str:
     colour = GREEN if result["passed"] else ORANGE if answered else GREY
     label = f"Result of quiz {result['lesson']}"
     more = {"rows": _rows(result), "tried": _attempts(result), "missed": _missed(result)}
-    headline = _headline(result)
-    return render("grade.html", **result, **more, colour=colour, label=label, headline=headline)
+    return render("grade.html", **result, **more, colour=colour, label=label, headline=headline(result))
 
 
-def _headline(result: dict[str, Any]) -> str:
+def headline(result: dict[str, Any]) -> str:
+    """What was reached, and whether it is enough."""
     at_once = sum(question["right_first"] for question in result["questions"])
     verdict = f"{'passed' if result['passed'] else 'not passed yet'} ({PASS_MARK:.0%} are needed)"
     if "attempts" in result:  # an exam says nothing between two tries
@@ -109,6 +115,10 @@ def _rows(result: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 def _attempts(result: dict[str, Any]) -> list[str]:
     """A line that names the attempt which the rows belong to, and what each one reached."""
+    if len(forms := result.get("forms", [])) > 1:
+        above = "first questions" if forms[0] == result["score"] else "other questions"
+        reached = f"{forms[0]:g} of the first questions, {forms[1]:g} of the other ones"
+        return [f"Above: the {above}. Right so far: {reached}. The better form counts."]
     attempts = result.get("attempts", [])
     if not attempts:
         return []

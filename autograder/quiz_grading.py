@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from autograder import exams
-from autograder.quiz_bank import PASS_MARK, Judgement, Question, judge, num_questions
+from autograder.quiz_bank import PASS_MARK, Judgement, Question, judge, num_questions, second_form
+from autograder.quiz_forms import has_second
 from course_lib.errors import UserError
 
 
@@ -40,7 +41,8 @@ def is_exam(lesson_id: str) -> bool:
 def grade_quiz(lesson_id: str, answers: Mapping[str, Any], *, open_counts: bool = True) -> dict[str, Any]:
     """Grade the answers of a quiz without showing anything. Answers that make no sense count as not given.
 
-    Of an exam the best attempt counts. An open one counts as it stands: whoever forgot to hand in loses nothing.
+    Of a quiz with two forms the better one counts, and of an exam the best attempt. An open attempt counts as it
+    stands: whoever forgot to hand in loses nothing.
 
     Args:
         answers: by question id; an entry of the answers file, or the letter alone.
@@ -50,12 +52,14 @@ def grade_quiz(lesson_id: str, answers: Mapping[str, Any], *, open_counts: bool 
         score: number of right answers; max_score: number of questions; passed: at least `PASS_MARK` of them;
         questions: id, choice (None if not answered), is_right, right_first, mistake, reason, measured of each;
         problem: what was wrong with the file, or "".
+        Of a quiz with two forms also forms: the score of each that was begun, in order; questions are those of the
+        better one.
         Of an exam also attempts: number and score of each that counts; questions are those of the last of them,
         each with its lesson and topic.
     """
     bank = load_bank(lesson_id)
     if not is_exam(lesson_id):
-        return graded(bank, answers)
+        return _better_form(bank, answers)
     place = exams.place_in(answers)
     papers = [exams.paper(bank, place, attempt + 1) for attempt in range(place.attempt)] if place else []
     results = [
@@ -72,6 +76,16 @@ def grade_quiz(lesson_id: str, answers: Mapping[str, Any], *, open_counts: bool 
     best = max(results, key=lambda result: float(result["score"]), default=blank)
     attempts = [{"attempt": result["attempt"], "score": result["score"]} for result in results]
     return best | {"questions": (results or [blank])[-1]["questions"], "attempts": attempts}
+
+
+def _better_form(bank: dict[str, Any], answers: Mapping[str, Any]) -> dict[str, Any]:
+    results = [graded(bank, answers)]
+    if not has_second(bank):
+        return results[0]
+    if any(question["id"] in answers for question in bank["second_forms"]):
+        results.append(graded(second_form(bank), answers))
+    best = max(results, key=lambda result: float(result["score"]))
+    return best | {"forms": [result["score"] for result in results]}
 
 
 def graded(bank: dict[str, Any], answers: Mapping[str, Any]) -> dict[str, Any]:

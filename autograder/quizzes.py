@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from autograder import exams, progress
+from autograder import exams, progress, quiz_forms
 from autograder.answers import AnswersFile, Entry, answers_file
 from autograder.exercises import Score
-from autograder.quiz_bank import Judgement, Question, judge
+from autograder.quiz_bank import SECOND, Judgement, Question, judge, unanswered
 from autograder.quiz_card import feedback_text, grade_html, grade_text, quiz_text
 from autograder.quiz_grading import grade_quiz, graded, is_exam, letters, load_bank
 from autograder.rich import show_widget, told
@@ -41,18 +41,26 @@ class Given:
 
 
 @told()
-def quiz(lesson_id: str) -> None:
-    """Show the quiz of a lesson, with the answers given so far; as text where there are no widgets."""
+def quiz(lesson_id: str, *, new_attempt: bool = False) -> None:
+    """Show the quiz of a lesson, with the answers given so far; as text where there are no widgets.
+
+    Args:
+        new_attempt: turn to other questions on the same decisions, once all are answered; the next time back. What
+            was answered stays, and the better form counts.
+    """
     if is_exam(lesson_id):
-        return exam(lesson_id)
+        return exam(lesson_id, new_attempt=new_attempt)
     bank, file = load_bank(lesson_id), answers_file(lesson_id)
-    text = quiz_text(bank, file.entries())
+    if new_attempt:
+        with told():
+            quiz_forms.turn(bank, file, to_second=not quiz_forms.is_second(bank, file.entries()))
+    text = quiz_text(quiz_forms.shown_form(bank, file.entries()), file.entries())
     file.print_notices()
 
     def build() -> Any:
-        from autograder.quiz_widget import QuizView
+        from autograder.quiz_widget import FormsView, QuizView
 
-        return QuizView(bank, file).widget
+        return (FormsView if quiz_forms.has_second(bank) else QuizView)(bank, file).widget
 
     show_widget(build, text)
 
@@ -113,7 +121,8 @@ def give_answer(question_id: str, choice: str, *, file: AnswersFile | None = Non
     except UserError as error:  # saved before judged: a measurement takes time, and a click must not get lost
         problem = str(error)
     judgement = None if is_exam(lesson_id) else judge(lesson_id, question, choice)
-    progress.record_answer(lesson_id, question_id, choice, judgement.is_right if judgement else None)
+    asked = question_id.removesuffix(SECOND)  # what was asked in two forms is one question of the lesson
+    progress.record_answer(lesson_id, asked, choice, judgement.is_right if judgement else None)
     said = feedback_text(question, choice, judgement) if judgement else f"{question_id} {choice}"
     saved = problem or f"saved in {file.path.name}"
     lines = filter(None, [file.take_notices(), said, saved])
@@ -135,7 +144,7 @@ def hand_in(lesson_id: str, file: AnswersFile, *, incomplete: bool = False) -> d
         problem = f'No attempt has begun: run exam("{lesson_id}").'
     elif place.is_open:
         questions = exams.paper(load_bank(lesson_id), place)["questions"]
-        missing = exams.unanswered(questions, entries)
+        missing = unanswered(questions, entries)
         if missing and not incomplete:
             left = f"{len(missing)} of {len(questions)} questions have no answer yet: {', '.join(missing)}"
             problem = f"Attempt {place.attempt} is not handed in. {left}."
@@ -176,7 +185,7 @@ def _open_paper(bank: dict[str, Any], file: AnswersFile) -> dict[str, Any]:
 
 def _find(bank: dict[str, Any], question_id: str) -> Question:
     questions: list[Question] = bank["questions"]
-    for question in questions:
+    for question in [*questions, *bank.get("second_forms", [])]:
         if question["id"] == question_id:
             return question
     first, last = questions[0]["id"], questions[-1]["id"]

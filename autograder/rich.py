@@ -99,6 +99,15 @@ def show_widget(build: Callable[[], Any], text: str) -> None:
     _display({"application/vnd.jupyter.widget-view+json": view, "text/plain": text})
 
 
+def spoken(html: str = "") -> Any:
+    """A place on the screen whose words change: a screen reader speaks them (`templates/widgets.js`)."""
+    import ipywidgets
+
+    place = ipywidgets.HTML(html)
+    place.add_class("workbook-says")
+    return place
+
+
 def show_html(html: str, text: str) -> None:
     """Display HTML in a kernel, print the text elsewhere."""
     if in_kernel():
