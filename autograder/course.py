@@ -10,7 +10,7 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
+from typing import Any
 
 from autograder.handout import START_PAGE, default_folder, release_folder
 from autograder.lessons import lesson_ids, load_lesson
@@ -21,6 +21,14 @@ _PLACE = re.compile(r"""^(?:@?(exercise|predict|quiz|exam))\(\s*["']([\w.]+)["']
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
+@dataclass(frozen=True)
+class Section:
+    """A heading of a notebook, and the id of the cell that begins with it."""
+
+    heading: str
+    cell_id: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Part:
     """A lesson, the exam or the project.
@@ -28,14 +36,15 @@ class Part:
     Attributes:
         goal: what you learn, to follow "you learn to"; "" for the start page.
         minutes: about how long it takes, reading, exercises and quiz together.
-        sections: the heading above each place that progress names: "exercise 1.3", "prediction 1a", "quiz".
+        sections: by heading, and of each place that progress names ("exercise 1.3", "prediction 1a", "quiz") the one
+            that it is in.
     """
 
     id: str
     title: str
     goal: str
     minutes: int
-    sections: dict[str, str]
+    sections: dict[str, Section]
 
 
 @functools.cache
@@ -45,8 +54,8 @@ def parts() -> tuple[Part, ...]:
     Raises:
         UserError: the release notebooks are not there.
     """
-    table = "\n".join(text for kind, text in _cells(release_folder() / START_PAGE) if kind == "markdown")
-    goals = dict(_GOAL.findall(table))
+    start_page = "\n".join(map(_text, _cells(release_folder() / START_PAGE)))
+    goals = dict(_GOAL.findall(start_page))
     return tuple(_part(lesson_id, goals.get(lesson_id, "")) for lesson_id in lesson_ids())
 
 
@@ -55,19 +64,18 @@ def title_of(lesson_id: str) -> str:
     return load_lesson(lesson_id).title if lesson_id in lesson_ids() else "lesson"
 
 
-def lesson_href(lesson_id: str, section: str = "") -> str:
+def lesson_href(lesson_id: str, cell_id: str = "") -> str:
     """Way from the notebook in the current folder to a lesson's, "" where it is not there.
 
     Args:
-        section: a heading of the lesson to open it at.
+        cell_id: of the cell that JupyterLab opens it at; elsewhere it opens at its top.
     """
     if lesson_id not in lesson_ids():
         return ""
     slug = load_lesson(lesson_id).slug
     ways = (folder / f"{slug}.ipynb" for folder in _folders(slug))
     way = next((way.as_posix() for way in ways if way.is_file()), "")
-    # As JupyterLab names headings.
-    return f"{way}#{quote(section.replace(' ', '-'))}" if way and section else way
+    return f"{way}#cell-id={cell_id}" if way and cell_id else way
 
 
 def answers_path(lesson_id: str) -> Path | None:
@@ -84,20 +92,29 @@ def _folders(slug: str) -> tuple[Path, ...]:
 def _part(lesson_id: str, goal: str) -> Part:
     lesson = load_lesson(lesson_id)
     cells = _cells(release_folder() / lesson.slug / f"{lesson.slug}.ipynb")
-    found = _MINUTES.search(cells[0][1])
-    sections: dict[str, str] = {}
-    heading = ""
-    for kind, text in cells:
-        if kind == "markdown":
-            heading = [heading, *_HEADING.findall(text)][-1]
-        for what, name in _PLACE.findall(text) if kind == "code" else ():
+    minutes = _MINUTES.search(_text(cells[0]))
+    sections: dict[str, Section] = {}
+    section = Section("", "")
+    for cell in cells:
+        if cell["cell_type"] == "markdown" and (headings := _HEADING.findall(_text(cell))):
+            section = Section(headings[-1], cell["id"])
+            sections.setdefault(section.heading, section)
+        for what, name in _PLACE.findall(_text(cell)) if cell["cell_type"] == "code" else ():
             place = {"exercise": f"exercise {name}", "predict": f"prediction {name}"}.get(what, "quiz")
-            sections.setdefault(place, heading)
-    minutes = int(found[1]) if found else 0
-    return Part(id=lesson_id, title=lesson.title, goal=goal, minutes=minutes, sections=sections)
+            sections.setdefault(place, section)
+    return Part(
+        id=lesson_id,
+        title=lesson.title,
+        goal=goal,
+        minutes=int(minutes[1]) if minutes else 0,
+        sections=sections,
+    )
 
 
-def _cells(notebook: Path) -> list[tuple[str, str]]:
-    """Type and source of each cell."""
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    return [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
+def _cells(notebook: Path) -> list[dict[str, Any]]:
+    cells: list[dict[str, Any]] = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return cells
+
+
+def _text(cell: dict[str, Any]) -> str:
+    return "".join(cell["source"])

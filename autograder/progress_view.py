@@ -31,7 +31,7 @@ class ProgressCard:
             pass_mark=f"{PASS_MARK:.0%}".replace("%", " %"),
             lead=step.lead,
             where=_where(step),
-            href=lesson_href(step.part.id, step.section),
+            href=_href(step),
             rows=[_row(standing) for standing in found],
             total=_total(found),
             is_passed=is_course_passed(found),
@@ -100,13 +100,17 @@ def _time(seconds: float, minutes: int) -> str:
 
 
 def _where(step: Step) -> str:
-    """The place of a step in words: "01 · Mixed precision, exercise 1.3: …"."""
+    """The place of a step in words: "01 · Efficient training loops, exercise 1.3 · One epoch …"."""
     words = f"{step.part.id} · {step.part.title}"
-    if step.place.startswith("exercise"):
-        return f"{words}, exercise {step.section or step.place.removeprefix('exercise ')}"
+    if step.section and step.place.startswith("exercise"):
+        return f"{words}, exercise {step.section.heading}"
     if step.section and step.place.startswith("prediction"):
-        return f"{words}, {step.place} in “{step.section}”"
-    return ", ".join(filter(None, [words, step.place or step.section or "from the top"]))
+        return f"{words}, {step.place} in “{step.section.heading}”"
+    return f"{words}, {step.place or 'from the top'}"
+
+
+def _href(step: Step) -> str:
+    return lesson_href(step.part.id, step.section.cell_id if step.section else "")
 
 
 def _unfinished(found: list[Standing]) -> list[str]:

@@ -13,13 +13,14 @@ from typing import Any
 
 from autograder import exams
 from autograder.answers import read_answers
-from autograder.course import Part, answers_path, parts
+from autograder.course import Part, Section, answers_path, parts
 from autograder.lessons import load_lesson
 from autograder.quiz_bank import PASS_MARK, num_questions
 from autograder.quiz_grading import has_quiz, is_exam, load_bank
 
 START = "00"  # explains how the course works; passing it is asked of nobody
 NOT_BEGUN = "not begun"
+FURTHER = "Longer projects"  # a heading of the last part
 _UNTOUCHED: dict[str, Any] = {"exercises": {}, "quiz": None, "answered": 0, "seconds": 0.0}
 
 
@@ -67,14 +68,14 @@ class Step:
 
     Attributes:
         lead: why this: "Continue where you stopped", "Next", …
-        place: as in `Standing.open_places`, or a prediction; "" for the top.
-        section: the heading there; "" for the top.
+        place: as in `Standing.open_places`, or a prediction, or a heading; "" for the top.
+        section: the one that the place is in; None for the top.
     """
 
     lead: str
     part: Part
     place: str
-    section: str
+    section: Section | None
 
 
 def standings(summary: dict[str, Any]) -> list[Standing]:
@@ -115,9 +116,7 @@ def next_step(found: Sequence[Standing], last: dict[str, Any] | None) -> Step:
     for standing in required([*found[index + 1 :], *found[:index]]):
         if not standing.is_passed:
             return _step("Next:", standing, standing.open_places[0] if standing.is_started else "")
-    project = found[-1].part
-    lead = "You have passed the course. Next:"
-    return Step(lead=lead, part=project, place="", section="Longer projects")
+    return _step("You have passed the course. To go further:", found[-1], FURTHER)
 
 
 def enough(max_score: float) -> int:
@@ -126,7 +125,7 @@ def enough(max_score: float) -> int:
 
 
 def _step(lead: str, standing: Standing, place: str) -> Step:
-    return Step(lead=lead, part=standing.part, place=place, section=standing.part.sections.get(place, ""))
+    return Step(lead=lead, part=standing.part, place=place, section=standing.part.sections.get(place))
 
 
 def _standing(part: Part, found: dict[str, Any] | None) -> Standing:
