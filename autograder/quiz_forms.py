@@ -36,16 +36,28 @@ def shown_form(bank: dict[str, Any], answers: Mapping[str, Any]) -> dict[str, An
     return second_form(bank) | {"title": f"{bank['title']}, other questions"}
 
 
-def turn(bank: dict[str, Any], file: AnswersFile, *, to_second: bool) -> None:
-    """Show one of the two forms from now on. Back to the first one may be turned at any time.
+def turn(file: AnswersFile, *, to_second: bool) -> None:
+    """Show one of the two forms from now on.
 
     Raises:
-        UserError: there is no other form, the first has open questions, or the turn could not be saved.
+        UserError: it could not be saved.
     """
-    if not has_second(bank):
-        lesson_id = bank["lesson"]
-        raise UserError(f"quiz {lesson_id} has no other questions; its answers may be changed at any time")
-    if to_second and (missing := unanswered(bank["questions"], file.entries())):
-        left = f"{len(missing)} of {len(bank['questions'])}: {', '.join(missing)}"
-        raise UserError(f"other questions come once all are answered; no answer yet to {left}")
     file.save(KEY, {"form": "second" if to_second else "first"})
+
+
+def turn_when_done(bank: dict[str, Any], file: AnswersFile) -> None:
+    """Turn to the other form if all questions that are shown have an answer: a cell that is run again turns nothing.
+
+    Raises:
+        UserError: there is no other form, or there are open questions, or the turn could not be saved.
+    """
+    entries = file.entries()
+    if not has_second(bank):
+        raise UserError(
+            f"quiz {bank['lesson']} has no other questions; its answers may be changed at any time"
+        )
+    questions = shown_form(bank, entries)["questions"]
+    if missing := unanswered(questions, entries):
+        left = f"no answer yet to {len(missing)} of {len(questions)}: {', '.join(missing)}"
+        raise UserError(f"these questions go on, others come once all are answered; {left}")
+    turn(file, to_second=not is_second(bank, entries))

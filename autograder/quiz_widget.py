@@ -135,7 +135,7 @@ class FormsView:
 
     def _turn(self) -> None:
         try:
-            turn(self.bank, self.file, to_second=not self.is_second)
+            turn(self.file, to_second=not self.is_second)
             self._show()
         except UserError as error:
             self._say(problem=str(error))

@@ -45,7 +45,7 @@ def quiz(lesson_id: str, *, new_attempt: bool = False) -> None:
     """Show the quiz of a lesson, with the answers given so far; as text where there are no widgets.
 
     Args:
-        new_attempt: turn to other questions on the same decisions, once all are answered; the next time back. What
+        new_attempt: turn to other questions on the same decisions if all are answered; the next time back. What
             was answered stays, and the better form counts.
     """
     if is_exam(lesson_id):
@@ -53,7 +53,7 @@ def quiz(lesson_id: str, *, new_attempt: bool = False) -> None:
     bank, file = load_bank(lesson_id), answers_file(lesson_id)
     if new_attempt:
         with told():
-            quiz_forms.turn(bank, file, to_second=not quiz_forms.is_second(bank, file.entries()))
+            quiz_forms.turn_when_done(bank, file)
     text = quiz_text(quiz_forms.shown_form(bank, file.entries()), file.entries())
     file.print_notices()
 
