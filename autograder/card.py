@@ -6,11 +6,13 @@ import math
 from typing import Any
 
 from autograder.rich import GREEN, GREY, ORANGE, render
+from autograder.verdict import MAX_ATTEMPTS
 
 WORDS = {
     "pass": ("Passed", GREEN, "✓"),
     "fail": ("Not yet", ORANGE, "✗"),
     "inconclusive": ("The clock could not decide", "#6639ba", "≈"),
+    "stopped": ("Stopped", GREY, "■"),
     "error": ("Could not be run", "#b42318", "!"),
     "not_attempted": ("Not attempted", GREY, "○"),
 }
@@ -21,13 +23,11 @@ _LABEL_HEIGHT = 12
 def result_text(result: dict[str, Any]) -> str:
     """One exercise in a few plain lines."""
     words, _, mark = WORDS[result["verdict"]]
-    lines = [
-        f"{mark} {result['id']} {words}: {result['score']:g} of {result['max_score']:g} points",
-        result["reason"],
-    ]
+    points = f": {result['score']:g} of {result['max_score']:g} points" if has_points(result) else ""
+    lines = [f"{mark} {result['id']} {words}{points}", result["reason"]]
     lines += [f"  {name}: {value}" for name, value in _counts(result)]
-    if result.get("sandbox") == "limits":
-        lines.append("  Checked at sandbox level 'limits': `workbook doctor` says how to raise it.")
+    if facts := _facts(result):
+        lines.append(f"  {' · '.join(facts)}")
     lines += [f"  For a person to look at; it costs no points: {why}" for why in result.get("review", ())]
     return "\n".join(lines)
 
@@ -46,10 +46,36 @@ def result_html(result: dict[str, Any]) -> str:
         words=words,
         colour=colour,
         mark=mark,
+        label=f"Check of {result['id']}: {words}",
+        has_points=has_points(result),
+        facts=_facts(result),
         lines=[line.partition(": ") for line in result["reason"].splitlines()],
         plot=Markup(speed_plot(speed)) if speed.get("ratios") else "",
         shown_counts=_counts(result),
     )
+
+
+def has_points(result: dict[str, Any]) -> bool:
+    """Whether the check came to points at all; one that was stopped gives none and takes none."""
+    return result["verdict"] != "stopped"
+
+
+def _facts(result: dict[str, Any]) -> list[str]:
+    """How the verdict came about, in a few words each."""
+    speed, sandbox, facts = result.get("speedup") or {}, result.get("sandbox"), []
+    if result.get("seconds"):
+        facts.append(f"checked in {result['seconds']:.1f} s")
+    if speed.get("spread") is not None:
+        facts.append(f"noise of a block: {speed['spread']:.0%}")
+    if "attempts" in speed:
+        counted = f"{speed['attempts']} of {MAX_ATTEMPTS} for this code"
+        is_open = result["verdict"] == "inconclusive"
+        facts.append(f"no attempt used: {counted} so far" if is_open else f"attempt {counted}")
+    if sandbox:
+        facts.append(f"sandbox: {sandbox}")
+    if sandbox == "limits":
+        facts.append("`workbook doctor` says how to raise that level")
+    return facts
 
 
 def speed_plot(speed: dict[str, Any]) -> str:

@@ -31,8 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return arguments.run(arguments)
     except UserError as error:
         return _complain(str(error))
-    except KeyboardInterrupt:
-        print("\nworkbook: stopped", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        print(f"\nworkbook: {str(interrupt) or 'stopped'}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -149,20 +149,23 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     from autograder.check_report import full_marks, progress_bar, table
+    from autograder.conditions import tell_what_is_busy
     from autograder.engine import check_evidence, check_notebook, public
+    from autograder.stopping import on_interrupt
     from course_lib.errors import UserError
 
     if arguments.evidence:
         ask = partial(check_evidence, arguments.evidence)
     else:
         ask = partial(check_notebook, arguments.notebook, only=arguments.only)
-    with progress_bar() as show:
-        report = ask(on_progress=show, require_sandbox=arguments.require_sandbox)
+    with progress_bar() as show, on_interrupt() as stop:
+        report = ask(on_progress=show, require_sandbox=arguments.require_sandbox, stop=stop)
     if unknown := set(arguments.only or ()) - {result["id"] for result in report["exercises"]}:
         raise UserError(
             f"lesson {report['lesson']} has no exercise {sorted(unknown)[0]}; leave --only out to see all"
         )
-    _answer(arguments, public(report), table(report))
+    shown = report | {"exercises": [tell_what_is_busy(result) for result in report["exercises"]]}
+    _answer(arguments, public(report), table(shown))
     return 0 if full_marks(report) else 1
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from pathlib import Path
 from typing import Any, Literal
 
 import psutil
 
+from autograder.verdict import MAX_SPREAD
+
+MUCH = 0.1  # of a core or of the time: less is no news
 _CGROUPS = Path("/sys/fs/cgroup")
 _CORES = Path("/sys/devices/system/cpu")
 
@@ -51,6 +55,68 @@ class Conditions:
         with contextlib.suppress(OSError, ValueError, IndexError):
             found["quota_cores"] = _quota_cores()
         return found | {name: value - self.counters.get(name, 0) for name, value in _counters().items()}
+
+
+def disturbance(found: dict[str, Any]) -> str:
+    """What kept a measurement from being steady, in a sentence, from what `Conditions` and the workers have seen."""
+    cores = psutil.cpu_count() or 1
+    ours = sum(found["cores_used"].values()) / len(found["cores_used"])  # they take turns
+    others = cores * found["busy_share"] - ours
+    seen = []
+    if others > MUCH * cores:
+        seen.append(f"other programs kept {others:.1f} of {cores} cores busy")
+    if found["stolen_share"] > MUCH:
+        seen.append(f"the host of this virtual machine took {found['stolen_share']:.0%} of its time away")
+    if found.get("quota_throttled"):
+        seen.append(f"the limit of this container ({found['quota_cores'] or cores:g} cores) held it back")
+    if found.get("heat_throttled"):
+        seen.append("the processor slowed down because it was hot")
+    with contextlib.suppress(AttributeError, OSError):  # a system or a machine without batteries
+        battery = psutil.sensors_battery()
+        if battery and not battery.power_plugged:
+            seen.append("the machine runs on its battery, which changes its speed")
+    if not seen:
+        return "Neither load nor heat explains it."
+    return f"Meanwhile {', and '.join(seen)}."
+
+
+def busiest(seconds: float = 0.5) -> str:
+    """Which programs use the processor now, in a sentence; "" when none takes a tenth of a core. Takes `seconds`.
+
+    For the eyes of whoever sits at this machine: it names what they run, and belongs in no file.
+    """
+    me = psutil.Process()  # and the kernel or the shell that waits for it
+    ours = {process.pid for process in [me, *me.parents()[:1], *me.children(recursive=True)]}
+    before = {p: _cpu_seconds(p) for p in psutil.process_iter() if p.pid not in ours}
+    time.sleep(seconds)
+    used = {process: (_cpu_seconds(process) - spent) / seconds for process, spent in before.items()}
+    most = sorted(used, key=lambda process: -used[process])[:3]
+    named = [f"{_name(process)} ({used[process]:.1f} cores)" for process in most if used[process] > MUCH]
+    return f"Busy on this machine now: {', '.join(named)}." if named else ""
+
+
+def tell_what_is_busy(result: dict[str, Any]) -> dict[str, Any]:
+    """The result of a check; with `busiest` in its reason where the machine was too restless to time on."""
+    is_restless = (
+        result["verdict"] == "inconclusive" and (result["speedup"] or {}).get("spread", 0) > MAX_SPREAD
+    )
+    if is_restless and (named := busiest()):
+        return result | {"reason": result["reason"].replace("\nNext: ", f" {named}\nNext: ")}
+    return result
+
+
+def _cpu_seconds(process: psutil.Process) -> float:
+    with contextlib.suppress(psutil.Error):
+        times = process.cpu_times()
+        return float(times.user + times.system)
+    return 0.0
+
+
+def _name(process: psutil.Process) -> str:
+    with contextlib.suppress(psutil.Error):
+        is_kernel = any("ipykernel" in word for word in process.cmdline())
+        return "the kernel of another notebook" if is_kernel else process.name()
+    return "a program that has ended"
 
 
 def _quota_cores() -> float | None:

@@ -18,6 +18,7 @@ from autograder.lessons import Exercise, Lesson, find_exercise, load_lesson
 from autograder.measure import Inconclusive
 from autograder.notebook_source import as_python, exercise_sources, is_stub, read_notebook
 from autograder.sandbox import LEVELS, Level, probe
+from autograder.stopping import CheckStopped, Stop
 from course_lib.errors import UserError
 
 NOT_PUBLIC = ("title", "seconds")  # for the card alone
@@ -31,8 +32,8 @@ _REFUSED = (
     "the learner's mistake; `workbook doctor` says how to raise the level."
 )
 _CLOCK_NOT_ASKED = (
-    " The clock was not asked for {:g}×: on this machine a right solution does not come clear of it. "
-    "All points rest on properties and counts."
+    "\nClock: not asked for {:g}×: on this machine a right solution does not come clear of it, and that is nobody's "
+    "mistake. All points rest on properties and counts."
 )
 _CONFIRMED = {
     True: "The new check confirms it.",
@@ -75,14 +76,17 @@ def check_source(
     on_progress: Progress | None = None,
     require_sandbox: Level | None = None,
     again: bool = False,
+    stop: Stop | None = None,
 ) -> dict[str, Any]:
     """Check one exercise from the source of its cell.
 
     Args:
         require_sandbox: the weakest sandbox level that a grade may be given at; None takes what there is.
         again: for a check of what is on record: earlier measurements do not weigh on it, nor it on later ones.
+        stop: ends the check when pressed. Then its verdict is "stopped", which is none.
 
-    Returns a result with DESIGN's keys, and for the card: `title`, `seconds`, `speedup.ratios`, `speedup.spread`.
+    Returns a result with DESIGN's keys, and for the card: `title`, `seconds`, `speedup.ratios`, `speedup.spread`,
+    `speedup.attempts`.
     Whatever goes wrong while it is checked is a result too, with verdict "error".
     Raises `UserError` before anything runs when this machine's sandbox is weaker than required.
     """
@@ -97,8 +101,16 @@ def check_source(
             return blank_result(
                 exercise_id, "not_attempted", f"`{exercise.entry}` is still the stub it came as"
             )
-        progress = on_progress or (lambda text, fraction: None)
-        return _run(lesson, exercise, source, progress, require_sandbox, again)
+        job = Job(exercise.id, exercise.entry, source, lesson.harness, np.random.default_rng())
+        job.stop = stop or job.stop
+
+        def progress(text: str, fraction: float) -> None:
+            job.stop.raise_if_pressed()
+            if on_progress:
+                on_progress(text, fraction)
+
+        job.progress = progress
+        return _run(exercise, job, require_sandbox, again)
     except UserError as error:  # says itself what to do
         return blank_result(exercise_id, "error", str(error))
     except Exception as error:
@@ -108,12 +120,10 @@ def check_source(
         return blank_result(exercise_id, "error", _OUR_MISTAKE.format(what[:300]))
 
 
-def _run(
-    lesson: Lesson, exercise: Exercise, source: str, progress: Progress, required: Level | None, again: bool
-) -> dict[str, Any]:
-    start, seed = time.monotonic(), secrets.randbits(64)
+def _run(exercise: Exercise, job: Job, required: Level | None, again: bool) -> dict[str, Any]:
+    start, seed, source = time.monotonic(), secrets.randbits(64), job.source
+    job.rng = np.random.default_rng(seed)
     history = evidence.History() if again else evidence.history(exercise.id, source)
-    job = Job(exercise.id, exercise.entry, source, lesson.harness, np.random.default_rng(seed), progress)
     job.prior_blocks = history.prior_blocks()
     job.reference_speedup = calibration.load().get(exercise.id, {}).get("speedup")
     job.review += review.reasons(
@@ -127,7 +137,11 @@ def _run(
         verdict, score, reason = "fail", 0, str(error)
     except Inconclusive as error:
         verdict, score, reason = "inconclusive", exercise.clock_free_score, str(error)
-    except WorkerFailed as error:
+    except Exception as error:
+        if job.stop.is_pressed:
+            return _stopped(job, history, keep=not again, seconds=time.monotonic() - start)
+        if not isinstance(error, WorkerFailed):
+            raise
         verdict, score, reason = "error", 0, str(error)
     finally:
         job.close()
@@ -136,6 +150,7 @@ def _run(
             reason += f" Speedup {job.speed['estimate']:.2f}×, asked for {job.speed['bar']:g}×."
         reason += _STANDS if history.stands else ""
         history = history.after(verdict, job.prior_blocks + job.raw_blocks, job.speed["bar"])
+        job.speed["attempts"] = history.attempts
     if verdict == "pass" and (bar := job.counts.get("speed_bar_moved_to_counts")):
         reason += _CLOCK_NOT_ASKED.format(bar)
     if verdict != "error" and required and LEVELS.index(job.level()) > LEVELS.index(required):
@@ -154,6 +169,21 @@ def _run(
     return result | {"evidence": evidence.save(path, source, seed, history, facts)}
 
 
+def _stopped(job: Job, history: evidence.History, *, keep: bool, seconds: float) -> dict[str, Any]:
+    """The result of a check that was stopped: no verdict, no points, and the blocks kept that were measured."""
+    blocks = job.prior_blocks + job.raw_blocks
+    if not job.speed or not keep or history.stands:
+        reason = "Nothing is lost, and no points are given or taken.\nNext: run the check again"
+    elif evidence.keep_open(job.exercise_id, job.source, blocks):
+        reason = (
+            f"Nothing is lost, and no points are given or taken: {len(blocks)} blocks are kept.\n"
+            f"Next: run the check again: it goes on from these {len(blocks)} blocks"
+        )
+    else:
+        reason = "The blocks so far could not be kept.\nNext: run `workbook doctor`: it looks at the disk"
+    return blank_result(job.exercise_id, "stopped", reason) | {"speedup": job.speed, "seconds": seconds}
+
+
 def _require_level(required: Level | None) -> None:
     if required and LEVELS.index((here := probe()).level) > LEVELS.index(required):
         raise UserError(
@@ -168,11 +198,13 @@ def check_notebook(
     only: list[str] | None = None,
     on_progress: Progress | None = None,
     require_sandbox: Level | None = None,
+    stop: Stop | None = None,
 ) -> dict[str, Any]:
     """Check every exercise of a lesson's notebook, and its quiz by the answers file beside it.
 
     The evidence of each exercise is on the disk before the next begins, so that a kill loses no finished verdict.
-    Raises `UserError` when the file is no notebook of this course, and as `check_source` does.
+    Raises `UserError` when the file is no notebook of this course, and as `check_source` does; `CheckStopped` when
+    `stop` was pressed.
     """
     path = Path(path)
     sources = exercise_sources(read_notebook(path))
@@ -184,9 +216,13 @@ def check_notebook(
         if exercise.id in sources:
             report = _prefixed(on_progress, exercise.id)
             result = check_source(
-                exercise.id, sources[exercise.id], on_progress=report, require_sandbox=require_sandbox
+                exercise.id,
+                sources[exercise.id],
+                on_progress=report,
+                require_sandbox=require_sandbox,
+                stop=stop,
             )
-            results.append(result)
+            results.append(_unless_stopped(result))
         else:
             reason = f'The notebook has no cell with @exercise("{exercise.id}"). Copy it from the release notebook.'
             results.append(blank_result(exercise.id, "not_attempted", reason))
@@ -194,25 +230,36 @@ def check_notebook(
 
 
 def check_evidence(
-    path: Path | str, *, on_progress: Progress | None = None, require_sandbox: Level | None = None
+    path: Path | str,
+    *,
+    on_progress: Progress | None = None,
+    require_sandbox: Level | None = None,
+    stop: Stop | None = None,
 ) -> dict[str, Any]:
     """Check the source in an evidence file anew, and report it as a notebook of that one exercise.
 
     `record` of the report compares: `verdict` and `score` in the file, whether the new check `confirmed` them (None
     when it came to no verdict), and `says`, the same in a sentence. Earlier measurements do not weigh on the new one.
-    Raises `UserError` when the file is no evidence, and as `check_source` does.
+    Raises `UserError` when the file is no evidence, and as `check_notebook` does.
     """
     record = evidence.read(Path(path))
     then, show = record["result"], _prefixed(on_progress, record["result"]["id"])
     now = check_source(
-        then["id"], record["source"], on_progress=show, require_sandbox=require_sandbox, again=True
+        then["id"], record["source"], on_progress=show, require_sandbox=require_sandbox, again=True, stop=stop
     )
+    _unless_stopped(now)
     confirmed: bool | None = (then["verdict"], then["score"]) == (now["verdict"], now["score"])
     if not confirmed and {then["verdict"], now["verdict"]} & {"inconclusive", "error"}:
         confirmed = None
     says = f"On record: {then['verdict']}, {then['score']:g} points ({record['finished']}). {_CONFIRMED[confirmed]}"
     compared = {"verdict": then["verdict"], "score": then["score"], "confirmed": confirmed, "says": says}
     return _report(then["id"].partition(".")[0].zfill(2), [now], None) | {"record": compared}
+
+
+def _unless_stopped(result: dict[str, Any]) -> dict[str, Any]:
+    if result["verdict"] == "stopped":
+        raise CheckStopped(f"{result['id']} was stopped. " + result["reason"].replace("\n", ". "))
+    return result
 
 
 def _report(lesson_id: str, results: list[dict[str, Any]], quiz: dict[str, Any] | None) -> dict[str, Any]:

@@ -1,13 +1,15 @@
 """The engine as a process apart from the learner's kernel: a line of JSON asks, lines of JSON answer.
 
 One process serves a kernel from its first exercise on, so that what is slow (imports, the sandbox) is done before the
-first check. It ends with the kernel, also in the middle of a check, or after `IDLE_SECONDS` without one.
+first check. The line "stop" ends a check and leaves the process ready for the next. The process ends with the kernel,
+also in the middle of a check, or after `IDLE_SECONDS` without one.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import queue
 import signal
@@ -15,11 +17,18 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
+
+from autograder.stopping import Stop
 
 IDLE_SECONDS = 15 * 60.0
-STOP_SECONDS = 10.0
+STOP_SECONDS = 5.0  # for a check to stop, and for the process to end
+TICK_SECONDS = 1.0
+
+OnProgress = Callable[[str, float], None]
+Requests = queue.SimpleQueue[tuple[str, str, Stop] | None]
 
 
 class EngineDied(Exception):
@@ -31,6 +40,7 @@ class EngineService:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def start(self) -> subprocess.Popen[str]:
         """The process, started in the background unless it runs."""
@@ -44,38 +54,64 @@ class EngineService:
                 stderr=self._log,
                 text=True,
                 encoding="utf-8",
-                start_new_session=True,  # the stop button signals the kernel's group; `stop` is the engine's way
+                start_new_session=True,  # the stop button signals the kernel's group, and the engine is told below
             )
+            assert self._process.stdout
+            self._lines = queue.SimpleQueue()
+            threading.Thread(target=_pass_on, args=(self._process.stdout, self._lines), daemon=True).start()
         return self._process
 
-    def check(
-        self, exercise_id: str, source: str, on_progress: Callable[[str, float], None]
-    ) -> dict[str, Any]:
-        """The engine's result for the source of a cell. Raises `EngineDied`. An interrupt ends the process too."""
-        process = self.start()
-        assert process.stdin and process.stdout
+    def check(self, exercise_id: str, source: str, on_progress: OnProgress) -> dict[str, Any] | None:
+        """The engine's result for the source of a cell. An interrupt stops the check, and its result says so; None
+        from an engine that could not stop in time, and was ended. Raises `EngineDied`.
+
+        on_progress: told of each step, and of the last one again every `TICK_SECONDS`.
+        """
         try:
-            with contextlib.suppress(BrokenPipeError):  # an engine that died at once says why below
-                print(json.dumps([exercise_id, source]), file=process.stdin, flush=True)
-            for line in process.stdout:
-                said = json.loads(line)
-                if "result" in said:
-                    return dict(said["result"])
-                on_progress(*said["progress"])
+            self._say([exercise_id, source])
+            try:
+                return self._result(on_progress)
+            except KeyboardInterrupt:
+                with contextlib.suppress(KeyboardInterrupt, EngineDied, TimeoutError):
+                    self._say("stop")
+                    return self._result(lambda text, fraction: None, patience=STOP_SECONDS)
+                self.stop()
+                return None
         except BaseException:
             self.stop()
             raise
-        self.stop()
-        self._log.seek(0)
-        words = self._log.read().decode(errors="replace").strip().splitlines()
-        raise EngineDied(words[-1] if words else "no message")
+
+    def _say(self, what: object) -> None:
+        process = self.start()
+        assert process.stdin
+        with contextlib.suppress(BrokenPipeError):  # an engine that died says why when it is listened to
+            print(json.dumps(what), file=process.stdin, flush=True)
+
+    def _result(self, on_progress: OnProgress, patience: float = math.inf) -> dict[str, Any]:
+        """Raises `EngineDied`, and `TimeoutError` after `patience` seconds."""
+        deadline, progress = time.monotonic() + patience, ("Starting", 0.0)
+        while time.monotonic() < deadline:
+            on_progress(*progress)
+            try:
+                line = self._lines.get(timeout=TICK_SECONDS)
+            except queue.Empty:
+                continue
+            if not line:
+                self._log.seek(0)
+                words = self._log.read().decode(errors="replace").strip().splitlines()
+                raise EngineDied(words[-1] if words else "no message")
+            said = json.loads(line)
+            if "result" in said:
+                return dict(said["result"])
+            progress = said["progress"]
+        raise TimeoutError
 
     def stop(self) -> None:
         """End the process with all that it started."""
         process, self._process = self._process, None
         if process is None:
             return
-        assert process.stdin and process.stdout
+        assert process.stdin
         with contextlib.suppress(OSError):
             process.stdin.close()
         try:
@@ -83,7 +119,14 @@ class EngineService:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        process.stdout.close()
+
+
+def _pass_on(lines: IO[str], to: queue.SimpleQueue[str]) -> None:
+    """In a thread, so that an interrupt finds the kernel between two lines, on any system. "" is the end."""
+    with lines:
+        for line in lines:
+            to.put(line)
+    to.put("")
 
 
 def main() -> None:
@@ -92,30 +135,42 @@ def main() -> None:
     lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     signal.signal(signal.SIGTERM, _end)
-    requests: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
+    requests: Requests = queue.SimpleQueue()
     threading.Thread(target=_read, args=(requests,), daemon=True).start()
 
     def say(kind: str, what: Any) -> None:
-        print(json.dumps({kind: what}), file=lines, flush=True)
+        with contextlib.suppress(BrokenPipeError):  # the kernel has ended, and `_read` sees to it
+            print(json.dumps({kind: what}), file=lines, flush=True)
 
     from autograder import sandbox
+    from autograder.conditions import tell_what_is_busy
     from autograder.engine import check_source
 
     sandbox.warm()
     with contextlib.suppress(queue.Empty):
-        while True:
-            exercise_id, source = requests.get(timeout=IDLE_SECONDS)
-            result = check_source(exercise_id, source, on_progress=lambda *said: say("progress", said))
-            say("result", result)
+        while request := requests.get(timeout=IDLE_SECONDS):
+            exercise_id, source, stop = request
+            result = check_source(
+                exercise_id, source, on_progress=lambda *said: say("progress", said), stop=stop
+            )
+            say("result", tell_what_is_busy(result))
 
 
-def _read(requests: queue.SimpleQueue[list[str]]) -> None:
-    """Take requests from stdin in a thread of its own, so that a kernel's end is seen during a check too."""
-    rest = b""
+def _read(requests: Requests) -> None:
+    """Take requests from stdin in a thread of its own: a stop and the kernel's end are heard during a check too."""
+    rest, stop = b"", Stop()
     while piece := os.read(0, 2**16):
         *whole, rest = (rest + piece).split(b"\n")
         for line in whole:
-            requests.put(json.loads(line))
+            request = json.loads(line)
+            if request == "stop":
+                stop.press()
+            else:
+                stop = Stop()
+                requests.put((*request, stop))
+    requests.put(None)
+    stop.press()
+    time.sleep(STOP_SECONDS / 2)  # what a check does outside its workers cannot be stopped
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from autograder.evidence_page import page
 from autograder.paths import data_directory
+from autograder.verdict import MAX_ATTEMPTS as MAX_ATTEMPTS
 from autograder.verdict import decide
 from course_lib.data.cache import installed_version
 from course_lib.environment import processor_name
@@ -27,7 +28,6 @@ from course_lib.errors import UserError
 from course_lib.files import atomic_write_text, remove_leftovers
 
 SCHEMA_VERSION = 2
-MAX_ATTEMPTS = 5
 _PACKAGES = ("torch", "numpy", "scipy", "tokenizers", "training-workbook")
 
 
@@ -80,11 +80,34 @@ def path_of(exercise_id: str, source: str, *, again: bool = False) -> Path:
 
 def history(exercise_id: str, source: str) -> History:
     """What is on record for this code with this hardware and these versions."""
+    path, found, here = path_of(exercise_id, source), History(), (hardware(), versions())
     with contextlib.suppress(UserError):
-        record = read(path_of(exercise_id, source))
-        if (record["hardware"], record["versions"]) == (hardware(), versions()):
-            return History(record["attempts"], record["clock_verdict"], tuple(record["blocks"]))
-    return History()
+        record = read(path)
+        if (record["hardware"], record["versions"]) == here:
+            found = History(record["attempts"], record["clock_verdict"], tuple(record["blocks"]))
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+        kept = json.loads(_open_file(path).read_text(encoding="utf-8"))
+        [float(block["y"]) for block in kept["blocks"]]
+        if (kept["hardware"], kept["versions"]) == here and not found.stands:
+            return History(found.attempts, "inconclusive", tuple(kept["blocks"]))
+    return found
+
+
+def keep_open(exercise_id: str, source: str, blocks: list[dict[str, Any]]) -> bool:
+    """Keep the blocks of a check that was stopped, prior ones included, for the next one; whether that worked.
+
+    The record of the last verdict stays as it is. `save` takes these blocks away: those of its check hold them.
+    """
+    kept = {"hardware": hardware(), "versions": versions(), "blocks": blocks}
+    try:
+        atomic_write_text(_open_file(path_of(exercise_id, source)), json.dumps(kept))
+    except UserError:
+        return False
+    return True
+
+
+def _open_file(path: Path) -> Path:
+    return path.with_suffix(".open")
 
 
 def save(path: Path, source: str, seed: int, found: History, of_check: dict[str, Any]) -> str | None:
@@ -111,7 +134,8 @@ def save(path: Path, source: str, seed: int, found: History, of_check: dict[str,
     try:
         atomic_write_text(path, json.dumps(record, indent=1))
         atomic_write_text(path.with_suffix(".html"), page(record))
-    except UserError:
+        _open_file(path).unlink(missing_ok=True)
+    except (OSError, UserError):
         return None
     remove_leftovers(path.parent, min_age_seconds=60)  # of a check that was killed
     return str(path)

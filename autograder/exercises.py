@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import linecache
 import sys
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from autograder.engine_service import EngineDied, EngineService
-from autograder.rich import in_kernel
+from autograder.rich import in_kernel, render, show_html
+from autograder.stopping import CheckStopped
+from course_lib.progress import LiveOutput
 
 T = TypeVar("T")
 _SOURCES: dict[str, str] = {}
 _ENGINE = EngineService()
+_DID_NOT_STOP = (
+    "Nothing is lost, and no points are given or taken. The process that checks was ended: the next check starts "
+    "another, which takes some seconds.\nNext: run the check again"
+)
 
 
 class Score(float):
@@ -66,18 +73,29 @@ def check(exercise_id: str) -> Score:
     the engine reads the text of your cell, not the function in memory.
     """
     from autograder import progress
+    from autograder.card import result_text
 
-    result = _result(exercise_id)
+    try:
+        result = _result(exercise_id) or _stopped(exercise_id)
+    except KeyboardInterrupt:
+        result = _stopped(exercise_id)
     _clear_progress()
+    if result["verdict"] == "stopped":
+        show_html(Score(0, result)._repr_html_(), result_text(result))
+        raise CheckStopped from None  # so that the cells below do not run either
     progress.record_check(result)
     if not in_kernel():  # a notebook shows the card
-        from autograder.card import result_text
-
         print(result_text(result))
     return Score(result["score"], result)
 
 
-def _result(exercise_id: str) -> dict[str, Any]:
+def _stopped(exercise_id: str) -> dict[str, Any]:
+    from autograder.engine import blank_result
+
+    return blank_result(exercise_id, "stopped", _DID_NOT_STOP)
+
+
+def _result(exercise_id: str) -> dict[str, Any] | None:
     from autograder.engine import blank_result
 
     if exercise_id not in _SOURCES:
@@ -85,7 +103,7 @@ def _result(exercise_id: str) -> dict[str, Any]:
         reason = f"This kernel has not run {cell}. Run it, then check again."
         return blank_result(exercise_id, "not_attempted", reason)
     try:
-        return _ENGINE.check(exercise_id, _SOURCES[exercise_id], _show_progress)
+        return _ENGINE.check(exercise_id, _SOURCES[exercise_id], _progress_shown(exercise_id))
     except EngineDied as error:
         reason = (
             f"The check itself stopped ({str(error)[:200]}). This is not your mistake: run `workbook doctor`, "
@@ -94,16 +112,14 @@ def _result(exercise_id: str) -> dict[str, Any]:
         return blank_result(exercise_id, "error", reason)
 
 
-def _show_progress(text: str, fraction: float) -> None:
-    display = sys.modules.get("IPython.display")
-    if display is None or not in_kernel():
-        return
-    bar = (
-        f'<div role="status">{text} '
-        f'<progress max="1" value="{fraction:.3f}" style="width:16em;vertical-align:middle"></progress></div>'
-    )
-    display.clear_output(wait=True)
-    display.display({"text/html": bar, "text/plain": f"{text} {fraction:.0%}"}, raw=True)
+def _progress_shown(exercise_id: str) -> Callable[[str, float], None]:
+    output, start = LiveOutput(seconds=0.25), time.monotonic()
+
+    def show(text: str, fraction: float) -> None:
+        said = {"id": exercise_id, "text": text, "fraction": fraction, "seconds": time.monotonic() - start}
+        output.offer(lambda: (render("measuring.html", **said), f"{text} ({said['seconds']:.0f} s)"))
+
+    return show
 
 
 def _clear_progress() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from autograder import sandbox
+from autograder.stopping import Stop
 from autograder.workers import CheckFailed, Worker, WorkerFailed, failure
 
 __all__ = ["CheckFailed", "Job", "Progress", "Worker", "WorkerFailed", "failure"]
@@ -26,6 +27,7 @@ class Job:
     harness: str
     rng: np.random.Generator
     progress: Progress = lambda text, fraction: None
+    stop: Stop = field(default_factory=Stop)
     threads: int = 1
     talks: bool = False
     """Its workers start processes that talk to each other over loopback. Set before the first worker is made."""
@@ -48,6 +50,7 @@ class Job:
         """The worker called `name`, holding `source`: the learner's, a baseline or a reference."""
         if name not in self._workers:
             worker = self._workers[name] = Worker(threads=self.threads, talks=self.talks)
+            self.stop.raise_if_pressed()  # a stop ends the workers that there are
             worker.load(self.harness, source, self.entry)
         return self._workers[name]
 

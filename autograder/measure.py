@@ -7,6 +7,7 @@ this a busy machine doubles a segment's time or not, as the scheduler's placemen
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import time
@@ -15,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from autograder.conditions import Conditions, core_seconds, num_cores
+from autograder.conditions import Conditions, core_seconds, disturbance, num_cores
 from autograder.job import CheckFailed, Job, Worker, failure
+from autograder.stopping import Stopped
 from autograder.verdict import ALPHA_PASS, MAX_BLOCKS, MAX_SPREAD, Decision, decide
 from course_lib.bench import Block, bootstrap_interval, choose_num_steps, hodges_lehmann, measure_block
 
@@ -114,7 +116,7 @@ def measure_speedup(
         part: of an exercise with several measurements, the name of this one. Its blocks are its own; all parts have
             one bar, and the reference speedup is that of the slowest part.
 
-    Returns on a pass. Raises `CheckFailed` or `Inconclusive`.
+    Returns on a pass. Raises `CheckFailed` or `Inconclusive`, and `Stopped` with `job.speed` of the blocks until then.
     """
     sides = [_Side(worker, function, job) for worker in (job.worker("baseline", baseline), job.learner())]
     seeds = (job.seed() for _ in itertools.count())
@@ -126,8 +128,11 @@ def measure_speedup(
         job.counts["speed_bar_moved_to_counts"] = bar
         return
     blocks, decision = _run_blocks(job, sides, bar, num_steps, seeds, compare, part)
-    for side in sides:
-        side.check_pins()
+    with contextlib.suppress(Stopped):
+        for side in sides:
+            side.check_pins()
+    if not blocks:
+        raise Stopped
     job.conditions |= conditions.since() | _of_sides(*sides)
     _check_cpu(sides[1], max_cores)
     job.speed = speed = _speed(_prior(job, part), blocks, bar)
@@ -138,10 +143,11 @@ def measure_speedup(
         )
     if (found := sides[1].unpinned) and found["threads"] != job.threads:
         job.flag(f"it sets torch's threads to {found['threads']}, where the check gives {job.threads}")
+    job.stop.raise_if_pressed()
     if decision.outcome == "fail":
         raise CheckFailed(_too_slow(speed, likely, look))
     if decision.outcome == "inconclusive":
-        raise Inconclusive(_undecided(speed))
+        raise Inconclusive(_undecided(speed, job.conditions))
 
 
 def _run_blocks(
@@ -158,19 +164,22 @@ def _run_blocks(
     where = f"Part {part}, block" if part else "Block"
     limit = len(prior) + MAX_BLOCKS
     blocks: list[Block] = []
+    decision = decide(prior, bar, max_blocks=limit)
     start = time.monotonic()
-    while True:
-        block = measure_block(sides[0].run, sides[1].run, job.rng, seeds, num_steps=num_steps)
-        _compare_outputs(sides, compare)
-        blocks.append(block)
-        job.raw_blocks.append(mark | {k: v for k, v in block.to_dict().items() if k != "seeds"})
-        y = prior + [b.y for b in blocks]
-        decision = decide(y, bar, seconds=time.monotonic() - start, max_blocks=limit)
-        so_far = math.exp(hodges_lehmann(y))
-        share = max(math.log(decision.wealth_pass) / math.log(1 / ALPHA_PASS), len(y) / limit, 0.0)
-        job.progress(f"{where} {len(y)}: speedup so far {so_far:.2f}×, asked for {bar:g}×", min(1.0, share))
-        if decision.outcome:
-            return blocks, decision
+    with contextlib.suppress(Stopped):  # what was measured until then is kept, less the block in hand
+        while not blocks or decision.outcome is None:
+            block = measure_block(sides[0].run, sides[1].run, job.rng, seeds, num_steps=num_steps)
+            _compare_outputs(sides, compare)
+            blocks.append(block)
+            job.raw_blocks.append(mark | {k: v for k, v in block.to_dict().items() if k != "seeds"})
+            y = prior + [b.y for b in blocks]
+            decision = decide(y, bar, seconds=time.monotonic() - start, max_blocks=limit)
+            so_far = math.exp(hodges_lehmann(y))
+            share = max(math.log(decision.wealth_pass) / math.log(1 / ALPHA_PASS), len(y) / limit, 0.0)
+            # No seconds left: when the question will be decided cannot be known.
+            text = f"{where} {len(y)} of at most {limit}: {so_far:.2f}× so far, {bar:g}× asked for"
+            job.progress(text, min(1.0, share))
+    return blocks, decision
 
 
 def _prior(job: Job, part: str) -> list[float]:
@@ -232,24 +241,31 @@ def _speed(prior: list[float], blocks: list[Block], bar: float) -> dict[str, Any
 
 
 def _too_slow(speed: dict[str, Any], likely: str, look: str) -> str:
+    return f"{_expected_and_got(speed)}\nLikely: {likely}\nNext: {look}"
+
+
+def _expected_and_got(speed: dict[str, Any]) -> str:
     return (
         f"Expected: a speedup of {speed['bar']:g}× over the baseline\n"
-        f"Got: {speed['estimate']:.2f}× ({speed['low']:.2f} to {speed['high']:.2f}, {speed['blocks']} blocks)\n"
-        f"Likely: {likely}\nNext: {look}"
+        f"Got: {speed['estimate']:.2f}× ({speed['low']:.2f} to {speed['high']:.2f}, {speed['blocks']} blocks)"
     )
 
 
-def _undecided(speed: dict[str, Any]) -> str:
+def _undecided(speed: dict[str, Any], conditions: dict[str, Any]) -> str:
+    again = f"run the check again: it goes on from these {speed['blocks']} blocks"
     if speed["spread"] > MAX_SPREAD:
-        why = (
-            f"equal work differed by {speed['spread']:.0%} from one moment to the next, and above {MAX_SPREAD:.0%} "
-            "this machine is unfit to time on"
+        likely = (
+            f"this machine is too restless to time on now, which is not your mistake: equal work differed by "
+            f"{speed['spread']:.0%} from one moment to the next, and {MAX_SPREAD:.0%} is the limit. "
+            + disturbance(conditions)
         )
-        what = "Close what else is running, plug the laptop in, and run the check again"
+        look = f"close other programs and notebooks, plug a laptop in, then {again}"
     else:
-        why = f"{speed['estimate']:.2f}× is too close to the {speed['bar']:g}× asked for"
-        what = "Run the check again: it goes on from the blocks it has. Or make the solution a little faster"
+        likely = (
+            f"{speed['estimate']:.2f}× is too close to {speed['bar']:g}× to tell apart in that many blocks"
+        )
+        look = f"{again}. Or make the solution a little faster"
     return (
-        f"The clock could not decide after {speed['blocks']} blocks: {why}. {what}. The points that need no clock "
-        "are yours."
+        f"Not wrong, and not decided: the points that need no clock are yours.\n{_expected_and_got(speed)}\n"
+        f"Likely: {likely}\nNext: {look}"
     )

@@ -16,6 +16,7 @@ from typing import Any
 from autograder import sandbox
 from autograder.conditions import core_seconds
 from autograder.sandboxed import wire
+from autograder.stopping import KILLED, Stopped
 
 
 class CheckFailed(Exception):
@@ -210,7 +211,9 @@ class Worker:
             "or work that grows with the whole data set at every step."
         )
 
-    def _died(self) -> WorkerFailed:
+    def _died(self) -> WorkerFailed | Stopped:
+        if self.process.why_ended == KILLED:
+            return Stopped()
         self.process.wait(1.0)  # its keeper writes down how it ended
         self.process.kill()
         status, words = self.process.last_words()

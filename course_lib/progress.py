@@ -1,8 +1,10 @@
-"""What a person sees while a run goes on: one live line on stderr."""
+"""What a person sees while something goes on: one live line on stderr, or one output of a notebook cell."""
 
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable
 from typing import Any
 
 from course_lib.callbacks import Callback, TrainState
@@ -12,6 +14,42 @@ def say(message: str, *, enabled: bool = True) -> None:
     """One line on stderr: stdout belongs to the answer."""
     if enabled:
         print(message, file=sys.stderr, flush=True)
+
+
+def in_kernel() -> bool:
+    """Whether this process is a Jupyter kernel. Says so without importing IPython."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return shell is not None and hasattr(shell, "kernel")
+
+
+class LiveOutput:
+    """One output of a notebook cell, replaced in place. Outside a notebook it shows nothing.
+
+    What was shown last is what the saved notebook holds.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        """seconds: between two pictures at least, and twenty times what the last one took to draw."""
+        self.seconds = seconds
+        self._due = 0.0
+        self._handle: Any = None
+
+    def offer(self, draw: Callable[[], tuple[str, str]], *, at_once: bool = False) -> None:
+        """Show what `draw` returns, HTML and plain text, unless it is too early for the next picture."""
+        start = time.monotonic()
+        if not in_kernel() or (start < self._due and not at_once):
+            return
+        from IPython.display import display
+
+        html, text = draw()
+        data = {"text/html": html, "text/plain": text}
+        if self._handle is None:
+            self._handle = display(data, raw=True, display_id=True)
+        else:
+            self._handle.update(data, raw=True)
+        now = time.monotonic()
+        self._due = now + max(self.seconds, 20 * (now - start))
 
 
 class ProgressBar(Callback):

@@ -53,16 +53,43 @@ class Kernel:
         ]
         return float(number)
 
-    def begin_check(self) -> tuple[str, list[psutil.Process]]:
-        """Begin a check that never ends: its message, and the engine with its workers once it is under way."""
-        self.run(ENDLESS)
+    def begin_check(self) -> tuple[str, psutil.Process, list[psutil.Process]]:
+        """Begin a check that never ends: its message, the engine, and what it has started for this check."""
+        self.run(RIGHT)
+        assert self.check() == 1
         engine = self.engine()
         assert engine
+        lasting = set(engine.children(recursive=True))
+        self.run(ENDLESS)
         asked = self.client.execute(CHECK)
-        while self.client.get_iopub_msg(timeout=PATIENCE)["msg_type"] != "display_data":
-            pass  # the first progress bar is shown when the check has begun
-        time.sleep(1.0)
-        return asked, [engine, *engine.children(recursive=True)]
+        while not (workers := set(engine.children(recursive=True)) - lasting):
+            time.sleep(0.02)
+        return asked, engine, list(workers)
+
+    def replies(self, *asked: str) -> list[dict[str, Any]]:
+        """The contents of the replies to these messages."""
+        found: dict[str, dict[str, Any]] = {}
+        while found.keys() < set(asked):
+            message = self.client.get_shell_msg(timeout=PATIENCE)
+            found[message["parent_header"]["msg_id"]] = message["content"]
+        return [found[message] for message in asked]
+
+    def outputs(self, asked: str) -> list[dict[str, Any]]:
+        """What the cell shows in the end, as a notebook that is saved then holds it."""
+        shown: list[dict[str, Any]] = []
+        waits = False
+        while True:
+            message = self.client.get_iopub_msg(timeout=PATIENCE)
+            if message["parent_header"].get("msg_id") != asked:
+                continue
+            kind, content = message["msg_type"], message["content"]
+            if kind == "clear_output":
+                waits = True
+            elif kind in ("display_data", "execute_result", "stream", "error"):
+                shown = [content] if waits else [*shown, content]
+                waits = False
+            elif kind == "status" and content["execution_state"] == "idle":
+                return shown
 
 
 @pytest.fixture
@@ -87,7 +114,8 @@ def test_one_engine_is_started_by_the_cell_and_serves_every_check(kernel: Kernel
     assert engine and engine.is_running()
     assert kernel.check() == 1
     kernel.run(RIGHT.replace("a / b", "b / a"))
-    assert kernel.check() == 0
+    (card,) = kernel.outputs(kernel.client.execute(CHECK))  # and nothing of the progress that was shown
+    assert card["data"]["text/plain"] == "0" and "Not yet" in card["data"]["text/html"]
     assert kernel.engine() == engine
 
 
@@ -101,20 +129,23 @@ def test_an_engine_that_died_is_started_again(kernel: Kernel) -> None:
 
 
 def test_the_stop_button_ends_a_check_and_the_next_one_works(kernel: Kernel) -> None:
-    asked, family = kernel.begin_check()
+    asked, engine, workers = kernel.begin_check()
+    below = kernel.client.execute("print('below')")
     kernel.manager.interrupt_kernel()
-    reply: dict[str, Any] = {}
-    while reply.get("parent_header", {}).get("msg_id") != asked:
-        reply = kernel.client.get_shell_msg(timeout=PATIENCE)
-    assert reply["content"]["ename"] == "KeyboardInterrupt"
-    assert kernel.engine() is None
-    assert_gone(family)
+    card, error = kernel.outputs(asked)
+    assert "Stopped" in card["data"]["text/html"] and "Nothing is lost" in card["data"]["text/plain"]
+    assert "progress" not in card["data"]["text/html"]
+    assert error["traceback"] == ["Stopped: the cells below were not run."]
+    assert [reply["status"] for reply in kernel.replies(asked, below)] == ["error", "aborted"]
+    assert_gone(workers)
     kernel.run(RIGHT)
     assert kernel.check() == 1
+    assert kernel.engine() == engine  # warm, as it was
 
 
 def test_a_killed_kernel_takes_its_engine_along_in_the_middle_of_a_check(kernel: Kernel) -> None:
-    _, family = kernel.begin_check()
+    _, engine, workers = kernel.begin_check()
+    family = [engine, *workers, *engine.children(recursive=True)]
     kernel.manager.shutdown_kernel(now=True)
     assert_gone(family)
 
