@@ -55,13 +55,13 @@ def pad_fraction_of_torch_docs() -> float:
 
 
 @functools.cache
-def ones_added_in_bf16() -> float:
-    """What 1,000 additions of 1 come to in bf16."""
+def fours_added_in_bf16() -> float:
+    """What 1,000 additions of 4 come to in bf16."""
     import torch
 
     total = torch.zeros((), dtype=torch.bfloat16)
     for _ in range(1000):
-        total += 1
+        total += 4
     return float(total)
 
 
@@ -81,21 +81,21 @@ def flops_ratio_of_checkpointing() -> float:
 
 
 @functools.cache
-def peak_ratio_of_accumulation() -> float:
-    """Peak live bytes of the gradients of 64 texts at once over those of 8 micro-batches of 8."""
+def peak_ratio_of_summed_losses() -> float:
+    """Peak live bytes of 8 micro-batches with one backward for their sum over those with a backward after each."""
     import torch
 
     from course_lib.counters import peak_bytes
 
-    def at_once() -> None:
-        _loss(model, 64).backward()
+    def summed() -> None:
+        sum((_loss(model, 8) / 8 for _ in range(8)), start=torch.zeros(())).backward()
 
     def accumulated() -> None:
         for _ in range(8):
             (_loss(model, 8) / 8).backward()
 
     peaks = []
-    for step in (at_once, accumulated):
+    for step in (summed, accumulated):
         model = _small_transformer()
         peaks.append(peak_bytes(step, torch.device("cpu")))
     return peaks[0] / peaks[1]
@@ -122,11 +122,11 @@ def chance_of_a_top_tenth_in_20() -> float:
 
 @functools.cache
 def duplicates_of_a_distributed_sampler() -> float:
-    """How many of 1,003 samples 64 ranks get twice."""
+    """How many of 1,500 samples 64 ranks get twice."""
     import torch
     from torch.utils.data import DistributedSampler, TensorDataset
 
-    samples = TensorDataset(torch.arange(1003))
+    samples = TensorDataset(torch.arange(1500))
     dealt: list[int] = []
     for rank in range(64):
         dealt += DistributedSampler(samples, num_replicas=64, rank=rank, shuffle=False)
@@ -213,9 +213,9 @@ MEASUREMENTS: dict[str, Callable[[], float]] = {
     for measurement in (
         syncs_in_20_steps,
         pad_fraction_of_torch_docs,
-        ones_added_in_bf16,
+        fours_added_in_bf16,
         flops_ratio_of_checkpointing,
-        peak_ratio_of_accumulation,
+        peak_ratio_of_summed_losses,
         samples_missed_by_a_new_order,
         chance_of_a_top_tenth_in_20,
         duplicates_of_a_distributed_sampler,
