@@ -6,13 +6,12 @@ are defaults: what the user has set for themselves in JupyterLab wins, and their
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
-
-from autograder.paths import data_directory
 
 #: JupyterLab's pop-up that asks to follow its news has no place before a learner's first page; the menus and buttons
 #: of nbgrader are the instructor's. The rest takes room at 1280 pixels and no lesson uses it.
@@ -54,6 +53,8 @@ _LAYOUT = {
     "right": {"collapsed": True, "visible": True, "widgets": []},
     "relativeSizes": [0.2, 0.8, 0],
 }
+#: As jupyterlab_server names the file of the layout `default`; its own function takes a second to import.
+_LAYOUT_FILE = "default-37a8.jupyterlab-workspace"
 
 
 def write_settings(folder: Path) -> dict[str, str]:
@@ -82,21 +83,18 @@ def _first(folder: Path, variable: str) -> str:
     return os.pathsep.join(filter(None, [str(folder), os.environ.get(variable)]))
 
 
-def lab_arguments() -> list[str]:
-    """Arguments for JupyterLab: our extension, and the layout kept apart from that of the user's other Jupyter."""
+def lab_arguments(layouts: Path) -> list[str]:
+    """Arguments for JupyterLab: our extension, and a folder for the layout apart from the user's other Jupyter.
+
+    A new folder gets a first layout. One that cannot be written costs only that.
+    """
+    first = layouts / _LAYOUT_FILE
+    with contextlib.suppress(OSError):
+        layouts.mkdir(parents=True, exist_ok=True)
+        if not first.exists():
+            content = {"data": {"layout-restorer:data": _LAYOUT}, "metadata": {"id": "default"}}
+            first.write_text(json.dumps(content), encoding="utf-8")
     return [
         f"--LabApp.extra_labextensions_path={Path(__file__).with_name('labextension')}",
-        f"--LabApp.workspaces_dir={_workspaces()}",
+        f"--LabApp.workspaces_dir={layouts}",
     ]
-
-
-def _workspaces() -> Path:
-    """The folder of layouts, with a first one in it. Raises OSError if it cannot be written."""
-    from jupyterlab_server.workspaces_handler import WorkspacesManager
-
-    folder = data_directory() / "jupyterlab"
-    manager = WorkspacesManager(str(folder))
-    if not manager.list_workspaces():
-        first = {"data": {"layout-restorer:data": _LAYOUT}, "metadata": {"id": "default"}}
-        manager.save("default", json.dumps(first))
-    return folder
