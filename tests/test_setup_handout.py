@@ -143,3 +143,17 @@ def test_a_folder_that_cannot_be_written_is_named_with_the_fix(release: Path, tm
 
 def test_the_checkout_has_its_release(root: Path) -> None:
     assert release_folder() == root / "notebooks" / "release"
+
+
+def test_a_tool_that_compares_notebooks_is_named_where_it_is_installed(
+    release: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand_out(release, mine, today=TODAY)
+    (mine / START_PAGE).write_text("my notes")
+    (release / START_PAGE).write_text("second release")
+    hand_out(release, mine, today=TODAY)
+    assert "nbdiff-web" not in pending_updates(mine)[0].what_to_do
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "nbdime.py").touch()
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    assert f'nbdiff-web "{mine / START_PAGE}"' in pending_updates(mine)[0].what_to_do
