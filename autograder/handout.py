@@ -63,7 +63,7 @@ def hand_out(release: Path, folder: Path, *, today: datetime.date | None = None)
 
     Raises UserError if the folder cannot be written.
     """
-    num_new = num_renewed = 0
+    num_new, renewed = 0, []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         record = read_record(folder)
@@ -76,7 +76,7 @@ def hand_out(release: Path, folder: Path, *, today: datetime.date | None = None)
                 num_new += 1
             elif mine != content and mine == record.get(name):
                 copy(source, target)
-                num_renewed += 1
+                renewed.append(source.name)
             elif mine != content != record.get(name) and content not in map(sha256, dated_releases(target)):
                 copy(source, _free_name(target, today or datetime.date.today()))
             record[name] = content
@@ -86,8 +86,8 @@ def hand_out(release: Path, folder: Path, *, today: datetime.date | None = None)
             f"cannot write to {folder} ({error.strerror}); choose another with --dir FOLDER"
         ) from error
     said = [f"{num_new} new notebooks and files were copied there"] if num_new else []
-    if num_renewed:
-        said.append(f"{num_renewed} notebooks and files that you had not changed are now the newer version")
+    if renewed:
+        said.append(f"brought up to date, as you had changed nothing there: {', '.join(renewed)}")
     return said + [str(update) for update in pending_updates(folder)]
 
 

@@ -100,7 +100,7 @@ def test_an_untouched_copy_follows_the_release(release: Path, mine: Path) -> Non
     for text in ("second release", "third release"):
         (release / START_PAGE).write_text(text)
         assert hand_out(release, mine, today=TODAY) == [
-            "1 notebooks and files that you had not changed are now the newer version"
+            "brought up to date, as you had changed nothing there: 00_start_here.ipynb"
         ]
         assert (mine / START_PAGE).read_text() == text
     (mine / START_PAGE).write_text("my notes")
