@@ -53,7 +53,8 @@ def summary_text(summary: dict[str, Any]) -> str:
     lines.append(f"{step.lead} {_where(step)}")
     for row in map(_row, found):
         bar = ("█" * round(row["percent"] / 5)).ljust(20, "·")
-        words = filter(None, [row["state"], row["points"], row["test"], row["time"]])
+        test = row["test"] and f"{row['test_name']}: {row['test']}"
+        words = filter(None, [row["state"], row["points"], test, row["time"]])
         lines.append(f"  {row['id']}  {row['title']:<40} {bar}  {' · '.join(words)}")
     total = _total(found)
     lines.append(f"Total: {total['parts']} · {total['points']} · {total['time']}")
@@ -63,7 +64,6 @@ def summary_text(summary: dict[str, Any]) -> str:
 def _row(standing: Standing) -> dict[str, Any]:
     """One row of the map. `test` is the state of quiz or exam, "" where there is none or nothing to say."""
     part, max_score = standing.part, standing.max_score
-    test = standing.quiz_words if standing.quiz_words != NOT_BEGUN else ""
     unit = "right" if standing.is_exam else "points"
     return {
         "id": part.id,
@@ -72,7 +72,8 @@ def _row(standing: Standing) -> dict[str, Any]:
         "href": lesson_href(part.id),
         "percent": min(100, round(100 * standing.score / max_score)),
         "points": f"{standing.score:g} of {max_score:g} {unit}",
-        "test": test and f"{'exam' if standing.is_exam else 'quiz'}: {test}",
+        "test": standing.quiz_words if standing.quiz_words != NOT_BEGUN else "",
+        "test_name": "exam" if standing.is_exam else "quiz",
         "time": _time(standing.seconds, part.minutes),
         "state": standing.state,
     }
@@ -84,7 +85,7 @@ def _total(found: list[Standing]) -> dict[str, Any]:
     graded = [standing for standing in needed if not standing.is_exam]
     score, max_score = sum(s.score for s in graded), sum(s.max_score for s in graded)
     return {
-        "percent": round(100 * num_passed / len(needed)),
+        "percent": min(100, round(100 * score / max_score)),
         "parts": f"{num_passed} of {len(needed)} done",
         "points": f"{score:g} of {max_score:g} points",
         "time": _time(sum(s.seconds for s in found), sum(s.part.minutes for s in found)),
