@@ -51,6 +51,9 @@ class Callback:
     def on_safe_point(self, state: TrainState) -> None:
         """Nothing is pending: all steps are logged and checked for NaN. The moment to write a checkpoint."""
 
+    def on_end(self, state: TrainState) -> None:
+        """The run is over, also by an error or an interrupt: what was opened can be closed."""
+
 
 class InterruptBetweenSteps(Callback):
     """Ctrl-C ends the run after the current step, a second one at once.

@@ -6,7 +6,8 @@ when all of a window are read at once: one sync per window, and still the exact 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -134,37 +135,47 @@ def fit(
     run = _Fit(unwrap(model), validation_batches, callbacks, state, scheduler, precision)
     device = next(model.parameters()).device
     model.train()
-    while state.epoch < max_epochs and not run.is_over(max_steps):
-        if state.step_in_epoch == 0 and hasattr(batches, "set_epoch"):
-            batches.set_epoch(state.epoch)
-        run.restart_window()
-        for batch, data_seconds in timed(batches, grad_accum_steps):
-            # The rate that was asked for, which embeddings exceed and lower layers do not reach.
-            first = optimizer.param_groups[0]
-            run.learning_rate = first["lr"] / first.get("lr_scale", 1.0)
-            on_device = [to_device(micro_batch, device) for micro_batch in batch]
-            metrics = train_step(
-                model,
-                on_device,
-                optimizer,
-                scheduler=scheduler,
-                max_norm=max_norm,
-                precision=precision,
-                label_smoothing=label_smoothing,
-            )
-            run.window.add(batch, metrics, data_seconds)
-            state.step += 1
-            state.step_in_epoch += 1
-            for callback in callbacks:
-                callback.on_step(state)
-            must_validate = validate_every_steps is not None and state.step % validate_every_steps == 0
-            if must_validate or state.step % log_every_steps == 0:
-                run.pause(validate=must_validate)
-            if run.is_over(max_steps):  # inside an epoch, which stays open: a longer run could continue it
-                run.pause(validate=True)
-                return run.history
-        run.end_epoch()
-    return run.history
+    with _told_of_the_end(callbacks, state):
+        while state.epoch < max_epochs and not run.is_over(max_steps):
+            if state.step_in_epoch == 0 and hasattr(batches, "set_epoch"):
+                batches.set_epoch(state.epoch)
+            run.restart_window()
+            for batch, data_seconds in timed(batches, grad_accum_steps):
+                # The rate that was asked for, which embeddings exceed and lower layers do not reach.
+                first = optimizer.param_groups[0]
+                run.learning_rate = first["lr"] / first.get("lr_scale", 1.0)
+                on_device = [to_device(micro_batch, device) for micro_batch in batch]
+                metrics = train_step(
+                    model,
+                    on_device,
+                    optimizer,
+                    scheduler=scheduler,
+                    max_norm=max_norm,
+                    precision=precision,
+                    label_smoothing=label_smoothing,
+                )
+                run.window.add(batch, metrics, data_seconds)
+                state.step += 1
+                state.step_in_epoch += 1
+                for callback in callbacks:
+                    callback.on_step(state)
+                must_validate = validate_every_steps is not None and state.step % validate_every_steps == 0
+                if must_validate or state.step % log_every_steps == 0:
+                    run.pause(validate=must_validate)
+                if run.is_over(max_steps):  # inside an epoch, which stays open: a longer run could go on
+                    run.pause(validate=True)
+                    return run.history
+            run.end_epoch()
+        return run.history
+
+
+@contextlib.contextmanager
+def _told_of_the_end(callbacks: Sequence[Callback], state: TrainState) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for callback in callbacks:
+            callback.on_end(state)
 
 
 @dataclass

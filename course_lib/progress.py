@@ -9,6 +9,9 @@ from typing import Any
 
 from course_lib.callbacks import Callback, TrainState
 
+MAX_PAUSE = 10.0  # seconds between two pictures of a `LiveOutput`
+MAX_POINTS = 200  # of a curve
+
 
 def say(message: str, *, enabled: bool = True) -> None:
     """One line on stderr: stdout belongs to the answer."""
@@ -30,7 +33,8 @@ class LiveOutput:
     """
 
     def __init__(self, seconds: float) -> None:
-        """seconds: between two pictures at least, and twenty times what the last one took to draw."""
+        """seconds: between two pictures at least. Twenty times what the last one took to draw, if that is longer, but
+        `MAX_PAUSE` at most: the first one may have to load what draws."""
         self.seconds = seconds
         self._due = 0.0
         self._handle: Any = None
@@ -49,7 +53,7 @@ class LiveOutput:
         else:
             self._handle.update(data, raw=True)
         now = time.monotonic()
-        self._due = now + max(self.seconds, 20 * (now - start))
+        self._due = now + max(self.seconds, min(20 * (now - start), MAX_PAUSE))
 
 
 class ProgressBar(Callback):
@@ -89,5 +93,49 @@ class ProgressBar(Callback):
         )
         self.bar.set_postfix(self.shown, refresh=False)
 
-    def close(self) -> None:
+    def on_end(self, state: TrainState) -> None:
         self.bar.close()
+
+
+class LivePlot(Callback):
+    """The curves of a run in a notebook while `fit` trains: loss, validation loss, learning rate.
+
+    One output, drawn anew about once a second, and for the last time when the run is over: that picture is what the
+    saved notebook shows. Drawing takes a twentieth of the time at most, and none of it is counted as step time. In a
+    terminal there is one line on stderr, at the end.
+    """
+
+    def __init__(self, *, enabled: bool = True) -> None:
+        self.enabled = enabled
+        self.records: list[dict[str, Any]] = []
+        self.output = LiveOutput(seconds=1.0)
+        self.start = time.monotonic()
+
+    def on_record(self, state: TrainState, record: dict[str, Any]) -> None:
+        self.records.append(record)
+        if self.enabled and record["kind"] != "epoch":
+            self.output.offer(lambda: self._drawn(state))
+
+    def on_end(self, state: TrainState) -> None:
+        if self.enabled and self.records:
+            self.output.offer(lambda: self._drawn(state), at_once=True)
+            say(self._told(state), enabled=not in_kernel())
+
+    def _told(self, state: TrainState) -> str:
+        said = [f"{state.step:,} steps in {time.monotonic() - self.start:.0f} s"]
+        for kind, name in (("train", "loss"), ("validation", "validation loss")):
+            if losses := [record["loss"] for record in self.records if record["kind"] == kind]:
+                said.append(f"{name} {losses[0]:.3f} → {losses[-1]:.3f}, lowest {min(losses):.3f}")
+        return "; ".join(said)
+
+    def _drawn(self, state: TrainState) -> tuple[str, str]:
+        from course_lib.report import curves_image
+
+        shown = []
+        for kind in ("train", "validation"):
+            rows = [record for record in self.records if record["kind"] == kind]
+            # The first, the last, and some between: the picture of a long run must not weigh a megabyte.
+            shown += rows[:1] + rows[: 0 : -(1 + len(rows) // MAX_POINTS)][::-1]
+        images = [curves_image(title, shown) for title in ("Loss", "Learning rate")]
+        told = self._told(state)
+        return f"{''.join(images)}<div>{told}</div>", told

@@ -5,6 +5,7 @@ The pages of this package share `templates/base.html`, `render` and `draw`.
 
 from __future__ import annotations
 
+import base64
 import html
 import io
 import re
@@ -91,11 +92,26 @@ def write_report(folder: RunFolder, record: dict[str, Any]) -> None:
 def report_html(name: str, record: dict[str, Any], records: Sequence[dict[str, Any]]) -> str:
     """The page as text. `record` as in `run.json` of a finished run."""
     titles = [title for title, key in _FIGURES.items() if any(key in row for row in records)]
-    return render("report.html", **record, name=name, figures=[_curves(title, records) for title in titles])
+    return render(
+        "report.html",
+        **record,
+        name=name,
+        figures=[draw(title, *_curves(title, records)) for title in titles],
+    )
 
 
-def _curves(title: str, records: Sequence[dict[str, Any]]) -> Markup:
-    """What was logged in training and validation, over steps; the ends of the curves are told in words too."""
+def curves_image(title: str, records: Sequence[dict[str, Any]], *, width: str = "49%") -> str:
+    """One figure of the report, by its title, as an `<img>` for a notebook. width: as in CSS."""
+    alt, plot = _curves(title, records)
+    drawing = base64.b64encode(draw(title, alt, plot).encode()).decode()
+    said = html.escape(f"{title}: {alt}")
+    return (
+        f'<img src="data:image/svg+xml;base64,{drawing}" alt="{said}" style="width:{width};min-width:20em">'
+    )
+
+
+def _curves(title: str, records: Sequence[dict[str, Any]]) -> tuple[str, Callable[[Any], None]]:
+    """What was logged in training and validation, over steps: the ends of the curves in words, and what draws them."""
     key, curves = _FIGURES[title], {}
     for kind in ("train", "validation"):
         if rows := [row for row in records if row["kind"] == kind and row.get(key) is not None]:
@@ -110,4 +126,4 @@ def _curves(title: str, records: Sequence[dict[str, Any]]) -> Markup:
             axes.plot(steps, values, label=kind, color=COLOURS[kind], marker=".")
         axes.legend(frameon=False)
 
-    return draw(title, f"{'; '.join(ends) or 'not recorded'}.", plot)
+    return f"{'; '.join(ends) or 'not recorded'}.", plot

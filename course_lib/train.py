@@ -18,7 +18,7 @@ from course_lib.environment import resolve_device
 from course_lib.health import health_table
 from course_lib.loop import evaluate, fit
 from course_lib.metrics import RecordWriter, RunFolder, evaluation_summary
-from course_lib.progress import ProgressBar, say
+from course_lib.progress import LivePlot, ProgressBar, in_kernel, say
 from course_lib.reproducibility import seed_everything, weights_sha256
 from course_lib.run import Run
 from course_lib.run_data import load_data
@@ -125,7 +125,11 @@ def _train(run: Run) -> None:
         run.writer = RecordWriter(
             run.folder, num_records=run.num_records, purge_step=purge_step, trackers=trackers
         )
-    bar = ProgressBar(parts.max_steps, parts.max_epochs, start=state.step, enabled=run.progress)
+    shown: Callback
+    if in_kernel():
+        shown = LivePlot(enabled=run.progress)
+    else:
+        shown = ProgressBar(parts.max_steps, parts.max_epochs, start=state.step, enabled=run.progress)
     status = "failed"
     try:
         with InterruptBetweenSteps() as interrupt:
@@ -147,7 +151,7 @@ def _train(run: Run) -> None:
                 callbacks=[
                     run.meter,
                     *([run.writer] if run.writer else []),
-                    bar,
+                    shown,
                     *run.callbacks,
                     run.checkpointer,
                     interrupt,
@@ -161,7 +165,6 @@ def _train(run: Run) -> None:
         status = "interrupted"
         raise
     finally:
-        bar.close()
         if run.profiler is not None:
             run.profiler.close()
         if run.writer is not None:

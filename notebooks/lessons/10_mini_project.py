@@ -52,6 +52,7 @@ from course_lib.data import load_docstrings
 from course_lib.ladder import climb
 from course_lib.metrics import RunFolder
 from course_lib.micro_batch import largest_micro_batch_size
+from course_lib.progress import LivePlot
 from course_lib.run_data import load_data
 
 torch.set_num_threads(1)
@@ -102,9 +103,10 @@ config = TrainConfig(
 )
 
 
-def run(name, **changes):
+def run(name, callbacks=(), **changes):
     """Train into a folder of its own, and return what run.json holds."""
-    return run_training(replace(config, **changes), folder / name, progress=False)
+    settings = replace(config, **changes)
+    return run_training(settings, folder / name, progress=False, callbacks=callbacks)
 
 
 # %% [markdown]
@@ -387,12 +389,15 @@ print(comparison_text(comparison))
 # > *Precision: …, because …*
 #
 # ## 5. Early stopping
+#
+# `LivePlot` draws the curves while a run goes on, in one place, about once a second. It is a callback: give it to your own
+# `fit`, too.
 
 # %%
 predict("10b", "Ten epochs allowed, patience 2: after how many does the run end?")
 
 # %%
-long_run = run("early", max_epochs=10, early_stopping_patience=2)
+long_run = run("early", [LivePlot()], max_epochs=10, early_stopping_patience=2)
 evaluations = [
     r for r in RunFolder(folder / "early").read_metrics() if r["kind"] == "validation"
 ]

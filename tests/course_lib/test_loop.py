@@ -374,3 +374,22 @@ def test_ctrl_c_ends_the_run_between_steps_and_a_second_one_at_once():
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
         pytest.fail("the second one is not put off")
+
+
+def test_callbacks_hear_of_the_end_whatever_ends_the_run():
+    class Ends(Callback):
+        ended = 0
+
+        def on_record(self, state, record):
+            if record["step"] == 4:
+                raise KeyboardInterrupt
+
+        def on_end(self, state):
+            self.ended += 1
+
+    model, optimizer, _ = setup()
+    finished, interrupted = Ends(), Ends()
+    fit(model, make_batches(), optimizer, max_steps=2, callbacks=[finished])
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, make_batches(), optimizer, log_every_steps=4, callbacks=[interrupted])
+    assert (finished.ended, interrupted.ended) == (1, 1)
