@@ -84,6 +84,26 @@ def _parser() -> argparse.ArgumentParser:
     )
     weaker = "give no grade when the sandbox is weaker than this"
     check.add_argument("--require-sandbox", choices=SANDBOX_LEVELS, help=weaker)
+    grade = verb("grade", _grade, "grade what a class handed in for a lesson, into nbgrader's gradebook")
+    grade.add_argument("lesson", metavar="LESSON", help='its number, such as "01"')
+    grade.add_argument(
+        "--course", type=Path, default=Path(), metavar="DIR", help="the nbgrader course; default: this folder"
+    )
+    grade.add_argument(
+        "--students", default="", metavar="A,B", help="these alone; default: all who handed in"
+    )
+    grade.add_argument("--jobs", type=int, metavar="N", help="checks at a time; default: one per core")
+    grade.add_argument("--require-sandbox", choices=SANDBOX_LEVELS, help=weaker)
+    class_page = verb(
+        "report", _report, "write a page on what a class did in a lesson, after `workbook grade`"
+    )
+    class_page.add_argument("lesson", metavar="LESSON", help='its number, such as "01"')
+    class_page.add_argument(
+        "--course", type=Path, default=Path(), metavar="DIR", help="the nbgrader course; default: this folder"
+    )
+    class_page.add_argument(
+        "--out", type=Path, metavar="FILE", help="default: report-LESSON.html in the course"
+    )
     verb("calibrate", _calibrate, "measure which speed bars this machine can ask for, once per machine")
     progress = verb("progress", _progress, "show what you have tried and reached")
     data = progress.add_mutually_exclusive_group()
@@ -93,6 +113,13 @@ def _parser() -> argparse.ArgumentParser:
     data.add_argument("--delete", action="store_true", help="delete all that is stored about you; asks first")
     progress.add_argument("--yes", action="store_true", help="with --delete: do not ask")
     progress.add_argument("--dir", type=Path, metavar="FOLDER", help="with --export: as given to start")
+    sheet = verb(
+        "certificate", _certificate, "write your certificate, or say what is missing to pass the course"
+    )
+    sheet.add_argument(
+        "--name", help="as it shall stand on it; default: your name on the hub or WORKBOOK_PROFILE"
+    )
+    sheet.add_argument("--out", type=Path, metavar="FILE", help="default: certificate.html in this folder")
     again = verb(
         "reset", _reset, "put a lesson back as it was handed out; your work goes to a backup", answers=False
     )
@@ -101,13 +128,6 @@ def _parser() -> argparse.ArgumentParser:
         "--answers", action="store_true", help="begin the quiz answers and predictions anew too"
     )
     again.add_argument("--dir", type=Path, metavar="FOLDER", help="as given to start")
-    sheet = verb(
-        "certificate", _certificate, "write your certificate, or say what is missing to pass the course"
-    )
-    sheet.add_argument(
-        "--name", help="as it shall stand on it; default: your name on the hub or WORKBOOK_PROFILE"
-    )
-    sheet.add_argument("--out", type=Path, metavar="FILE", help="default: certificate.html in this folder")
     build = verb("build", _build, "make the notebooks from the lessons' texts (in a checkout)")
     build.add_argument("lesson", nargs="*", help='numbers, such as "01"; without any, all are made')
     build.add_argument(
@@ -169,6 +189,33 @@ def _check(arguments: argparse.Namespace) -> int:
     return 0 if full_marks(report) else 1
 
 
+def _grade(arguments: argparse.Namespace) -> int:
+    from autograder.grading.grade import grade
+    from autograder.grading.summary import progress_bars, text
+
+    with progress_bars() as show:
+        found = grade(
+            arguments.lesson.zfill(2),
+            arguments.course.resolve(),
+            students=[name for name in arguments.students.split(",") if name],
+            jobs=arguments.jobs,
+            require_sandbox=arguments.require_sandbox,
+            on_progress=show,
+        )
+    _answer(arguments, found, text(found))
+    return 1 if any(student["error"] for student in found["students"].values()) else 0
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from autograder.grading.report import report, write_page
+
+    course, lesson = arguments.course.resolve(), arguments.lesson.zfill(2)
+    found, path = report(lesson, course), arguments.out or course / f"report-{lesson}.html"
+    write_page(found, path)
+    _answer(arguments, found, f"Wrote {path}: {len(found['students'])} students")
+    return 0
+
+
 def _calibrate(arguments: argparse.Namespace) -> int:
     from autograder.calibration import calibrate, table
     from autograder.check_report import progress_bar
@@ -217,15 +264,6 @@ def _confirmed() -> bool:
     return sys.stdin.readline().strip().lower() == "yes"
 
 
-def _reset(arguments: argparse.Namespace) -> int:
-    from autograder.handout import default_folder, release_folder
-    from autograder.reset import reset
-
-    folder = (arguments.dir or default_folder()).expanduser().resolve()
-    print("\n".join(reset(arguments.lesson, release_folder(), folder, with_answers=arguments.answers)))
-    return 0
-
-
 def _certificate(arguments: argparse.Namespace) -> int:
     from autograder.certificate import FILE_NAME, make
 
@@ -233,6 +271,15 @@ def _certificate(arguments: argparse.Namespace) -> int:
     path = str(result.path) if result.path else None
     _answer(arguments, {"passed": not result.missing, "missing": result.missing, "file": path}, repr(result))
     return 0 if result.path else 1
+
+
+def _reset(arguments: argparse.Namespace) -> int:
+    from autograder.handout import default_folder, release_folder
+    from autograder.reset import reset
+
+    folder = (arguments.dir or default_folder()).expanduser().resolve()
+    print("\n".join(reset(arguments.lesson, release_folder(), folder, with_answers=arguments.answers)))
+    return 0
 
 
 def _build(arguments: argparse.Namespace) -> int:

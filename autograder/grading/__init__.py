@@ -1,0 +1,1 @@
+"""A class of submissions: found, checked side by side, each piece of work once, and graded in nbgrader's gradebook."""

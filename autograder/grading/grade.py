@@ -1,0 +1,209 @@
+"""`workbook grade`: a lesson of a whole class into nbgrader's gradebook.
+
+Three phases, each resumable by what it leaves on the disk. First the checks that keep no clock, side by side; then the
+timed ones, one per core, which is the load that the verdict's error rates were measured under; then nbgrader's own
+autograde, student by student from the one process that writes the database, with the results at hand.
+
+    COURSE/.workbook/results/…                 results by content (`units`)
+    COURSE/.workbook/staged/STUDENT/LESSON     the clean copies that nbgrader grades (`submissions`)
+    COURSE/.workbook/graded/LESSON/STUDENT     what the grade in the gradebook was made of
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autograder.conditions import num_cores
+from autograder.grading.submissions import Submission, read_submission, stage, students_of
+from autograder.grading.units import FOLDER, Results, Unit, check_unit, results_of, stop_engines
+from autograder.lessons import Lesson, load_lesson
+from course_lib.errors import UserError
+from course_lib.files import atomic_write_text
+
+if TYPE_CHECKING:
+    from nbgrader.apps.api import NbGraderAPI
+
+OnProgress = Callable[[str, int, int], None]
+Done = tuple[Unit, dict[str, Any]]
+
+
+def grade(
+    lesson_id: str,
+    course: Path,
+    *,
+    students: Sequence[str] = (),
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    require_sandbox: str | None = None,
+    on_progress: OnProgress = lambda *_: None,
+) -> dict[str, Any]:
+    """Grade what the students handed in, and return what there is to say about it.
+
+    Args:
+        students: these alone; all who handed in by default.
+        jobs: checks at a time; one per core by default.
+        executor: what runs `check_unit`, in place of `jobs` engines on this machine. For timed work it must not give
+            a core to two at a time.
+        require_sandbox: the weakest sandbox level that a grade may be given at.
+        on_progress: gets the phase, how many of its parts are done, and how many there are.
+
+    Returns:
+        lesson; graded: how many; checked: units that ran, reused: units whose result was there;
+        students: by name `score`, `max_score`, `look` (lines that a person should read) and `error` ("" or why there
+        is no grade).
+    """
+    lesson = load_lesson(lesson_id)
+    names = list(students) or students_of(course, lesson.slug)
+    if unknown := sorted(set(names) - set(students_of(course, lesson.slug))):
+        raise UserError(
+            f"{unknown[0]} handed in nothing for {lesson.slug}: there is no submitted/{unknown[0]}/{lesson.slug}"
+        )
+    if not names:
+        raise UserError(
+            f"nothing was handed in for {lesson.slug}: {course}/submitted/STUDENT/{lesson.slug} is not there"
+        )
+    results = results_of(course)
+    submissions = [read_submission(course, name, lesson) for name in names]
+    wanted = dict.fromkeys(unit for each in submissions for unit in _units(each, lesson))
+    missing = [unit for unit in wanted if not _stands(results.get(unit))]
+    with _runner(executor, jobs) as run:
+        for phase, is_timed in (("checks", False), ("timed checks", True)):
+            now = [unit for unit in missing if unit.is_timed == is_timed]
+            for done, (unit, result) in enumerate(run(now), start=1):
+                results.put(unit, result)
+                on_progress(phase, done, len(now))
+    gradebook, told = _Gradebook(course, lesson, require_sandbox), {}
+    for done, submission in enumerate(submissions, start=1):
+        told[submission.student] = gradebook.enter(submission, results)
+        on_progress("gradebook", done, len(submissions))
+    return {
+        "lesson": lesson.id,
+        "graded": sum(not each["error"] for each in told.values()),
+        "checked": len(missing),
+        "reused": len(wanted) - len(missing),
+        "students": told,
+    }
+
+
+@contextlib.contextmanager
+def _runner(executor: Executor | None, jobs: int | None) -> Iterator[Callable[[list[Unit]], Iterator[Done]]]:
+    """What checks units and gives each with its result as it is known. Leaves no process behind, however it ends."""
+    pool = executor or ThreadPoolExecutor(jobs or num_cores(), thread_name_prefix="grade")
+
+    def run(units: list[Unit]) -> Iterator[Done]:
+        futures = {pool.submit(check_unit, unit): unit for unit in units}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+
+    try:
+        yield run
+    finally:
+        if executor is None:
+            pool.shutdown(wait=False, cancel_futures=True)
+            stop_engines()
+
+
+def _units(submission: Submission, lesson: Lesson) -> list[Unit]:
+    ids = [exercise.id for exercise in lesson.exercises if exercise.id in submission.sources]
+    return [Unit(exercise_id, submission.sources[exercise_id]) for exercise_id in ids]
+
+
+def _stands(result: dict[str, Any] | None) -> bool:
+    """Whether a result need not be asked for again: the clock may decide now, and an engine that died may live."""
+    if result is None or result["verdict"] == "inconclusive":
+        return False
+    return result["verdict"] != "error" or result["evidence"] is not None
+
+
+def nbgrader_api(course: Path, require_sandbox: str | None = None) -> NbGraderAPI:
+    """nbgrader in a course, with the course's own settings. Raises UserError where there is no course."""
+    from nbgrader.apps.api import NbGraderAPI
+    from traitlets.config.loader import PyFileConfigLoader
+
+    if not (course / "nbgrader_config.py").is_file():
+        raise UserError(
+            f"{course} is no nbgrader course: it has no nbgrader_config.py; name yours with --course DIR"
+        )
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(course)).load_config()
+    config.CourseDirectory.submitted_directory = f"{FOLDER}/staged"
+    if require_sandbox:
+        config.MeasuredGrades.require_sandbox = require_sandbox
+    api = NbGraderAPI(config=config)
+    api.log.handlers.clear()  # what it says is told in a line, not poured over the progress bar
+    return api
+
+
+class _Gradebook:
+    """nbgrader's autograde, for one submission after the other. This process is the one that writes the database."""
+
+    def __init__(self, course: Path, lesson: Lesson, require_sandbox: str | None) -> None:
+        self.api = nbgrader_api(course, require_sandbox)
+        self.course, self.lesson, self.require_sandbox = course, lesson, require_sandbox
+
+    def enter(self, submission: Submission, results: Results) -> dict[str, Any]:
+        """Grade one submission unless its grade is of just this work; returns what there is to say about it."""
+        found = [result for unit in _units(submission, self.lesson) if (result := results.get(unit))]
+        mark = self.course / FOLDER / "graded" / self.lesson.slug / f"{submission.student}.json"
+        key = self._key(submission, found)
+        with contextlib.suppress(OSError, ValueError):
+            kept: dict[str, Any] = json.loads(mark.read_text(encoding="utf-8"))
+            if kept["key"] == key:
+                return kept["told"]
+        release = self.course / "release" / self.lesson.slug / f"{self.lesson.slug}.ipynb"
+        stage(submission, release, self.course / FOLDER / "staged", self.lesson)
+        outcome = self.api.autograde(self.lesson.slug, submission.student)
+        told: dict[str, Any] = {
+            "look": [*submission.problems, *_to_look_at(found)],
+            "error": _last_line(outcome),
+        }
+        told |= self._score(submission.student) if outcome["success"] else {"score": None, "max_score": None}
+        if outcome["success"]:
+            atomic_write_text(mark, json.dumps({"key": key, "told": told}))
+        return told
+
+    def _key(self, submission: Submission, found: list[dict[str, Any]]) -> str:
+        made_of = [
+            [cell.source for cell in submission.cells],
+            found,
+            submission.problems,
+            self.require_sandbox,
+        ]
+        key = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode())
+        if submission.answers:
+            key.update(submission.answers.read_bytes())
+        return key.hexdigest()
+
+    def _score(self, student: str) -> dict[str, float]:
+        from nbgrader.api import Gradebook
+
+        with Gradebook(self.api.coursedir.db_url, self.api.coursedir.course_id) as gradebook:
+            entered = gradebook.find_submission(self.lesson.slug, student)
+            return {"score": entered.score, "max_score": entered.max_score}
+
+
+def _to_look_at(results: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for result in results:
+        lines += [f"{result['id']}: {why}" for why in result["review"]]
+        if result["verdict"] in ("inconclusive", "error"):
+            lines.append(f"{result['id']}: {result['verdict']}: {result['reason'].splitlines()[0]}")
+    return lines
+
+
+def _last_line(outcome: dict[str, Any]) -> str:
+    """Why nbgrader gave no grade, in a line: the last error that it logged before its own general one."""
+    if outcome["success"]:
+        return ""
+    errors = [
+        line
+        for line in outcome.get("log", "").splitlines()
+        if re.match(r"\w+(\.\w+)*(Error|Exception)\b", line)
+    ]
+    return (errors or outcome["error"].strip().splitlines())[-1]

@@ -1,0 +1,184 @@
+"""`workbook report`: a class in one page, from the gradebook, the kept results and the answers files.
+
+Nothing is checked again. What was not graded yet by `workbook grade` is counted as missing.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+from autograder import evidence
+from autograder.answers import read_answers
+from autograder.grading.submissions import Submission, read_submission, students_of
+from autograder.grading.units import Results, Unit, results_of
+from autograder.lessons import Exercise, Lesson, load_lesson, load_mutants
+from autograder.quiz_grading import grade_quiz, has_quiz
+from autograder.rich import render
+from course_lib.errors import UserError
+from course_lib.files import atomic_write_text
+
+NUM_BINS = 10
+
+
+def report(lesson_id: str, course: Path) -> dict[str, Any]:
+    """What a class did in a lesson.
+
+    Returns:
+        lesson, title; students: by name `score` and `max_score` (of the gradebook, with manual points and penalties);
+        bins: how many students in each tenth of the points;
+        exercises: per id `title`, `verdicts` (count by verdict), `mistakes` (count by what the check named),
+        `speedups` ({low, median, high} of the passed, or None);
+        questions: per quiz question `difficulty` (share of right answers; None where nobody answered),
+        `discrimination` (see `_discrimination`), `mistakes`;
+        review: lines for a person; alike: groups of students with equal code in an exercise; problems: by student.
+    """
+    lesson = load_lesson(lesson_id)
+    names = students_of(course, lesson.slug)
+    if not names:
+        raise UserError(
+            f"nothing was handed in for {lesson.slug}: {course}/submitted/STUDENT/{lesson.slug} is not there"
+        )
+    submissions = [read_submission(course, name, lesson) for name in names]
+    results, scores = results_of(course), _scores(course, lesson)
+    found = {each.student: _results(each, lesson, results) for each in submissions}
+    return {
+        "lesson": lesson.id,
+        "title": lesson.title,
+        "students": scores,
+        "bins": _bins(scores),
+        "exercises": [_exercise(exercise, lesson, found) for exercise in lesson.exercises],
+        "questions": _questions(lesson, submissions),
+        "review": [
+            f"{name}, {r['id']}: {why}" for name, each in found.items() for r in each for why in r["review"]
+        ],
+        "alike": _alike(submissions),
+        "problems": {each.student: list(each.problems) for each in submissions if each.problems},
+    }
+
+
+def write_page(found: dict[str, Any], path: Path) -> None:
+    """The report as one HTML file. Raises UserError where it cannot be written."""
+    most = max(found["bins"], default=0) or 1
+    atomic_write_text(path, render("class.html", **found, most=most, num_bins=NUM_BINS))
+
+
+def _scores(course: Path, lesson: Lesson) -> dict[str, dict[str, float]]:
+    from nbgrader.api import Gradebook, MissingEntry
+
+    from autograder.grading.grade import nbgrader_api
+
+    api = nbgrader_api(course)
+    with Gradebook(api.coursedir.db_url, api.coursedir.course_id) as gradebook:
+        try:
+            entered = gradebook.assignment_submissions(lesson.slug)
+        except MissingEntry:
+            raise UserError(
+                f"{lesson.slug} is not in the gradebook yet: `workbook grade {lesson.id}` first"
+            ) from None
+        return {
+            submission.student.id: {
+                "score": max(0.0, submission.score - submission.late_submission_penalty),
+                "max_score": submission.max_score,
+            }
+            for submission in sorted(entered, key=lambda submission: submission.student.id)
+        }
+
+
+def _results(submission: Submission, lesson: Lesson, results: Results) -> list[dict[str, Any]]:
+    ids = [exercise.id for exercise in lesson.exercises if exercise.id in submission.sources]
+    units = [Unit(exercise_id, submission.sources[exercise_id]) for exercise_id in ids]
+    return [result for unit in units if (result := results.get(unit))]
+
+
+def _bins(scores: dict[str, dict[str, float]]) -> list[int]:
+    counts = [0] * NUM_BINS
+    for each in scores.values():
+        share = each["score"] / each["max_score"] if each["max_score"] else 0.0
+        counts[min(NUM_BINS - 1, int(share * NUM_BINS))] += 1
+    return counts
+
+
+def _exercise(exercise: Exercise, lesson: Lesson, found: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    mine = [result for each in found.values() for result in each if result["id"] == exercise.id]
+    named = [mutant.says for mutant in load_mutants(lesson.id).get(exercise.id, ())]
+    failed = [result for result in mine if result["verdict"] in ("fail", "error")]
+    passed = [r["speedup"]["estimate"] for r in mine if r["verdict"] == "pass" and r["speedup"]]
+    spread = (
+        {"low": min(passed), "median": statistics.median(passed), "high": max(passed)} if passed else None
+    )
+    return {
+        "id": exercise.id,
+        "title": exercise.title,
+        "verdicts": dict(Counter(result["verdict"] for result in mine).most_common()),
+        "mistakes": dict(Counter(_mistake(result["reason"], named) for result in failed).most_common()),
+        "speedups": spread,
+    }
+
+
+def _mistake(reason: str, named: list[str]) -> str:
+    """The mistake that a check named, else what it held likely, else its first line."""
+    if known := [says for says in named if says in reason]:
+        return max(known, key=len)
+    lines = reason.splitlines() or [""]
+    likely = [line.partition(":")[2].strip() for line in lines if line.startswith("Likely:")]
+    return (likely or lines)[0]
+
+
+def _questions(lesson: Lesson, submissions: list[Submission]) -> list[dict[str, Any]]:
+    if not has_quiz(lesson.id):
+        return []
+    graded = [
+        grade_quiz(lesson.id, read_answers(each.answers))["questions"] for each in submissions if each.answers
+    ]
+    by_id: dict[str, list[tuple[bool, float]]] = defaultdict(list)
+    wrong: dict[str, Counter[str]] = defaultdict(Counter)
+    for questions in graded:
+        num_right = sum(question["is_right"] for question in questions)
+        for question in questions:
+            if question["choice"]:
+                name = str(question.get("drawn") or question["id"])
+                by_id[name].append((question["is_right"], num_right - question["is_right"]))
+                wrong[name].update([question["mistake"]] if question["mistake"] else [])
+    return [
+        {
+            "id": name,
+            "answers": len(given),
+            "difficulty": sum(is_right for is_right, _ in given) / len(given),
+            "discrimination": _discrimination(given),
+            "mistakes": dict(wrong[name].most_common()),
+        }
+        for name, given in sorted(by_id.items(), key=lambda item: _numbers(item[0]))
+    ]
+
+
+def _numbers(question_id: str) -> list[int]:
+    """For sorting: "01.10" comes after "01.9"."""
+    return [int(number) for number in re.findall(r"\d+", question_id)]
+
+
+def _discrimination(given: list[tuple[bool, float]]) -> float | None:
+    """Correlation of a right answer with the number of other right answers (corrected item-total correlation); None
+    where all are equal. Below about 0.2 a question does not tell who knows more (Ebel and Frisbie, Essentials of
+    Educational Measurement, 5th ed., 1991)."""
+    right, rest = zip(*given, strict=True)
+    if len(set(right)) < 2 or len(set(rest)) < 2:
+        return None
+    return statistics.correlation([float(value) for value in right], rest)
+
+
+def _alike(submissions: list[Submission]) -> list[dict[str, Any]]:
+    """Students whose code for an exercise says the same, whatever its layout, comments and names of locals.
+
+    Short exercises have few right forms, so this is a reason to look and no more.
+    """
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for submission in submissions:
+        for exercise_id, source in submission.sources.items():
+            if "NotImplementedError" not in source:
+                groups[exercise_id, evidence.family(source)].append(submission.student)
+    alike = [{"id": key[0], "students": names} for key, names in groups.items() if len(names) > 1]
+    return sorted(alike, key=lambda group: (group["id"], group["students"]))

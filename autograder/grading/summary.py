@@ -1,0 +1,50 @@
+"""What `workbook grade` shows: a bar for each phase with the time that is left, then what needs a person."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from autograder.grading.grade import OnProgress
+
+
+@contextlib.contextmanager
+def progress_bars() -> Iterator[OnProgress]:
+    """Yields the function to call with a phase, what is done of it, and how much there is. On stderr."""
+    from tqdm import tqdm
+
+    bar: tqdm[Any] | None = None
+
+    def show(phase: str, done: int, total: int) -> None:
+        nonlocal bar
+        if bar is None or bar.desc != phase:
+            if bar:
+                bar.close()
+            bar = tqdm(total=total, desc=phase, file=sys.stderr, mininterval=0.5)
+        bar.update(done - bar.n)
+
+    try:
+        yield show
+    finally:
+        if bar:
+            bar.close()
+
+
+def text(found: dict[str, Any]) -> str:
+    """The outcome in lines: how many, then each student with something for a person to look at."""
+    students = found["students"]
+    graded = [each for each in students.values() if not each["error"]]
+    lines = [
+        f"Lesson {found['lesson']}: {found['graded']} of {len(students)} submissions have a grade",
+        f"{found['checked']} checks ran, {found['reused']} results were there already",
+    ]
+    if graded:
+        mean = sum(each["score"] for each in graded) / len(graded)
+        lines.append(f"Mean score {mean:.1f} of {graded[0]['max_score']:g}")
+    looks = {name: [*filter(None, [each["error"]]), *each["look"]] for name, each in students.items()}
+    if any(looks.values()):
+        lines += ["", "For a person to look at:"]
+        lines += [f"  {name}: {line}" for name, found_lines in looks.items() for line in found_lines]
+    return "\n".join(lines)

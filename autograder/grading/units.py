@@ -1,0 +1,137 @@
+"""The unit of grading: one exercise's source. Equal sources are checked once, and a result is kept by content.
+
+A result's name is a hash of the source and of all code that decides what the check says. So a corrected check regrades
+its own exercise and nothing else, and a grader that was killed goes on with what it had finished.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import inspect
+import json
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autograder import sandboxed
+from autograder.engine_service import EngineDied, EngineService
+from autograder.lessons import find_exercise
+from course_lib.files import atomic_write_text
+
+_OURS = ("autograder", "course_lib")
+_IN_THE_SANDBOX = [str(path) for path in Path(sandboxed.__file__).parent.glob("*.py")]  # run by their paths
+FOLDER = ".workbook"  # of what grading keeps, in the course
+_MAX_TRIES = 2
+_own = threading.local()
+_services: list[EngineService] = []
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is checked on its own. `is_timed`: whether the clock has a say."""
+
+    exercise_id: str
+    source: str
+
+    @property
+    def is_timed(self) -> bool:
+        return "speed" in find_exercise(self.exercise_id)[1].kinds
+
+    @property
+    def key(self) -> str:
+        """Name of its result."""
+        parts = (_rules(self.exercise_id), self.exercise_id, self.source)
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Results:
+    """The results in one folder, each whole or not there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def get(self, unit: Unit) -> dict[str, Any] | None:
+        """The result of a unit, if it came to one that stands."""
+        try:
+            result = json.loads(self._path(unit).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return result if isinstance(result, dict) else None
+
+    def put(self, unit: Unit, result: dict[str, Any]) -> None:
+        """Keep a result. Raises UserError where the folder cannot be written."""
+        atomic_write_text(self._path(unit), json.dumps(result))
+
+    def _path(self, unit: Unit) -> Path:
+        return self.folder / unit.exercise_id / f"{unit.key[:40]}.json"
+
+
+def results_of(course: Path) -> Results:
+    """The results that are kept in a course."""
+    return Results(course / FOLDER / "results")
+
+
+def check_unit(unit: Unit) -> dict[str, Any]:
+    """The engine's result, from an engine process of this thread's own. Runs anywhere the workbook is installed.
+
+    An engine that dies is tried once more, on a new process; then the result says so, with verdict "error".
+    """
+    from autograder.engine import blank_result
+
+    died = ""
+    for _ in range(_MAX_TRIES):
+        try:
+            if result := _service().check(unit.exercise_id, unit.source, lambda *_: None):
+                return result
+        except EngineDied as error:
+            died = str(error)
+    reason = f"The check itself stopped ({died[:200]}). This is not the learner's mistake: grade it again."
+    return blank_result(unit.exercise_id, "error", reason)
+
+
+def stop_engines() -> None:
+    """End every engine process of this process's threads, in the middle of a check too."""
+    while _services:
+        _services.pop().stop()
+
+
+def _service() -> EngineService:
+    if not hasattr(_own, "service"):
+        _own.service = EngineService()
+        _services.append(_own.service)
+    return _own.service
+
+
+@functools.cache
+def _rules(exercise_id: str) -> str:
+    """SHA-256 of the code that decides what a check says: the lesson's harness, and every module of ours that the check
+    or the engine imports, by itself or by another."""
+    lesson, exercise = find_exercise(exercise_id)
+    about = {name: value for name, value in vars(exercise).items() if name != "check"}
+    rules = hashlib.sha256(f"{about}\0{lesson.harness}".encode())
+    modules = _reached({exercise.check.__module__, "autograder.engine"})
+    for file in sorted({inspect.getfile(sys.modules[name]) for name in modules} | set(_IN_THE_SANDBOX)):
+        rules.update(Path(file).name.encode() + b"\0" + Path(file).read_bytes())
+    return rules.hexdigest()
+
+
+def _reached(names: set[str]) -> set[str]:
+    """These modules, and those of ours that they hold something of, and so on."""
+    found: set[str] = set()
+    while new := names - found:
+        found |= new
+        for name in new:
+            for value in vars(importlib.import_module(name)).values():
+                home = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None)
+                # A package holds its modules once anybody has loaded them: that is no import of its own.
+                if (
+                    isinstance(home, str)
+                    and home.partition(".")[0] in _OURS
+                    and not home.startswith(f"{name}.")
+                ):
+                    names = names | {home}
+    return found

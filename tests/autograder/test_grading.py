@@ -1,0 +1,187 @@
+"""A class through `workbook grade`: what comes is graded as far as it can be, once, and nobody suffers for another."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from autograder.grading.submissions import read_submission, stage
+from autograder.grading.units import Results, Unit
+from autograder.lessons import load_lesson
+from tests.autograder.malformed import corpus
+from tests.autograder.nbgrader_course import LESSON_00, NOTEBOOKS, Course, cell
+
+LESSON = load_lesson("00")
+RELEASE = NOTEBOOKS / "release" / LESSON_00 / f"{LESSON_00}.ipynb"
+FILES = dict(corpus(json.loads(RELEASE.read_text(encoding="utf-8"))))
+#: One of each kind; the others are read and staged, which is where they differ.
+GRADED = (
+    *(
+        "cut-0",
+        "flipped-1",
+        "empty",
+        "deep",
+        "nan",
+        "encoding-utf-16",
+        "encoding-cp1252",
+        "top-cells-3",
+        "cell-source-5",
+    ),
+    *(
+        "cell-metadata-0",
+        "grade-id-0",
+        "points-4",
+        "doubled",
+        "no-marks",
+        "all-locked",
+        "format-3",
+        "old-schema",
+    ),
+    *("large-outputs", "other-course", "python-2", "carriage-returns"),
+)
+STUB_SCORES = {"check-0-1": 0.0}
+
+
+def put(course: Path, student: str, data: bytes, name: str = f"{LESSON_00}.ipynb") -> Path:
+    folder = course / "submitted" / student / LESSON_00
+    folder.mkdir(parents=True)
+    (folder / name).write_bytes(data)
+    return folder
+
+
+def test_the_corpus_is_large() -> None:
+    assert len(FILES) >= 200
+
+
+def test_whatever_comes_is_read_and_staged_as_a_valid_notebook(tmp_path: Path) -> None:
+    for name, data in FILES.items():
+        folder = put(tmp_path, name, data)
+        submission = read_submission(tmp_path, name, LESSON)
+        stage(submission, RELEASE, tmp_path / "staged", LESSON)
+        staged = nbformat.read(tmp_path / "staged" / name / LESSON_00 / f"{LESSON_00}.ipynb", as_version=4)
+        nbformat.validate(staged)
+        assert submission.cells or submission.problems, name
+        assert [path.name for path in folder.iterdir()] == [f"{LESSON_00}.ipynb"], (
+            "the submission itself is not touched"
+        )
+
+
+def test_another_name_encoding_or_format_costs_nothing(tmp_path: Path) -> None:
+    for name in (
+        "encoding-utf-16",
+        "encoding-utf-8-sig",
+        "encoding-cp1252",
+        "format-3",
+        "no-ids",
+        "carriage-returns",
+    ):
+        put(tmp_path, name, FILES[name], name="my notebook (final).ipynb")
+        submission = read_submission(tmp_path, name, LESSON)
+        assert "0.1" in submission.sources, name
+        assert "graded all the same" in " ".join(submission.problems)
+
+
+def test_a_link_to_another_students_work_is_not_read(tmp_path: Path) -> None:
+    folder = put(tmp_path, "honest", RELEASE.read_bytes())
+    thief = tmp_path / "submitted" / "thief" / LESSON_00
+    thief.mkdir(parents=True)
+    for name in (f"{LESSON_00}.ipynb", f"{LESSON_00}_answers.json"):
+        (thief / name).symlink_to(folder / f"{LESSON_00}.ipynb")
+    submission = read_submission(tmp_path, "thief", LESSON)
+    assert not submission.cells and submission.answers is None
+    assert "is a link" in submission.problems[0]
+
+
+def test_a_result_is_kept_by_content(tmp_path: Path) -> None:
+    results, unit = Results(tmp_path), Unit("0.1", "x = 1")
+    assert results.get(unit) is None
+    results.put(unit, {"verdict": "pass"})
+    assert results.get(Unit("0.1", "x = 1")) == {"verdict": "pass"}
+    assert results.get(Unit("0.1", "x = 2")) is None
+    (kept,) = tmp_path.rglob("*.json")
+    kept.write_text("torn")
+    assert results.get(unit) is None
+
+
+def grade(course: Course, *arguments: str) -> dict[str, object]:
+    ran = subprocess.run(
+        [sys.executable, "-m", "autograder.cli", "grade", "00", "--json", *arguments],
+        cwd=course.root,
+        env=course.environment(),
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    assert "Traceback" not in ran.stderr
+    return json.loads(ran.stdout)
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    """A class of one right solution, one stub and one of each kind of broken file, not graded yet."""
+    course = Course(tmp_path_factory.mktemp("class"))
+    course.nbgrader("generate_assignment", LESSON_00)
+    course.submit("right", LESSON_00, course.notebook("source", LESSON_00))
+    course.submit("stub", LESSON_00, course.notebook("release", LESSON_00))
+    wrong = course.notebook("source", LESSON_00)
+    mistake = cell(wrong, "exercise-0-1")
+    mistake.source = mistake.source.replace(
+        "baseline_seconds / candidate_seconds", "candidate_seconds / baseline_seconds"
+    )
+    course.submit("wrong", LESSON_00, wrong)
+    for name in GRADED:
+        put(course.root, name, FILES[name])
+    (course.root / "submitted" / "nothing" / LESSON_00).mkdir(parents=True)
+    return course
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_class_is_graded_whatever_is_in_it(course: Course) -> None:
+    found = grade(course)
+    assert found["graded"] == len(GRADED) + 4
+    assert {name: each["error"] for name, each in found["students"].items() if each["error"]} == {}
+    assert found["students"]["right"] == {"look": [], "error": "", "score": 1.0, "max_score": 1.0}
+    for name in (*GRADED, "stub", "wrong", "nothing"):
+        assert found["students"][name]["score"] == 0.0, name
+        assert course.scores(name, LESSON_00) == STUB_SCORES
+    assert "not valid JSON" in " ".join(found["students"]["cut-0"]["look"])
+
+    again = grade(course)
+    assert (again["checked"], again["students"]) == (0, found["students"])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_report_names_the_mistakes_and_who_wrote_the_same(course: Course) -> None:
+    page = course.root / "class.html"
+    shutil.copytree(course.root / "submitted" / "right", course.root / "submitted" / "copier")
+    grade(course, "--students", "copier,right,wrong")
+    ran = subprocess.run(
+        [sys.executable, "-m", "autograder.cli", "report", "0", "--json", "--out", str(page)],
+        cwd=course.root,
+        env=course.environment()
+        | {"PYTHONWARNINGS": "error::UserWarning"}
+        | dict(os.environ, WORKBOOK_DATA=str(course.data)),
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    found = json.loads(ran.stdout)
+    (exercise,) = found["exercises"]
+    assert exercise["verdicts"]["pass"] == 2
+    assert {"id": "0.1", "students": ["copier", "right"]} in found["alike"]
+    assert exercise["mistakes"], "the wrong solution has a name"
+    assert "copier, right" in page.read_text(encoding="utf-8")
+    course.nbgrader("export", "--exporter=autograder.grading.exports.Canvas")
+    rows = (course.root / "grades-canvas.csv").read_text(encoding="utf-8").splitlines()
+    assert rows[1] == "Points Possible,,,,,1.0"
+    assert "right,,,right,,1.0" in rows
