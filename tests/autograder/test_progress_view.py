@@ -12,7 +12,9 @@ from autograder import progress
 from autograder.answers import answers_file
 from autograder.course import parts
 from autograder.exams import paper, place_in
+from autograder.handout import START_PAGE, release_folder
 from autograder.lessons import load_lesson
+from autograder.quiz_bank import PASS_MARK
 from autograder.quiz_grading import load_bank
 from autograder.quizzes import exam, give_answer, hand_in
 from autograder.standing import FURTHER, Standing, Step, is_course_passed, next_step, standings
@@ -76,6 +78,12 @@ def test_every_part_says_what_it_teaches_how_long_it_takes_and_where_its_places_
         assert all(part.sections[place].heading.startswith(place.split()[1]) for place in places)
     assert parts()[1].sections["quiz"].heading == "Quiz"
     assert FURTHER in parts()[-1].sections
+
+
+def test_the_start_page_states_the_one_pass_mark() -> None:
+    page = (release_folder() / START_PAGE).read_text(encoding="utf-8")
+    said = set(re.findall(r"(\d+ %) (?:of the points|in the (?:quiz|exam))", page))
+    assert said == {f"{PASS_MARK:.0%}".replace("%", " %")}
 
 
 def test_nothing_yet_begins_with_the_exercise_on_the_start_page() -> None:
