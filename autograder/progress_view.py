@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from autograder.course import lesson_href
+from autograder.handout import pending_updates
 from autograder.quiz_bank import PASS_MARK
 from autograder.rich import BLUE, GREEN, render
 from autograder.standing import NOT_BEGUN, Standing, Step, is_course_passed, next_step, required, standings
@@ -29,6 +31,7 @@ class ProgressCard:
             **self.summary,
             as_of=self.as_of,
             pass_mark=f"{PASS_MARK:.0%}".replace("%", " %"),
+            updates=[str(update) for update in pending_updates(Path.cwd().parent)],
             lead=step.lead,
             where=_where(step),
             href=_href(step),

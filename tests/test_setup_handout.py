@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from autograder.handout import START_PAGE, hand_out, pending_updates, release_folder
+from autograder.progress import progress_html
 from course_lib.errors import UserError
 
 TODAY = datetime.date(2026, 11, 20)
@@ -157,3 +158,16 @@ def test_a_tool_that_compares_notebooks_is_named_where_it_is_installed(
     (tmp_path / "site" / "nbdime.py").touch()
     monkeypatch.syspath_prepend(tmp_path / "site")
     assert f'nbdiff-web "{mine / START_PAGE}"' in pending_updates(mine)[0].what_to_do
+
+
+def test_the_start_page_shows_what_is_pending(
+    release: Path, mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand_out(release, mine, today=TODAY)
+    monkeypatch.chdir((mine / START_PAGE).parent)
+    assert "newer version" not in progress_html()._repr_html_()
+    (mine / START_PAGE).write_text("my notes")
+    (release / START_PAGE).write_text("second release")
+    hand_out(release, mine, today=TODAY)
+    html = progress_html()._repr_html_()
+    assert "has a newer version" in html and "<code>workbook reset 00" in html
