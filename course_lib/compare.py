@@ -58,8 +58,9 @@ def _warnings(records: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _metrics(record: dict[str, Any]) -> dict[str, Any]:
-    names = ("step", "train_seconds", "samples_per_sec", "tokens_per_sec", "num_parameters")
-    values = {**(record.get("validation") or {}), **{name: record.get(name) for name in names}}
+    speed = ("step", "train_seconds", "samples_per_sec", "tokens_per_sec")
+    size = ("num_parameters", "num_trainable", "peak_memory_bytes")
+    values = {**(record.get("validation") or {}), **{name: record.get(name) for name in (*speed, *size)}}
     values |= {"best step": (record.get("best") or {}).get("step")} | (record.get("cost") or {})
     return {name: value for name, value in values.items() if not isinstance(value, str)}
 

@@ -23,7 +23,7 @@ from course_lib.config import TrainConfig
 from course_lib.config_io import to_yaml
 from course_lib.cost import CostMeter
 from course_lib.early_stopping import EarlyStopping
-from course_lib.environment import environment, hardware
+from course_lib.environment import environment, hardware, memory_bytes
 from course_lib.files import atomic_write_text
 from course_lib.metrics import RecordWriter, RunFolder
 from course_lib.profiling import StepProfiler
@@ -152,6 +152,7 @@ class Run:
     def record(self, status: str, *, failure: str | None = None) -> dict[str, Any]:
         """What `run.json` says at any time of the run."""
         seconds = self.state.train_seconds
+        sizes = [(parameter.numel(), parameter.requires_grad) for parameter in self.parts.model.parameters()]
         return {
             "status": status,
             "failure": failure,
@@ -160,7 +161,9 @@ class Run:
             "max_steps": self.parts.max_steps,
             "max_epochs": self.parts.max_epochs,
             "checkpoint_step": self.checkpointer.saved[0],
-            "num_parameters": sum(parameter.numel() for parameter in self.parts.model.parameters()),
+            "num_parameters": sum(size for size, _ in sizes),
+            "num_trainable": sum(size for size, learns in sizes if learns),
+            "peak_memory_bytes": memory_bytes().get("peak_memory_bytes"),
             "train_seconds": seconds,
             "samples_per_sec": self.state.num_samples / seconds if seconds else None,
             "tokens_per_sec": self.state.num_tokens / seconds if seconds else None,

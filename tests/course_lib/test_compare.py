@@ -24,6 +24,7 @@ def runs(tmp_path_factory):
         train(directory / "faster", data, learning_rate=2e-2, max_epochs=2)
         train(directory / "seed", data, seed=1)
         train(directory / "other", other)
+        train(directory / "adapters", data, lora_rank=1, max_epochs=1)
     return directory
 
 
@@ -44,6 +45,17 @@ def test_another_config_is_named_with_what_came_of_it(runs):
     assert comparison["metrics"]["accuracy"] == accuracies
     assert {"cost", "step", "samples_per_sec", "time_to_target_seconds"} <= comparison["metrics"].keys()
     assert len(comparison["warnings"]) == 1 and "one seed per config" in comparison["warnings"][0]
+
+
+def test_what_adapters_save_is_told(runs):
+    metrics = compare_runs([runs / "a", runs / "adapters"])["metrics"]
+    assert metrics["num_trainable"][0] == metrics["num_parameters"][0]
+    assert 5 * metrics["num_trainable"][1] < metrics["num_parameters"][0] < metrics["num_parameters"][1]
+    page = (runs / "adapters" / "report.html").read_text()
+    assert f"trained: {metrics['num_trainable'][1]:,}<" in page
+    assert "trained: all<" in (runs / "a" / "report.html").read_text()
+    if (peak := metrics["peak_memory_bytes"][1]) is not None:  # Windows does not tell
+        assert f"{peak / 1e6:,.0f} MB" in page
 
 
 @pytest.mark.parametrize(
