@@ -35,7 +35,9 @@ class Update:
     what_to_do: str
 
     def __str__(self) -> str:
-        return f"{self.name} has a newer version: yours stays as it is. {self.what_to_do}"
+        return (
+            f"{self.name.rpartition('/')[2]} has a newer version, which lies beside yours. {self.what_to_do}"
+        )
 
 
 def release_folder() -> Path:
@@ -164,8 +166,7 @@ def _advice(target: Path, beside: Path, folder: Path) -> str:
     command = f"workbook reset {target.parent.name.partition('_')[0]}"
     if folder.resolve() != default_folder().resolve():
         command += f' --dir "{folder}"'
-    text = f"The new one lies beside it as {beside.name}: look into both. To take the new one, run in a terminal "
-    text += f"`{command}`, which keeps yours as a backup. To keep yours, delete {beside.name}."
+    text = f"To take it, run `{command}` in a terminal; yours goes to a backup. To keep yours, delete {beside.name}."
     if importlib.util.find_spec("nbdime") and target.suffix == ".ipynb":
         text += f' To compare them: `nbdiff-web "{target}" "{beside}"`.'
     return text
