@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +93,25 @@ def test_many_processes_record_at_once(data: Path) -> None:
     for process in started:
         assert process.communicate(timeout=60)[0] == b""
     assert progress.summary()["lessons"]["01"]["exercises"]["1.1"]["attempts"] == 80
+
+
+def test_kill_9_at_any_moment_keeps_what_was_recorded(data: Path) -> None:
+    code = (
+        "from autograder import progress\n"
+        "for number in range(100_000): progress.record_answer('01', f'01.{number}', 'a'); print(number, flush=True)\n"
+    )
+    chance, expected = random.Random(0), 0
+    for attempt in range(6):
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout
+            process.stdout.readline()  # it is in full swing
+            time.sleep(chance.uniform(0, 0.05))
+            process.kill()
+            expected += 1 + len(process.stdout.readlines())
+        with contextlib.closing(sqlite3.connect(data / "progress.sqlite3")) as database:
+            assert database.execute("PRAGMA quick_check").fetchone() == ("ok",)
+            (found,) = database.execute("SELECT COUNT(*) FROM events").fetchone()
+        assert expected <= found <= expected + attempt + 1  # one may be in without having been told
 
 
 def test_what_a_locked_file_refused_goes_in_later(
@@ -200,17 +221,22 @@ def test_a_damaged_file_is_kept_aside(data: Path, capfd: pytest.CaptureFixture[s
     assert progress.summary()["lessons"]["01"]["exercises"]["1.1"]["attempts"] == 1
 
 
+def _at_once(code: str) -> list[str]:
+    """What four processes print that run some code after their imports, all at once."""
+    command = [sys.executable, "-c", f"from autograder import progress; input(); {code}"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    started = [subprocess.Popen(command, text=True, **pipes) for _ in range(4)]
+    for process in started:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+    return [process.communicate(timeout=60)[0] for process in started]
+
+
 def test_kernels_that_find_a_damaged_file_at_once_set_it_aside_once(data: Path) -> None:
     data.mkdir()
     (data / "progress.sqlite3").write_bytes(b"this is no database, " * 100)
-    code = "from autograder import progress; input(); progress.record_visit('01')"
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        for _ in range(4)
-    ]
-    said = [process.communicate("\n", timeout=60)[0] for process in started]
+    said = _at_once("progress.record_visit('01')")
     assert sum("kept as" in text for text in said) == 1
     assert len(list(data.glob("progress.damaged-*.sqlite3"))) == 1
     with contextlib.closing(sqlite3.connect(data / "progress.sqlite3")) as database:
@@ -303,12 +329,5 @@ def test_a_migration_killed_half_way_begins_again(version_1: None) -> None:
 
 
 def test_kernels_that_find_an_old_file_at_once_migrate_it_once(version_1: None) -> None:
-    code = "from autograder import progress; input(); progress.record_check(" + repr(_result()) + ")"
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        for _ in range(4)
-    ]
-    assert [process.communicate("\n", timeout=60)[0] for process in started] == [""] * 4
+    assert _at_once(f"progress.record_check({_result()!r})") == [""] * 4
     assert progress.summary()["lessons"]["01"]["exercises"]["1.1"]["attempts"] == 6
