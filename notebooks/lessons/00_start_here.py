@@ -33,6 +33,10 @@ from autograder.progress import progress_html
 progress_html()
 
 # %% [markdown]
+# Take the lessons in order: each builds on those before it. A lesson takes about two hours, half an hour of them for
+# reading; its first line says how long each part takes. You can leave at any time: each answer is saved when you give
+# it, the result of each check when it ends. Your code is saved with the notebook (**Ctrl + S**).
+#
 # <details><summary>The map as a plain table, for when nothing runs</summary>
 #
 # | Lesson | You learn to |
@@ -49,10 +53,6 @@ progress_html()
 # | [10 · Mini project](../10_mini_project/10_mini_project.ipynb) | train a classifier on your own data, within a budget |
 #
 # </details>
-#
-# Take the lessons in order: each builds on those before it. A lesson takes about two hours, half an hour of them for
-# reading; its first line says how long each part takes. You can leave at any time: each answer is saved when you give
-# it, the result of each check when it ends. Your code is saved with the notebook (**Ctrl + S**).
 #
 # ## Your machine
 
