@@ -33,12 +33,17 @@ LOOKS: dict[str, Callable[[], Found]] = {
 
 def examine() -> Iterator[Finding]:
     """Look at everything, one after the other. Takes about ten seconds."""
+    has_failed = False
     for name, look in LOOKS.items():
         try:
             found = look()
         except Exception as error:  # a doctor that falls ill is a finding too
             found = "fail", " ".join(f"{type(error).__name__}: {error}".split())[:200], reinstall()
-        yield Finding(name, *found)
+        level, text, fix = found
+        if has_failed and fix == reinstall():  # the strongest cure, and perhaps for a consequence only
+            fix = "first the fix above, then again: workbook doctor"
+        has_failed = has_failed or level == "fail"
+        yield Finding(name, level, text, fix)
 
 
 def report(finding: Finding) -> str:

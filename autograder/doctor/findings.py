@@ -49,3 +49,8 @@ def unset_variable(*names: str) -> str:
 def move(path: Path, to: Path) -> str:
     """Give a file or folder another name."""
     return f'{"mv" if os.name != "nt" else "move"} "{path}" "{to}"'
+
+
+def make_folder(path: Path) -> str:
+    """With those above it."""
+    return f'{"mkdir -p" if os.name != "nt" else "mkdir"} "{path}"'

@@ -33,15 +33,21 @@ def python() -> Found:
 
 def packages() -> Found:
     """Whether each package is there in a version that the others accept."""
-    wrong = dict(_conflicts(PROJECT))
+    wrong: dict[str, tuple[str, str]] = {}
+    for name, needed, have in _conflicts(PROJECT):
+        wrong.setdefault(name, (needed, have))  # our own wish comes first
     if not wrong:
         return "ok", "each is there, in a version that fits", ""
-    found = "; ".join(f"{needed} is needed, {have} is here" for needed, have in wrong.items())
-    return "fail", found, f'"{sys.executable}" -m pip install ' + " ".join(f'"{needed}"' for needed in wrong)
+    found = "; ".join(f"{needed} is needed, {have} is here" for needed, have in wrong.values())
+    return (
+        "fail",
+        found,
+        f'"{sys.executable}" -m pip install ' + " ".join(f'"{needed}"' for needed, _ in wrong.values()),
+    )
 
 
-def _conflicts(project: str) -> Iterator[tuple[str, str]]:
-    """(what is needed, what is installed) for each unfit dependency of the project, and for those of its own."""
+def _conflicts(project: str) -> Iterator[tuple[str, str, str]]:
+    """(what is needed, what is installed) for each unfit dependency of the project, then for those of theirs."""
     from packaging.requirements import Requirement
 
     seen, waiting = {project}, [project]
@@ -53,10 +59,10 @@ def _conflicts(project: str) -> Iterator[tuple[str, str]]:
             try:
                 have = importlib.metadata.version(needed.name)
             except importlib.metadata.PackageNotFoundError:
-                yield f"{needed.name}{needed.specifier}", "none"
+                yield needed.name, f"{needed.name}{needed.specifier}", "none"
                 continue
             if not needed.specifier.contains(have, prereleases=True):
-                yield f"{needed.name}{needed.specifier}", have
+                yield needed.name, f"{needed.name}{needed.specifier}", have
             if needed.name not in seen:
                 seen.add(needed.name)
                 waiting.append(needed.name)

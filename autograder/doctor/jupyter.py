@@ -87,7 +87,7 @@ def _page() -> tuple[dict[str, Any], str]:
             with running_lab(Path(name), "/lab", port=port, token="doctor", layouts=Path(name)) as server:
                 page = open_here(f"{server.address}/lab?token=doctor", timeout=30).decode()
         except (UserError, OSError) as error:
-            return {}, str(error)
+            return {}, str(error).removesuffix(" (workbook doctor may know more)")
     found = re.search(r'<script id="jupyter-config-data"[^>]*>(.*?)</script>', page, re.DOTALL)
     return (json.loads(found[1]), "") if found else ({}, "the server answers, but not with JupyterLab")
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import locale
+import os
 import shutil
 import sys
 from pathlib import Path
 
-from autograder.doctor.findings import Found, set_variable
+from autograder.doctor.findings import Found, set_variable, unset_variable
 from autograder.doctor.installed import ask_torch
 
 #: A lesson's kernel with its two workers, measured by lesson, is below this.
@@ -17,15 +18,12 @@ NEEDED_MEMORY_BYTES = 2_000_000_000
 def text() -> Found:
     """Whether files and this window take every letter."""
     names = {"files": locale.getpreferredencoding(False), "this window": sys.stdout.encoding or "ascii"}
-    if odd := [
-        f"{what} as {name}" for what, name in names.items() if name.lower().replace("-", "") != "utf8"
-    ]:
-        return (
-            "note",
-            f"Python writes {' and '.join(odd)}: not every letter can be written",
-            set_variable("PYTHONUTF8", "1"),
-        )
-    return "ok", "UTF-8", ""
+    odd = [f"{what} as {name}" for what, name in names.items() if name.lower().replace("-", "") != "utf8"]
+    if not odd:
+        return "ok", "UTF-8", ""
+    is_told = bool(os.environ.get("PYTHONIOENCODING"))  # which weighs more than PYTHONUTF8
+    fix = unset_variable("PYTHONIOENCODING") if is_told else set_variable("PYTHONUTF8", "1")
+    return "note", f"Python writes {' and '.join(odd)}: some letters come out as `?`", fix
 
 
 def memory() -> Found:

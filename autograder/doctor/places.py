@@ -13,11 +13,10 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from autograder.doctor.findings import Found, move, set_variable
+from autograder.doctor.findings import Found, make_folder, move, set_variable
 
 #: Room for the data cache, a run folder with checkpoints and the evidence of a lesson.
 NEEDED_DISK_BYTES = 1_000_000_000
-#: A synchronised folder by its name: the programs that keep one say so in the path, on all three systems.
 _SYNCED = re.compile(
     r"OneDrive.*|Dropbox.*|Google ?Drive.*|GoogleDrive-.*|iCloud ?Drive|Mobile Documents|CloudStorage|Nextcloud"
 )
@@ -53,15 +52,33 @@ def _nearest_existing(path: Path) -> Path:
 
 def disk() -> Found:
     """Room in each folder."""
-    places = {name: _nearest_existing(path) for name, (path, _) in _folders().items()}
-    free = {name: shutil.disk_usage(place).free for name, place in places.items()}
+    scarce = []
+    for name, (path, variable) in _folders().items():
+        place = _nearest_existing(path)
+        if (free := shutil.disk_usage(place).free) < NEEDED_DISK_BYTES:
+            scarce.append((f"{free / 1e9:.1f} GB for {name}", place, variable))
     needed = f"{NEEDED_DISK_BYTES / 1e9:.0f} GB"
-    if scarce := {name: num for name, num in free.items() if num < NEEDED_DISK_BYTES}:
-        found = "only " + ", ".join(f"{num / 1e9:.1f} GB for {name}" for name, num in scarce.items())
-        variables = [_folders()[name][1] for name in scarce]
-        moved = " or ".join(set_variable(variable, "/a/larger/disk") for variable in variables)
-        return "fail", found, f"free {needed} there, or choose another disk: {moved}"
-    return "ok", f"at least {needed} free in every folder that is used", ""
+    if not scarce:
+        return "ok", f"at least {needed} free in every folder that is used", ""
+    found = "only " + ", ".join(text for text, _, _ in scarce)
+    if roomy := _with_room():
+        target = roomy / "workbook-files"
+        moved = " && ".join(set_variable(variable, str(target)) for _, _, variable in scarce)
+        return "fail", found, f"{make_folder(target)} && {moved}"
+    return "fail", found, f"free {needed} on the disk of {scarce[0][1]}"
+
+
+def _with_room() -> Path | None:
+    """A folder of the user's with room, where there is one."""
+    import psutil
+
+    places = [Path.home(), Path(tempfile.gettempdir())]
+    places += [Path(part.mountpoint) for part in psutil.disk_partitions()]
+    for place in places:
+        has_room = place.is_dir() and shutil.disk_usage(place).free >= NEEDED_DISK_BYTES
+        if has_room and os.access(place, os.W_OK):
+            return place
+    return None
 
 
 def write_access() -> Found:
@@ -98,16 +115,25 @@ def folder() -> Found:
     from autograder.paths import data_directory
 
     kinds = {Path(part.mountpoint): part.fstype for part in psutil.disk_partitions(all=True)}
-    home = set_variable
     for path, variable in ((default_folder(), "WORKBOOK_DIR"), (data_directory(), "WORKBOOK_DATA")):
         path = path.resolve()
-        fix = home(variable, str(Path(tempfile.gettempdir()).anchor or "/") + "a/folder/outside/of/it")
-        if any(_SYNCED.fullmatch(part) for part in path.parts):
-            return "note", f"{path} is kept in step with a cloud, which can hold or double a file in use", fix
         kind = next((kinds[place] for place in (path, *path.parents) if place in kinds), "")
-        if kind.startswith(_NETWORK_KINDS):
-            return "note", f"{path} is on a network ({kind}), where saving can be slow or refused", fix
+        if is_synced(path):
+            found = f"{path} is kept in step with a cloud, which can hold or double a file in use"
+        elif kind.startswith(_NETWORK_KINDS):
+            found = f"{path} is on a network ({kind}), where saving can be slow or refused"
+        else:
+            continue
+        root = Path.home() if not is_synced(Path.home()) else Path(Path.home().anchor)
+        target = root / {"WORKBOOK_DIR": "training-workbook", "WORKBOOK_DATA": "workbook-data"}[variable]
+        fixes = [move(path, target)] if path.exists() else []
+        return "note", found, " && ".join([*fixes, set_variable(variable, str(target))])
     return "ok", f"{default_folder()} is on this machine", ""
+
+
+def is_synced(path: Path) -> bool:
+    """By its name: the programs that keep such a folder say so in the path, on all three systems."""
+    return any(_SYNCED.fullmatch(part) for part in path.parts)
 
 
 def file_names() -> Found:
