@@ -96,9 +96,9 @@ def _part(lesson_id: str, goal: str) -> Part:
     sections: dict[str, Section] = {}
     section = Section("", "")
     for cell in cells:
-        if cell["cell_type"] == "markdown" and (headings := _HEADING.findall(_text(cell))):
-            section = Section(headings[-1], cell["id"])
-            sections.setdefault(section.heading, section)
+        for heading in _HEADING.findall(_text(cell)) if cell["cell_type"] == "markdown" else ():
+            section = Section(heading, cell["id"])
+            sections.setdefault(heading, section)
         for what, name in _PLACE.findall(_text(cell)) if cell["cell_type"] == "code" else ():
             place = {"exercise": f"exercise {name}", "predict": f"prediction {name}"}.get(what, "quiz")
             sections.setdefault(place, section)
