@@ -1146,11 +1146,11 @@ check("4.3")
 # %% [markdown]
 # ### 4.4 · Stop early, keep the best
 #
-# > Difficulty ●●●○○ · Importance ●●●●● · 20 minutes · property, count (at least 30 % of the steps saved, accuracy within 0.5 points)
+# > Difficulty ●●●○○ · Importance ●●●●● · 20 minutes · property, count (at least 30 % of the steps saved, accuracy within 3 points)
 #
 # You get a run and decide how often it is validated and when it ends. The check compares the test accuracy of your weights
-# with that of the whole run, trained to its end: the mean of four secret runs. Validations are not free: each counts as
-# one step. They are not exact either: each looks at a random part of the validation set.
+# with that at the run's best step, which it finds with all of the validation set: the mean of eight secret runs.
+# Validations are not free: each counts as one step. Yours are not exact either: each looks at a random part of the set.
 #
 # <details><summary>Hint: "the last weights, not the best"</summary>
 #

@@ -1,4 +1,4 @@
-"""The check of exercise 4.4: steps saved, the best weights kept, a model as good as the whole run's."""
+"""The check of exercise 4.4: steps saved, the best weights kept, a model about as good as the run's best."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from autograder.job import Job
 from autograder.lessons.lesson_04 import baselines
 from autograder.lessons.requirements import require_close, require_keys
 
-NUM_RUNS = 4
+NUM_RUNS = 8
 MIN_SAVED = 0.30
-MARGIN = 0.5  # points of test accuracy, mean over the runs
+MARGIN = 3.0
+"""Points of test accuracy below that at the lowest loss on the whole validation set, mean over the runs.
+
+Over 30 runs it was +0.5 ± 2.2 with a patience of 5 validations, each after 20 steps; -9.4 ± 6.4 with a patience of 1,
+each after 5 steps. The end of the run is no measure: it is 5 points lower itself, and what stops far too early passes.
+"""
 
 
 def check_stop_early(job: Job) -> None:
-    """4.4: at least 30 % of the steps saved, the best weights kept, and no worse than the whole run."""
+    """4.4: at least 30 % of the steps saved, the best weights kept, and hardly worse than the run's best."""
     trusted, judged, shares = job.worker("baseline", baselines.STOP_EARLY), [], []
     for number in range(NUM_RUNS):
         job.progress("Training with your loop, and to the end without it", number / NUM_RUNS)
@@ -33,12 +38,12 @@ def check_stop_early(job: Job) -> None:
         max_steps = float(found["max_steps"])
         shares.append((answer["num_steps"] + len(answer["validated"])) / max_steps)
         _require_best(job, answer, found)
-        judged.append(found["accuracy"] - found["accuracy_of_whole_run"])
+        judged.append(found["accuracy"] - found["accuracy_at_best"])
     saved, difference = 1.0 - float(np.mean(shares)), float(np.mean(judged))
-    job.counts |= {"steps_saved": round(saved, 3), "points_above_the_whole_run": round(difference, 2)}
+    job.counts |= {"steps_saved": round(saved, 3), "points_above_the_best_step": round(difference, 2)}
     job.require(
         difference >= -MARGIN,
-        expected=f"a test accuracy within {MARGIN:g} points of the whole run's, trained to its end",
+        expected=f"a test accuracy within {MARGIN:g} points of that at the run's best step",
         got=f"{difference:+.1f} points (mean of {NUM_RUNS} runs)",
         likely="patience is too small: one unlucky validation ends the run, while the model still learns",
         look="plot the validation loss: how long are its bumps, counted in validations?",

@@ -41,7 +41,7 @@ def follow_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [follow(**case) for case in cases]
 
 
-MAX_STEPS = 400
+MAX_STEPS, JUDGED_EVERY = 400, 10
 _ROWS, _VALIDATED = 64, 300
 
 
@@ -125,6 +125,12 @@ def _samples(
     return torch.from_numpy(inputs).float(), torch.from_numpy(labels)
 
 
+def _whole_loss(run: _Overfitting) -> float:
+    inputs, labels = run._validation
+    with torch.no_grad():
+        return float(F.cross_entropy(run.model(inputs), labels))
+
+
 def _test_accuracy(run: _Overfitting) -> float:
     inputs, labels = run._test
     with torch.no_grad():
@@ -146,23 +152,25 @@ def stop_early(seed: int) -> dict[str, Any]:
 def judge(seed: int, validated: list[int], weights: np.ndarray) -> dict[str, Any]:
     """In a worker of ours: the same run to its end, validated at the same steps.
 
-    Says which of these steps the weights are of, what was validated, and the test accuracies of the weights and of
-    the whole run at its end, in points.
+    Says which of these steps the weights are of, what was validated, and the test accuracies, in points, of the
+    weights and of the step whose loss on the whole validation set is the lowest.
     """
-    run, seen, weights_at = _Overfitting(seed), [], -1
-    for step in sorted({step for step in validated if 0 <= step < MAX_STEPS} | {MAX_STEPS}):
+    run, seen, weights_at, lowest, accuracy_at_best = _Overfitting(seed), [], -1, float("inf"), 0.0
+    judged = range(JUDGED_EVERY, MAX_STEPS + 1, JUDGED_EVERY)
+    for step in sorted({step for step in validated if 0 <= step <= MAX_STEPS} | set(judged)):
         if step > run.num_steps:
             run.train(step - run.num_steps)
+        if step in judged and (loss := _whole_loss(run)) < lowest:
+            lowest, accuracy_at_best = loss, _test_accuracy(run)
         if step in validated:
             seen.append(run.validate())
             if np.array_equal(weights_of(run.model).numpy(), weights):
                 weights_at = step
-    whole = _test_accuracy(run)
     torch.nn.utils.vector_to_parameters(torch.from_numpy(weights.copy()), run.model.parameters())
     return {
         "seen": seen,
         "weights_at": weights_at,
         "accuracy": _test_accuracy(run),
-        "accuracy_of_whole_run": whole,
+        "accuracy_at_best": accuracy_at_best,
         "max_steps": MAX_STEPS,
     }
