@@ -984,7 +984,8 @@ def sample(space: dict[str, dict[str, Any]], rng: np.random.Generator) -> dict[s
 
     Returns {name: value}. Draws are independent of each other, and `space` stays as it is.
     Raises ValueError for a range of kind "log" or "float" that cannot be: `low` not below `high`,
-    or a log range that does not begin above 0. It is never repaired in silence.
+    or a log range that does not begin above 0. It is never repaired in silence, and is found at
+    every call, whether or not the key is drawn.
     """
     ### BEGIN SOLUTION
     for name, part in space.items():

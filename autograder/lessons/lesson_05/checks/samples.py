@@ -214,3 +214,16 @@ def _require_refusals(job: Job) -> None:
             likely="the space is silently repaired: what is searched is no longer what was asked for",
             look="compare the ends before anything is drawn, and say which key is wrong",
         )
+    hidden = {
+        "optimizer": {"kind": "choice", "values": ["adamw", "sgd"]},
+        "momentum": {"kind": "float", "low": 0.9, "high": 0.5, "when": ("optimizer", "sgd")},
+    }
+    got = job.learner().call("refuse", space=hidden, seed=job.seed())
+    job.require(
+        got == "ValueError",
+        expected="ValueError at every draw for a range whose ends are swapped, also where its condition does not hold",
+        got=got,
+        likely="the ends are compared only where the key is drawn: a search finds out after hours that its space is "
+        "wrong",
+        look="go through the whole space before the first draw",
+    )

@@ -38,6 +38,13 @@ def draw(part, rng):
         return int(rng.integers(part["low"], part["high"] + 1))
     return part["values"][rng.integers(len(part["values"]))]
 """
+_REFUSES = """    for name, part in space.items():
+        if part["kind"] in ("log", "float") and not part["low"] < part["high"]:
+            raise ValueError(f"{name}: the ends are swapped")
+        if part["kind"] == "log" and part["low"] <= 0:
+            raise ValueError(f"{name}: a log range begins above 0")
+"""
+_REFUSES_LATE = "".join("    " + line for line in _REFUSES.splitlines(keepends=True)[1:])
 _LOG = 'math.exp(rng.uniform(math.log(part["low"]), math.log(part["high"])))'
 
 _RUN = """
@@ -130,6 +137,15 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             says="silently repaired",
         ),
         Mutant(
+            name="refuses only what it draws",
+            source=edited(
+                _SAMPLE,
+                (_REFUSES, ""),
+                ("            drawn[name] = draw", _REFUSES_LATE + "            drawn[name] = draw"),
+            ),
+            says="only where the key is drawn",
+        ),
+        Mutant(
             name="condition ignored",
             source=edited(_SAMPLE, ('if "when" in part:', "if False:")),
             says="condition `when` is ignored",
@@ -208,6 +224,14 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _RUN, (_BATCHES, ""), (_LOSSES, _LOSSES + "    batches = task.train_batches(seeds[0])\n")
             ),
             says="one stream of batches shared",
+        ),
+        Mutant(
+            name="another seed for each configuration",
+            source=edited(
+                _RUN,
+                (_SEED, "            seed = seed + 10_000 * row\n" + _SEED),
+            ),
+            says="configurations compared at different seeds",
         ),
         Mutant(
             name="NaN kept as it is",
