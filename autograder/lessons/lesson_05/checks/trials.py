@@ -104,8 +104,9 @@ def _require_seed_policy(job: Job, lives: list[dict[str, Any]], num_configs: int
         all(life["seed"] >= 0 for life in lives),
         expected="each trial on the first batches of `train_batches(seed)`, in that order",
         got="other batches",
-        likely="one stream of batches shared by several trials: each sees what the one before has left",
-        look="ask `task.train_batches(seed)` anew for each trial",
+        likely="one stream of batches shared by several trials, or configurations compared at different seeds: "
+        "their luck then counts as their merit",
+        look="ask `task.train_batches(seed)` anew for each trial, with the same seeds for every configuration",
     )
     found = {(life["config"], life["seed"]): life["first_weights"] for life in lives}
     job.require(
