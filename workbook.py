@@ -5,7 +5,8 @@ Needs git's checkout, Python 3.11 or newer and nothing else. Makes `.venv` besid
 versions of constraints.txt into it with the machine's own pip settings, and hands over to its `workbook`
 command. Running it again reuses what is there and repairs what is not.
 
-This file must parse on old Pythons, so that they get the sentence below instead of a syntax error.
+This file must parse on old Pythons, the second included, so that they get the sentence below instead of a syntax
+error: it has no annotations.
 """
 
 import sys
@@ -24,7 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 
-VERBS = ("start", "test", "doctor", "check", "build", "progress")
+VERBS = "start test doctor check grade report calibrate progress reset build".split()
 USAGE = """usage: python3 workbook.py VERB [options]
 
   start     open the course in JupyterLab      (--no-browser, --port N, --dir FOLDER)
@@ -36,10 +37,10 @@ verbs and a few more are in the console command .venv/bin/workbook (see its --he
 """
 
 
-def hand_over(python: Path, argv: list) -> int:
+def hand_over(python, argv):
     """Become the `workbook` command of the environment (on Windows, which has no exec, wait for it)."""
     # -P: a folder named autograder where this was called from must not pass for the installed one.
-    command = [str(python), "-P", "-c", "from autograder.cli import main; raise SystemExit(main())", *argv]
+    command = [str(python), "-P", "-c", "from autograder.cli import main; raise SystemExit(main())"] + argv
     sys.stdout.flush()
     sys.stderr.flush()
     if os.name != "nt":
@@ -50,7 +51,7 @@ def hand_over(python: Path, argv: list) -> int:
         return 130
 
 
-def main(argv: list) -> int:
+def main(argv):
     verb = argv[0] if argv else "--help"
     if verb in ("-h", "--help", "help"):
         sys.stdout.write(USAGE)

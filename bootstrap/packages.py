@@ -110,11 +110,43 @@ class Pip:
             process.terminate()  # does nothing to a process that has ended
             process.wait()
         if process.returncode != 0:
-            raise SetupError(explain(lines[-40:], self._log))
+            raise SetupError(explain(lines, self._log))
+
+
+#: What pip and its parts say, in which case; what it means, and the cure.
+_CAUSES = (
+    (
+        "Cannot connect to proxy|ProxyError|Connection refused|WinError 10061",
+        "the proxy, or the package index, that is set does not answer",
+        "unset HTTPS_PROXY https_proxy HTTP_PROXY http_proxy (or set them to one that does)",
+    ),
+    (
+        "Errno -[235]\\b|getaddrinfo failed|nodename nor servname|Network is unreachable|Errno 101",
+        "there is no network, or no package index at the address that pip is set to",
+        "connect this machine, or: pip config unset global.index-url",
+    ),
+    (
+        "CERTIFICATE_VERIFY_FAILED",
+        "the network's certificate is not known to pip",
+        "pip config set global.cert FILE (the certificate of your network, which its administrator has)",
+    ),
+    (
+        "Errno 28|No space left",
+        "the disk is full",
+        "free 2 GB, or for the temporary files: export TMPDIR=FOLDER",
+    ),
+    ("Errno 13|Permission denied", "a folder cannot be written", "make this folder yours: chmod -R u+rwX ."),
+)
 
 
 def explain(lines: list[str], log: Path) -> str:
-    """One line from pip's last words: its ERROR lines, or the packages under the line that says they cannot be had."""
+    """One line: the cause, where pip's words tell it and its cure is known; else pip's last words themselves, its
+    ERROR lines or the packages under the line that says they cannot be had."""
+    said = "\n".join(lines)
+    for pattern, cause, cure in _CAUSES:
+        if re.search(pattern, said):
+            return f"pip stopped: {cause}. Fix: {cure}; then run the same command again. The whole story is in {log}"
+    lines = lines[-40:]
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
     errors = [error for error in errors if not error.startswith("ResolutionImpossible")]
     text = ["it gave no reason", *filter(None, lines), *errors][-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shutil
 import subprocess
@@ -11,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from bootstrap.packages import explain
+
 OLD_PYTHONS = sorted(
     str(path)
-    for folder in (Path("/usr/bin"), Path("/usr/local/bin"), *Path.home().glob(".pyenv/versions/3.*/bin"))
-    for path in folder.glob("python3.*")
-    if re.fullmatch(r"python3\.([6-9]|10)", path.name)
+    for folder in (Path("/usr/bin"), Path("/usr/local/bin"), *Path.home().glob(".pyenv/versions/[23].*/bin"))
+    for path in folder.glob("python[23].*")
+    if re.fullmatch(r"python(2\.7|3\.([6-9]|10))", path.name)
 )
 
 
@@ -86,3 +89,26 @@ def test_the_gate_is_a_sound_script(root: Path) -> None:
     script = root / ".ci" / "run"
     assert script.stat().st_mode & 0o100
     assert subprocess.run(["bash", "-n", script]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("setting", "cure"),
+    [
+        (("HTTPS_PROXY", "http://127.0.0.1:9"), "unset HTTPS_PROXY"),
+        (("PIP_INDEX_URL", "https://no-such-host.invalid/simple"), "connect this machine"),
+    ],
+    ids=["a proxy that does not answer", "no network"],
+)
+def test_what_stops_pip_is_named_with_its_cure(setting: tuple[str, str], cure: str, tmp_path: Path) -> None:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "download", "--no-cache-dir", "--retries=1", "no-such-package-of-ours"],
+        env={**kept, "PIP_CONFIG_FILE": os.devnull, setting[0]: setting[1]},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+    )
+    told = explain(done.stdout.splitlines(), tmp_path / "log")
+    assert cure in told and "\n" not in told, done.stdout
