@@ -177,7 +177,7 @@ def progress() -> Found:
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return "fail", f"another program holds {path}", _end_holder(path)
         if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            return "fail", f"{path} is damaged", "workbook progress (keeps it aside and begins a new one)"
+            return "fail", f"{path} is damaged; the fix keeps it aside and begins a new one", "workbook progress"
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
             return "fail", f"{path} cannot be written", f'chmod u+rw "{path}"'
         raise
