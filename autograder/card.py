@@ -64,7 +64,7 @@ def _facts(result: dict[str, Any]) -> list[str]:
     """How the verdict came about, in a few words each."""
     speed, sandbox, facts = result.get("speedup") or {}, result.get("sandbox"), []
     if result.get("seconds"):
-        facts.append(f"checked in {result['seconds']:.1f} s")
+        facts.append(f"{'checked in' if has_points(result) else 'stopped after'} {result['seconds']:.1f} s")
     if speed.get("spread") is not None:
         facts.append(f"noise of a block: {speed['spread']:.0%}")
     if "attempts" in speed:

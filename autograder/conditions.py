@@ -89,9 +89,12 @@ def busiest(seconds: float = 0.5) -> str:
     ours = {process.pid for process in [me, *me.parents()[:1], *me.children(recursive=True)]}
     before = {p: _cpu_seconds(p) for p in psutil.process_iter() if p.pid not in ours}
     time.sleep(seconds)
-    used = {process: (_cpu_seconds(process) - spent) / seconds for process, spent in before.items()}
-    most = sorted(used, key=lambda process: -used[process])[:3]
-    named = [f"{_name(process)} ({used[process]:.1f} cores)" for process in most if used[process] > MUCH]
+    used: dict[str, float] = {}
+    for process, spent in before.items():
+        if (share := (_cpu_seconds(process) - spent) / seconds) > MUCH:
+            used[_name(process)] = used.get(_name(process), 0.0) + share
+    most = sorted(used.items(), key=lambda item: -item[1])[:3]
+    named = [f"{name} ({cores:.1f} cores)" for name, cores in most]
     return f"Busy on this machine now: {', '.join(named)}." if named else ""
 
 

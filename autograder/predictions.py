@@ -32,7 +32,12 @@ def predict(name: str, question: str, unit: str = "", value: float | None = None
         return
     kept = kept_prediction(file, name)
     file.print_notices()
-    state = "Nothing predicted yet." if kept is None else f"Your prediction: {_shown(kept, unit)}"
+    # An exported notebook shows this text, and what was typed later only below, where it is compared.
+    state = (
+        "Nothing was predicted yet when this cell ran."
+        if kept is None
+        else f"Your prediction: {_shown(kept, unit)}"
+    )
 
     def build() -> Any:
         from autograder.predict_widget import predict_box
@@ -78,7 +83,9 @@ def compare(name: str, measured: float, unit: str = "", digits: int = 2, why: st
     if why is not None:
         print(f"Your reason is saved in {file.path.name}")
     elif kept is not None:
-        show_widget(build, f'Why do they differ? One sentence: compare("{name}", …, why="…")')
+        reason = plain(str(file.entries().get(why_key(name), {}).get("text", "")))
+        kept_reason = f"Your reason: {reason}\n" if reason else ""
+        show_widget(build, f'{kept_reason}Why do they differ? One sentence: compare("{name}", …, why="…")')
 
 
 def prediction_file(name: str) -> AnswersFile:

@@ -138,4 +138,4 @@ class LivePlot(Callback):
             shown += rows[:1] + rows[: 0 : -(1 + len(rows) // MAX_POINTS)][::-1]
         images = [curves_image(title, shown) for title in ("Loss", "Learning rate")]
         told = self._told(state)
-        return f"{''.join(images)}<div>{told}</div>", told
+        return f'<div style="display:flex;gap:1%">{"".join(images)}</div><div>{told}</div>', told

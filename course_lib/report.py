@@ -100,14 +100,12 @@ def report_html(name: str, record: dict[str, Any], records: Sequence[dict[str, A
     )
 
 
-def curves_image(title: str, records: Sequence[dict[str, Any]], *, width: str = "49%") -> str:
-    """One figure of the report, by its title, as an `<img>` for a notebook. width: as in CSS."""
+def curves_image(title: str, records: Sequence[dict[str, Any]]) -> str:
+    """One figure of the report, by its title, as an `<img>` for a notebook: half as wide as a cell."""
     alt, plot = _curves(title, records)
     drawing = base64.b64encode(draw(title, alt, plot).encode()).decode()
     said = html.escape(f"{title}: {alt}")
-    return (
-        f'<img src="data:image/svg+xml;base64,{drawing}" alt="{said}" style="width:{width};min-width:20em">'
-    )
+    return f'<img src="data:image/svg+xml;base64,{drawing}" alt="{said}" style="width:49%;margin:0">'
 
 
 def _curves(title: str, records: Sequence[dict[str, Any]]) -> tuple[str, Callable[[Any], None]]:

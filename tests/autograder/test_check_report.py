@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from autograder.card import result_html
 from autograder.check_report import full_marks, table
+from autograder.conditions import disturbance, tell_what_is_busy
 from autograder.engine import blank_result
 
 WHY = "4.10× is faster than 1.5 × our reference <b>"
@@ -43,3 +48,43 @@ def test_the_page_of_the_evidence_is_named_for_what_did_not_pass() -> None:
 def test_whether_a_record_is_confirmed_comes_last() -> None:
     says = "On record: pass, 10 points. The new check confirms it."
     assert table(report() | {"record": {"confirmed": True, "says": says}}).endswith(says)
+
+
+def test_attempts_are_told_and_an_open_question_uses_none() -> None:
+    speed = {"attempts": 2, "spread": 0.03}
+    assert "attempt 2 of 5 for this code" in table(report(speedup=speed))
+    still_open = report(speedup=speed, verdict="inconclusive")
+    assert "no attempt used: 2 of 5 for this code so far" in table(still_open)
+
+
+def test_a_stopped_check_shows_no_points() -> None:
+    (stopped,) = report(verdict="stopped", score=0, seconds=3.0)["exercises"]
+    assert "points" not in result_html(stopped | {"review": []}) and "stopped after 3.0 s" in result_html(
+        stopped
+    )
+
+
+def test_what_disturbed_the_clock_is_named() -> None:
+    quiet = {"cores_used": {"baseline": 1.0, "learner": 1.0}, "stolen_share": 0.0}
+    quiet["busy_share"] = 1.0 / (psutil.cpu_count() or 1)
+    assert "battery" in disturbance(quiet) or disturbance(quiet) == "Neither load nor heat explains it."
+    worse = {"stolen_share": 0.2, "quota_throttled": 3, "quota_cores": 1.5, "heat_throttled": 1}
+    said = disturbance(quiet | worse | {"busy_share": 1.0, "cores_used": {"baseline": 0.5}})
+    for cause in ("other programs kept", "took 20% of its time away", "(1.5 cores)", "was hot"):
+        assert cause in said
+
+
+def test_the_learner_is_told_what_is_busy_only_where_the_machine_was_restless() -> None:
+    restless = blank_result("1.1", "inconclusive", "Likely: noise.\nNext: wait") | {
+        "speedup": {"spread": 0.5}
+    }
+    assert tell_what_is_busy(restless)["reason"].endswith("\nNext: wait")
+    calm = restless | {"speedup": {"spread": 0.05}}
+    assert tell_what_is_busy(calm) == calm
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True) as busy:
+        try:  # asked by a process whose child it is not
+            code = "from autograder.conditions import busiest; print(busiest(2.0))"
+            said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+            assert psutil.Process(busy.pid).name() in said.stdout
+        finally:
+            busy.kill()
