@@ -1724,8 +1724,11 @@ for a in SEEDS:
 print("* equal seeds: the only differences that say something about bf16")
 
 # %% [markdown]
-# *Cure:* equal seeds, equal batches, equal order, and several seeds. No exercise of yours compares runs, so this one is on
-# you. The check of [2.5](#2.5-·-Find-and-repair-the-operation-that-breaks) does it so: three seeds, or more when in doubt.
+# *Cure:* equal seeds, equal batches, equal order, and several seeds. The check of
+# [2.5](#2.5-·-Find-and-repair-the-operation-that-breaks) does it so: three seeds, or more when in doubt. No exercise of
+# this lesson compares runs. Later ones do, and there it is caught: by
+# [5.2](../05_hyperparameter_tuning/05_hyperparameter_tuning.ipynb#5.2-·-The-same-chance-for-every-trial) and
+# [8.5](../08_reproducibility/08_reproducibility.ipynb#8.5-·-Did-the-change-help?).
 #
 # ## Drills
 #
