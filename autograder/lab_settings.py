@@ -32,8 +32,9 @@ _DISABLED_SERVER_PARTS = (
     "nbgrader.server_extensions.formgrader",
     "nbgrader.server_extensions.validate_assignment",
 )
+_THEMES = "@jupyterlab/apputils-extension:themes"
 OVERRIDES: dict[str, dict[str, Any]] = {
-    "@jupyterlab/apputils-extension:themes": {"adaptive-theme": True},  # light or dark as the system is
+    _THEMES: {"adaptive-theme": True},  # light or dark as the system is
     "@jupyterlab/docmanager-extension:plugin": {"autosaveInterval": 30},  # seconds; JupyterLab's own is 120
     "@jupyterlab/filebrowser-extension:browser": {"showLastModifiedColumn": False},  # room for the names
     "@jupyterlab/notebook-extension:tracker": {
@@ -70,13 +71,26 @@ def write_settings(folder: Path) -> dict[str, str]:
     }
     for name, content in {
         "labconfig/page_config.json": {"disabledExtensions": dict.fromkeys(DISABLED, True)},
-        "labconfig/default_setting_overrides.json": OVERRIDES,
+        "labconfig/default_setting_overrides.json": _overrides(),
         "jupyter_server_config.json": {"ServerApp": {"jpserver_extensions": server_parts}},
         "kernels/python3/kernel.json": spec,
     }.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(json.dumps(content), encoding="utf-8")
     return {name: _first(folder, name) for name in ("JUPYTER_CONFIG_PATH", "JUPYTER_PATH")}
+
+
+def _overrides() -> dict[str, dict[str, Any]]:
+    """Ours, without the theme for somebody who has chosen one: the system's would go before it."""
+    from jupyter_core.paths import jupyter_config_dir
+
+    package, _, plugin = _THEMES.partition(":")
+    own = os.environ.get("JUPYTERLAB_SETTINGS_DIR") or Path(jupyter_config_dir(), "lab", "user-settings")
+    chosen = Path(own, package, f"{plugin}.jupyterlab-settings")  # JSON with comments
+    with contextlib.suppress(OSError):
+        if '"theme"' in chosen.read_text(encoding="utf-8", errors="replace"):
+            return {name: settings for name, settings in OVERRIDES.items() if name != _THEMES}
+    return OVERRIDES
 
 
 def _first(folder: Path, variable: str) -> str:

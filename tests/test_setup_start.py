@@ -48,7 +48,12 @@ class Course:
         )
         with urllib.request.urlopen(request, timeout=30) as answer:
             body = answer.read()
-        return json.loads(body) if path.startswith("/api") else body.decode()
+        return json.loads(body) if "/api/" in path else body.decode()
+
+    def setting(self, plugin: str, name: str) -> Any:
+        """What a setting of JupyterLab is where the user has none of their own."""
+        schema = self.ask(f"/lab/api/settings/@jupyterlab/{plugin}")["schema"]
+        return schema["properties"][name]["default"]
 
 
 @contextlib.contextmanager
@@ -114,13 +119,26 @@ def test_serves_the_start_page_with_this_python_and_stops_cleanly(
     tmp_path: Path, env: dict[str, str]
 ) -> None:
     folder, port = tmp_path / "my course", free_port()
+    own = tmp_path / "config" / "lab" / "user-settings" / "@jupyterlab" / "apputils-extension"
+    own.mkdir(parents=True)
+    (own / "themes.jupyterlab-settings").write_text('{"theme": "JupyterLab Dark"}')
+    env["WORKBOOK_DATA"] = str(tmp_path / "data")
     with course(start_command(sys.executable, folder, "--port", str(port)), env) as running:
         assert running.port == port
         assert running.page == START_PAGE
         page = running.ask(f"/api/contents/{START_PAGE}")
         assert page["content"]["cells"]
         lab = running.ask(f"/lab/tree/{START_PAGE}")
-        assert "@jupyterlab/apputils-extension:announcements" in lab  # among the disabled extensions
+        config = json.loads(re.search(r'"application/json">(.*?)</script>', lab, re.DOTALL)[1])  # type: ignore[index]
+        assert "@jupyterlab/apputils-extension:announcements" in config["disabledExtensions"]
+        brought = [extension["name"] for extension in config["federated_extensions"]]
+        assert "training-workbook" in brought  # it marks the cells where the learner writes
+        assert "@jupyter-widgets/jupyterlab-manager" in brought
+        # What the user has chosen for all their Jupyter holds here too; the rest is the course's.
+        assert running.setting("apputils-extension:themes", "adaptive-theme") is False
+        assert running.setting("docmanager-extension:plugin", "autosaveInterval") == 30
+        layout = running.ask("/lab/api/workspaces/default")["data"]["layout-restorer:data"]
+        assert layout["left"]["current"] == "@jupyterlab/toc:plugin"
         kernel = running.ask("/api/kernels", {"name": "python3"})
         assert kernel["name"] == "python3"
         deadline = time.monotonic() + 30
@@ -185,6 +203,7 @@ def test_a_taken_port_is_refused_if_asked_for_and_avoided_if_not(tmp_path: Path,
         assert running.port != 8888
         assert f"Port 8888 is taken: using {running.port}" in running.printed
         assert running.ask("/api/status")["kernels"] == 0
+        assert running.setting("apputils-extension:themes", "adaptive-theme") is True
 
 
 @pytest.fixture(scope="module")
