@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-import sys
 from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course_lib.errors import UserError
+from course_lib.progress import in_kernel as in_kernel
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -52,7 +52,8 @@ def rich_html(text: str) -> str:
         if i % 2:
             parts.append(
                 '<pre tabindex="0" style="background:var(--jp-layout-color2,#eee);color:inherit;padding:.5em .8em;'
-                f'margin:.4em 0;overflow-x:auto;line-height:1.35">{escape(piece.strip(chr(10)))}</pre>'
+                'margin:.4em 0;overflow-x:auto;white-space:pre;font-size:.92em;line-height:1.35">'
+                f"{escape(piece.strip(chr(10)))}</pre>"
             )
         else:
             paragraphs = [block for block in re.split(r"\n\s*\n", piece) if block.strip()]
@@ -73,13 +74,6 @@ def told() -> Iterator[None]:
         yield
     except UserError as error:
         print(error)
-
-
-def in_kernel() -> bool:
-    """Whether this process is a Jupyter kernel. Says so without importing IPython."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    return shell is not None and hasattr(shell, "kernel")
 
 
 def show_widget(build: Callable[[], Any], text: str) -> None:
