@@ -117,7 +117,7 @@ def kill(notebook: Path, exercise_ids: list[str], folder: Path, *, name: str, af
         lost=[exercise_id for exercise_id in finished if not _has_verdict(folder / "data", exercise_id)],
         processes=shown,
         files=[*_unfinished(folder), *(_names(cache_dir()) - cached)],
-        locks=[str(path) for path in folder.rglob("*.lock") if _is_held(path)],
+        locks=[str(path) for path in folder.rglob("*.lock") if is_held(path)],
         traceback=any("Traceback" in line for line in said),
         seconds_until_gone=gone,
     )
@@ -171,7 +171,8 @@ def _unfinished(folder: Path) -> list[str]:
     return found
 
 
-def _is_held(path: Path) -> bool:
+def is_held(path: Path) -> bool:
+    """Whether somebody holds the lock file."""
     try:
         with filelock.FileLock(path, timeout=0):
             return False
