@@ -191,7 +191,9 @@ def test_the_card_is_a_table_with_headers_links_and_named_bars(tmp_path: Path) -
     assert html.index("Continue where you stopped") < html.index("<table")
     assert 'href="01_efficient_training_loops.ipynb#cell-id=1-2-a-batch-sampler-that-puts-like-1"' in html
     assert html.count('<th scope="row"') == len(parts()) + 1 and html.count('<th scope="col"') == 5
-    assert all("aria-label" in bar for bar in re.findall("<progress[^>]*>", html))
+    bars = re.findall('<div role="progressbar"[^>]*>', html)
+    assert len(bars) == len(parts()) + 1 and all("aria-label" in bar for bar in bars)
+    assert "Part 01: 17 %" in bars[1] and 'aria-valuenow="17"' in bars[1]
     assert f"as of {card.as_of:%Y-%m-%d %H:%M}" in html and "Run this cell again" in html
     assert html.count("not started") == len(parts()) - 1
 
