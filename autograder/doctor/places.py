@@ -56,15 +56,19 @@ def disk() -> Found:
     for name, (path, variable) in _folders().items():
         place = _nearest_existing(path)
         if (free := shutil.disk_usage(place).free) < NEEDED_DISK_BYTES:
-            scarce.append((f"{free / 1e9:.1f} GB for {name}", place, variable))
+            scarce.append((f"{free / 1e9:.1f} GB for {name}", path, variable))
     needed = f"{NEEDED_DISK_BYTES / 1e9:.0f} GB"
     if not scarce:
         return "ok", f"at least {needed} free in every folder that is used", ""
     found = "only " + ", ".join(text for text, _, _ in scarce)
     if roomy := _with_room():
-        target = roomy / "workbook-files"
-        moved = " && ".join(set_variable(variable, str(target)) for _, _, variable in scarce)
-        return "fail", found, f"{make_folder(target)} && {moved}"
+        fixes = [make_folder(roomy / "workbook-files")]
+        for _, path, variable in scarce:
+            target = roomy / "workbook-files" / path.name
+            is_yours = path.exists() and variable != "TMPDIR"
+            fixes += [move(path, target) if is_yours else make_folder(target)]
+            fixes += [set_variable(variable, str(target))]
+        return "fail", found, " && ".join(fixes)
     return "fail", found, f"free {needed} on the disk of {scarce[0][1]}"
 
 
@@ -177,7 +181,11 @@ def progress() -> Found:
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return "fail", f"another program holds {path}", _end_holder(path)
         if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            return "fail", f"{path} is damaged; the fix keeps it aside and begins a new one", "workbook progress"
+            return (
+                "fail",
+                f"{path} is damaged; the fix keeps it aside and begins a new one",
+                "workbook progress",
+            )
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
             return "fail", f"{path} cannot be written", f'chmod u+rw "{path}"'
         raise
