@@ -99,6 +99,7 @@ def test_grading_needs_the_answers_alone() -> None:
         "passed": False,
         "questions": [],
         "problem": "",
+        "forms": [0.0],
     }
 
 

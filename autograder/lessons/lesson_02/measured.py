@@ -6,8 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+FP16_SMALLEST_NORMAL = 2.0**-14  # below it fp16 loses digits
 
-def _model_and_batch() -> tuple[Any, dict[str, Any]]:
+
+def _model_and_batch(num_texts: int = 32, num_tokens: int = 64) -> tuple[Any, dict[str, Any]]:
     import numpy as np
     import torch
 
@@ -21,12 +23,13 @@ def _model_and_batch() -> tuple[Any, dict[str, Any]]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = TextClassifier(config)
-    return model, collate([(rng.integers(3, 1000, size=64), int(rng.integers(16))) for _ in range(32)])
+    texts = [(rng.integers(3, 1000, size=num_tokens), int(rng.integers(16))) for _ in range(num_texts)]
+    return model, collate(texts)
 
 
 @functools.cache
-def underflow_share() -> float:
-    """Share of the gradients between the layers, of those that are not zero, that are zero as fp16. 0 … 1."""
+def _gradients() -> Any:
+    """The gradients between the layers that are not zero, fp32 [N]."""
     import torch
     import torch.nn.functional as F
 
@@ -41,13 +44,20 @@ def underflow_share() -> float:
             module.register_forward_hook(watch)
     F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"]).backward()
     gradients = torch.cat(found)
-    gradients = gradients[gradients != 0]
-    return float((gradients.half() == 0).double().mean())
+    return gradients[gradients != 0]
 
 
-@functools.cache
-def saved_bytes_ratio() -> float:
-    """Bytes that autograd keeps for backward under bf16 autocast, as a share of those in fp32."""
+def underflow_share() -> float:
+    """Share of the gradients between the layers, of those that are not zero, that are zero as fp16. 0 … 1."""
+    return float((_gradients().half() == 0).double().mean())
+
+
+def share_below_full_digits() -> float:
+    """Share of them that are too small for all of fp16's digits. 0 … 1."""
+    return float((_gradients().abs() < FP16_SMALLEST_NORMAL).double().mean())
+
+
+def _saved_bytes_ratio(num_texts: int, num_tokens: int) -> float:
     import torch
     import torch.nn.functional as F
 
@@ -55,7 +65,7 @@ def saved_bytes_ratio() -> float:
 
     saved = []
     for is_mixed in (False, True):
-        model, batch = _model_and_batch()
+        model, batch = _model_and_batch(num_texts, num_tokens)
         with count_events(model) as counts:
             with torch.autocast("cpu", torch.bfloat16, enabled=is_mixed):
                 logits = model(batch["input_ids"], batch["attention_mask"])
@@ -65,7 +75,21 @@ def saved_bytes_ratio() -> float:
     return saved[1] / saved[0]
 
 
+@functools.cache
+def saved_bytes_ratio() -> float:
+    """Bytes that autograd keeps for backward under bf16 autocast, as a share of those in fp32."""
+    return _saved_bytes_ratio(num_texts=32, num_tokens=64)
+
+
+@functools.cache
+def saved_bytes_ratio_of_one_text() -> float:
+    """The same for a single short text."""
+    return _saved_bytes_ratio(num_texts=1, num_tokens=16)
+
+
 MEASUREMENTS: dict[str, Callable[[], float]] = {
     "underflow_share": underflow_share,
+    "share_below_full_digits": share_below_full_digits,
     "saved_bytes_ratio": saved_bytes_ratio,
+    "saved_bytes_ratio_of_one_text": saved_bytes_ratio_of_one_text,
 }
