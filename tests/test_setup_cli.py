@@ -12,12 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from autograder.calibration import _machine
 from autograder.cli import SANDBOX_LEVELS
 from autograder.doctor import LOOKS
 from autograder.run_tests import count, summary_line
 from autograder.sandbox import LEVELS
-from tests.autograder.test_calibration import calibration_entry
 
 WORKBOOK = Path(sys.executable).with_name("workbook")
 
@@ -163,33 +161,13 @@ def test_doctor_finds_this_machine_fit(tmp_path: Path) -> None:
     assert all(finding["fix"] for finding in failures)
 
 
-def test_doctor_says_what_was_calibrated(tmp_path: Path) -> None:
-    def line() -> str:
-        shown = workbook("doctor", WORKBOOK_DATA=str(tmp_path)).stdout
-        return next(line for line in shown.splitlines() if " calibration " in line)
-
-    assert "not yet" in line()
-    entry = calibration_entry("1.1", speedup=1.6)
-    (tmp_path / "calibration.json").write_text(json.dumps({_machine(): {"1.1": entry}}))
-    assert "2026-11-20: 1.1; moved from clock to counts: 1.1" in line()
-
-
-def test_doctor_names_a_folder_that_cannot_be_written_and_the_fix(tmp_path: Path) -> None:
+def test_doctor_says_no_where_something_is_broken(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = workbook("doctor", WORKBOOK_DATA=str(tmp_path / "file" / "data"))
     assert done.returncode == 1
     lines = done.stdout.splitlines()
     index = next(i for i, line in enumerate(lines) if line.startswith("✗ write access"))
-    assert "progress" in lines[index] and "WORKBOOK_DATA" in lines[index + 1]
-
-
-def test_doctor_sees_a_kernel_of_another_python(tmp_path: Path) -> None:
-    kernel = tmp_path / "kernels" / "python3" / "kernel.json"
-    kernel.parent.mkdir(parents=True)
-    spec = {"argv": ["/no/such/python", "{connection_file}"], "display_name": "x", "language": "python"}
-    kernel.write_text(json.dumps(spec))
-    done = workbook("doctor", JUPYTER_PATH=str(tmp_path))
-    assert any(line.startswith("· kernel") for line in done.stdout.splitlines()), done.stdout
+    assert "progress" in lines[index] and "fix: export WORKBOOK_DATA=" in lines[index + 1]
 
 
 def test_the_summary_adds_up_what_pytest_wrote(tmp_path: Path) -> None:

@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 
 from autograder import start
+from autograder.calibration import _machine
 from autograder.doctor import installed, jupyter, machine, places
 from autograder.doctor.findings import Found
 from autograder.progress_file import progress_path
+from tests.autograder.test_calibration import calibration_entry
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="typed into a shell that Windows has not")
 
@@ -233,3 +235,11 @@ def test_memory_that_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "NEEDED_MEMORY_BYTES", 1 << 60)
     level, text, cure = machine.memory()
     assert level == "note" and "a kernel may be ended" in text and "Shut Down All Kernels" in cure
+
+
+def test_what_was_calibrated(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORKBOOK_DATA", str(home))
+    assert machine.calibration()[:2] == ("note", "not yet")
+    entry = calibration_entry("1.1", speedup=1.6)
+    (home / "calibration.json").write_text(json.dumps({_machine(): {"1.1": entry}}))
+    assert machine.calibration() == ("ok", "2026-11-20: 1.1; moved from clock to counts: 1.1", "")
