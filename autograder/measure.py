@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from autograder.conditions import Conditions, core_seconds, disturbance, num_cores
+from autograder.conditions import Conditions, core_seconds, num_cores
 from autograder.job import CheckFailed, Job, Worker, failure
+from autograder.speed_words import too_slow, undecided
 from autograder.stopping import Stopped
-from autograder.verdict import ALPHA_PASS, MAX_BLOCKS, MAX_SPREAD, Decision, decide
+from autograder.verdict import ALPHA_PASS, MAX_BLOCKS, Decision, decide
 from course_lib.bench import Block, bootstrap_interval, choose_num_steps, hodges_lehmann, measure_block
 
 Compare = Callable[[Any, Any], None]
@@ -145,9 +146,9 @@ def measure_speedup(
         job.flag(f"it sets torch's threads to {found['threads']}, where the check gives {job.threads}")
     job.stop.raise_if_pressed()
     if decision.outcome == "fail":
-        raise CheckFailed(_too_slow(speed, likely, look))
+        raise CheckFailed(too_slow(speed, likely, look))
     if decision.outcome == "inconclusive":
-        raise Inconclusive(_undecided(speed, job.conditions))
+        raise Inconclusive(undecided(speed, job.conditions))
 
 
 def _run_blocks(
@@ -238,34 +239,3 @@ def _speed(prior: list[float], blocks: list[Block], bar: float) -> dict[str, Any
         "spread": spread,
         "ratios": [math.exp(v) for v in values],
     }
-
-
-def _too_slow(speed: dict[str, Any], likely: str, look: str) -> str:
-    return f"{_expected_and_got(speed)}\nLikely: {likely}\nNext: {look}"
-
-
-def _expected_and_got(speed: dict[str, Any]) -> str:
-    return (
-        f"Expected: a speedup of {speed['bar']:g}× over the baseline\n"
-        f"Got: {speed['estimate']:.2f}× ({speed['low']:.2f} to {speed['high']:.2f}, {speed['blocks']} blocks)"
-    )
-
-
-def _undecided(speed: dict[str, Any], conditions: dict[str, Any]) -> str:
-    again = f"run the check again: it goes on from these {speed['blocks']} blocks"
-    if speed["spread"] > MAX_SPREAD:
-        likely = (
-            f"this machine is too restless to time on now, which is not your mistake: equal work differed by "
-            f"{speed['spread']:.0%} from one moment to the next, and {MAX_SPREAD:.0%} is the limit. "
-            + disturbance(conditions)
-        )
-        look = f"close other programs and notebooks, plug a laptop in, then {again}"
-    else:
-        likely = (
-            f"{speed['estimate']:.2f}× is too close to {speed['bar']:g}× to tell apart in that many blocks"
-        )
-        look = f"{again}. Or make the solution a little faster"
-    return (
-        f"Not wrong, and not decided: the points that need no clock are yours.\n{_expected_and_got(speed)}\n"
-        f"Likely: {likely}\nNext: {look}"
-    )
