@@ -27,7 +27,8 @@ def check_budget_guard(job: Job) -> None:
 def _run(rng: np.random.Generator, num_sessions: int) -> tuple[dict[str, Any], list[list[float]], float]:
     """A budget that is spent in the last session, somewhere in its middle."""
     price = float(rng.uniform(0.8, 12.0))
-    save_seconds = float(rng.uniform(20.0, 60.0))
+    # A save takes 21 s or more, a step 20 at most: a guard that keeps a step in reserve and no save always overspends.
+    save_seconds = float(rng.uniform(35.0, 60.0))
     sessions = []
     for session in range(num_sessions):
         length = 60 if session == num_sessions - 1 else int(rng.integers(8, 14))
