@@ -30,6 +30,12 @@ def undecided(speed: dict[str, Any], conditions: dict[str, Any]) -> str:
             + disturbance(conditions)
         )
         look = f"close other programs and notebooks, plug a laptop in, then {again}"
+    elif speed["low"] > speed["bar"] or speed["high"] < speed["bar"]:
+        likely = (
+            f"{speed['blocks']} blocks are too few to be sure of it, and the time for a measurement was over: each takes "
+            "long here. " + disturbance(conditions)
+        )
+        look = again
     else:
         likely = (
             f"{speed['estimate']:.2f}× is too close to {speed['bar']:g}× to tell apart in that many blocks"

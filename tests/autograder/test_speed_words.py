@@ -1,0 +1,32 @@
+"""An open verdict says whose doing it is, and never what the numbers beside it contradict."""
+
+from __future__ import annotations
+
+import pytest
+
+from autograder.speed_words import undecided
+
+QUIET = {"cores_used": {"baseline": 1.0, "learner": 1.0}, "busy_share": 0.0, "stolen_share": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "spread", "says"),
+    [
+        (2.1, 2.5, 0.05, "blocks are too few to be sure"),
+        (1.0, 1.2, 0.05, "blocks are too few to be sure"),
+        (1.4, 1.6, 0.05, "too close to 1.5×"),
+        (1.4, 1.6, 0.50, "too restless"),
+    ],
+)
+def test_the_reason_fits_the_interval(low: float, high: float, spread: float, says: str) -> None:
+    speed = {
+        "estimate": (low * high) ** 0.5,
+        "low": low,
+        "high": high,
+        "bar": 1.5,
+        "blocks": 6,
+        "spread": spread,
+    }
+    reason = undecided(speed, QUIET)
+    assert says in reason
+    assert "goes on from these 6 blocks" in reason
