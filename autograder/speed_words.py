@@ -32,8 +32,8 @@ def undecided(speed: dict[str, Any], conditions: dict[str, Any]) -> str:
         look = f"close other programs and notebooks, plug a laptop in, then {again}"
     elif speed["low"] > speed["bar"] or speed["high"] < speed["bar"]:
         likely = (
-            f"{speed['blocks']} blocks are too few to be sure of it, and the time for a measurement was over: each takes "
-            "long here. " + disturbance(conditions)
+            f"{speed['blocks']} blocks are too few to be sure of it, and the time for a measurement was over: each "
+            "takes long here. " + disturbance(conditions)
         )
         look = again
     else:
