@@ -128,8 +128,12 @@ def without(notebook: NotebookNode, *grade_ids: str) -> NotebookNode:
 
 
 def right_answers(lesson_id: str) -> dict[str, str]:
-    """The key of each quiz question that has a fixed one; a measured question has none before it is measured."""
-    from autograder.quiz_bank import unseal
+    """The key of each quiz question that has a fixed one; a measured question has none before it is measured.
+
+    They are those of the second attempt: the better form counts.
+    """
+    from autograder.quiz_bank import second_form, unseal
     from autograder.quiz_grading import load_bank
 
-    return {q["id"]: unseal(q)["key"] for q in load_bank(lesson_id)["questions"] if "measured" not in q}
+    questions = second_form(load_bank(lesson_id))["questions"]
+    return {question["id"]: unseal(question)["key"] for question in questions if "measured" not in question}
