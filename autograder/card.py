@@ -87,6 +87,7 @@ def speed_plot(speed: dict[str, Any]) -> str:
         return f"{_BOTTOM - math.log(value / floor) / math.log(ceiling / floor) * _HEIGHT + shift:.1f}"
 
     above = float(y(speed["bar"])) - float(y(speed["estimate"]))
+    beside_equal = min(abs(float(y(speed[name])) - float(y(1.0))) for name in ("bar", "estimate"))
     low, high = speed["low"], speed["high"]
     has_band = bool(low and high) and floor < low < high < ceiling
     return render(
@@ -95,6 +96,7 @@ def speed_plot(speed: dict[str, Any]) -> str:
         right=_RIGHT,
         x=lambda index: f"{(index + 0.5) / len(speed['ratios']) * _RIGHT:.1f}",
         y=y,
+        equal="1× equal" if beside_equal >= _LABEL_HEIGHT else "",  # the least of the three, where they meet
         # Two labels that would overlap are pushed apart.
         apart=math.copysign(6, above) if abs(above) < _LABEL_HEIGHT else 0,
         has_band=has_band,
