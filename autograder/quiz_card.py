@@ -94,6 +94,8 @@ def grade_html(result: dict[str, Any]) -> str:
 
 def headline(result: dict[str, Any]) -> str:
     """What was reached, and whether it is enough."""
+    if result.get("attempts") == []:
+        return "no attempt is handed in yet"
     at_once = sum(question["right_first"] for question in result["questions"])
     verdict = f"{'passed' if result['passed'] else 'not passed yet'} ({PASS_MARK:.0%} are needed)"
     if "attempts" in result:  # an exam says nothing between two tries

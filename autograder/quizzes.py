@@ -14,7 +14,7 @@ from autograder.exercises import Score
 from autograder.quiz_bank import SECOND, Judgement, Question, judge, unanswered
 from autograder.quiz_card import feedback_text, grade_html, grade_text, quiz_text
 from autograder.quiz_grading import grade_quiz, graded, is_exam, letters, load_bank
-from autograder.rich import show_widget, told
+from autograder.rich import in_kernel, show_widget, told
 from course_lib.errors import UserError
 
 
@@ -167,7 +167,8 @@ def check_quiz(lesson_id: str) -> Score:
             result = grade_quiz(lesson_id, file.entries())
             progress.record_quiz(result)
         file.print_notices()
-        print(grade_text(result))
+        if not in_kernel():  # a notebook shows the card
+            print(grade_text(result))
         return QuizScore(result["score"], result)
     return Score(0.0)
 
@@ -189,6 +190,11 @@ def _find(bank: dict[str, Any], question_id: str) -> Question:
         if question["id"] == question_id:
             return question
     first, last = questions[0]["id"], questions[-1]["id"]
+    attempt = question_id.split(".")[1]
+    if attempt.isdecimal() and 0 < int(attempt) < bank.get("attempt", 0):
+        raise UserError(
+            f"attempt {attempt} is handed in and takes no more answers; the open one has {first} to {last}"
+        )
     raise UserError(f'quiz {bank["lesson"]} has no question "{question_id}"; it has {first} to {last}')
 
 

@@ -164,14 +164,15 @@ check("0.1")
 #
 # ### 3. Quiz
 #
-# A lesson ends with a quiz: a log to diagnose, a loop with a bug, a number to estimate. Click, or use the arrow keys.
-# Each choice is saved at once, in a file beside the notebook. You pass with 70 %.
+# A lesson ends with a quiz: a log to diagnose, a loop with a bug, a number to estimate. Click, or use the keyboard.
+# Each choice is saved at once, in a file beside the notebook. You pass with 70 %. Once every question has an answer, a
+# button brings other questions on the same decisions; the better of the two counts.
 #
 # ## When you are stuck
 #
 # | You see | Do this |
 # |---|---|
-# | a cell that hangs | the square button, *Interrupt*, then run it again |
+# | a cell that hangs | the square button, *Interrupt*, then run it again; a check that is stopped keeps what it has measured |
 # | names that are not defined | *Run → Run All Above Selected Cell* |
 # | results that make no sense | *Kernel → Restart Kernel*, then run from the top; your answers are on disk |
 # | a long red error | read its last line first |
