@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # For edges and bars, on white and on dark alike; a word or a sign always says the same as the colour.
 GREEN, ORANGE, BLUE, GREY = "#1a7f37", "#b35900", "#0072b2", "#767d86"
+_EMPHASIS = re.compile(r"(?<![\w*])\*(\w(?:[^*]*\w)?)\*(?![\w*])")  # a product or `*args` is none
 
 
 @functools.cache
@@ -32,17 +33,19 @@ def _templates() -> Environment:
 
 
 def render(template: str, **values: Any) -> str:
-    """HTML from a file in `templates`. Values are escaped; `|inline` keeps their `code` and **bold**."""
+    """HTML from a file in `templates`. Values are escaped; `|inline` keeps their `code`, **bold** and *emphasis*."""
     return _templates().get_template(template).render(**values)
 
 
 def inline_html(text: str) -> str:
-    """Escaped text with `code` and **bold**."""
+    """Escaped text with `code`, **bold** and *emphasis*."""
     pieces = escape(text).split("`")
-    return "".join(
-        f"<code>{piece}</code>" if i % 2 else re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", piece)
-        for i, piece in enumerate(pieces)
-    )
+    return "".join(f"<code>{piece}</code>" if i % 2 else _marked(piece) for i, piece in enumerate(pieces))
+
+
+def _marked(text: str) -> str:
+    bold = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", text)
+    return _EMPHASIS.sub(r"<em>\1</em>", bold)
 
 
 def rich_html(text: str) -> str:
@@ -63,8 +66,11 @@ def rich_html(text: str) -> str:
 
 def plain(text: str) -> str:
     """Text with the marks of `rich_html` taken off."""
-    kept = [line for line in text.splitlines() if not line.startswith("```")]
-    return "\n".join(kept).replace("`", "").replace("**", "")
+    kept = "\n".join(line for line in text.splitlines() if not line.startswith("```"))
+    pieces = kept.split("`")
+    return "".join(
+        piece if i % 2 else _EMPHASIS.sub(r"\1", piece.replace("**", "")) for i, piece in enumerate(pieces)
+    )
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from autograder.quiz_bank import PASS_MARK, judge, unseal
 from autograder.quiz_grading import grade_quiz, load_bank
 from autograder.quiz_widget import QuizView
 from autograder.quizzes import check_quiz, give_answer
+from autograder.rich import inline_html, plain
 from course_lib.errors import UserError
 
 NAME = "01_efficient_training_loops_answers.json"
@@ -224,3 +225,10 @@ def test_quiz_and_predict_are_functions_whatever_was_imported_before(imports: st
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("Quiz 01") and "How much?" in ran.stdout
+
+
+def test_marks_of_a_text_are_shown_or_taken_off_and_code_stays() -> None:
+    text = "**Bold**, *two words*, 2 * 3 * 4, f(*args) and `g(*a, **k) * b`"
+    assert plain(text) == "Bold, two words, 2 * 3 * 4, f(*args) and g(*a, **k) * b"
+    marked = "<strong>Bold</strong>, <em>two words</em>, 2 * 3 * 4, f(*args) and <code>g(*a, **k) * b</code>"
+    assert inline_html(text) == marked
