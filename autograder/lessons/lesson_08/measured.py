@@ -1,4 +1,4 @@
-"""What the measured quiz question of lesson 08 asks for: a simulation with a fixed seed, no clock."""
+"""What the measured quiz questions of lesson 08 ask for: simulations with a fixed seed, no clock."""
 
 from __future__ import annotations
 
@@ -21,4 +21,20 @@ def peeking_error_rate() -> float:
     return float(is_claimed.mean())
 
 
-MEASUREMENTS: dict[str, Callable[[], float]] = {"peeking_error_rate": peeking_error_rate}
+@functools.cache
+def any_of_five_claimed_rate() -> float:
+    """How often a 95 % interval from 8 pairs excludes 0 for any of 5 changes that do nothing, one baseline. 0 … 1."""
+    import numpy as np
+    from scipy import stats
+
+    rng = np.random.default_rng(8)
+    old, new = rng.standard_normal((20_000, 1, 8)), rng.standard_normal((20_000, 5, 8))
+    differences = new - old
+    half = stats.t.ppf(0.975, 7) * differences.std(axis=2, ddof=1) / np.sqrt(8)
+    return float((np.abs(differences.mean(axis=2)) > half).any(axis=1).mean())
+
+
+MEASUREMENTS: dict[str, Callable[[], float]] = {
+    "peeking_error_rate": peeking_error_rate,
+    "any_of_five_claimed_rate": any_of_five_claimed_rate,
+}
