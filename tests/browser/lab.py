@@ -46,7 +46,7 @@ def served(folder: Path) -> Iterator[str]:
 
     Settings, workspaces, signatures and progress of this machine's user play no part.
     """
-    own = folder.parent / f"{folder.name}-user"
+    own = user_folder(folder)
     environment = os.environ | {
         "WORKBOOK_DATA": str(own / "data"),
         "JUPYTER_CONFIG_DIR": str(own / "jupyter"),
@@ -86,6 +86,11 @@ def served(folder: Path) -> Iterator[str]:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     survivor.kill()
     assert not left, f"left running after Ctrl-C: {left}"
+
+
+def user_folder(folder: Path) -> Path:
+    """Where the learner of a served folder keeps what is theirs; `data` in it is their WORKBOOK_DATA."""
+    return folder.parent / f"{folder.name}-user"
 
 
 def is_alive(process: psutil.Process) -> bool:
