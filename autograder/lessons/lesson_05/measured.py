@@ -15,14 +15,6 @@ def best_of_12_equal() -> float:
 
 
 @functools.cache
-def share_of_uniform_draws_in_the_top_decade() -> float:
-    """Share of uniform draws from 0.00001 … 0.1 that are above 0.01. 0 … 1."""
-    import numpy as np
-
-    return float((np.random.default_rng(0).uniform(1e-5, 1e-1, size=100_000) > 1e-2).mean())
-
-
-@functools.cache
 def share_of_a_lead_that_stays() -> float:
     """Share of the lead of the best of 12, seen at one seed, that is no luck; seeds deviate twice as much. 0 … 1."""
     import numpy as np
@@ -39,5 +31,4 @@ def share_of_a_lead_that_stays() -> float:
 MEASUREMENTS: dict[str, Callable[[], float]] = {
     "best_of_12_equal": best_of_12_equal,
     "share_of_a_lead_that_stays": share_of_a_lead_that_stays,
-    "share_of_uniform_draws_in_the_top_decade": share_of_uniform_draws_in_the_top_decade,
 }
