@@ -222,6 +222,9 @@ def test_the_stop_button_during_a_timed_check(page: Page, address: str, folder: 
     lesson.panel.locator('[data-command="notebook:interrupt-kernel"]').click()
     expect(card(lesson, "check-1-1")).to_contain_text("Stopped")
     expect(card(lesson, "check-1-1")).to_contain_text(re.compile(r"Nothing is lost.*blocks? (is|are) kept"))
+    said = lesson.outputs("check-1-1").last
+    expect(said).to_have_text("Stopped: the cells below were not run.")
+    expect(said).to_have_css("background-color", "rgba(0, 0, 0, 0)")  # JupyterLab's own is red
     picture(shown, tmp_path, "stopped")
 
     lesson.run("check-1-1")
@@ -248,6 +251,7 @@ def test_an_exam_is_begun_closed_resumed_and_passed(
 
     with contextlib.closing(context.new_page()) as page:
         exam = opened(page, address, folder, EXAM)
+        exam.restart_and_clear()
         exam.run(exam.code_ids()[0], sheet)
         expect(quiz_status(exam)).to_have_text(re.compile(r"^4 of 15 answered · ✓ restored from"))
         assert quiz(exam).locator(".workbook-asked").all_inner_texts() == asked
@@ -255,9 +259,8 @@ def test_an_exam_is_begun_closed_resumed_and_passed(
             expect(option(exam, question["id"], right(question))).to_be_checked()
         choose_right(exam, questions[4:], before=4)
         exam.cell(sheet).get_by_role("button", name="Hand in").click()
-        expect(exam.cell(sheet).get_by_label(re.compile("^Quiz 09"))).to_contain_text(
-            re.compile("15 of 15 right.*: passed")
-        )
+        graded = exam.cell(sheet).get_by_label("Result of quiz 09")
+        expect(graded).to_contain_text(re.compile("15 of 15 right.*: passed"))
         picture(page, tmp_path, "exam_passed")
         assert_nothing_looks_broken(exam)
 
