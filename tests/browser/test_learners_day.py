@@ -91,6 +91,7 @@ def picture(what: Locator | Page, path: Path, name: str) -> None:
         page.emulate_media(color_scheme=scheme)
         theme = page.locator("body[data-jp-theme-light]")
         expect(theme).to_have_attribute("data-jp-theme-light", "true" if scheme == "light" else "false")
+        expect(page.locator("#jupyterlab-splash")).to_have_count(0)
         shot = path / f"{name}_{scheme}.png"
         if isinstance(what, Page):
             page.screenshot(path=shot)
