@@ -317,9 +317,11 @@ def test_the_certificate(
 
 
 def pass_all_parts() -> None:
-    """What the checks and quizzes of a whole course leave in progress."""
+    """What the checks and quizzes of a whole course leave in progress. What was measured here stays as it is."""
     for standing in required(standings(progress.summary())):
         for exercise in load_lesson(standing.part.id).exercises:
+            if standing.exercises.get(exercise.id, {}).get("verdict") == "pass":
+                continue
             points = {"score": exercise.max_score, "max_score": exercise.max_score}
             progress.record_check({"id": exercise.id, "verdict": "pass"} | points)
         if standing.part.id != "10":
