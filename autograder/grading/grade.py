@@ -28,6 +28,7 @@ from course_lib.errors import UserError
 from course_lib.files import atomic_write_text
 
 if TYPE_CHECKING:
+    from nbgrader.api import Gradebook
     from nbgrader.apps.api import NbGraderAPI
 
 OnProgress = Callable[[str, int, int], None]
@@ -59,7 +60,7 @@ def grade(
         students: by name `score`, `max_score`, `look` (lines that a person should read) and `error` ("" or why there
         is no grade).
     """
-    lesson = load_lesson(lesson_id)
+    lesson = known_lesson(lesson_id)
     names = list(students) or students_of(course, lesson.slug)
     if unknown := sorted(set(names) - set(students_of(course, lesson.slug))):
         raise UserError(
@@ -69,7 +70,7 @@ def grade(
         raise UserError(
             f"nothing was handed in for {lesson.slug}: {course}/submitted/STUDENT/{lesson.slug} is not there"
         )
-    results = results_of(course)
+    results, gradebook = results_of(course), _Gradebook(course, lesson, require_sandbox)
     submissions = [read_submission(course, name, lesson) for name in names]
     wanted = dict.fromkeys(unit for each in submissions for unit in _units(each, lesson))
     missing = [unit for unit in wanted if not _stands(results.get(unit))]
@@ -79,7 +80,7 @@ def grade(
             for done, (unit, result) in enumerate(run(now), start=1):
                 results.put(unit, result)
                 on_progress(phase, done, len(now))
-    gradebook, told = _Gradebook(course, lesson, require_sandbox), {}
+    told = {}
     for done, submission in enumerate(submissions, start=1):
         told[submission.student] = gradebook.enter(submission, results)
         on_progress("gradebook", done, len(submissions))
@@ -140,12 +141,32 @@ def nbgrader_api(course: Path, require_sandbox: str | None = None) -> NbGraderAP
     return api
 
 
+def known_lesson(lesson_id: str) -> Lesson:
+    """The lesson with this id. Raises UserError where there is none."""
+    try:
+        return load_lesson(lesson_id)
+    except KeyError as error:
+        raise UserError(str(error.args[0])) from None
+
+
 class _Gradebook:
-    """nbgrader's autograde, for one submission after the other. This process is the one that writes the database."""
+    """nbgrader's autograde, for one submission after the other. This process is the one that writes the database.
+
+    Raises UserError where the course does not have the lesson yet.
+    """
 
     def __init__(self, course: Path, lesson: Lesson, require_sandbox: str | None) -> None:
+        from nbgrader.api import MissingEntry
+
         self.api = nbgrader_api(course, require_sandbox)
         self.course, self.lesson, self.require_sandbox = course, lesson, require_sandbox
+        with self._open() as gradebook:
+            try:
+                gradebook.find_assignment(lesson.slug)
+            except MissingEntry:
+                raise UserError(
+                    f"{course} does not have {lesson.slug} yet; there, run: nbgrader generate_assignment {lesson.slug}"
+                ) from None
 
     def enter(self, submission: Submission, results: Results) -> dict[str, Any]:
         """Grade one submission unless its grade is of just this work; returns what there is to say about it."""
@@ -181,11 +202,14 @@ class _Gradebook:
         return key.hexdigest()
 
     def _score(self, student: str) -> dict[str, float]:
-        from nbgrader.api import Gradebook
-
-        with Gradebook(self.api.coursedir.db_url, self.api.coursedir.course_id) as gradebook:
+        with self._open() as gradebook:
             entered = gradebook.find_submission(self.lesson.slug, student)
             return {"score": entered.score, "max_score": entered.max_score}
+
+    def _open(self) -> Gradebook:
+        from nbgrader.api import Gradebook
+
+        return Gradebook(self.api.coursedir.db_url, self.api.coursedir.course_id)
 
 
 def _to_look_at(results: list[dict[str, Any]]) -> list[str]:

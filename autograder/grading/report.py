@@ -13,9 +13,10 @@ from typing import Any
 
 from autograder import evidence
 from autograder.answers import read_answers
+from autograder.grading.grade import known_lesson, nbgrader_api
 from autograder.grading.submissions import Submission, read_submission, students_of
 from autograder.grading.units import Results, Unit, results_of
-from autograder.lessons import Exercise, Lesson, load_lesson, load_mutants
+from autograder.lessons import Exercise, Lesson, load_mutants
 from autograder.quiz_grading import grade_quiz, has_quiz
 from autograder.rich import render
 from course_lib.errors import UserError
@@ -36,7 +37,7 @@ def report(lesson_id: str, course: Path) -> dict[str, Any]:
         `discrimination` (see `_discrimination`), `mistakes`;
         review: lines for a person; alike: groups of students with equal code in an exercise; problems: by student.
     """
-    lesson = load_lesson(lesson_id)
+    lesson = known_lesson(lesson_id)
     names = students_of(course, lesson.slug)
     if not names:
         raise UserError(
@@ -68,8 +69,6 @@ def write_page(found: dict[str, Any], path: Path) -> None:
 
 def _scores(course: Path, lesson: Lesson) -> dict[str, dict[str, float]]:
     from nbgrader.api import Gradebook, MissingEntry
-
-    from autograder.grading.grade import nbgrader_api
 
     api = nbgrader_api(course)
     with Gradebook(api.coursedir.db_url, api.coursedir.course_id) as gradebook:

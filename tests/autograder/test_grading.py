@@ -124,6 +124,33 @@ def grade(course: Course, *arguments: str) -> dict[str, object]:
     return json.loads(ran.stdout)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["99"], "no lesson '99'"),
+        (["0", "--students", "nobody"], "nobody handed in nothing"),
+        (["1"], "nothing was handed in"),
+        (["0"], "nbgrader generate_assignment 00_start_here"),
+        (["0", "--course", "/"], "no nbgrader course"),
+    ],
+)
+def test_what_cannot_be_graded_is_one_line(tmp_path: Path, arguments: list[str], says: str) -> None:
+    shutil.copy(NOTEBOOKS / "nbgrader_config.py", tmp_path)
+    put(tmp_path, "ada", RELEASE.read_bytes())
+    if "--course" in arguments:
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "submitted").rename(tmp_path / "elsewhere" / "submitted")
+        arguments = ["0", "--course", str(tmp_path / "elsewhere")]
+    ran = subprocess.run(
+        [sys.executable, "-m", "autograder.cli", "grade", *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1), ran.stderr
+    assert says in ran.stderr
+
+
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
     """A class of one right solution, one stub and one of each kind of broken file, not graded yet."""
