@@ -116,6 +116,9 @@ def issues(page: Page, *ours: str) -> list[str]:
         if ours:  # JupyterLab has its own themes, and its own page around us
             theme = page.locator("body[data-jp-theme-light]")
             expect(theme).to_have_attribute("data-jp-theme-light", "true" if scheme == "light" else "false")
+            expect(page.locator("#jupyterlab-splash")).to_have_count(
+                0
+            )  # it covers all while a theme is loaded
             for selector in ours:
                 expect(page.locator(selector).first).to_be_attached()
         response = Axe().run(page, {"include": [[one] for one in ours]} if ours else None).response
