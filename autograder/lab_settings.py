@@ -38,8 +38,8 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "@jupyterlab/docmanager-extension:plugin": {"autosaveInterval": 30},  # seconds; JupyterLab's own is 120
     "@jupyterlab/filebrowser-extension:browser": {"showLastModifiedColumn": False},  # room for the names
     "@jupyterlab/notebook-extension:tracker": {
-        # A traceback names lines.
-        "codeCellConfig": {"lineNumbers": True, "lineWrap": False},
+        # A traceback names lines. At 1280 pixels some lines of code are longer than a cell is wide.
+        "codeCellConfig": {"lineNumbers": True, "lineWrap": True},
     },
     "@jupyterlab/toc-extension:registry": {"includeOutput": False},  # headings of a result are no sections
 }
