@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from autograder.answers import answer
     from autograder.exercises import Score, check, exercise
+    from autograder.hints import hint
     from autograder.predictions import compare, predict, predicted
     from autograder.quizzes import check_quiz, exam, quiz
 
@@ -18,6 +19,7 @@ _HOMES = {
     "Score": "exercises",
     "check": "exercises",
     "exercise": "exercises",
+    "hint": "hints",
     "answer": "answers",
     "check_quiz": "quizzes",
     "compare": "predictions",
@@ -35,6 +37,7 @@ __all__ = [
     "compare",
     "exam",
     "exercise",
+    "hint",
     "predict",
     "predicted",
     "quiz",

@@ -160,7 +160,8 @@ check("0.1")
 # process and cannot see the names of other cells, so **everything that a solution needs stands in its own cell, imports
 # too**.
 #
-# The hints are folded, and titled by what you see when you need them. Open one only after you have tried.
+# The hints are folded, and titled by what you see when you need them. Open one only after you have tried. In a cell,
+# `hint("0.1")` from `autograder` shows them one at a time.
 #
 # ### 3. Quiz
 #
