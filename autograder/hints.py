@@ -49,8 +49,8 @@ def hints(exercise_id: str) -> list[tuple[str, str]]:
     text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     text = _LINK.sub(r"\1", text)  # they lead within the lesson; elsewhere they lead nowhere
     _, *parts = _HEADING.split(text)
-    found = [pair for number, part in zip(parts[::2], parts[1::2], strict=True) if number == exercise_id
-             for pair in _HINT.findall(part)]  # fmt: skip
+    sections = zip(parts[::2], parts[1::2], strict=True)
+    found = [pair for number, part in sections if number == exercise_id for pair in _HINT.findall(part)]
     if not found:
         raise UserError(f"exercise {exercise_id} has no hints; its check says what to look at")
     return found

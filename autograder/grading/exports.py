@@ -10,7 +10,7 @@ with an identity column and one per grade item nothing else is needed (its docum
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,59 +18,57 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.plugins import ExportPlugin
 
 
-class _LmsPlugin(ExportPlugin):
-    """One row per student, one column per assignment; a missing submission is an empty cell and no zero."""
-
-    file_name = ""
-
-    def export(self, gradebook: Gradebook) -> None:
-        wanted = [str(name) for name in self.assignment]
-        assignments = [each for each in gradebook.assignments if not wanted or each.name in wanted]
-        students = [
-            each for each in gradebook.students if not self.student or each.id in map(str, self.student)
-        ]
-        path = Path(self.to or self.file_name)
-        self.log.info("Exporting grades to %s", path)
-        with path.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows(self.rows(gradebook, assignments, students))
-
-    def rows(self, gradebook: Gradebook, assignments: list[Any], students: list[Any]) -> Iterator[list[Any]]:
-        raise NotImplementedError
-
-
-class Canvas(_LmsPlugin):
+class Canvas(ExportPlugin):
     """For Canvas: Grades → Import. Student ids must be the SIS login ids."""
 
-    file_name = "grades-canvas.csv"
-
-    def rows(self, gradebook: Gradebook, assignments: list[Any], students: list[Any]) -> Iterator[list[Any]]:
-        yield [
-            "Student",
-            "ID",
-            "SIS User ID",
-            "SIS Login ID",
-            "Section",
-            *(each.name for each in assignments),
-        ]
-        yield ["Points Possible", "", "", "", "", *(each.max_score for each in assignments)]
-        for student in students:
+    def export(self, gradebook: Gradebook) -> None:
+        def who(student: Any) -> list[str]:
             name = ", ".join(filter(None, [student.last_name, student.first_name])) or student.id
-            yield [name, "", "", student.id, "", *(_points(gradebook, each, student) for each in assignments)]
+            return [name, "", "", student.id, ""]
+
+        columns = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
+        _write(
+            self, gradebook, "grades-canvas.csv", columns, who, possible=["Points Possible", "", "", "", ""]
+        )
 
 
-class Moodle(_LmsPlugin):
+class Moodle(ExportPlugin):
     """For Moodle: Grades → Import → CSV file, with "Username" mapped to the user's name."""
 
-    file_name = "grades-moodle.csv"
+    def export(self, gradebook: Gradebook) -> None:
+        columns = ["Username", "Email address"]
+        _write(
+            self, gradebook, "grades-moodle.csv", columns, lambda student: [student.id, student.email or ""]
+        )
 
-    def rows(self, gradebook: Gradebook, assignments: list[Any], students: list[Any]) -> Iterator[list[Any]]:
-        yield ["Username", "Email address", *(each.name for each in assignments)]
+
+def _write(
+    plugin: ExportPlugin,
+    gradebook: Gradebook,
+    file_name: str,
+    columns: Sequence[str],
+    who: Callable[[Any], list[str]],
+    possible: Sequence[str] = (),
+) -> None:
+    """One row per student, one column per assignment; a missing submission is an empty cell and no zero.
+
+    Args:
+        columns: before those of the assignments; `who` fills them for a student.
+        possible: the same of a row with the points to reach, where the system reads one.
+    """
+    names = [str(name) for name in plugin.assignment]
+    assignments = [each for each in gradebook.assignments if not names or each.name in names]
+    ids = [str(name) for name in plugin.student]
+    students = [each for each in gradebook.students if not ids or each.id in ids]
+    path = Path(plugin.to or file_name)
+    plugin.log.info("Exporting grades to %s", path)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow([*columns, *(each.name for each in assignments)])
+        if possible:
+            rows.writerow([*possible, *(each.max_score for each in assignments)])
         for student in students:
-            yield [
-                student.id,
-                student.email or "",
-                *(_points(gradebook, each, student) for each in assignments),
-            ]
+            rows.writerow([*who(student), *(_points(gradebook, each, student) for each in assignments)])
 
 
 def _points(gradebook: Gradebook, assignment: Any, student: Any) -> float | str:

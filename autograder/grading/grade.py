@@ -1,8 +1,8 @@
 """`workbook grade`: a lesson of a whole class into nbgrader's gradebook.
 
-Three phases, each resumable by what it leaves on the disk. First the checks that keep no clock, side by side; then the
-timed ones, one per core, which is the load that the verdict's error rates were measured under; then nbgrader's own
-autograde, student by student from the one process that writes the database, with the results at hand.
+Three phases, each resumable by what it leaves on the disk. First the checks that keep no clock, side by side. Then the
+timed ones, one per core at most; the verdict's error rates were measured with every core taken by another process. Then
+nbgrader's own autograde, student by student from the one process that writes the database, with the results at hand.
 
     COURSE/.workbook/results/…                 results by content (`units`)
     COURSE/.workbook/staged/STUDENT/LESSON     the clean copies that nbgrader grades (`submissions`)
@@ -49,7 +49,7 @@ def grade(
 
     Args:
         students: these alone; all who handed in by default.
-        jobs: checks at a time; one per core by default.
+        jobs: checks at a time; one per core by default, and never more than that of the timed ones.
         executor: what runs `check_unit`, in place of `jobs` engines on this machine. For timed work it must not give
             a core to two at a time.
         require_sandbox: the weakest sandbox level that a grade may be given at.
@@ -74,10 +74,11 @@ def grade(
     submissions = [read_submission(course, name, lesson) for name in names]
     wanted = dict.fromkeys(unit for each in submissions for unit in _units(each, lesson))
     missing = [unit for unit in wanted if not _stands(results.get(unit))]
-    with _runner(executor, jobs) as run:
-        for phase, is_timed in (("checks", False), ("timed checks", True)):
-            now = [unit for unit in missing if unit.is_timed == is_timed]
-            for done, (unit, result) in enumerate(run(now), start=1):
+    jobs = jobs or num_cores()
+    for phase, is_timed, lanes in (("checks", False, jobs), ("timed checks", True, min(jobs, num_cores()))):
+        now = [unit for unit in missing if unit.is_timed == is_timed]
+        with _checked(now, executor, lanes) as found:
+            for done, (unit, result) in enumerate(found, start=1):
                 results.put(unit, result)
                 on_progress(phase, done, len(now))
     told = {}
@@ -94,17 +95,12 @@ def grade(
 
 
 @contextlib.contextmanager
-def _runner(executor: Executor | None, jobs: int | None) -> Iterator[Callable[[list[Unit]], Iterator[Done]]]:
-    """What checks units and gives each with its result as it is known. Leaves no process behind, however it ends."""
-    pool = executor or ThreadPoolExecutor(jobs or num_cores(), thread_name_prefix="grade")
-
-    def run(units: list[Unit]) -> Iterator[Done]:
-        futures = {pool.submit(check_unit, unit): unit for unit in units}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-
+def _checked(units: list[Unit], executor: Executor | None, lanes: int) -> Iterator[Iterator[Done]]:
+    """Each unit with its result, as it is known. Leaves no process of ours behind, however the block ends."""
+    pool = executor or ThreadPoolExecutor(lanes, thread_name_prefix="grade")
+    futures = {pool.submit(check_unit, unit): unit for unit in units}
     try:
-        yield run
+        yield ((futures[future], future.result()) for future in as_completed(futures))
     finally:
         if executor is None:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import nbformat
+import psutil
 import pytest
 
 from autograder.grading.submissions import read_submission, stage
@@ -110,14 +112,11 @@ def test_a_result_is_kept_by_content(tmp_path: Path) -> None:
     assert results.get(unit) is None
 
 
-def grade(course: Course, *arguments: str) -> dict[str, object]:
+def workbook(course: Course, *arguments: str) -> dict[str, Any]:
+    """What a verb of `workbook` answers in the course's folder, as JSON."""
+    command = [sys.executable, "-m", "autograder.cli", *arguments, "--json"]
     ran = subprocess.run(
-        [sys.executable, "-m", "autograder.cli", "grade", "00", "--json", *arguments],
-        cwd=course.root,
-        env=course.environment(),
-        capture_output=True,
-        text=True,
-        timeout=900,
+        command, cwd=course.root, env=course.environment(), capture_output=True, text=True, timeout=900
     )
     assert ran.returncode == 0, ran.stderr[-3000:]
     assert "Traceback" not in ran.stderr
@@ -173,7 +172,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_class_is_graded_whatever_is_in_it(course: Course) -> None:
-    found = grade(course)
+    found = workbook(course, "grade", "00")
     assert found["graded"] == len(GRADED) + 4
     assert {name: each["error"] for name, each in found["students"].items() if each["error"]} == {}
     assert found["students"]["right"] == {"look": [], "error": "", "score": 1.0, "max_score": 1.0}
@@ -182,8 +181,35 @@ def test_a_class_is_graded_whatever_is_in_it(course: Course) -> None:
         assert course.scores(name, LESSON_00) == STUB_SCORES
     assert "not valid JSON" in " ".join(found["students"]["cut-0"]["look"])
 
-    again = grade(course)
+    again = workbook(course, "grade", "00")
     assert (again["checked"], again["students"]) == (0, found["students"])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_killed_in_the_middle_it_goes_on(course: Course) -> None:
+    source = course.notebook("source", LESSON_00)
+    names = [f"late-{number}" for number in range(6)]
+    for number, name in enumerate(names):  # each with code of its own, so that each is checked
+        exercise = cell(source, "exercise-0-1")
+        exercise.source += f"\nNUMBER = {number}\n"
+        course.submit(name, LESSON_00, source)
+    command = [sys.executable, "-m", "autograder.cli", "grade", "00", "--students", ",".join(names)]
+    with subprocess.Popen(
+        command, cwd=course.root, env=course.environment(), stderr=subprocess.DEVNULL
+    ) as run:
+        kept = course.root / ".workbook" / "results"
+        before = len(list(kept.rglob("*.json")))
+        while len(list(kept.rglob("*.json"))) == before and run.poll() is None:
+            time.sleep(0.01)
+        engines = psutil.Process(run.pid).children(recursive=True)
+        run.kill()
+    _, left = psutil.wait_procs(engines, timeout=30)
+    assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
+
+    found = workbook(course, "grade", "00", "--students", ",".join(names))
+    assert found["reused"] > 0 and found["graded"] == len(names)
+    assert {each["score"] for each in found["students"].values()} == {1.0}
 
 
 @pytest.mark.slow
@@ -191,18 +217,8 @@ def test_a_class_is_graded_whatever_is_in_it(course: Course) -> None:
 def test_a_report_names_the_mistakes_and_who_wrote_the_same(course: Course) -> None:
     page = course.root / "class.html"
     shutil.copytree(course.root / "submitted" / "right", course.root / "submitted" / "copier")
-    grade(course, "--students", "copier,right,wrong")
-    ran = subprocess.run(
-        [sys.executable, "-m", "autograder.cli", "report", "0", "--json", "--out", str(page)],
-        cwd=course.root,
-        env=course.environment()
-        | {"PYTHONWARNINGS": "error::UserWarning"}
-        | dict(os.environ, WORKBOOK_DATA=str(course.data)),
-        capture_output=True,
-        text=True,
-    )
-    assert ran.returncode == 0, ran.stderr[-3000:]
-    found = json.loads(ran.stdout)
+    workbook(course, "grade", "00", "--students", "copier,right,wrong")
+    found = workbook(course, "report", "0", "--out", str(page))
     (exercise,) = found["exercises"]
     assert exercise["verdicts"]["pass"] == 2
     assert {"id": "0.1", "students": ["copier", "right"]} in found["alike"]
