@@ -176,7 +176,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> int:
     from autograder.check_report import full_marks, progress_bar, table
     from autograder.conditions import tell_what_is_busy
-    from autograder.engine import check_evidence, check_notebook, public
+    from autograder.notebook_check import check_evidence, check_notebook, public
     from autograder.stopping import on_interrupt
     from course_lib.errors import UserError
 

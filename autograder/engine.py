@@ -1,29 +1,23 @@
-"""From the source of a cell to a result, and from a notebook to all of them."""
+"""From the source of a cell to a result."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import time
-from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from autograder import calibration, evidence, review
 from autograder.job import CheckFailed, Job, Progress, WorkerFailed
-from autograder.lessons import Exercise, Lesson, find_exercise, load_lesson
+from autograder.lessons import Exercise, find_exercise
 from autograder.measure import Inconclusive
-from autograder.notebook_source import as_python, exercise_sources, is_stub, read_notebook
+from autograder.notebook_source import as_python, is_stub
 from autograder.sandbox import LEVELS, Level, probe
-from autograder.stopping import CheckStopped, Stop
+from autograder.stopping import Stop
 from course_lib.errors import UserError
 
-NOT_PUBLIC = ("title", "seconds")  # for the card alone
-PUBLIC_SPEEDUP_KEYS = ("estimate", "low", "high", "bar", "blocks")
 _STANDS = (
     f"\nThis code came to {evidence.MAX_ATTEMPTS} verdicts by the clock on this machine, and the last of them stands. "
     "Code that does something else is measured anew."
@@ -36,11 +30,6 @@ _CLOCK_NOT_ASKED = (
     "\nClock: not asked for {:g}×: on this machine a right solution does not come clear of it, and that is nobody's "
     "mistake. All points rest on properties and counts."
 )
-_CONFIRMED = {
-    True: "The new check confirms it.",
-    False: "The new check does NOT confirm it: the file was changed, or it came about elsewhere.",
-    None: "Neither confirmed nor refuted: one of the two checks came to no verdict.",
-}
 _OUR_MISTAKE = (
     "The check itself went wrong ({}). This is not your mistake: run it again, and report it to us if it stays. "
     "The other exercises are checked all the same."
@@ -191,121 +180,3 @@ def _require_level(required: Level | None) -> None:
             f"sandbox level {required!r} is required, and this machine holds {here.level!r}: {here.reason}. "
             f"{here.fix or 'Grade on Linux with bubblewrap'}"
         )
-
-
-def check_notebook(
-    path: Path | str,
-    *,
-    only: list[str] | None = None,
-    on_progress: Progress | None = None,
-    require_sandbox: Level | None = None,
-    stop: Stop | None = None,
-    check: Callable[..., dict[str, Any]] | None = None,
-) -> dict[str, Any]:
-    """Check every exercise of a lesson's notebook, and its quiz by the answers file beside it.
-
-    `check` stands for `check_source` where results are at hand already.
-
-    The evidence of each exercise is on the disk before the next begins, so that a kill loses no finished verdict.
-    Raises `UserError` when the file is no notebook of this course, and as `check_source` does; `CheckStopped` when
-    `stop` was pressed.
-    """
-    path = Path(path)
-    sources = exercise_sources(read_notebook(path))
-    lesson = lesson_of(path, sources)
-    results = []
-    for exercise in lesson.exercises:
-        if only and exercise.id not in only:
-            continue
-        if exercise.id in sources:
-            report = _prefixed(on_progress, exercise.id)
-            result = (check or check_source)(
-                exercise.id,
-                sources[exercise.id],
-                on_progress=report,
-                require_sandbox=require_sandbox,
-                stop=stop,
-            )
-            results.append(_unless_stopped(result))
-        else:
-            reason = f'The notebook has no cell with @exercise("{exercise.id}"). Copy it from the release notebook.'
-            results.append(blank_result(exercise.id, "not_attempted", reason))
-    return _report(lesson.id, results, _grade_quiz(lesson, path.parent))
-
-
-def check_evidence(
-    path: Path | str,
-    *,
-    on_progress: Progress | None = None,
-    require_sandbox: Level | None = None,
-    stop: Stop | None = None,
-) -> dict[str, Any]:
-    """Check the source in an evidence file anew, and report it as a notebook of that one exercise.
-
-    `record` of the report compares: `verdict` and `score` in the file, whether the new check `confirmed` them (None
-    when it came to no verdict), and `says`, the same in a sentence. Earlier measurements do not weigh on the new one.
-    Raises `UserError` when the file is no evidence, and as `check_notebook` does.
-    """
-    record = evidence.read(Path(path))
-    then, show = record["result"], _prefixed(on_progress, record["result"]["id"])
-    now = check_source(
-        then["id"], record["source"], on_progress=show, require_sandbox=require_sandbox, again=True, stop=stop
-    )
-    _unless_stopped(now)
-    confirmed: bool | None = (then["verdict"], then["score"]) == (now["verdict"], now["score"])
-    if not confirmed and {then["verdict"], now["verdict"]} & {"inconclusive", "error"}:
-        confirmed = None
-    says = f"On record: {then['verdict']}, {then['score']:g} points ({record['finished']}). {_CONFIRMED[confirmed]}"
-    compared = {"verdict": then["verdict"], "score": then["score"], "confirmed": confirmed, "says": says}
-    return _report(then["id"].partition(".")[0].zfill(2), [now], None) | {"record": compared}
-
-
-def _unless_stopped(result: dict[str, Any]) -> dict[str, Any]:
-    if result["verdict"] == "stopped":
-        raise CheckStopped(f"{result['id']} was stopped. " + result["reason"].replace("\n", ". "))
-    return result
-
-
-def _report(lesson_id: str, results: list[dict[str, Any]], quiz: dict[str, Any] | None) -> dict[str, Any]:
-    return {
-        "lesson": lesson_id,
-        "score": sum(result["score"] for result in results),
-        "max_score": sum(result["max_score"] for result in results),
-        "exercises": results,
-        "quiz": quiz,
-    }
-
-
-def lesson_of(path: Path, sources: dict[str, str]) -> Lesson:
-    """The lesson that a notebook belongs to: that of most of its exercises, else by its name."""
-    prefixes = Counter(exercise_id.partition(".")[0].zfill(2) for exercise_id in sources)
-    for lesson_id in (*(lesson_id for lesson_id, _ in prefixes.most_common()), path.name[:2]):
-        with contextlib.suppress(KeyError):
-            return load_lesson(lesson_id)
-    raise UserError(f"{path}: no lesson of this course; its cells hold no @exercise of a known number")
-
-
-def public(report: dict[str, Any]) -> dict[str, Any]:
-    """The report with the documented keys alone, for `--json`."""
-    exercises = []
-    for result in report["exercises"]:
-        kept = {key: value for key, value in result.items() if key not in NOT_PUBLIC}
-        if kept["speedup"]:
-            kept["speedup"] = {key: kept["speedup"][key] for key in PUBLIC_SPEEDUP_KEYS}
-        exercises.append(kept)
-    quiz = {key: report["quiz"][key] for key in ("score", "max_score", "passed")} if report["quiz"] else None
-    return report | {"exercises": exercises, "quiz": quiz}
-
-
-def _grade_quiz(lesson: Lesson, folder: Path) -> dict[str, Any] | None:
-    from autograder.answers import read_answers
-    from autograder.quiz_grading import grade_quiz, has_quiz
-
-    answers = folder / f"{lesson.slug}_answers.json"
-    return grade_quiz(lesson.id, read_answers(answers)) if has_quiz(lesson.id) else None
-
-
-def _prefixed(on_progress: Progress | None, exercise_id: str) -> Progress | None:
-    if on_progress is None:
-        return None
-    return lambda text, fraction: on_progress(f"{exercise_id}  {text}", fraction)

@@ -178,7 +178,7 @@ def withhold_answers(**_: Any) -> None:
 
 def _answers(notebook: Path, required: Level | None) -> dict[str, dict[str, Any]]:
     """What the engine says about a notebook: arguments of `write_answer` by grade id."""
-    from autograder import card, engine
+    from autograder import card, engine, notebook_check
     from autograder.grading.units import Unit, results_of
     from autograder.lessons import load_lesson
     from autograder.quiz_card import grade_html, grade_text
@@ -191,7 +191,7 @@ def _answers(notebook: Path, required: Level | None) -> dict[str, dict[str, Any]
         is_weaker = required and kept and LEVELS.index(kept["sandbox"] or required) > LEVELS.index(required)
         return kept if kept and not is_weaker else engine.check_source(exercise_id, source, **how)
 
-    report = engine.check_notebook(notebook, require_sandbox=required, check=check)
+    report = notebook_check.check_notebook(notebook, require_sandbox=required, check=check)
     answers = {}
     for result in report["exercises"]:
         if required and result["sandbox"] and LEVELS.index(result["sandbox"]) > LEVELS.index(required):

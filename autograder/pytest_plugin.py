@@ -27,7 +27,7 @@ class NotebookFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """One item per exercise of the lesson, and one for its quiz."""
-        from autograder.engine import lesson_of
+        from autograder.notebook_check import lesson_of
         from autograder.notebook_source import exercise_sources, read_notebook
         from autograder.quiz_grading import has_quiz
 

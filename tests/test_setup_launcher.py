@@ -81,7 +81,7 @@ def test_the_launcher_and_the_command_know_the_same_verbs(root: Path) -> None:
     shown = subprocess.run(
         [sys.executable, "-m", "autograder.cli", "--help"], capture_output=True, text=True, cwd=root
     ).stdout
-    verbs = re.findall(r"^    ([a-z]+) ", shown, re.MULTILINE)
+    verbs = re.findall(r"^    ([a-z]+)(?: |$)", shown, re.MULTILINE)  # a long name has its text below
     assert verbs and set(verbs) == set(namespace["VERBS"])  # type: ignore[call-overload]
 
 

@@ -15,9 +15,10 @@ from nbclient import NotebookClient
 
 from autograder import engine, evidence
 from autograder.card import result_html, result_text, speed_plot
-from autograder.engine import check_notebook, check_source
+from autograder.engine import check_source
 from autograder.exercises import Score
 from autograder.job import Job
+from autograder.notebook_check import check_notebook
 from autograder.sandbox import SandboxStatus
 from autograder.workers import Worker
 from course_lib.errors import UserError
@@ -121,7 +122,7 @@ def test_a_mistake_of_ours_is_a_result_and_the_next_exercise_is_checked(
 def test_a_weaker_sandbox_than_required_is_refused_before_anything_runs(tmp_path: Path) -> None:
     path = write_notebook(tmp_path, RIGHT)
     code = (
-        "import sys; from autograder.engine import check_notebook; from course_lib.errors import UserError\n"
+        "import sys; from autograder.notebook_check import check_notebook; from course_lib.errors import UserError\n"
         "try: check_notebook(sys.argv[1], require_sandbox='bubblewrap')\n"
         "except UserError as error: print(error)"
     )

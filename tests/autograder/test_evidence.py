@@ -19,10 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autograder import evidence
-from autograder.engine import check_evidence, check_source
+from autograder.engine import check_source
 from autograder.evidence import MAX_ATTEMPTS, History, family
 from autograder.evidence_page import page
 from autograder.lessons import load_mutants
+from autograder.notebook_check import check_evidence
 from course_lib.errors import UserError
 from tests.autograder.solutions import reference_sources
 

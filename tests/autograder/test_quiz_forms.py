@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import autograder
-from autograder import engine, progress, quiz_grading
+from autograder import notebook_check, progress, quiz_grading
 from autograder.answers import answers_file, read_answers
 from autograder.lessons import load_lesson
 from autograder.quiz_compiler import compile_bank
@@ -109,7 +109,7 @@ def test_every_way_of_grading_takes_the_better_form(folder: Path, capfd: pytest.
         assert "01.2b" in shown
     assert float(score) == 3
     # What `workbook check`, pytest and nbgrader ask.
-    graded = engine._grade_quiz(load_lesson("01"), folder)
+    graded = notebook_check._grade_quiz(load_lesson("01"), folder)
     assert graded and graded["score"] == 3 and graded["passed"]
     done = progress.summary()["lessons"]["01"]
     assert done["answered"] == 3 and done["quiz"]["score"] == 3

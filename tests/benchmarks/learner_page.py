@@ -152,8 +152,14 @@ class Session:
         self.client.load_connection_file()
         self.client.start_channels()
         # ipykernel looks whether its server lives from here on: one that is orphaned earlier stays for good.
-        self.client.kernel_info()
-        self.client.get_shell_msg(timeout=START_SECONDS)
+        # And what it publishes before our subscription has reached it is lost: ask until something is heard.
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            self.client.kernel_info()
+            self.client.get_shell_msg(timeout=START_SECONDS)
+            with contextlib.suppress(queue.Empty):
+                self.client.get_iopub_msg(timeout=1)
+                break
         self.radios: dict[str, str] = {}
         self.shown: dict[str, str | None] = {}
         self.restored: dict[str, str | None] = {}  # what was shown at first

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from autograder.answers import AnswersFile
-from autograder.engine import check_notebook
 from autograder.handout import release_folder
+from autograder.notebook_check import check_notebook
 from autograder.notebook_source import exercise_ids
 from autograder.quiz_bank import PASS_MARK, judge
 from autograder.quiz_grading import load_bank
