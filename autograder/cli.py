@@ -6,21 +6,15 @@ Exit status: 0 good, 1 the answer is no, 2 a user error, told in one line that n
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
 
-SANDBOX_LEVELS = (
-    "bubblewrap",
-    "landlock",
-    "limits",
-)  # `sandbox.LEVELS`, which takes longer to load than --help
-Verb = Callable[[argparse.Namespace], int]
+from autograder import cli_course
+from autograder.cli_course import SANDBOX_LEVELS, WEAKER, Verb, answer
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -88,29 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--only", action="append", metavar="ID", help="this exercise alone, such as 1.2; repeatable"
     )
-    weaker = "give no grade when the sandbox is weaker than this"
-    check.add_argument("--require-sandbox", choices=SANDBOX_LEVELS, help=weaker)
-    grade = verb("grade", _grade, "grade what a class handed in for a lesson, into nbgrader's gradebook")
-    grade.add_argument("lesson", metavar="LESSON", help='its number, such as "01"')
-    grade.add_argument(
-        "--course", type=Path, default=Path(), metavar="DIR", help="the nbgrader course; default: this folder"
-    )
-    grade.add_argument(
-        "--students", default="", metavar="A,B", help="these alone; default: all who handed in"
-    )
-    grade.add_argument("--jobs", type=int, metavar="N", help="checks at a time; default: one per core")
-    grade.add_argument("--require-sandbox", choices=SANDBOX_LEVELS, help=weaker)
-    class_page = verb(
-        "report", _report, "write a page on what a class did in a lesson, after `workbook grade`"
-    )
-    class_page.add_argument("lesson", metavar="LESSON", help='its number, such as "01"')
-    class_page.add_argument(
-        "--course", type=Path, default=Path(), metavar="DIR", help="the nbgrader course; default: this folder"
-    )
-    class_page.add_argument(
-        "--out", type=Path, metavar="FILE", help="default: report-LESSON.html in the course"
-    )
-    verb("calibrate", _calibrate, "measure which speed bars this machine can ask for, once per machine")
+    check.add_argument("--require-sandbox", choices=SANDBOX_LEVELS, help=WEAKER)
     progress = verb("progress", _progress, "show what you have tried and reached")
     data = progress.add_mutually_exclusive_group()
     data.add_argument(
@@ -134,16 +106,8 @@ def _parser() -> argparse.ArgumentParser:
         "--answers", action="store_true", help="begin the quiz answers and predictions anew too"
     )
     again.add_argument("--dir", type=Path, metavar="FOLDER", help="as given to start")
-    build = verb("build", _build, "make the notebooks from the lessons' texts (in a checkout)")
-    build.add_argument("lesson", nargs="*", help='numbers, such as "01"; without any, all are made')
-    build.add_argument(
-        "--check", action="store_true", help="write nothing; exit 1 if a notebook would change"
-    )
+    cli_course.add_verbs(verb)
     return parser
-
-
-def _answer(arguments: argparse.Namespace, value: Any, text: str = "") -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False) if arguments.json else text)
 
 
 def _start(arguments: argparse.Namespace) -> int:
@@ -169,7 +133,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
         if not arguments.json:  # each as it is known, for some take seconds
             print(report(finding), flush=True)
     if arguments.json:
-        _answer(arguments, {"findings": [asdict(finding) for finding in findings]})
+        answer(arguments, {"findings": [asdict(finding) for finding in findings]})
     return 1 if any(finding.level == "fail" for finding in findings) else 0
 
 
@@ -191,45 +155,8 @@ def _check(arguments: argparse.Namespace) -> int:
             f"lesson {report['lesson']} has no exercise {sorted(unknown)[0]}; leave --only out to see all"
         )
     shown = report | {"exercises": [tell_what_is_busy(result) for result in report["exercises"]]}
-    _answer(arguments, public(report), table(shown))
+    answer(arguments, public(report), table(shown))
     return 0 if full_marks(report) else 1
-
-
-def _grade(arguments: argparse.Namespace) -> int:
-    from autograder.grading.grade import grade
-    from autograder.grading.summary import progress_bars, text
-
-    with progress_bars() as show:
-        found = grade(
-            arguments.lesson.zfill(2),
-            arguments.course.resolve(),
-            students=[name for name in arguments.students.split(",") if name],
-            jobs=arguments.jobs,
-            require_sandbox=arguments.require_sandbox,
-            on_progress=show,
-        )
-    _answer(arguments, found, text(found))
-    return 1 if any(student["error"] for student in found["students"].values()) else 0
-
-
-def _report(arguments: argparse.Namespace) -> int:
-    from autograder.grading.report import report, write_page
-
-    course, lesson = arguments.course.resolve(), arguments.lesson.zfill(2)
-    found, path = report(lesson, course), arguments.out or course / f"report-{lesson}.html"
-    write_page(found, path)
-    _answer(arguments, found, f"Wrote {path}: {len(found['students'])} students")
-    return 0
-
-
-def _calibrate(arguments: argparse.Namespace) -> int:
-    from autograder.calibration import calibrate, table
-    from autograder.check_report import progress_bar
-
-    with progress_bar() as show:
-        found = calibrate(show)
-    _answer(arguments, {"exercises": found}, table(found))
-    return 0
 
 
 def _progress(arguments: argparse.Namespace) -> int:
@@ -239,7 +166,7 @@ def _progress(arguments: argparse.Namespace) -> int:
     from autograder.progress_view import summary_text
 
     found = summary()
-    _answer(arguments, found, summary_text(found))
+    answer(arguments, found, summary_text(found))
     return 0
 
 
@@ -250,18 +177,18 @@ def _my_data(arguments: argparse.Namespace) -> int:
     folder = (arguments.dir or default_folder()).expanduser().resolve()
     if arguments.export:
         said = my_data.export(arguments.export.expanduser(), folder)
-        _answer(arguments, {"file": str(arguments.export)}, said)
+        answer(arguments, {"file": str(arguments.export)}, said)
         return 0
     found = my_data.stored()
     if not (text := my_data.described(found, folder)):
-        _answer(arguments, {"deleted": False}, f'Nothing is stored about "{found.learner}".')
+        answer(arguments, {"deleted": False}, f'Nothing is stored about "{found.learner}".')
         return 0
     print(text, file=sys.stderr if arguments.json else sys.stdout)
     if not arguments.yes and not _confirmed():
-        _answer(arguments, {"deleted": False}, "Nothing was deleted.")
+        answer(arguments, {"deleted": False}, "Nothing was deleted.")
         return 1
     my_data.delete(found)
-    _answer(arguments, {"deleted": True}, "Deleted.")
+    answer(arguments, {"deleted": True}, "Deleted.")
     return 0
 
 
@@ -275,7 +202,7 @@ def _certificate(arguments: argparse.Namespace) -> int:
 
     result = make(arguments.name, arguments.out or Path(FILE_NAME))
     path = str(result.path) if result.path else None
-    _answer(arguments, {"passed": not result.missing, "missing": result.missing, "file": path}, repr(result))
+    answer(arguments, {"passed": not result.missing, "missing": result.missing, "file": path}, repr(result))
     return 0 if result.path else 1
 
 
@@ -286,16 +213,6 @@ def _reset(arguments: argparse.Namespace) -> int:
     folder = (arguments.dir or default_folder()).expanduser().resolve()
     print("\n".join(reset(arguments.lesson, release_folder(), folder, with_answers=arguments.answers)))
     return 0
-
-
-def _build(arguments: argparse.Namespace) -> int:
-    from autograder.build import build
-
-    changed = build(arguments.lesson, check=arguments.check)
-    done = "would change" if arguments.check else "wrote"
-    text = "\n".join(f"{done}: {name}" for name in changed) or "Every notebook is as its text says."
-    _answer(arguments, {"changed": changed}, text)
-    return 1 if arguments.check and changed else 0
 
 
 if __name__ == "__main__":

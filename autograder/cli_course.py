@@ -1,0 +1,99 @@
+"""The verbs of `workbook` for those who teach: they make, grade and look through a course."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+SANDBOX_LEVELS = (
+    "bubblewrap",
+    "landlock",
+    "limits",
+)  # `sandbox.LEVELS`, which takes longer to load than --help
+WEAKER = "give no grade when the sandbox is weaker than this"
+Verb = Callable[[argparse.Namespace], int]
+
+
+def add_verbs(verb: Callable[[str, Verb, str], argparse.ArgumentParser]) -> None:
+    """Add each verb with its options. `verb` makes the parser of one, from its name, its function and its help."""
+    grade = verb("grade", _grade, "grade what a class handed in for a lesson, into nbgrader's gradebook")
+    grade.add_argument("lesson", metavar="LESSON", help='its number, such as "01"')
+    grade.add_argument(
+        "--course", type=Path, default=Path(), metavar="DIR", help="the nbgrader course; default: this folder"
+    )
+    grade.add_argument(
+        "--students", default="", metavar="A,B", help="these alone; default: all who handed in"
+    )
+    grade.add_argument("--jobs", type=int, metavar="N", help="checks at a time; default: one per core")
+    grade.add_argument("--require-sandbox", choices=SANDBOX_LEVELS, help=WEAKER)
+    class_page = verb(
+        "report", _report, "write a page on what a class did in a lesson, after `workbook grade`"
+    )
+    class_page.add_argument("lesson", metavar="LESSON", help='its number, such as "01"')
+    class_page.add_argument(
+        "--course", type=Path, default=Path(), metavar="DIR", help="the nbgrader course; default: this folder"
+    )
+    class_page.add_argument(
+        "--out", type=Path, metavar="FILE", help="default: report-LESSON.html in the course"
+    )
+    verb("calibrate", _calibrate, "measure which speed bars this machine can ask for, once per machine")
+    build = verb("build", _build, "make the notebooks from the lessons' texts (in a checkout)")
+    build.add_argument("lesson", nargs="*", help='numbers, such as "01"; without any, all are made')
+    build.add_argument(
+        "--check", action="store_true", help="write nothing; exit 1 if a notebook would change"
+    )
+
+
+def answer(arguments: argparse.Namespace, value: Any, text: str = "") -> None:
+    """Print what a verb found: as JSON if that was asked for, else as text."""
+    print(json.dumps(value, indent=2, ensure_ascii=False) if arguments.json else text)
+
+
+def _grade(arguments: argparse.Namespace) -> int:
+    from autograder.grading.grade import grade
+    from autograder.grading.summary import progress_bars, text
+
+    with progress_bars() as show:
+        found = grade(
+            arguments.lesson.zfill(2),
+            arguments.course.resolve(),
+            students=[name for name in arguments.students.split(",") if name],
+            jobs=arguments.jobs,
+            require_sandbox=arguments.require_sandbox,
+            on_progress=show,
+        )
+    answer(arguments, found, text(found))
+    return 1 if any(student["error"] for student in found["students"].values()) else 0
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from autograder.grading.report import report, write_page
+
+    course, lesson = arguments.course.resolve(), arguments.lesson.zfill(2)
+    found, path = report(lesson, course), arguments.out or course / f"report-{lesson}.html"
+    write_page(found, path)
+    answer(arguments, found, f"Wrote {path}: {len(found['students'])} students")
+    return 0
+
+
+def _calibrate(arguments: argparse.Namespace) -> int:
+    from autograder.calibration import calibrate, table
+    from autograder.check_report import progress_bar
+
+    with progress_bar() as show:
+        found = calibrate(show)
+    answer(arguments, {"exercises": found}, table(found))
+    return 0
+
+
+def _build(arguments: argparse.Namespace) -> int:
+    from autograder.build import build
+
+    changed = build(arguments.lesson, check=arguments.check)
+    done = "would change" if arguments.check else "wrote"
+    text = "\n".join(f"{done}: {name}" for name in changed) or "Every notebook is as its text says."
+    answer(arguments, {"changed": changed}, text)
+    return 1 if arguments.check and changed else 0
