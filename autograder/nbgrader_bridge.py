@@ -10,7 +10,8 @@ a negative number scores full; a number above the maximum stops the grading. So 
 stdout stream and one number between 0 and the cell's points, and nothing else.
 
 `RestoreCells` goes before nbgrader's own clean-up, because one learner's copied exercise cell otherwise stops
-the grading of the whole class ("old version of the nbgrader metadata format").
+the grading of the whole class ("old version of the nbgrader metadata format"). `PlainTexts` keeps a learner's HTML out of
+the pages that show a submission.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ CODE_STUB = '# Your turn: replace the next line with your code.\nraise NotImplem
 SANITIZE_PREPROCESSORS = [
     "nbgrader.preprocessors.ClearOutput",
     "autograder.nbgrader_bridge.RestoreCells",
+    "autograder.learner_text.PlainTexts",
     "nbgrader.preprocessors.DeduplicateIds",
     "nbgrader.preprocessors.OverwriteKernelspec",
     "nbgrader.preprocessors.OverwriteCells",

@@ -26,7 +26,7 @@ c.GenerateAssignment.force = True
 c.GenerateAssignment.post_convert_hook = "autograder.nbgrader_bridge.withhold_answers"
 c.Autograde.exclude_overwriting = bridge.answers_files(course_root)
 
-# nbgrader's own lists, in order: `RestoreCells` is added, `MeasuredGrades` stands in the place of `Execute`.
+# nbgrader's own lists, in order: `RestoreCells` and `PlainTexts` are added, `MeasuredGrades` stands for `Execute`.
 c.Autograde.sanitize_preprocessors = bridge.SANITIZE_PREPROCESSORS
 c.Autograde.autograde_preprocessors = bridge.AUTOGRADE_PREPROCESSORS
 

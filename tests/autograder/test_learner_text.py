@@ -1,0 +1,64 @@
+"""A learner's texts run nothing on the pages that show a submission, and look as they did where they are harmless."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+from nbconvert.filters import markdown2html
+
+from autograder.learner_text import harmless
+
+ATTACKS = [
+    "<script>alert(1)</script>",
+    "Look: <img src=x onerror=alert(1)>",
+    "<svg/onload=alert(1)//",
+    "</div><iframe src='javascript:alert(1)'>",
+    "<!-- --><b onmouseover=alert(1)>",
+    "</pre><script>alert(1)</script>",
+    "[here](javascript:alert(1))",
+    "[here](JaVaScript:alert(1))",
+    "[here](&#106;avascript:alert(1))",
+    "[here][1]\n\n[1]: vbscript:alert(1)",
+    "[here](data:text/html;base64,PHNjcmlwdD4=)",
+    "![a picture](javascript:alert(1))",
+    "`<b>` and [here](javascript:alert(1))",
+    "\\<script>alert(1)</script>",
+    "$x$ <b onclick=alert(1)>",
+]
+HARMLESS = [
+    "## What I found\n\n- **faster** by 2×, see [the paper](https://example.org/a?b=1#c)",
+    "`a < b`, $a < b$, 3 <4, x<-1 and a `<=` b",
+    "| a | b |\n|---|---|\n| 1 | 2 |",
+    "```python\nif a < b:\n    pass\n```",
+    "[above](#the-bar) and [mail](mailto:ada@example.org)",
+]
+
+
+class Seen(HTMLParser):
+    """The tags of a page, its handlers of events and its addresses."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.handlers: list[str] = []
+        self.addresses: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+        self.addresses += [value or "" for name, value in attrs if name in ("href", "src")]
+
+
+@pytest.mark.parametrize("text", ATTACKS)
+def test_what_could_run_is_shown_as_typed(text: str) -> None:
+    seen = Seen(markdown2html(harmless(text)))
+    assert seen.tags == ["pre"]
+    assert not seen.handlers and not seen.addresses
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_a_harmless_text_is_left_alone(text: str) -> None:
+    assert harmless(text) == text
