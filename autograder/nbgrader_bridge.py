@@ -10,8 +10,8 @@ a negative number scores full; a number above the maximum stops the grading. So 
 stdout stream and one number between 0 and the cell's points, and nothing else.
 
 `RestoreCells` goes before nbgrader's own clean-up, because one learner's copied exercise cell otherwise stops
-the grading of the whole class ("old version of the nbgrader metadata format"). `PlainTexts` keeps a learner's HTML out of
-the pages that show a submission.
+the grading of the whole class ("old version of the nbgrader metadata format"). `PlainTexts` keeps a learner's HTML
+out of the pages that show a submission.
 """
 
 from __future__ import annotations
