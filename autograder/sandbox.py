@@ -117,6 +117,7 @@ class _Server:
         self.level = level
         self.lock = threading.Lock()
         self.has_namespaces: bool | None = None
+        self.is_given_up = False
         self.process: subprocess.Popen[bytes] | None = None
         self.log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the server
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -177,13 +178,16 @@ class _Server:
             raise SandboxBroken(f"a worker could not be kept apart: {answer['error']}")
         return answer, struct.unpack("iII", ancillary[0][2])[0]
 
+    def give_up(self) -> None:
+        """End it if it still loads torch: it would hear of anything else seconds later."""
+        if self.has_namespaces is None and self.process:
+            self.is_given_up = True
+            self.process.kill()
+
     def close(self) -> None:
         """End the server and all its workers."""
         self.control.close()
-        if (
-            self.has_namespaces is None and self.process
-        ):  # it still loads torch, and would hear of it seconds later
-            self.process.kill()
+        self.give_up()
         self.thread.join(10.0)
 
 
@@ -205,6 +209,13 @@ def close() -> None:
         _servers.popitem()[1].close()
 
 
+def stop_loading() -> None:
+    """Whoever waits for the first worker gets `SandboxBroken` now. The next one is waited for anew."""
+    for server in list(_servers.values()):
+        if server.lock.locked():  # one that nobody waits for is there for the next check
+            server.give_up()
+
+
 def start_worker(*, threads: int = 1, talks: bool = False) -> tuple[WorkerProcess, Canary]:
     """Start a worker; its first message says what it could reach of the canary.
 
@@ -222,6 +233,8 @@ def start_worker(*, threads: int = 1, talks: bool = False) -> tuple[WorkerProces
             return _start(level, options, pipes), canary
         if server := _servers.pop(level, None):  # it was killed: once more, with a new one
             server.close()
+            if server.is_given_up:
+                raise SandboxBroken("it was stopped as it began")
         return _start(level, options, pipes), canary
     except SandboxBroken:
         pipes.close()

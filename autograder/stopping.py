@@ -34,10 +34,12 @@ class Stop:
         self.is_pressed = False
 
     def press(self) -> None:
-        """End the workers of this process: whoever waits for one of them gets `Stopped`."""
+        """End the workers of this process: whoever waits for one of them, or for the first, gets an error at once."""
+        from autograder.sandbox import stop_loading
         from autograder.worker_process import living
 
         self.is_pressed = True
+        stop_loading()
         for worker in living():
             worker.kill(KILLED)
 

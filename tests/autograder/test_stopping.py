@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autograder import evidence
+from autograder import evidence, sandbox
 from autograder.engine import check_source
 from autograder.evidence import MAX_ATTEMPTS, History
 from autograder.job import Job
@@ -44,6 +44,16 @@ def test_a_stop_before_the_check_has_begun_counts() -> None:
     stop = Stop()
     stop.press()
     assert check_source("0.1", RIGHT, stop=stop)["verdict"] == "stopped"
+
+
+@pytest.mark.skipif(not sandbox.CAN_FORK, reason="elsewhere nothing is prepared")
+def test_a_sandbox_that_is_still_loading_is_not_waited_for() -> None:
+    sandbox.close()
+    stop = Stop()
+    threading.Timer(0.3, stop.press).start()
+    assert check_source("0.1", RIGHT, stop=stop)["verdict"] == "stopped"
+    assert not sandbox._servers, "it was waited for until it had loaded"
+    assert check_source("0.1", RIGHT)["verdict"] == "pass"
 
 
 @pytest.mark.measures
