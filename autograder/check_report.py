@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.card import result_text
+from autograder.quiz_card import headline
 
 BAR_WIDTH = 24
 
@@ -51,7 +52,8 @@ def table(report: dict[str, Any]) -> str:
         lines.append(f"Exercises: {report['score']:g} of {report['max_score']:g} points")
     if quiz := report.get("quiz"):
         passed = "passed" if quiz["passed"] else "not passed yet"
-        lines.append(f"Quiz: {quiz['score']:g} of {quiz['max_score']:g}, {passed}")
+        counted = f"{quiz['score']:g} of {quiz['max_score']:g}, {passed}" if quiz["score"] is not None else ""
+        lines.append(f"Quiz: {counted or headline(quiz)}")
     return "\n".join([*lines, report["record"]["says"]] if "record" in report else lines)
 
 

@@ -34,10 +34,12 @@ def check_notebook(
     require_sandbox: Level | None = None,
     stop: Stop | None = None,
     check: Callable[..., dict[str, Any]] | None = None,
+    bank_for: Callable[[Lesson], dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Check every exercise of a lesson's notebook, and its quiz by the answers file beside it.
 
-    `check` stands for `check_source` where results are at hand already.
+    `check` stands for `check_source` where results are at hand already. `bank_for` gives the questions of the quiz with
+    their keys; without it they are those that the folder asks.
 
     The evidence of each exercise is on the disk before the next begins, so that a kill loses no finished verdict.
     Raises `UserError` when the file is no notebook of this course, and as `check_source` does; `CheckStopped` when
@@ -63,7 +65,7 @@ def check_notebook(
         else:
             reason = f'The notebook has no cell with @exercise("{exercise.id}"). Copy it from the release notebook.'
             results.append(blank_result(exercise.id, "not_attempted", reason))
-    return _report(lesson.id, results, _grade_quiz(lesson, path.parent))
+    return _report(lesson.id, results, _grade_quiz(lesson, path.parent, bank_for))
 
 
 def check_evidence(
@@ -130,12 +132,16 @@ def public(report: dict[str, Any]) -> dict[str, Any]:
     return report | {"exercises": exercises, "quiz": quiz}
 
 
-def _grade_quiz(lesson: Lesson, folder: Path) -> dict[str, Any] | None:
+def _grade_quiz(
+    lesson: Lesson, folder: Path, bank_for: Callable[[Lesson], dict[str, Any]] | None = None
+) -> dict[str, Any] | None:
     from autograder.answers import read_answers
-    from autograder.quiz_grading import grade_quiz, has_quiz
+    from autograder.quiz_grading import bank_in, grade_quiz, has_quiz
 
-    answers = folder / f"{lesson.slug}_answers.json"
-    return grade_quiz(lesson.id, read_answers(answers)) if has_quiz(lesson.id) else None
+    if not has_quiz(lesson.id):
+        return None
+    bank = bank_for(lesson) if bank_for else bank_in(folder, lesson.id)
+    return grade_quiz(lesson.id, read_answers(folder / f"{lesson.slug}_answers.json"), bank=bank)
 
 
 def _prefixed(on_progress: Progress | None, exercise_id: str) -> Progress | None:

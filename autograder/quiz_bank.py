@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 PASS_MARK = 0.7
+GRADED_NOTE = "Graded: the key is with your instructor. Your choices are saved, and graded after you hand in."
 SECOND = "b"  # ends the id of a question's second form
 Question = dict[str, Any]
 
@@ -40,6 +41,22 @@ def second_form(bank: dict[str, Any]) -> dict[str, Any]:
     """The bank with other questions on the same decisions; a question without a second form stands in itself."""
     others = {question["id"]: question for question in bank.get("second_forms", [])}
     return bank | {"questions": [others.get(f"{q['id']}{SECOND}", q) for q in bank["questions"]]}
+
+
+def without_keys(bank: dict[str, Any]) -> dict[str, Any]:
+    """What a graded release holds of a bank: the texts of its questions and options alone."""
+    questions = [
+        {"id": question["id"], "text": question["text"]}
+        | {"options": [{"id": option["id"], "text": option["text"]} for option in question["options"]]}
+        for question in bank["questions"]
+    ]
+    head = {key: bank[key] for key in ("format", "lesson", "title")}
+    return head | {"note": GRADED_NOTE, "questions": questions}
+
+
+def is_keyless(bank: Mapping[str, Any]) -> bool:
+    """Whether nobody but the instructor can say what is right."""
+    return any("sealed" not in question for question in bank["questions"])
 
 
 def num_questions(bank: dict[str, Any]) -> int:

@@ -11,6 +11,8 @@ from autograder.quiz_bank import PASS_MARK, Judgement, Question, judge
 from autograder.quiz_forms import has_second
 from autograder.rich import GREEN, GREY, ORANGE, plain, render
 
+BY_INSTRUCTOR = "graded by your instructor after you hand in"
+
 
 def quiz_text(bank: dict[str, Any], entries: Mapping[str, Any], graded: dict[str, Any] | None = None) -> str:
     """The whole quiz as text, with the saved choices marked and how to answer; with `graded`, the reasons too."""
@@ -86,7 +88,8 @@ def grade_text(result: dict[str, Any]) -> str:
 def grade_html(result: dict[str, Any]) -> str:
     """The grade as a card."""
     answered = any(question["choice"] for question in result["questions"])
-    colour = GREEN if result["passed"] else ORANGE if answered else GREY
+    is_open = result["score"] is None or not answered
+    colour = GREEN if result["passed"] else GREY if is_open else ORANGE
     label = f"Result of quiz {result['lesson']}"
     more = {"rows": _rows(result), "tried": _attempts(result), "missed": _missed(result)}
     return render("grade.html", **result, **more, colour=colour, label=label, headline=headline(result))
@@ -96,6 +99,9 @@ def headline(result: dict[str, Any]) -> str:
     """What was reached, and whether it is enough."""
     if result.get("attempts") == []:
         return "no attempt is handed in yet"
+    if result["score"] is None:
+        num_answered = sum(question["choice"] is not None for question in result["questions"])
+        return f"{num_answered} of {result['max_score']:g} answered: {BY_INSTRUCTOR}"
     at_once = sum(question["right_first"] for question in result["questions"])
     verdict = f"{'passed' if result['passed'] else 'not passed yet'} ({PASS_MARK:.0%} are needed)"
     if "attempts" in result:  # an exam says nothing between two tries
@@ -108,6 +114,8 @@ def _rows(result: dict[str, Any]) -> list[tuple[str, str, str]]:
     return [
         ("○", question["id"], "not answered")
         if question["choice"] is None
+        else ("•", question["id"], f"{question['choice']}: saved")
+        if result["score"] is None
         else ("✓", question["id"], f"{question['choice']}: right")
         if question["is_right"]
         else ("✗", question["id"], f"{question['choice']}: {question['mistake']}")

@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from autograder import exams
-from autograder.quiz_bank import PASS_MARK, Judgement, Question, judge, num_questions, second_form
+from autograder.lessons import load_lesson
+from autograder.quiz_bank import (
+    PASS_MARK,
+    Judgement,
+    Question,
+    is_keyless,
+    judge,
+    num_questions,
+    second_form,
+    without_keys,
+)
 from autograder.quiz_forms import has_second
 from course_lib.errors import UserError
 
@@ -33,12 +43,41 @@ def load_bank(lesson_id: str) -> dict[str, Any]:
     return bank
 
 
+def bank_in(folder: Path, lesson_id: str) -> dict[str, Any]:
+    """The questions that are asked in a folder: those of a graded release, which has no keys, else the lesson's own.
+
+    Raises:
+        UserError: the lesson has no quiz, or the graded one cannot be read.
+    """
+    shipped = load_bank(lesson_id)
+    path = folder / keyless_name(lesson_id)
+    if not path.is_file():
+        return shipped
+    try:
+        return without_keys(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise UserError(
+            f"{path.name} cannot be read: put the one there that your course handed out"
+        ) from None
+
+
+def keyless_name(lesson_id: str) -> str:
+    """Name of the file beside the notebook with the questions of a graded release."""
+    return f"{load_lesson(lesson_id).slug}_quiz.json"
+
+
 def is_exam(lesson_id: str) -> bool:
     """Whether the quiz of a lesson is drawn anew for each attempt."""
     return "draw" in load_bank(lesson_id)
 
 
-def grade_quiz(lesson_id: str, answers: Mapping[str, Any], *, open_counts: bool = True) -> dict[str, Any]:
+def grade_quiz(
+    lesson_id: str,
+    answers: Mapping[str, Any],
+    *,
+    open_counts: bool = True,
+    bank: dict[str, Any] | None = None,
+) -> dict[str, Any]:
     """Grade the answers of a quiz without showing anything. Answers that make no sense count as not given.
 
     Of a quiz with two forms the better one counts, and of an exam the best attempt. An open attempt counts as it
@@ -47,9 +86,11 @@ def grade_quiz(lesson_id: str, answers: Mapping[str, Any], *, open_counts: bool 
     Args:
         answers: by question id; an entry of the answers file, or the letter alone.
         open_counts: False leaves an attempt out that is not handed in.
+        bank: the questions, if not the lesson's own.
 
     Returns:
-        score: number of right answers; max_score: number of questions; passed: at least `PASS_MARK` of them;
+        score: number of right answers; max_score: number of questions; passed: at least `PASS_MARK` of them; score and
+        passed are None, and nothing is said about any answer, where the bank has no keys;
         questions: id, choice (None if not answered), is_right, right_first, mistake, reason, measured of each;
         problem: what was wrong with the file, or "".
         Of a quiz with two forms also forms: the score of each that was begun, in order; questions are those of the
@@ -57,8 +98,10 @@ def grade_quiz(lesson_id: str, answers: Mapping[str, Any], *, open_counts: bool 
         Of an exam also attempts: number and score of each that counts; questions are those of the last of them,
         each with its lesson and topic.
     """
-    bank = load_bank(lesson_id)
-    if not is_exam(lesson_id):
+    bank = bank or load_bank(lesson_id)
+    if is_keyless(bank):
+        return _waiting(bank, answers)
+    if "draw" not in bank:
         return _better_form(bank, answers)
     place = exams.place_in(answers)
     papers = [exams.paper(bank, place, attempt + 1) for attempt in range(place.attempt)] if place else []
@@ -76,6 +119,21 @@ def grade_quiz(lesson_id: str, answers: Mapping[str, Any], *, open_counts: bool 
     best = max(results, key=lambda result: float(result["score"]), default=blank)
     attempts = [{"attempt": result["attempt"], "score": result["score"]} for result in results]
     return best | {"questions": (results or [blank])[-1]["questions"], "attempts": attempts}
+
+
+def _waiting(bank: dict[str, Any], answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a graded release, before the instructor has graded it: what was answered."""
+    given = [
+        (question["id"], _choice(question, answers.get(question["id"]))) for question in bank["questions"]
+    ]
+    return {
+        "lesson": bank["lesson"],
+        "score": None,
+        "max_score": float(num_questions(bank)),
+        "passed": None,
+        "questions": [{"id": question_id, "choice": choice} for question_id, choice in given],
+        "problem": str(answers.get("problem", "")),
+    }
 
 
 def _better_form(bank: dict[str, Any], answers: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,12 +167,16 @@ def letters(question: Question) -> list[str]:
 
 
 def _grade(lesson_id: str, question: Question, entry: Any) -> dict[str, Any]:
-    given = entry if isinstance(entry, dict) else {"choice": entry}
-    choice = given.get("choice") if given.get("choice") in letters(question) else None
+    given, choice = entry if isinstance(entry, dict) else {}, _choice(question, entry)
     judgement = judge(lesson_id, question, choice) if choice else Judgement(is_right=False)
     right_first = judgement.is_right and given.get("first", choice) == choice
     about: dict[str, Any] = {key: question[key] for key in ("lesson", "topic") if key in question}
     return {"id": question["id"], "choice": choice, "right_first": right_first, **asdict(judgement), **about}
+
+
+def _choice(question: Question, entry: Any) -> str | None:
+    choice = entry.get("choice") if isinstance(entry, dict) else entry
+    return choice if choice in letters(question) else None
 
 
 def _bank_path(lesson_id: str) -> Path:

@@ -9,10 +9,10 @@ from typing import Any
 import ipywidgets as widgets
 
 from autograder.answers import AnswersFile, Entry
-from autograder.quiz_bank import Question, judge
+from autograder.quiz_bank import Question, is_keyless, judge
 from autograder.quiz_card import feedback_html, solution
 from autograder.quiz_forms import is_second, shown_form, turn
-from autograder.quizzes import give_answer
+from autograder.quizzes import GRADED_LATER, give_answer
 from autograder.rich import plain, render, rich_html, spoken
 from course_lib.errors import UserError
 
@@ -31,6 +31,7 @@ class QuizView:
 
     def __init__(self, bank: dict[str, Any], file: AnswersFile) -> None:
         self.file = file
+        self.is_graded = is_keyless(bank)
         self.radios: dict[str, widgets.RadioButtons] = {}
         self.feedback: dict[str, widgets.HTML] = {}
         self.status = spoken()
@@ -55,7 +56,7 @@ class QuizView:
             style={"description_width": "initial"},
         )
         # An exam's reasons come when it is handed in, and then what would have been right as well.
-        waits, is_over = bank.get("is_open") is True, bank.get("is_open") is False
+        waits, is_over = bank.get("is_open") is True or self.is_graded, bank.get("is_open") is False
         judged = judge(bank["lesson"], question, radio.value) if radio.value and not waits else None
         right = solution(bank["lesson"], question, radio.value) if is_over else ""
         feedback = spoken(feedback_html(judged, solution=right) if judged or is_over else "")
@@ -75,7 +76,7 @@ class QuizView:
             given = give_answer(question["id"], choice, file=self.file)
         except UserError as error:  # the attempt was handed in elsewhere, in another tab for instance
             return self._show_status("", str(error))
-        saved = given.problem or f"✓ saved {datetime.now():%H:%M:%S}"
+        saved = given.problem or f"✓ saved {datetime.now():%H:%M:%S}{GRADED_LATER * self.is_graded}"
         judged = given.judgement
         self.feedback[question["id"]].value = feedback_html(judged, saved) if judged else escape(saved)
         self._show_status("saved in", given.problem)

@@ -11,11 +11,13 @@ from typing import Any
 from autograder import exams, progress, quiz_forms
 from autograder.answers import AnswersFile, Entry, answers_file
 from autograder.exercises import Score
-from autograder.quiz_bank import SECOND, Judgement, Question, judge, unanswered
+from autograder.quiz_bank import SECOND, Judgement, Question, is_keyless, judge, unanswered
 from autograder.quiz_card import feedback_text, grade_html, grade_text, quiz_text
-from autograder.quiz_grading import grade_quiz, graded, is_exam, letters, load_bank
+from autograder.quiz_grading import bank_in, grade_quiz, graded, is_exam, letters, load_bank
 from autograder.rich import in_kernel, show_widget, told
 from course_lib.errors import UserError
+
+GRADED_LATER = "; it is graded after you hand in"
 
 
 class QuizScore(Score):
@@ -30,7 +32,8 @@ class Given:
     """One answer after it was given.
 
     Attributes:
-        judgement: what the answer is worth, and why; None in an exam, which says so when it is handed in.
+        judgement: what the answer is worth, and why; None in an exam, which says so when it is handed in, and in a
+            graded release, where nobody here knows.
         problem: why it could not be saved; empty when it was.
         text: all of it in plain lines.
     """
@@ -50,7 +53,8 @@ def quiz(lesson_id: str, *, new_attempt: bool = False) -> None:
     """
     if is_exam(lesson_id):
         return exam(lesson_id, new_attempt=new_attempt)
-    bank, file = load_bank(lesson_id), answers_file(lesson_id)
+    file = answers_file(lesson_id)
+    bank = bank_in(file.path.parent, lesson_id)
     if new_attempt:
         with told():
             quiz_forms.turn_when_done(bank, file)
@@ -106,8 +110,7 @@ def give_answer(question_id: str, choice: str, *, file: AnswersFile | None = Non
         raise UserError(f'"{question_id}" names no question; write lesson.number, for instance "01.3"')
     bank = load_bank(lesson_id)
     file = file or answers_file(lesson_id)
-    if is_exam(lesson_id):
-        bank = _open_paper(bank, file)
+    bank = _open_paper(bank, file) if is_exam(lesson_id) else bank_in(file.path.parent, lesson_id)
     question = _find(bank, question_id)
     choices = letters(question)
     choice = str(choice).strip().lower()
@@ -120,11 +123,12 @@ def give_answer(question_id: str, choice: str, *, file: AnswersFile | None = Non
         file.save(question_id, lambda old: _next_entry(old, choice))
     except UserError as error:  # saved before judged: a measurement takes time, and a click must not get lost
         problem = str(error)
-    judgement = None if is_exam(lesson_id) else judge(lesson_id, question, choice)
+    waits = is_exam(lesson_id) or is_keyless(bank)
+    judgement = None if waits else judge(lesson_id, question, choice)
     asked = question_id.removesuffix(SECOND)  # what was asked in two forms is one question of the lesson
     progress.record_answer(lesson_id, asked, choice, judgement.is_right if judgement else None)
     said = feedback_text(question, choice, judgement) if judgement else f"{question_id} {choice}"
-    saved = problem or f"saved in {file.path.name}"
+    saved = problem or f"saved in {file.path.name}{GRADED_LATER * is_keyless(bank)}"
     lines = filter(None, [file.take_notices(), said, saved])
     return Given(judgement=judgement, problem=problem, text="\n".join(lines))
 
@@ -158,18 +162,20 @@ def hand_in(lesson_id: str, file: AnswersFile, *, incomplete: bool = False) -> d
 
 def check_quiz(lesson_id: str) -> Score:
     """Grade the quiz from the saved answers: one point for each right one. An exam is handed in by it once every
-    question is answered; before that, only the attempts handed in earlier count."""
+    question is answered; before that, only the attempts handed in earlier count. A graded release says what is
+    answered, and leaves the points to the instructor."""
     with told():
         file = answers_file(lesson_id)
         if is_exam(lesson_id):
             result = hand_in(lesson_id, file)
         else:
-            result = grade_quiz(lesson_id, file.entries())
-            progress.record_quiz(result)
+            result = grade_quiz(lesson_id, file.entries(), bank=bank_in(file.path.parent, lesson_id))
+            if result["score"] is not None:
+                progress.record_quiz(result)
         file.print_notices()
         if not in_kernel():  # a notebook shows the card
             print(grade_text(result))
-        return QuizScore(result["score"], result)
+        return QuizScore(result["score"] or 0.0, result)
     return Score(0.0)
 
 

@@ -15,8 +15,9 @@ from autograder import exams
 from autograder.answers import read_answers
 from autograder.course import Part, Section, answers_path, parts
 from autograder.lessons import load_lesson
-from autograder.quiz_bank import PASS_MARK, num_questions
-from autograder.quiz_grading import has_quiz, is_exam, load_bank
+from autograder.quiz_bank import PASS_MARK, is_keyless, num_questions
+from autograder.quiz_card import BY_INSTRUCTOR
+from autograder.quiz_grading import bank_in, has_quiz, is_exam, load_bank
 
 START = "00"  # explains how the course works; passing it is asked of nobody
 NOT_BEGUN = "not begun"
@@ -176,8 +177,11 @@ def _quiz_words(lesson_id: str, found: dict[str, Any]) -> str:
         return _grade(found["quiz"])
     if not found["answered"]:
         return NOT_BEGUN
-    size = num_questions(load_bank(lesson_id))
-    return f"{min(found['answered'], size)} of {size} answered, not graded"
+    path = answers_path(lesson_id)
+    bank = bank_in(path.parent, lesson_id) if path else load_bank(lesson_id)
+    graded = BY_INSTRUCTOR if is_keyless(bank) else "not graded"
+    size = num_questions(bank)
+    return f"{min(found['answered'], size)} of {size} answered, {graded}"
 
 
 def _exam_words(lesson_id: str, quiz: dict[str, Any] | None) -> str:
