@@ -15,15 +15,18 @@ import contextlib
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autograder.conditions import num_cores
+from autograder.grading.keys import grading_bank, keys_path
 from autograder.grading.submissions import Submission, read_submission, stage, students_of
 from autograder.grading.units import FOLDER, Results, Unit, check_unit, results_of, stop_engines
 from autograder.lessons import Lesson, load_lesson
+from autograder.quiz_grading import has_quiz
 from course_lib.errors import UserError
 from course_lib.files import atomic_write_text
 
@@ -128,6 +131,10 @@ def nbgrader_api(course: Path, require_sandbox: str | None = None) -> NbGraderAP
         raise UserError(
             f"{course} is no nbgrader course: it has no nbgrader_config.py; name yours with --course DIR"
         )
+    if (
+        str(course) not in sys.path
+    ):  # a plugin of the course's own is found, as by nbgrader; it hides no module
+        sys.path.append(str(course))
     config = PyFileConfigLoader("nbgrader_config.py", path=str(course)).load_config()
     config.CourseDirectory.submitted_directory = f"{FOLDER}/staged"
     if require_sandbox:
@@ -155,14 +162,23 @@ class _Gradebook:
         from nbgrader.api import MissingEntry
 
         self.api = nbgrader_api(course, require_sandbox)
+        if has_quiz(lesson.id):
+            grading_bank(course, lesson)  # nobody's quiz can be graded where the keys are gone
         self.course, self.lesson, self.require_sandbox = course, lesson, require_sandbox
         with self._open() as gradebook:
             try:
-                gradebook.find_assignment(lesson.slug)
+                due = gradebook.find_assignment(lesson.slug).duedate
             except MissingEntry:
                 raise UserError(
                     f"{course} does not have {lesson.slug} yet; there, run: nbgrader generate_assignment {lesson.slug}"
                 ) from None
+        # Points, penalties and the sandbox level are the course's own: a change of them grades everybody again.
+        release = course / "release" / lesson.slug / f"{lesson.slug}.ipynb"
+        rules = [release, keys_path(course, lesson.id), *sorted(course.glob("*.py"))]
+        self.settings = [
+            str(due),
+            *(hashlib.sha256(path.read_bytes()).hexdigest() for path in rules if path.is_file()),
+        ]
 
     def enter(self, submission: Submission, results: Results) -> dict[str, Any]:
         """Grade one submission unless its grade is of just this work; returns what there is to say about it."""
@@ -178,7 +194,7 @@ class _Gradebook:
         outcome = self.api.autograde(self.lesson.slug, submission.student)
         told: dict[str, Any] = {
             "look": [*submission.problems, *_to_look_at(found)],
-            "error": _last_line(outcome),
+            "error": last_error(outcome),
         }
         told |= self._score(submission.student) if outcome["success"] else {"score": None, "max_score": None}
         if outcome["success"]:
@@ -191,16 +207,18 @@ class _Gradebook:
             found,
             submission.problems,
             self.require_sandbox,
+            self.settings,
         ]
         key = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode())
-        if submission.answers:
-            key.update(submission.answers.read_bytes())
+        for path in (submission.answers, submission.folder / "timestamp.txt"):
+            key.update(path.read_bytes() if path and path.is_file() else b"-")
         return key.hexdigest()
 
     def _score(self, student: str) -> dict[str, float]:
         with self._open() as gradebook:
             entered = gradebook.find_submission(self.lesson.slug, student)
-            return {"score": entered.score, "max_score": entered.max_score}
+            score = max(0.0, entered.score - entered.late_submission_penalty)
+            return {"score": score, "max_score": entered.max_score}
 
     def _open(self) -> Gradebook:
         from nbgrader.api import Gradebook
@@ -217,13 +235,10 @@ def _to_look_at(results: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _last_line(outcome: dict[str, Any]) -> str:
+def last_error(outcome: dict[str, Any]) -> str:
     """Why nbgrader gave no grade, in a line: the last error that it logged before its own general one."""
     if outcome["success"]:
         return ""
-    errors = [
-        line
-        for line in outcome.get("log", "").splitlines()
-        if re.match(r"\w+(\.\w+)*(Error|Exception)\b", line)
-    ]
+    lines = [line.strip() for line in outcome.get("log", "").splitlines()]
+    errors = [line for line in lines if re.match(r"\w+(\.\w+)*(Error|Exception)\b", line)]
     return (errors or outcome["error"].strip().splitlines())[-1]

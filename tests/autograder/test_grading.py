@@ -123,6 +123,16 @@ def workbook(course: Course, *arguments: str) -> dict[str, Any]:
     return json.loads(ran.stdout)
 
 
+HALF = """
+from nbgrader.plugins import BasePlugin
+
+
+class Half(BasePlugin):
+    def late_submission_penalty(self, student_id, score, total_seconds_late):
+        return score / 2
+"""
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -183,6 +193,28 @@ def test_a_class_is_graded_whatever_is_in_it(course: Course) -> None:
 
     again = workbook(course, "grade", "00")
     assert (again["checked"], again["students"]) == (0, found["students"])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_rule_for_late_work_that_came_later_counts(course: Course) -> None:
+    course.submit("tardy", LESSON_00, course.notebook("source", LESSON_00))
+    late = course.root / "submitted" / "tardy" / LESSON_00 / "timestamp.txt"
+    late.write_text("2027-02-03 12:00:00 UTC", encoding="utf-8")
+    course.nbgrader("db", "assignment", "add", LESSON_00, "--duedate", "2027-02-01 23:59 UTC")
+    config = course.root / "nbgrader_config.py"
+    before = config.read_text(encoding="utf-8")
+    (course.root / "late_rules.py").write_text(HALF, encoding="utf-8")
+    rule = 'c.AssignLatePenalties.plugin_class = "late_rules.Half"\n'
+    try:
+        scores = []
+        for settings in (before, before + rule):
+            config.write_text(settings, encoding="utf-8")
+            found = workbook(course, "grade", "00", "--students", "tardy")
+            scores.append(found["students"]["tardy"]["score"])
+    finally:
+        config.write_text(before, encoding="utf-8")
+    assert scores == [1.0, 0.5]
 
 
 @pytest.mark.slow
