@@ -47,6 +47,26 @@ def add_verbs(verb: Callable[[str, Verb, str], argparse.ArgumentParser]) -> None
     )
 
 
+    out = verb("release", _release, "make what students get of a lesson, and put it into nbgrader's gradebook")
+    out.description = (
+        "Make release/LESSON, what students get, and put the lesson into nbgrader's gradebook. For practice, its quiz "
+        "asks the course's own questions; their keys come with them, only lightly hidden. With --graded it asks yours: "
+        "students get the questions alone, the keys stay in .workbook/keys, and the release is searched for anything "
+        "that gives an answer away. What is found is listed, and nothing is released."
+    )
+    out.add_argument("lesson", metavar="LESSON", help='its number, such as "01"')
+    out.add_argument("--graded", action="store_true", help="with questions of your own, and no key in it")
+    out.add_argument(
+        "--bank",
+        type=Path,
+        metavar="FILE",
+        help="your questions, written as notebooks/lessons/01_quiz.toml; default: banks/LESSON_quiz.toml",
+    )
+    out.add_argument(
+        "--course", type=Path, default=Path(), metavar="DIR", help="the nbgrader course; default: this folder"
+    )
+
+
 def answer(arguments: argparse.Namespace, value: Any, text: str = "") -> None:
     """Print what a verb found: as JSON if that was asked for, else as text."""
     print(json.dumps(value, indent=2, ensure_ascii=False) if arguments.json else text)
@@ -77,6 +97,15 @@ def _report(arguments: argparse.Namespace) -> int:
     write_page(found, path)
     answer(arguments, found, f"Wrote {path}: {len(found['students'])} students")
     return 0
+
+
+def _release(arguments: argparse.Namespace) -> int:
+    from autograder.grading.release import release, text
+
+    lesson, course = arguments.lesson.zfill(2), arguments.course.resolve()
+    found = release(lesson, course, graded=arguments.graded, bank=arguments.bank)
+    answer(arguments, found, text(found))
+    return 0 if found["released"] else 1
 
 
 def _calibrate(arguments: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ out of the pages that show a submission.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import re
@@ -168,19 +169,20 @@ def answers_files(course_root: Path) -> dict[str, list[str]]:
     return {path.name: [f"{path.name}_answers.json"] for path in folders if path.is_dir()}
 
 
-def withhold_answers(**_: Any) -> None:
+def withhold_answers(release: Path = Path("release"), **_: Any) -> None:
     """For `c.GenerateAssignment.post_convert_hook`: keep answers files out of the release.
 
     An instructor's own run leaves one in `source`, and nbgrader copies what lies there. It cannot stand on
     nbgrader's ignore list, for that would drop the learners' answers as well. nbgrader runs in the course root.
     """
-    for path in sorted(Path("release").glob("*/*_answers*")):
+    for path in sorted(release.glob("*/*_answers*")):
         path.unlink()
 
 
 def _answers(notebook: Path, required: Level | None) -> dict[str, dict[str, Any]]:
     """What the engine says about a notebook: arguments of `write_answer` by grade id."""
     from autograder import card, engine, notebook_check
+    from autograder.grading.keys import grading_bank
     from autograder.grading.units import Unit, results_of
     from autograder.lessons import load_lesson
     from autograder.quiz_card import grade_html, grade_text
@@ -193,7 +195,12 @@ def _answers(notebook: Path, required: Level | None) -> dict[str, dict[str, Any]
         is_weaker = required and kept and LEVELS.index(kept["sandbox"] or required) > LEVELS.index(required)
         return kept if kept and not is_weaker else engine.check_source(exercise_id, source, **how)
 
-    report = notebook_check.check_notebook(notebook, require_sandbox=required, check=check)
+    report = notebook_check.check_notebook(
+        notebook,
+        require_sandbox=required,
+        check=check,
+        bank_for=functools.partial(grading_bank, Path.cwd()),
+    )
     answers = {}
     for result in report["exercises"]:
         if required and result["sandbox"] and LEVELS.index(result["sandbox"]) > LEVELS.index(required):

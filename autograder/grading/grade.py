@@ -22,9 +22,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autograder.conditions import num_cores
+from autograder.grading.keys import grading_bank, keys_path
 from autograder.grading.submissions import Submission, read_submission, stage, students_of
 from autograder.grading.units import FOLDER, Results, Unit, check_unit, results_of, stop_engines
 from autograder.lessons import Lesson, load_lesson
+from autograder.quiz_grading import has_quiz
 from course_lib.errors import UserError
 from course_lib.files import atomic_write_text
 
@@ -160,6 +162,8 @@ class _Gradebook:
         from nbgrader.api import MissingEntry
 
         self.api = nbgrader_api(course, require_sandbox)
+        if has_quiz(lesson.id):
+            grading_bank(course, lesson)  # nobody's quiz can be graded where the keys are gone
         self.course, self.lesson, self.require_sandbox = course, lesson, require_sandbox
         with self._open() as gradebook:
             try:
@@ -170,7 +174,7 @@ class _Gradebook:
                 ) from None
         # Points, penalties and the sandbox level are the course's own: a change of them grades everybody again.
         release = course / "release" / lesson.slug / f"{lesson.slug}.ipynb"
-        rules = [release, *sorted(course.glob("*.py"))]
+        rules = [release, keys_path(course, lesson.id), *sorted(course.glob("*.py"))]
         self.settings = [
             str(due),
             *(hashlib.sha256(path.read_bytes()).hexdigest() for path in rules if path.is_file()),

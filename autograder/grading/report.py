@@ -14,6 +14,7 @@ from typing import Any
 from autograder import evidence
 from autograder.answers import read_answers
 from autograder.grading.grade import known_lesson, nbgrader_api
+from autograder.grading.keys import grading_bank
 from autograder.grading.submissions import Submission, read_submission, students_of
 from autograder.grading.units import Results, Unit, results_of
 from autograder.lessons import Exercise, Lesson, load_mutants
@@ -52,7 +53,7 @@ def report(lesson_id: str, course: Path) -> dict[str, Any]:
         "students": scores,
         "bins": _bins(scores),
         "exercises": [_exercise(exercise, lesson, found) for exercise in lesson.exercises],
-        "questions": _questions(lesson, submissions),
+        "questions": _questions(course, lesson, submissions),
         "review": [
             f"{name}, {r['id']}: {why}" for name, each in found.items() for r in each for why in r["review"]
         ],
@@ -127,11 +128,14 @@ def _mistake(reason: str, named: list[str]) -> str:
     return (likely or lines)[0]
 
 
-def _questions(lesson: Lesson, submissions: list[Submission]) -> list[dict[str, Any]]:
+def _questions(course: Path, lesson: Lesson, submissions: list[Submission]) -> list[dict[str, Any]]:
     if not has_quiz(lesson.id):
         return []
+    bank = grading_bank(course, lesson)
     graded = [
-        grade_quiz(lesson.id, read_answers(each.answers))["questions"] for each in submissions if each.answers
+        grade_quiz(lesson.id, read_answers(each.answers), bank=bank)["questions"]
+        for each in submissions
+        if each.answers
     ]
     by_id: dict[str, list[tuple[bool, float]]] = defaultdict(list)
     wrong: dict[str, Counter[str]] = defaultdict(Counter)

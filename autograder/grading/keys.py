@@ -1,0 +1,117 @@
+"""The questions of a graded quiz: the instructor's own, and their keys, which never leave the course.
+
+    COURSE/banks/NN_quiz.toml              where a graded release looks for the questions, unless --bank names a file
+    COURSE/.workbook/keys/NN.json          the compiled bank of the last graded release; the grader takes it from there
+    COURSE/{source,release}/SLUG/SLUG_quiz.json   its questions and options alone, which students get
+
+The text is written as that of the course's own quizzes (`quiz_compiler`). A graded quiz has one form, and no question
+that a machine answers: the learner's would measure one thing and the grader's another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+from autograder.grading.units import FOLDER
+from autograder.lessons import Lesson, lesson_ids
+from autograder.quiz_compiler import compile_bank
+from autograder.quiz_grading import has_quiz, is_exam, keyless_name, load_bank
+from course_lib.errors import UserError
+from course_lib.files import atomic_write_text
+
+
+def own_bank(lesson: Lesson, course: Path, path: Path | None = None) -> dict[str, Any]:
+    """The instructor's questions on a lesson, compiled.
+
+    Args:
+        path: of their text; `banks/NN_quiz.toml` in the course by default.
+
+    Raises:
+        UserError: there are none, or they are no graded quiz of this lesson; names the fix.
+    """
+    if is_exam(lesson.id):
+        raise UserError(
+            f"lesson {lesson.id} is an exam: it draws its questions and shows what was right at once, so it is for "
+            "practice alone; ask graded questions in a lesson with a quiz"
+        )
+    path = path or course / "banks" / f"{lesson.id}_quiz.toml"
+    if not path.is_file():
+        raise UserError(
+            f"a graded release needs questions of your own: there is no {path}; name the file with --bank FILE (the "
+            "course's own questions will not do: their keys are on every student's disk)"
+        )
+    if any(path.resolve().is_relative_to(course / step) for step in ("source", "release")):
+        raise UserError(f"{path} lies where students get what is there; move it to {course / 'banks'}")
+    bank = compile_bank(path)
+    if bank["lesson"] != lesson.id:
+        raise UserError(f"{path.name} says lesson {bank['lesson']}; this is lesson {lesson.id}")
+    if "draw" in bank:
+        raise UserError(f"{path.name} is an exam; a graded quiz asks everybody the same questions")
+    published = _published()
+    for question in bank["questions"]:
+        if known := published.get(_words(question["text"])):
+            raise UserError(
+                f"{path.name}: question {question['id']} is the course's own {known}, whose key every student has; ask "
+                "another one"
+            )
+    if "second_forms" in bank:
+        raise UserError(
+            f"{path.name}: a graded quiz has one form; take {bank['second_forms'][0]['id']} and its like out"
+        )
+    if measured := [question["id"] for question in bank["questions"] if "measured" in question]:
+        raise UserError(
+            f"{path.name}: question {measured[0]} is measured, and the learner's machine is not the grader's; ask "
+            "another one"
+        )
+    return bank
+
+
+def keep(bank: dict[str, Any], course: Path) -> Path:
+    """Keep a graded quiz with its keys, for the grader; returns where. Nobody but the owner may read it."""
+    path = keys_path(course, bank["lesson"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.chmod(0o700)  # before there is anything to read in it
+    atomic_write_text(path, json.dumps(bank, indent=1, ensure_ascii=False))
+    path.chmod(0o600)
+    return path
+
+
+def keys_path(course: Path, lesson_id: str) -> Path:
+    """Where the keys of a lesson's graded quiz are kept."""
+    return course / FOLDER / "keys" / f"{lesson_id}.json"
+
+
+def grading_bank(course: Path, lesson: Lesson) -> dict[str, Any]:
+    """The questions with their keys that a course grades a lesson by: the last graded release's, else the lesson's own.
+
+    Raises:
+        UserError: the course released a graded quiz, and its keys are gone or damaged. Or the lesson has no quiz.
+    """
+    path = keys_path(course, lesson.id)
+    was_graded = (course / "release" / lesson.slug / keyless_name(lesson.id)).exists()
+    if not path.exists() and not was_graded:
+        return load_bank(lesson.id)
+    with contextlib.suppress(OSError, ValueError):
+        bank: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return bank
+    raise UserError(
+        f"{path} is missing or cannot be read, and the quiz cannot be graded without; put your copy back, or make it "
+        f"again: workbook release {lesson.id} --graded --bank FILE"
+    )
+
+
+def _published() -> dict[str, str]:
+    """The words of each question that the course comes with, and its id."""
+    banks = [load_bank(lesson_id) for lesson_id in lesson_ids() if has_quiz(lesson_id)]
+    return {
+        _words(question["text"]): question["id"]
+        for bank in banks
+        for question in (*bank["questions"], *bank.get("second_forms", ()))
+    }
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split()).casefold()
