@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +28,11 @@ def add_verbs(verb: Callable[[str, Verb, str], argparse.ArgumentParser]) -> None
     grade.add_argument(
         "--students", default="", metavar="A,B", help="these alone; default: all who handed in"
     )
-    grade.add_argument("--jobs", type=int, metavar="N", help="checks at a time; default: one per core")
+    where = grade.add_mutually_exclusive_group()
+    where.add_argument("--jobs", type=int, metavar="N", help="checks at a time; default: one per core")
+    where.add_argument(
+        "--cluster", metavar="ADDRESS", help="check on the workers of this Dask scheduler (docs/scale.md)"
+    )
     grade.add_argument("--require-sandbox", choices=SANDBOX_LEVELS, help=WEAKER)
     class_page = verb(
         "report", _report, "write a page on what a class did in a lesson, after `workbook grade`"
@@ -73,16 +78,21 @@ def answer(arguments: argparse.Namespace, value: Any, text: str = "") -> None:
 
 
 def _grade(arguments: argparse.Namespace) -> int:
+    from autograder.grading.executors import cluster
     from autograder.grading.grade import grade
     from autograder.grading.summary import progress_bars, text
 
-    with progress_bars() as show:
+    with contextlib.ExitStack() as stack:
+        address, required = arguments.cluster, arguments.require_sandbox
+        executor = stack.enter_context(cluster(address, required)) if address else None
+        show = stack.enter_context(progress_bars())
         found = grade(
             arguments.lesson.zfill(2),
             arguments.course.resolve(),
             students=[name for name in arguments.students.split(",") if name],
             jobs=arguments.jobs,
-            require_sandbox=arguments.require_sandbox,
+            executor=executor,
+            require_sandbox=required,
             on_progress=show,
         )
     answer(arguments, found, text(found))

@@ -80,8 +80,6 @@ def check_unit(unit: Unit) -> dict[str, Any]:
 
     An engine that dies is tried once more, on a new process; then the result says so, with verdict "error".
     """
-    from autograder.engine import blank_result
-
     died = ""
     for _ in range(_MAX_TRIES):
         try:
@@ -89,7 +87,14 @@ def check_unit(unit: Unit) -> dict[str, Any]:
                 return result
         except EngineDied as error:
             died = str(error)
-    reason = f"The check itself stopped ({died[:200]}). This is not the learner's mistake: grade it again."
+    return check_died(unit, died)
+
+
+def check_died(unit: Unit, why: str) -> dict[str, Any]:
+    """The result of a unit that could not be checked, which is asked for again at the next run."""
+    from autograder.engine import blank_result
+
+    reason = f"The check itself stopped ({why[:200]}). This is not the learner's mistake: grade it again."
     return blank_result(unit.exercise_id, "error", reason)
 
 
