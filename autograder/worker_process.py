@@ -69,6 +69,7 @@ class WorkerProcess:
 
     def __post_init__(self) -> None:
         self._handle = -1 if self.popen else os.pidfd_open(self.pid)
+        self._is_over = threading.Event()
         self._tasks, self._free = _num_tasks(), psutil.virtual_memory().available
         _live.add(self)
         _start_watch(os.getpid())
@@ -106,10 +107,18 @@ class WorkerProcess:
     def kill(self, why: str = "") -> None:
         """End the worker and all its descendants, and wait until they are gone."""
         with _lock:
-            if self not in _live:
-                return
+            is_first = self in _live
             _live.discard(self)
+        if not is_first:  # another thread may be at it, and needs what `close` takes away
+            self._is_over.wait(10.0)
+            return
         self.why_ended = why
+        try:
+            self._end()
+        finally:
+            self._is_over.set()
+
+    def _end(self) -> None:
         if self.popen:
             self._kill_spawned(self.popen)
         else:

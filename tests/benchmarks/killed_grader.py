@@ -110,6 +110,8 @@ def kill(notebook: Path, exercise_ids: list[str], folder: Path, *, name: str, af
             process.kill()
     grader.wait()
     reader.join()
+    if any("Traceback" in line for line in said):
+        print(*said, sep="", file=sys.stderr)
     started = [line.split()[1] for line in said if line.startswith("checking ")]
     finished = started if ended_by_itself else started[:-1]
     return Left(
@@ -150,11 +152,12 @@ def _has_verdict(data: Path, exercise_id: str) -> bool:
 
 
 def _unfinished(folder: Path) -> list[str]:
-    """Files that are no evidence, lock or canary (one, at its fixed place), and evidence that cannot be read."""
+    """Files that are no evidence, blocks, lock or canary (at its fixed place), and evidence that cannot be read."""
     found = []
     for path in sorted(folder.rglob("*")):
         if (
-            path.suffix == ".lock"
+            path.suffix
+            in (".lock", ".open")  # the blocks of a check that was stopped: they are meant to stay
             or path.name == "sandbox_canary"
             or (path.is_dir() and path.parent != folder / "tmp")
         ):
