@@ -133,12 +133,13 @@ class Worker:
             ].pid  # of the process that runs the code: there is no other yet
             self.level = sandbox.settle(self._canary, reached)
         request = {"do": "load", "harness": harness, "source": source, "entry": entry}
-        self._exchange(request, 30.0, "The cell itself does not run.")
+        self._exchange(request, 30.0, "run this cell alone in a new kernel, until it ends without an error")
 
     def call(self, function: str, *, seconds: float = 30.0, **arguments: Any) -> Any:
         """Call one function of the harness. Raises `CheckFailed` when the learner's code raises."""
         request = {"do": "call", "function": function, "arguments": arguments}
-        return self._exchange(request, seconds, "Your code raised an error while it was being checked.")
+        look = "call it on a small input in a cell of your own, and look at the line that is named above"
+        return self._exchange(request, seconds, look)
 
     def timed_call(self, function: str, *, seconds: float = 60.0, **arguments: Any) -> tuple[float, Any]:
         """The same, with the seconds from the request to the whole answer by this process's clock.
@@ -163,7 +164,7 @@ class Worker:
         self._canary.listener.close()
         self.process.close()
 
-    def _exchange(self, request: dict[str, Any], seconds: float, opening: str) -> Any:
+    def _exchange(self, request: dict[str, Any], seconds: float, look: str) -> Any:
         if self.process.pipes.log.closed:
             raise WorkerFailed("The process that runs your code has ended.")
         self._outlet.deadline = time.monotonic() + seconds
@@ -185,7 +186,7 @@ class Worker:
             if exhausted := _exhausted(answer["error"]):
                 self.kill()
                 raise WorkerFailed(exhausted)
-            raise _code_error(answer["error"], opening)
+            raise _code_error(answer["error"], look)
         return answer.get("value")
 
     def _receive(self, seconds: float) -> dict[str, Any]:
@@ -245,7 +246,7 @@ def _exhausted(error: dict[str, Any]) -> str:
     return ""
 
 
-def _code_error(error: dict[str, Any], opening: str) -> CheckFailed:
+def _code_error(error: dict[str, Any], look: str) -> CheckFailed:
     kind, message, line = str(error.get("type")), str(error.get("message")), error.get("line")
     if kind == "NotImplementedError":
         likely = "a part of the exercise is still the stub that came with it"
@@ -256,6 +257,6 @@ def _code_error(error: dict[str, Any], opening: str) -> CheckFailed:
     elif kind in ("SyntaxError", "IndentationError"):
         likely = "Python could not read the cell: look for a missing bracket, colon or indent"
     else:
-        likely = "run your function on one small batch in a cell of your own and look at the shapes"
+        likely = "a value or a shape there that the code does not expect"
     where = f" at line {line} of the cell: `{error.get('code')}`" if line else ""
-    return failure(expected="code that runs", got=f"{kind}: {message}{where}", likely=likely, look=opening)
+    return failure(expected="code that runs", got=f"{kind}: {message}{where}", likely=likely, look=look)
