@@ -21,6 +21,8 @@ from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock
+
 from autograder.conditions import num_cores
 from autograder.grading.keys import grading_bank, keys_path
 from autograder.grading.submissions import Submission, read_submission, stage, students_of
@@ -127,6 +129,9 @@ def nbgrader_api(course: Path, require_sandbox: str | None = None) -> NbGraderAP
     from nbgrader.apps.api import NbGraderAPI
     from traitlets.config.loader import PyFileConfigLoader
 
+    from autograder.nbgrader_bridge import prepare_environment
+
+    prepare_environment()
     if not (course / "nbgrader_config.py").is_file():
         raise UserError(
             f"{course} is no nbgrader course: it has no nbgrader_config.py; name yours with --course DIR"
@@ -182,6 +187,17 @@ class _Gradebook:
 
     def enter(self, submission: Submission, results: Results) -> dict[str, Any]:
         """Grade one submission unless its grade is of just this work; returns what there is to say about it."""
+        with self._alone(submission.student):
+            return self._enter(submission, results)
+
+    def _alone(self, student: str) -> FileLock:
+        """Graders at work at once in one course take turns with a student, and with a database for one writer."""
+        name = "gradebook" if self.api.coursedir.db_url.startswith("sqlite") else student
+        folder = self.course / FOLDER / "locks"
+        folder.mkdir(parents=True, exist_ok=True)
+        return FileLock(folder / f"{name}.lock")
+
+    def _enter(self, submission: Submission, results: Results) -> dict[str, Any]:
         found = [result for unit in _units(submission, self.lesson) if (result := results.get(unit))]
         mark = self.course / FOLDER / "graded" / self.lesson.slug / f"{submission.student}.json"
         key = self._key(submission, found)
@@ -191,6 +207,7 @@ class _Gradebook:
                 return kept["told"]
         release = self.course / "release" / self.lesson.slug / f"{self.lesson.slug}.ipynb"
         stage(submission, release, self.course / FOLDER / "staged", self.lesson)
+        self._introduce(submission.student)
         outcome = self.api.autograde(self.lesson.slug, submission.student)
         told: dict[str, Any] = {
             "look": [*submission.problems, *_to_look_at(found)],
@@ -213,6 +230,18 @@ class _Gradebook:
         for path in (submission.answers, submission.folder / "timestamp.txt"):
             key.update(path.read_bytes() if path and path.is_file() else b"-")
         return key.hexdigest()
+
+    def _introduce(self, student: str) -> None:
+        """nbgrader looks for a student and then makes one, and fails where another grader has made it in between."""
+        from nbgrader.api import MissingEntry, Student
+        from sqlalchemy.exc import IntegrityError
+
+        with self._open() as gradebook, contextlib.suppress(IntegrityError):
+            try:
+                gradebook.find_student(student)
+            except MissingEntry:
+                gradebook.db.add(Student(id=student))
+                gradebook.db.commit()
 
     def _score(self, student: str) -> dict[str, float]:
         with self._open() as gradebook:
