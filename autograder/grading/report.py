@@ -1,6 +1,6 @@
 """`workbook report`: a class in one page, from the gradebook, the kept results and the answers files.
 
-Nothing is checked again. What was not graded yet by `workbook grade` is counted as missing.
+Nothing is checked again: what has no grade or no kept result is counted, and the page says so.
 """
 
 from __future__ import annotations
@@ -13,17 +13,24 @@ from typing import Any
 
 from autograder import evidence
 from autograder.answers import read_answers
+from autograder.card import WORDS
 from autograder.grading.grade import known_lesson, nbgrader_api
 from autograder.grading.keys import grading_bank
 from autograder.grading.submissions import Submission, read_submission, students_of
 from autograder.grading.units import Results, Unit, results_of
-from autograder.lessons import Exercise, Lesson, load_mutants
+from autograder.lessons import Exercise, Lesson
+from autograder.notebook_source import is_stub
 from autograder.quiz_grading import grade_quiz, has_quiz
-from autograder.rich import render
+from autograder.rich import plain, render
 from course_lib.errors import UserError
 from course_lib.files import atomic_write_text
 
 NUM_BINS = 10
+WEAK = 0.2
+"""Below this discrimination a question hardly tells who knows more (Ebel and Frisbie, Essentials of Educational
+Measurement, 5th ed., 1991)."""
+_NUMBER = re.compile(r"(?<![\w.-])\d[\d.,]*(?![\w-])")  # differs from one wrong solution to the next
+_MAX_MISTAKE = 160  # characters: what an error says is the learner's to choose
 
 
 def report(lesson_id: str, course: Path) -> dict[str, Any]:
@@ -31,12 +38,14 @@ def report(lesson_id: str, course: Path) -> dict[str, Any]:
 
     Returns:
         lesson, title; students: by name `score` and `max_score` (of the gradebook, with manual points and penalties);
+        ungraded: who handed in and has no grade; unchecked: cells without a kept result, for nobody graded them, or
+        by other checks than the installed ones;
         bins: how many students in each tenth of the points;
         exercises: per id `title`, `verdicts` (count by verdict), `mistakes` (count by what the check named),
-        `speedups` ({low, median, high} of the passed, or None);
-        questions: per quiz question `difficulty` (share of right answers; None where nobody answered),
+        `speedups` ({bar, low, median, high} of the passed, or None);
+        questions: per quiz question `text`, `answers` (how many), `difficulty` (share of right answers),
         `discrimination` (see `_discrimination`), `mistakes`;
-        review: lines for a person; alike: groups of students with equal code in an exercise; problems: by student.
+        review: lines for a person; problems: by student; alike: groups of students with equal code in an exercise.
     """
     lesson = known_lesson(lesson_id)
     names = students_of(course, lesson.slug)
@@ -47,25 +56,39 @@ def report(lesson_id: str, course: Path) -> dict[str, Any]:
     submissions = [read_submission(course, name, lesson) for name in names]
     results, scores = results_of(course), _scores(course, lesson)
     found = {each.student: _results(each, lesson, results) for each in submissions}
+    num_cells = sum(len(_units(each, lesson)) for each in submissions)
     return {
         "lesson": lesson.id,
         "title": lesson.title,
         "students": scores,
+        "ungraded": [name for name in names if name not in scores],
+        "unchecked": num_cells - sum(map(len, found.values())),
         "bins": _bins(scores),
-        "exercises": [_exercise(exercise, lesson, found) for exercise in lesson.exercises],
+        "exercises": [_exercise(exercise, found) for exercise in lesson.exercises],
         "questions": _questions(course, lesson, submissions),
         "review": [
             f"{name}, {r['id']}: {why}" for name, each in found.items() for r in each for why in r["review"]
         ],
-        "alike": _alike(submissions),
+        "alike": _alike(submissions, lesson),
         "problems": {each.student: list(each.problems) for each in submissions if each.problems},
     }
 
 
 def write_page(found: dict[str, Any], path: Path) -> None:
     """The report as one HTML file. Raises UserError where it cannot be written."""
-    most = max(found["bins"], default=0) or 1
-    atomic_write_text(path, render("class.html", **found, most=most, num_bins=NUM_BINS))
+    points = sorted(student["score"] for student in found["students"].values())
+    page = render(
+        "class.html",
+        **found,
+        most=max(found["bins"], default=0) or 1,
+        mean=statistics.mean(points) if points else None,
+        median=statistics.median(points) if points else None,
+        max_score=max((student["max_score"] for student in found["students"].values()), default=0),
+        words={verdict: words for verdict, (words, _, _) in WORDS.items()},
+        weak=WEAK,
+        chance=max((question["answers"] for question in found["questions"]), default=1) ** -0.5,
+    )
+    atomic_write_text(path, page)
 
 
 def _scores(course: Path, lesson: Lesson) -> dict[str, dict[str, float]]:
@@ -88,10 +111,13 @@ def _scores(course: Path, lesson: Lesson) -> dict[str, dict[str, float]]:
         }
 
 
-def _results(submission: Submission, lesson: Lesson, results: Results) -> list[dict[str, Any]]:
+def _units(submission: Submission, lesson: Lesson) -> list[Unit]:
     ids = [exercise.id for exercise in lesson.exercises if exercise.id in submission.sources]
-    units = [Unit(exercise_id, submission.sources[exercise_id]) for exercise_id in ids]
-    return [result for unit in units if (result := results.get(unit))]
+    return [Unit(exercise_id, submission.sources[exercise_id]) for exercise_id in ids]
+
+
+def _results(submission: Submission, lesson: Lesson, results: Results) -> list[dict[str, Any]]:
+    return [result for unit in _units(submission, lesson) if (result := results.get(unit))]
 
 
 def _bins(scores: dict[str, dict[str, float]]) -> list[int]:
@@ -102,30 +128,29 @@ def _bins(scores: dict[str, dict[str, float]]) -> list[int]:
     return counts
 
 
-def _exercise(exercise: Exercise, lesson: Lesson, found: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+def _exercise(exercise: Exercise, found: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     mine = [result for each in found.values() for result in each if result["id"] == exercise.id]
-    named = [mutant.says for mutant in load_mutants(lesson.id).get(exercise.id, ())]
     failed = [result for result in mine if result["verdict"] in ("fail", "error")]
     passed = [r["speedup"]["estimate"] for r in mine if r["verdict"] == "pass" and r["speedup"]]
-    spread = (
-        {"low": min(passed), "median": statistics.median(passed), "high": max(passed)} if passed else None
-    )
+    bars = [r["speedup"]["bar"] for r in mine if r["speedup"]]
+    spread = {"bar": bars[0], "low": min(passed), "high": max(passed)} if passed else None
+    if spread:
+        spread["median"] = statistics.median(passed)
     return {
         "id": exercise.id,
         "title": exercise.title,
         "verdicts": dict(Counter(result["verdict"] for result in mine).most_common()),
-        "mistakes": dict(Counter(_mistake(result["reason"], named) for result in failed).most_common()),
+        "mistakes": dict(Counter(_mistake(result["reason"]) for result in failed).most_common()),
         "speedups": spread,
     }
 
 
-def _mistake(reason: str, named: list[str]) -> str:
-    """The mistake that a check named, else what it held likely, else its first line."""
-    if known := [says for says in named if says in reason]:
-        return max(known, key=len)
+def _mistake(reason: str) -> str:
+    """What a check held likely, without the explanation and with its numbers left out, else its first line."""
     lines = reason.splitlines() or [""]
-    likely = [line.partition(":")[2].strip() for line in lines if line.startswith("Likely:")]
-    return (likely or lines)[0]
+    likely = [line.removeprefix("Likely: ") for line in lines if line.startswith("Likely: ")]
+    head = re.split(r"[:;.] ", (likely or lines)[0])[0] if likely else lines[0][:_MAX_MISTAKE]
+    return _NUMBER.sub("…", head)
 
 
 def _questions(course: Path, lesson: Lesson, submissions: list[Submission]) -> list[dict[str, Any]]:
@@ -146,9 +171,12 @@ def _questions(course: Path, lesson: Lesson, submissions: list[Submission]) -> l
                 name = str(question.get("drawn") or question["id"])
                 by_id[name].append((question["is_right"], num_right - question["is_right"]))
                 wrong[name].update([question["mistake"]] if question["mistake"] else [])
+    asked = [*bank["questions"], *bank.get("second_forms", [])]
+    texts = {question["id"]: plain(question["text"]) for question in asked}
     return [
         {
             "id": name,
+            "text": texts[name],
             "answers": len(given),
             "difficulty": sum(is_right for is_right, _ in given) / len(given),
             "discrimination": _discrimination(given),
@@ -165,23 +193,23 @@ def _numbers(question_id: str) -> list[int]:
 
 def _discrimination(given: list[tuple[bool, float]]) -> float | None:
     """Correlation of a right answer with the number of other right answers (corrected item-total correlation); None
-    where all are equal. Below about 0.2 a question does not tell who knows more (Ebel and Frisbie, Essentials of
-    Educational Measurement, 5th ed., 1991)."""
+    where all are equal."""
     right, rest = zip(*given, strict=True)
     if len(set(right)) < 2 or len(set(rest)) < 2:
         return None
     return statistics.correlation([float(value) for value in right], rest)
 
 
-def _alike(submissions: list[Submission]) -> list[dict[str, Any]]:
+def _alike(submissions: list[Submission], lesson: Lesson) -> list[dict[str, Any]]:
     """Students whose code for an exercise says the same, whatever its layout, comments and names of locals.
 
-    Short exercises have few right forms, so this is a reason to look and no more.
+    Short exercises have few right forms, so this is a reason to look and no more. A cell as it came is nobody's code.
     """
+    entries = {exercise.id: exercise.entry for exercise in lesson.exercises}
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for submission in submissions:
         for exercise_id, source in submission.sources.items():
-            if "NotImplementedError" not in source:
+            if exercise_id in entries and not is_stub(source, entries[exercise_id]):
                 groups[exercise_id, evidence.family(source)].append(submission.student)
     alike = [{"id": key[0], "students": names} for key, names in groups.items() if len(names) > 1]
     return sorted(alike, key=lambda group: (group["id"], group["students"]))

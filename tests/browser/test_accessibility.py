@@ -24,9 +24,11 @@ from autograder import certificate, progress
 from autograder.card import result_html
 from autograder.engine import check_source
 from autograder.evidence_page import page as evidence_page
+from autograder.grading import report
 from autograder.quiz_grading import load_bank
 from autograder.standing import required, standings
 from tests.autograder.test_evidence import RIGHT, block, speed
+from tests.autograder.test_report import FOUND
 from tests.browser.lab import CHROMIUM, PATIENCE, Notebook, chromium, served
 from tests.browser.test_jupyterlab import START, cell_with
 from tests.course_lib.record_runs import train, write_csv
@@ -195,6 +197,8 @@ def test_the_pages_beside_the_notebooks(
         "report": (tmp_path / "run" / "report.html").read_text(),
         "certificate": certificate.page("Ada", passed, date(2026, 1, 2)),
     }
+    report.write_page(FOUND, tmp_path / "class.html")
+    pages["class"] = (tmp_path / "class.html").read_text(encoding="utf-8")
     for name, html in pages.items():
         path = tmp_path / f"{name}.html"
         path.write_text(html)

@@ -1,0 +1,139 @@
+"""What the class page counts, and that nothing a student chose runs on it."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograder.grading import report
+from autograder.grading.submissions import Submission
+from autograder.lessons import load_lesson
+from tests.autograder.nbgrader_course import LESSON_00, NOTEBOOKS
+from tests.autograder.solutions import reference_sources
+
+ATTACK = '</h2><img src=x onerror="alert(1)"><script>alert(2)</script>'
+#: What `report` finds in a class in which everything has gone wrong that can.
+FOUND: dict[str, Any] = {
+    "lesson": "03",
+    "title": "Batch size and gradient accumulation",
+    "students": {f"s{number}": {"score": float(number), "max_score": 30.0} for number in range(30)}
+    | {ATTACK: {"score": 3.5, "max_score": 30.0}},
+    "ungraded": [f"late {ATTACK}"],
+    "unchecked": 2,
+    "bins": [1, 0, 0, 4, 5, 9, 7, 3, 1, 1],
+    "exercises": [
+        {
+            "id": "3.5",
+            "title": "Compute again instead of keeping",
+            "verdicts": {"pass": 12, "fail": 9, "inconclusive": 1, "error": 1, "not_attempted": 7},
+            "mistakes": {"one checkpoint around everything": 8, f"ValueError: {ATTACK}": 1},
+            "speedups": {"bar": 0.625, "low": 0.7, "median": 0.74, "high": 0.8},
+        },
+        {
+            "id": "3.6",
+            "title": "Challenge",
+            "verdicts": {},
+            "mistakes": {},
+            "speedups": None,
+        },
+    ],
+    "questions": [
+        {
+            "id": "03.1",
+            "text": "What is\n    a < b\nhere?",
+            "answers": 30,
+            "difficulty": 0.8,
+            "discrimination": discrimination,
+            "mistakes": {"`zero_grad` overlooked": 5},
+        }
+        for discrimination in (0.45, -0.1, None)
+    ],
+    "review": [f"{ATTACK}, 3.5: faster than `1.5 ×`"],
+    "problems": {ATTACK: [f"{ATTACK}.ipynb: not valid JSON"]},
+    "alike": [{"id": "3.5", "students": ["s1", ATTACK]}] * 11,
+}
+
+
+class Tags(HTMLParser):
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+        self.handlers: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+
+
+def test_nothing_that_a_student_chose_runs_on_the_page(tmp_path: Path) -> None:
+    report.write_page(FOUND, tmp_path / "class.html")
+    page = (tmp_path / "class.html").read_text(encoding="utf-8")
+    tags = Tags(page)
+    assert not {"img", "script"} & tags.seen and not tags.handlers
+    assert page.count("onerror") == str(FOUND).count("onerror"), "shown, and not left out"
+
+
+def test_a_class_without_grades_has_a_page(tmp_path: Path) -> None:
+    nothing = {name: type(value)() for name, value in FOUND.items()} | {"bins": [0] * report.NUM_BINS}
+    report.write_page(nothing, tmp_path / "class.html")
+    assert "0 students in the gradebook" in (tmp_path / "class.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("reason", "mistake"),
+    [
+        (
+            "Expected: a\nGot: b\nLikely: 12.3 micro-batches an update: each costs something\nNext: c",
+            "… micro-batches an update",
+        ),
+        (
+            "Expected: a\nGot: b\nLikely: no loss scaling with fp16. Or 32-true was meant\nNext: c",
+            "no loss scaling with fp16",
+        ),
+        (
+            "Your code had 30 s for this step and did not finish.",
+            "Your code had … s for this step and did not finish.",
+        ),
+    ],
+)
+def test_one_mistake_is_counted_as_one_whatever_its_numbers(reason: str, mistake: str) -> None:
+    assert report._mistake(reason) == mistake
+
+
+def test_a_question_tells_those_who_know_the_rest_from_the_others() -> None:
+    assert report._discrimination([(True, 7), (True, 6), (False, 2), (False, 1)]) == pytest.approx(
+        0.98, abs=0.01
+    )
+    assert report._discrimination([(False, 7), (False, 6), (True, 2), (True, 1)]) == pytest.approx(
+        -0.98, abs=0.01
+    )
+    assert report._discrimination([(True, 7), (True, 6)]) is None
+
+
+def test_equal_code_is_that_of_students_and_not_the_stub(tmp_path: Path) -> None:
+    from autograder.notebook_source import exercise_sources, read_notebook
+
+    lesson = load_lesson("00")
+    stub = exercise_sources(read_notebook(NOTEBOOKS / "release" / LESSON_00 / f"{LESSON_00}.ipynb"))["0.1"]
+    right = reference_sources("00")["0.1"]
+    wrong = right.replace("baseline_seconds / candidate_seconds", "candidate_seconds / baseline_seconds")
+    assert wrong != right
+    sources = {
+        "stub": stub,
+        "stub with a comment": f"# I tried\n{stub}",
+        "ada": right,
+        "grace": right + "\n# all my own work; NotImplementedError\n",
+        "alan": wrong,
+    }
+    submissions = [
+        Submission(
+            student=name, folder=tmp_path, cells=(), answers=None, sources={"0.1": source}, problems=()
+        )
+        for name, source in sources.items()
+    ]
+    assert report._alike(submissions, lesson) == [{"id": "0.1", "students": ["ada", "grace"]}]
