@@ -51,8 +51,9 @@ def add_verbs(verb: Callable[[str, Verb, str], argparse.ArgumentParser]) -> None
         "--check", action="store_true", help="write nothing; exit 1 if a notebook would change"
     )
 
-
-    out = verb("release", _release, "make what students get of a lesson, and put it into nbgrader's gradebook")
+    out = verb(
+        "release", _release, "make what students get of a lesson, and put it into nbgrader's gradebook"
+    )
     out.description = (
         "Make release/LESSON, what students get, and put the lesson into nbgrader's gradebook. For practice, its quiz "
         "asks the course's own questions; their keys come with them, only lightly hidden. With --graded it asks yours: "
@@ -68,6 +69,19 @@ def add_verbs(verb: Callable[[str, Verb, str], argparse.ArgumentParser]) -> None
         help="your questions, written as notebooks/lessons/01_quiz.toml; default: banks/LESSON_quiz.toml",
     )
     out.add_argument(
+        "--course", type=Path, default=Path(), metavar="DIR", help="the nbgrader course; default: this folder"
+    )
+
+    take = verb("collect", _collect, "put what students handed in where `workbook grade` looks for it")
+    take.description = (
+        "Put what students handed in into submitted/STUDENT/LESSON. A PATH is a folder or a zip with a folder, a "
+        "notebook or a zip per student, named by the student's id; or the zip that Moodle or Canvas gives for "
+        "download: its names are looked up among the students of the gradebook (nbgrader db student import). A newer "
+        "hand-in replaces an older one. What came through nbgrader's exchange, `nbgrader collect` takes from there."
+    )
+    take.add_argument("lesson", metavar="LESSON", help='its number, such as "01"')
+    take.add_argument("path", type=Path, nargs="+", metavar="PATH", help="a folder, a zip or a notebook")
+    take.add_argument(
         "--course", type=Path, default=Path(), metavar="DIR", help="the nbgrader course; default: this folder"
     )
 
@@ -116,6 +130,18 @@ def _release(arguments: argparse.Namespace) -> int:
     found = release(lesson, course, graded=arguments.graded, bank=arguments.bank)
     answer(arguments, found, text(found))
     return 0 if found["released"] else 1
+
+
+def _collect(arguments: argparse.Namespace) -> int:
+    from autograder.grading.collect import collect, text
+    from autograder.grading.summary import progress_bars
+
+    with progress_bars() as show:
+        found = collect(
+            arguments.lesson.zfill(2), arguments.course.resolve(), arguments.path, on_progress=show
+        )
+    answer(arguments, found, text(found))
+    return 1 if found["unassigned"] else 0
 
 
 def _calibrate(arguments: argparse.Namespace) -> int:
