@@ -25,6 +25,7 @@ from course_lib.errors import UserError
 
 MAX_NOTEBOOK_BYTES = 200_000_000
 _MAX_CELLS = 5_000
+_OF_THE_EXCHANGE = ("timestamp.txt", "submission_secret.txt")  # when it came, and where feedback goes back to
 _GRADE_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _NEW_CELL = {"code": new_code_cell, "markdown": new_markdown_cell, "raw": new_raw_cell}
 
@@ -108,8 +109,9 @@ def stage(submission: Submission, release: Path, staged: Path, lesson: Lesson) -
     nbformat.write(notebook, target / f"{lesson.slug}.ipynb")
     if submission.answers:
         shutil.copyfile(submission.answers, target / f"{lesson.slug}_answers.json")
-    if (stamp := submission.folder / "timestamp.txt").is_file():
-        shutil.copyfile(stamp, target / stamp.name)
+    for name in _OF_THE_EXCHANGE:
+        if (file := submission.folder / name).is_file() and not file.is_symlink():
+            shutil.copyfile(file, target / name)
 
 
 def _notebooks(folder: Path, lesson: Lesson, problems: list[str]) -> list[tuple[Path, dict[str, Any]]]:

@@ -101,6 +101,19 @@ def test_a_link_to_another_students_work_is_not_read(tmp_path: Path) -> None:
     assert "is a link" in submission.problems[0]
 
 
+def test_what_the_exchange_left_travels_and_a_link_in_its_place_does_not(tmp_path: Path) -> None:
+    folder = put(tmp_path, "honest", RELEASE.read_bytes())
+    thief = put(tmp_path, "thief", RELEASE.read_bytes())
+    for name in ("timestamp.txt", "submission_secret.txt"):
+        (folder / name).write_text("mine", encoding="utf-8")
+        (thief / name).symlink_to(folder / name)
+    for student, is_there in (("honest", True), ("thief", False)):
+        stage(read_submission(tmp_path, student, LESSON), RELEASE, tmp_path / "staged", LESSON)
+        staged = tmp_path / "staged" / student / LESSON_00
+        assert (staged / "timestamp.txt").exists() is is_there
+        assert (staged / "submission_secret.txt").exists() is is_there
+
+
 def test_a_result_is_kept_by_content(tmp_path: Path) -> None:
     results, unit = Results(tmp_path), Unit("0.1", "x = 1")
     assert results.get(unit) is None
