@@ -211,7 +211,7 @@ def _answers(notebook: Path, required: Level | None) -> dict[str, dict[str, Any]
         file = notebook.with_name(f"{load_lesson(report['lesson']).slug}_answers.json")
         if not file.exists():
             quiz = quiz | {"problem": f"The submission came without its answers file, {file.name}."}
-        shown = {"text": grade_text(quiz), "html": grade_html(quiz)}
+        shown = {"text": grade_text(quiz), "html": grade_html(quiz | {"handed_in": True})}
         answers[f"quiz-{report['lesson']}"] = shown | _points(quiz)
     return answers
 

@@ -86,7 +86,7 @@ def grade_text(result: dict[str, Any]) -> str:
 
 
 def grade_html(result: dict[str, Any]) -> str:
-    """The grade as a card."""
+    """The grade as a card; with `handed_in`, as of one whose answers can no longer be changed."""
     answered = any(question["choice"] for question in result["questions"])
     is_open = result["score"] is None or not answered
     colour = GREEN if result["passed"] else GREY if is_open else ORANGE

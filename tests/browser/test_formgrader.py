@@ -186,6 +186,7 @@ def a_learner_reads(page: Page, course: Course, tmp_path: Path) -> None:
     box = plot.bounding_box()
     assert box and 300 < box["width"] <= 560
     expect(page.get_by_text("My notes. <img src=x")).to_be_visible()
+    expect(page.get_by_text("You may change answers")).to_have_count(0)  # it is handed in
     assert page.title() == LESSON_01
     page.screenshot(path=tmp_path / "feedback.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the page scrolls sideways"
