@@ -26,7 +26,7 @@ from filelock import FileLock
 from autograder.conditions import num_cores
 from autograder.grading.keys import grading_bank, keys_path
 from autograder.grading.submissions import Submission, read_submission, stage, students_of
-from autograder.grading.units import FOLDER, Results, Unit, check_unit, results_of, stop_engines
+from autograder.grading.units import FOLDER, Results, Unit, check_unit, engines, results_of
 from autograder.lessons import Lesson, load_lesson
 from autograder.quiz_grading import has_quiz
 from course_lib.errors import UserError
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 OnProgress = Callable[[str, int, int], None]
 Done = tuple[Unit, dict[str, Any]]
+_NO_SPACE = (
+    "cannot write in {}: {}. Free space or rights there, then run the same command: what was finished is kept"
+)
 
 
 def grade(
@@ -55,8 +58,7 @@ def grade(
     Args:
         students: these alone; all who handed in by default.
         jobs: checks at a time; one per core by default, and never more than that of the timed ones.
-        executor: what runs `check_unit`, in place of `jobs` engines on this machine. For timed work it must not give
-            a core to two at a time.
+        executor: what runs `check_unit`, in place of `jobs` engines on this machine.
         require_sandbox: the weakest sandbox level that a grade may be given at.
         on_progress: gets the phase, how many of its parts are done, and how many there are.
 
@@ -79,14 +81,15 @@ def grade(
     submissions = [read_submission(course, name, lesson) for name in names]
     wanted = dict.fromkeys(unit for each in submissions for unit in _units(each, lesson))
     missing = [unit for unit in wanted if not _stands(results.get(unit))]
-    jobs = jobs or num_cores()
-    for phase, is_timed, lanes in (("checks", False, jobs), ("timed checks", True, min(jobs, num_cores()))):
-        now = [unit for unit in missing if unit.is_timed == is_timed]
-        with _checked(now, executor, lanes) as found:
-            for done, (unit, result) in enumerate(found, start=1):
+    with _checking(executor, jobs or num_cores()) as check:
+        for phase, is_timed in (("checks", False), ("timed checks", True)):
+            if now := [unit for unit in missing if unit.is_timed == is_timed]:
+                on_progress(phase, 0, len(now))
+            for done, (unit, result) in enumerate(check(now), start=1):
                 results.put(unit, result)
                 on_progress(phase, done, len(now))
     told = {}
+    on_progress("gradebook", 0, len(submissions))
     for done, submission in enumerate(submissions, start=1):
         told[submission.student] = gradebook.enter(submission, results)
         on_progress("gradebook", done, len(submissions))
@@ -100,16 +103,19 @@ def grade(
 
 
 @contextlib.contextmanager
-def _checked(units: list[Unit], executor: Executor | None, lanes: int) -> Iterator[Iterator[Done]]:
-    """Each unit with its result, as it is known. Leaves no process of ours behind, however the block ends."""
-    pool = executor or ThreadPoolExecutor(lanes, thread_name_prefix="grade")
-    futures = {pool.submit(check_unit, unit): unit for unit in units}
-    try:
-        yield ((futures[future], future.result()) for future in as_completed(futures))
-    finally:
+def _checking(executor: Executor | None, jobs: int) -> Iterator[Callable[[list[Unit]], Iterator[Done]]]:
+    """Yields what gives each unit with its result, as it is known. However the block ends, no process of ours stays."""
+    with contextlib.ExitStack() as ends:
+        pool = executor or ThreadPoolExecutor(jobs, thread_name_prefix="grade")
         if executor is None:
-            pool.shutdown(wait=False, cancel_futures=True)
-            stop_engines()
+            ends.enter_context(engines())
+            ends.callback(pool.shutdown, wait=False, cancel_futures=True)
+
+        def check(units: list[Unit]) -> Iterator[Done]:
+            futures = {pool.submit(check_unit, unit): unit for unit in units}
+            return ((futures[future], future.result()) for future in as_completed(futures))
+
+        yield check
 
 
 def _units(submission: Submission, lesson: Lesson) -> list[Unit]:
@@ -173,6 +179,7 @@ class _Gradebook:
         with self._open() as gradebook:
             try:
                 due = gradebook.find_assignment(lesson.slug).duedate
+                self.entered = {each.student_id for each in gradebook.assignment_submissions(lesson.slug)}
             except MissingEntry:
                 raise UserError(
                     f"{course} does not have {lesson.slug} yet; there, run: nbgrader generate_assignment {lesson.slug}"
@@ -187,8 +194,11 @@ class _Gradebook:
 
     def enter(self, submission: Submission, results: Results) -> dict[str, Any]:
         """Grade one submission unless its grade is of just this work; returns what there is to say about it."""
-        with self._alone(submission.student):
-            return self._enter(submission, results)
+        try:
+            with self._alone(submission.student):
+                return self._enter(submission, results)
+        except OSError as error:
+            raise UserError(_NO_SPACE.format(self.course, error.strerror or error)) from None
 
     def _alone(self, student: str) -> FileLock:
         """Graders at work at once in one course take turns with a student, and with a database for one writer."""
@@ -203,20 +213,33 @@ class _Gradebook:
         key = self._key(submission, found)
         with contextlib.suppress(OSError, ValueError):
             kept: dict[str, Any] = json.loads(mark.read_text(encoding="utf-8"))
-            if kept["key"] == key:
+            if kept["key"] == key and self._is_there(submission.student):
                 return kept["told"]
+        # Killed from here on, there is no mark that could be taken for that of an earlier grade.
+        mark.unlink(missing_ok=True)
         release = self.course / "release" / self.lesson.slug / f"{self.lesson.slug}.ipynb"
         stage(submission, release, self.course / FOLDER / "staged", self.lesson)
         self._introduce(submission.student)
         outcome = self.api.autograde(self.lesson.slug, submission.student)
+        error = last_error(outcome)
+        if error == KeyboardInterrupt.__name__:  # nbgrader takes a Ctrl-C for one student's bad luck
+            raise KeyboardInterrupt
+        if full := re.search(r"No space left on device|disk is full|disk I/O error", error):
+            raise UserError(_NO_SPACE.format(self.course, full[0]))
         told: dict[str, Any] = {
             "look": [*submission.problems, *_to_look_at(found)],
-            "error": last_error(outcome),
+            "error": error,
         }
         told |= self._score(submission.student) if outcome["success"] else {"score": None, "max_score": None}
         if outcome["success"]:
             atomic_write_text(mark, json.dumps({"key": key, "told": told}))
         return told
+
+    def _is_there(self, student: str) -> bool:
+        """Whether the gradebook and the graded notebook are still what a run before left."""
+        place = self.api.coursedir.autograded_directory
+        graded = self.course / self.api.coursedir.format_path(place, student, self.lesson.slug)
+        return student in self.entered and graded.is_dir()
 
     def _key(self, submission: Submission, found: list[dict[str, Any]]) -> str:
         # A check that was corrected ran again; where it says what it said, a grade has nothing to change.

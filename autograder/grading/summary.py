@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from autograder.grading.grade import OnProgress
+from autograder.stopping import CheckStopped
 
 
 @contextlib.contextmanager
@@ -22,11 +23,16 @@ def progress_bars() -> Iterator[OnProgress]:
         if bar is None or bar.desc != phase:
             if bar:
                 bar.close()
-            bar = tqdm(total=total, desc=phase, file=sys.stderr, mininterval=0.5)
+            # smoothing=0: results come in bursts, and the time left is by the mean of all so far
+            bar = tqdm(total=total, desc=phase, file=sys.stderr, mininterval=0.5, smoothing=0)
         bar.update(done - bar.n)
 
     try:
         yield show
+    except KeyboardInterrupt:
+        raise CheckStopped(
+            "stopped. What was finished is kept: the same command goes on from there"
+        ) from None
     finally:
         if bar:
             bar.close()

@@ -6,6 +6,7 @@ its own exercise and nothing else, and a grader that was killed goes on with wha
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib
@@ -13,21 +14,28 @@ import inspect
 import json
 import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from autograder import sandboxed
+from autograder.conditions import num_cores
 from autograder.engine_service import EngineDied, EngineService
 from autograder.lessons import find_exercise
+from autograder.paths import data_directory
 from course_lib.files import atomic_write_text
 
 _OURS = ("autograder", "course_lib")
 _IN_THE_SANDBOX = [str(path) for path in Path(sandboxed.__file__).parent.glob("*.py")]  # run by their paths
 FOLDER = ".workbook"  # of what grading keeps, in the course
 _MAX_TRIES = 2
+_LANE_SECONDS = 0.2  # between looks for a free one
 _own = threading.local()
 _services: list[EngineService] = []
+_ending = threading.Event()
 
 
 @dataclass(frozen=True)
@@ -80,6 +88,11 @@ def check_unit(unit: Unit) -> dict[str, Any]:
 
     An engine that dies is tried once more, on a new process; then the result says so, with verdict "error".
     """
+    with _lane() if unit.is_timed else contextlib.nullcontext():
+        return _checked(unit)
+
+
+def _checked(unit: Unit) -> dict[str, Any]:
     died = ""
     for _ in range(_MAX_TRIES):
         try:
@@ -87,7 +100,31 @@ def check_unit(unit: Unit) -> dict[str, Any]:
                 return result
         except EngineDied as error:
             died = str(error)
+        if _ending.is_set():
+            break
     return check_died(unit, died)
+
+
+@contextlib.contextmanager
+def _lane() -> Iterator[None]:
+    """One of as many places for timed work as this machine has cores, which all its graders share. The verdict's error
+    rates were measured with every core taken by another process; with more than one they are not known."""
+    folder = data_directory() / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    lanes = [FileLock(folder / f"lane-{number}.lock") for number in range(num_cores())]
+    while not any(map(_is_taken_now, lanes)) and not _ending.wait(_LANE_SECONDS):
+        pass
+    try:
+        yield
+    finally:
+        for lane in lanes:
+            lane.release()  # those that others hold stay theirs
+
+
+def _is_taken_now(lane: FileLock) -> bool:
+    with contextlib.suppress(Timeout):
+        lane.acquire(timeout=0)
+    return lane.is_locked
 
 
 def check_died(unit: Unit, why: str) -> dict[str, Any]:
@@ -98,10 +135,16 @@ def check_died(unit: Unit, why: str) -> dict[str, Any]:
     return blank_result(unit.exercise_id, "error", reason)
 
 
-def stop_engines() -> None:
-    """End every engine process of this process's threads, in the middle of a check too."""
-    while _services:
-        _services.pop().stop()
+@contextlib.contextmanager
+def engines() -> Iterator[None]:
+    """However the block ends, no engine process of this process's threads stays, and none waits for a lane."""
+    _ending.clear()
+    try:
+        yield
+    finally:
+        _ending.set()
+        while _services:
+            _services.pop().stop()
 
 
 def _service() -> EngineService:

@@ -102,7 +102,7 @@ def kill(notebook: Path, exercise_ids: list[str], folder: Path, *, name: str, af
     begun = time.monotonic()
     with contextlib.suppress(subprocess.TimeoutExpired):
         grader.wait(GRACE_SECONDS)
-    left = _survivors(begun + GRACE_SECONDS)
+    left = survivors(begun + GRACE_SECONDS)
     gone = time.monotonic() - begun
     shown = [" ".join([str(process.pid), *_command(process)])[:120] for process in left]
     for process in left:
@@ -125,7 +125,8 @@ def kill(notebook: Path, exercise_ids: list[str], folder: Path, *, name: str, af
     )
 
 
-def _survivors(deadline: float) -> list[psutil.Process]:
+def survivors(deadline: float) -> list[psutil.Process]:
+    """Descendants of this process that still run at the deadline; those that have ended are taken leave of."""
     while True:
         alive = []
         for process in psutil.Process().children(recursive=True):
