@@ -79,7 +79,7 @@ def _require_batch(job: Job, answer: dict[str, Any], ids: list[np.ndarray], labe
         expected=f"labels {labels[:5]} …",
         got=f"{batch['labels'].tolist()[:5]} …",
         likely="labels out of order or taken from the wrong half of the sample",
-        look="a sample is `(ids, label)`",
+        look="a sample is `(ids, label)`: print one, and find both in your batch",
     )
     job.require(
         all(np.array_equal(a, b) for a, b in zip(answer["samples"], ids, strict=True)),
@@ -98,14 +98,14 @@ def _require_shapes(job: Job, batch: dict[str, Any], ids: list[np.ndarray], long
         expected=f"input_ids of shape [{len(ids)}, {longest}]",
         got=f"shape {list(shape)}",
         likely="a sample was dropped, or the batch dimension is missing",
-        look="one row per sample",
+        look="compare the number of rows with `len(batch)`",
     )
     job.require(
         width >= longest,
         expected=f"width {longest}, the longest of this batch",
         got=f"width {width}",
         likely="long samples are cut: the width is not the longest of the batch",
-        look="max, not min or the first",
+        look="compare the width with the length of each sample: the longest of this batch decides",
     )
     job.require(
         width <= math.ceil(longest / 8) * 8,
@@ -186,14 +186,14 @@ def _require_permutation(job: Job, epoch: dict[str, Any], size: int, micro_batch
         expected=f"all {size} indices once",
         got=f"{missing} that never come",
         likely="the tail is dropped: the last, shorter batch is missing",
-        look=f"{size} is no multiple of {micro_batch_size} on purpose",
+        look=f"count what comes out of an epoch: {size} is no multiple of {micro_batch_size}, on purpose",
     )
     job.require(
         repeated == 0 and len(indices) == size,
         expected=f"all {size} indices once",
         got=f"{repeated} that come twice or more, {len(indices)} in all",
         likely="the tail is filled up with samples that were already used",
-        look="a shorter last batch is fine",
+        look="leave the last batch shorter",
     )
     short = int((sizes < micro_batch_size).sum())
     job.require(
@@ -208,7 +208,7 @@ def _require_permutation(job: Job, epoch: dict[str, Any], size: int, micro_batch
         expected=f"len(sampler) == {len(sizes)}, the number of batches",
         got=f"{epoch['len']}",
         likely="`__len__` counts samples, or rounds down",
-        look="division that rounds up",
+        look="divide the number of samples by the size of a batch, and round up",
     )
 
 
@@ -249,7 +249,7 @@ def _require_all_used(job: Job, baseline: dict[str, Any], learner: dict[str, Any
         expected=f"{len(baseline['sizes'])} batches of {HARNESS_BATCH}, as without bucketing",
         got=f"{len(learner['sizes'])} batches of up to {learner['sizes'].max()}",
         likely="under the clock the batches are larger: fewer steps are faster, but they train another model",
-        look="`micro_batch_size` is given",
+        look="give each batch `micro_batch_size` samples; only the last may have fewer",
     )
     if job.rng.random() < REPLAYS:
         _require_these_losses(job, baseline, learner)

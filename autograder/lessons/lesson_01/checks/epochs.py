@@ -39,7 +39,7 @@ def check_loader(job: Job) -> None:
             expected=f"{size} samples in a pass",
             got=f"{len(ids)}",
             likely="the tail is dropped: the last, shorter batch is missing",
-            look=f"{size} is no multiple of 8 on purpose",
+            look=f"count what comes out of an epoch: {size} is no multiple of 8, on purpose",
         )
         job.require(
             np.array_equal(ids, expected) and np.array_equal(labels, expected.sum(axis=1) % 5),
@@ -53,7 +53,7 @@ def check_loader(job: Job) -> None:
         expected="batches of at most 8 samples",
         got=f"one of {max(map(max, answer['sizes']))}",
         likely="micro_batch_size is not used",
-        look="the second argument",
+        look="the second argument says how many samples make a batch",
     )
     measure_speedup(
         job,
@@ -111,7 +111,7 @@ def _require_whole_epoch(job: Job, answer: dict[str, Any], steps: int) -> None:
         expected=f"{expected['rows']} samples trained and reported, each once",
         got=f"{counts['rows']} trained, {answer['report'].get('num_samples', 0):g} reported",
         likely="the tail is dropped or repeated: the number of samples is no multiple of the micro-batch",
-        look="the last, shorter batch",
+        look="print the size of each batch: the last one is shorter, and belongs to the epoch",
     )
     job.require(
         counts["tokens"] == expected["tokens"],
@@ -125,7 +125,7 @@ def _require_whole_epoch(job: Job, answer: dict[str, Any], steps: int) -> None:
         expected=f"{steps} optimizer steps of at most 8 samples",
         got=f"{counts['steps']} steps of up to {counts['widest']} samples",
         likely="other batch sizes: fewer steps are faster, but they train another model",
-        look="`micro_batch_size` is given",
+        look="give each batch `micro_batch_size` samples; only the last may have fewer",
     )
     job.require(
         answer["saves"] <= 1,
@@ -139,7 +139,7 @@ def _require_whole_epoch(job: Job, answer: dict[str, Any], steps: int) -> None:
         expected="a trained model and its mean loss",
         got=f"weights {'changed' if answer['changed'] else 'unchanged'}, loss {answer['report'].get('loss')}",
         likely="no step is taken, or the loss is not reported",
-        look="the report's keys: loss, num_samples",
+        look="return a dict with the keys loss and num_samples, after a step for each batch",
     )
 
 

@@ -71,7 +71,7 @@ def _require_steps(job: Job, answer: dict[str, Any], num_batches: int) -> None:
         expected="the model in training mode at every step",
         got="evaluation mode: dropout was off",
         likely="`model.train()` is missing; an evaluation before may have left the model in eval()",
-        look="the first line of an epoch",
+        look="switch the mode in the first line of an epoch",
     )
 
 
@@ -171,7 +171,7 @@ def _require_quiet_forward(job: Job, answer: dict[str, Any], twin: dict[str, Any
         expected="the weights as they came",
         got="changed weights",
         likely="an optimizer step inside the evaluation",
-        look="measuring must not train",
+        look="take the step out: measuring must not train",
     )
     job.require(
         not answer["left_frozen"],

@@ -108,7 +108,7 @@ def _require_same_epoch(job: Job, answer: dict[str, Any], plain: dict[str, Any],
         expected="the model in training mode",
         got="evaluation mode: dropout would be off",
         likely="`model.train()` is missing; an evaluation before may have left the model in eval()",
-        look="the first line of an epoch",
+        look="switch the mode in the first line of an epoch",
     )
     require_keys(job, answer["report"], ("loss", "num_samples"))
     dtype = "float32" if precision == "32-true" else "bfloat16"
