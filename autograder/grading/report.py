@@ -64,7 +64,11 @@ def report(lesson_id: str, course: Path) -> dict[str, Any]:
         "ungraded": [name for name in names if name not in scores],
         "unchecked": num_cells - sum(map(len, found.values())),
         "bins": _bins(scores),
-        "exercises": [_exercise(exercise, found) for exercise in lesson.exercises],
+        "exercises": [  # those that the course left in
+            _exercise(each, found)
+            for each in lesson.exercises
+            if any(each.id in submission.sources for submission in submissions)
+        ],
         "questions": _questions(course, lesson, submissions),
         "review": [
             f"{name}, {r['id']}: {why}" for name, each in found.items() for r in each for why in r["review"]
