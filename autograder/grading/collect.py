@@ -33,7 +33,7 @@ def collect(
 
     Args:
         paths: folders, zips, notebooks.
-        on_progress: gets the phase, how many hand-ins are done, and how many there are.
+        on_progress: gets the phase, which hand-in is taken now, and how many there are.
 
     Returns:
         lesson; collected, replaced, unchanged, kept (what was there is newer): names of students;
@@ -58,6 +58,7 @@ def collect(
         handed_in = grouped(files_in(path, tell), lesson)
         taken: dict[str, str] = {}
         for done, each in enumerate(handed_in, start=1):
+            on_progress("collecting", done, len(handed_in))
             try:
                 student = who.is_(each)
                 if student in taken:
@@ -71,7 +72,6 @@ def collect(
             if each.is_late:
                 tell(f"{student}: Canvas says LATE, and not how late; a penalty is yours to enter")
             found[_put(course / "submitted" / student, each, lesson, tell)].append(student)
-            on_progress("collecting", done, len(handed_in))
     return found
 
 
