@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 
 KILLED = "The check was stopped."
+_PATIENCE_SECONDS = 1.0  # until whoever pressed Ctrl-C is told what it waits for
 
 
 class Stopped(Exception):
@@ -52,16 +54,22 @@ class Stop:
 @contextlib.contextmanager
 def on_interrupt() -> Iterator[Stop]:
     """A switch that Ctrl-C presses. A second Ctrl-C interrupts at once."""
-    stop = Stop()
+    stop, is_over = Stop(), threading.Event()
     before = signal.getsignal(signal.SIGINT)
+
+    def end() -> None:
+        stop.press()
+        if not is_over.wait(_PATIENCE_SECONDS):
+            print("\nStopping after the step at hand. Ctrl-C again stops at once.", file=sys.stderr)
 
     def press(_signal: int, _frame: object) -> None:
         signal.signal(signal.SIGINT, before)
         # In a thread: what is interrupted may hold the lock that ending a worker takes.
-        threading.Thread(target=stop.press).start()
+        threading.Thread(target=end).start()
 
     signal.signal(signal.SIGINT, press)
     try:
         yield stop
     finally:
+        is_over.set()
         signal.signal(signal.SIGINT, before)
