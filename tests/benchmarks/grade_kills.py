@@ -34,6 +34,7 @@ from tests.benchmarks.class_makeup import own
 from tests.benchmarks.killed_grader import adopt_orphans, is_held, survivors
 
 PHASES = ("start", "checks", "timed checks", "gradebook")
+ALL = (*PHASES, "after the last grade")
 CLASSES = {"00": (["0.1"], 5), "04": (["4.3", "4.5"], 2)}  # exercises that are handed in, number of students
 LESSONS = ("00", "00", "04", "00", "00")
 GONE_SECONDS = 5.0
@@ -130,8 +131,8 @@ def begin_anew(course: Course) -> None:
     shutil.copy(course.root / "empty.db", course.root / "gradebook.db")
 
 
-def moments(course: Course, lesson_id: str, started: float) -> dict[str, float]:
-    """Seconds from the start to the end of each phase of a run that has ended, by the files that it left."""
+def durations(course: Course, started: float) -> dict[str, float]:
+    """Seconds that each phase of a run took, by the files that it left."""
     results = list((course.root / ".workbook" / "results").rglob("*.json"))
     groups = {
         "start": [min(results, key=_written)],
@@ -139,7 +140,12 @@ def moments(course: Course, lesson_id: str, started: float) -> dict[str, float]:
         "timed checks": [path for path in results if _is_timed(path)],
         "gradebook": list((course.root / ".workbook" / "graded").rglob("*.json")),
     }
-    return {name: max(map(_written, paths)) - started for name, paths in groups.items() if paths}
+    found = {}
+    for name, paths in groups.items():
+        if paths:
+            ended = max(map(_written, paths))
+            found[name], started = ended - started, ended
+    return found
 
 
 def _written(path: Path) -> float:
@@ -169,13 +175,23 @@ def phase_now(course: Course, lesson_id: str) -> str:
 
 
 def one_kill(
-    course: Course, lesson_id: str, temporary: Path, after_seconds: float, truth: tuple[Grades, set[str]]
+    course: Course,
+    lesson_id: str,
+    temporary: Path,
+    aim: tuple[str, float],
+    truth: tuple[Grades, set[str]],
 ) -> tuple[str, list[str]]:
-    """Returns the phase that the kill fell into, and all that was wrong then or after the next run."""
+    """Returns the phase that the kill fell into, and all that was wrong then or after the next run.
+
+    Args:
+        aim: a phase, and the seconds after its begin.
+    """
     begin_anew(course)
     run = command(course, lesson_id, temporary)
+    while run.poll() is None and ALL.index(phase_now(course, lesson_id)) < ALL.index(aim[0]):
+        time.sleep(0.02)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        run.communicate(timeout=after_seconds)
+        run.communicate(timeout=aim[1])
     run.kill()
     _, err = run.communicate()
     phase = phase_now(course, lesson_id)
@@ -207,28 +223,30 @@ def main() -> int:
     adopt_orphans()
     rng, rows = (
         random.Random(arguments.seed),
-        {name: Counter[str]() for name in (*PHASES, "after the last grade")},
+        {name: Counter[str]() for name in ALL},
     )
     with tempfile.TemporaryDirectory() as folder:
         course, temporary = make(Path(folder)), Path(folder) / "tmp"
-        truths, ends = {}, {}
-        for lesson_id in CLASSES:
+        truths, takes = {}, {}
+        for lesson_id in [*CLASSES, *CLASSES]:  # twice: the first run reads all from the disk
             begin_anew(course)
             started = time.time()
             grade(course, lesson_id, temporary)
-            ends[lesson_id] = moments(course, lesson_id, started)
+            takes[lesson_id] = durations(course, started)
             truths[lesson_id] = in_the_gradebook(course)[0], files(course)
-            print(f"undisturbed, lesson {lesson_id}: {ends[lesson_id]}", file=sys.stderr, flush=True)
+            print(f"undisturbed, lesson {lesson_id}: {takes[lesson_id]}", file=sys.stderr, flush=True)
         for number in range(arguments.kills):
             lesson_id = LESSONS[number % len(LESSONS)]
-            phases = list(ends[lesson_id])
-            aim = rng.randrange(len(phases))
-            bounds = [0.0, *ends[lesson_id].values()][aim : aim + 2]
-            after = rng.uniform(*bounds)
-            phase, wrong = one_kill(course, lesson_id, temporary, after, truths[lesson_id])
+            phase, seconds = rng.choice(list(takes[lesson_id].items()))
+            aim = phase, rng.uniform(0.0, seconds)
+            phase, wrong = one_kill(course, lesson_id, temporary, aim, truths[lesson_id])
             rows[phase].update({"kills": 1, "bad": bool(wrong), lesson_id: 1})
             told = "; ".join(wrong) or "as undisturbed"
-            print(f"{number + 1}: {lesson_id}, {after:.1f} s, {phase}: {told}", file=sys.stderr, flush=True)
+            print(
+                f"{number + 1}: lesson {lesson_id}, {aim[0]} + {aim[1]:.1f} s, fell into {phase}: {told}",
+                file=sys.stderr,
+                flush=True,
+            )
     print(
         "| killed in | kills | of lesson 00 | of lesson 04 | not as the undisturbed run, or something left |"
     )
