@@ -29,6 +29,8 @@ from autograder.quiz_grading import has_quiz, keyless_name, load_bank
 from course_lib.errors import UserError
 from course_lib.files import atomic_write_text
 
+_CELLS_STAY = "; keep the exercise, and set the points of its check to 0 instead"
+
 
 def release(
     lesson_id: str, course: Path, *, graded: bool = False, bank: Path | None = None
@@ -70,7 +72,9 @@ def release(
     api.coursedir.release_directory = f"{FOLDER}/releasing"
     outcome = api.generate_assignment(lesson.slug)
     if not outcome["success"]:
-        raise UserError(f"{lesson.slug}: nbgrader could not make the release: {last_error(outcome)}")
+        why = last_error(outcome)
+        fix = _CELLS_STAY if "Cannot add or remove cells" in why else ""
+        raise UserError(f"{lesson.slug}: nbgrader could not make the release: {why}{fix}")
     withhold_answers(made.parent)
     leaks = scan(made, source, own) if graded else []
     target = course / FOLDER / "withheld" / lesson.slug if leaks else course / "release" / lesson.slug

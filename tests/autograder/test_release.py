@@ -340,6 +340,21 @@ def test_questions_that_change_after_hand_in_are_told(course: Path) -> None:
     assert "changed after hand-in" in note
 
 
+def test_an_exercise_that_goes_after_hand_in_is_told_what_to_do_instead(course: Path) -> None:
+    from nbgrader.api import Gradebook
+
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}", "training-workbook") as gradebook:
+        gradebook.add_student("ada")
+        gradebook.add_submission(LESSON_01, "ada")
+    source = course / "source" / LESSON_01 / f"{LESSON_01}.ipynb"
+    notebook = nbformat.read(source, as_version=4)
+    notebook.cells = [cell for cell in notebook.cells if 'check("1.5")' not in cell.source]
+    nbformat.write(notebook, source)
+    with pytest.raises(UserError, match="set the points of its check to 0"):
+        release("01", course, graded=True)
+    assert files_of(course).is_dir(), "what students have stays"
+
+
 @pytest.mark.parametrize(("lesson_id", "says"), [("09", "is an exam"), ("00", "has no quiz")])
 def test_lessons_without_a_graded_quiz(course: Path, lesson_id: str, says: str) -> None:
     slug = load_lesson(lesson_id).slug
