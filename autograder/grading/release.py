@@ -18,7 +18,8 @@ from typing import Any
 
 import nbformat
 
-from autograder.grading.grade import known_lesson, last_error, nbgrader_api
+from autograder.grading.grade import known_lesson
+from autograder.grading.gradebook import last_error, nbgrader_api
 from autograder.grading.keys import keep, keys_path, own_bank
 from autograder.grading.leaks import scan
 from autograder.grading.units import FOLDER

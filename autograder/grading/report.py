@@ -14,7 +14,8 @@ from typing import Any
 from autograder import evidence
 from autograder.answers import read_answers
 from autograder.card import WORDS
-from autograder.grading.grade import known_lesson, nbgrader_api
+from autograder.grading.grade import known_lesson
+from autograder.grading.gradebook import nbgrader_api
 from autograder.grading.keys import grading_bank
 from autograder.grading.submissions import Submission, read_submission, students_of
 from autograder.grading.units import Results, Unit, results_of

@@ -24,7 +24,8 @@ from filelock import FileLock, Timeout
 from autograder import sandboxed
 from autograder.conditions import num_cores
 from autograder.engine_service import EngineDied, EngineService
-from autograder.lessons import find_exercise
+from autograder.grading.submissions import Submission
+from autograder.lessons import Lesson, find_exercise
 from autograder.paths import data_directory
 from course_lib.files import atomic_write_text
 
@@ -54,6 +55,12 @@ class Unit:
         """Name of its result."""
         parts = (_rules(self.exercise_id), self.exercise_id, self.source)
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def units_of(submission: Submission, lesson: Lesson) -> list[Unit]:
+    """What there is to check of a submission, in the lesson's order."""
+    ids = [exercise.id for exercise in lesson.exercises if exercise.id in submission.sources]
+    return [Unit(exercise_id, submission.sources[exercise_id]) for exercise_id in ids]
 
 
 class Results:
@@ -143,8 +150,12 @@ def engines() -> Iterator[None]:
         yield
     finally:
         _ending.set()
-        while _services:
-            _services.pop().stop()
+        ending = [threading.Thread(target=service.stop) for service in _services]
+        _services.clear()
+        for thread in ending:  # side by side: each engine takes a moment to stop its workers
+            thread.start()
+        for thread in ending:
+            thread.join()
 
 
 def _service() -> EngineService:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from autograder.grading.grade import nbgrader_api
+from autograder.grading.gradebook import nbgrader_api
 from autograder.grading.handins import HandedIn
 from autograder.lessons import Lesson, lesson_ids, load_lesson
 from course_lib.errors import UserError

@@ -22,7 +22,7 @@ from autograder import certificate, progress
 from autograder.answers import AnswersFile
 from autograder.build import lesson_points, source_notebook
 from autograder.cli import main
-from autograder.grading.grade import nbgrader_api
+from autograder.grading.gradebook import nbgrader_api
 from autograder.grading.keys import grading_bank
 from autograder.grading.leaks import scan
 from autograder.grading.release import release

@@ -1,0 +1,194 @@
+"""A class's way into nbgrader's gradebook: its own autograde, student by student, with the results at hand.
+
+COURSE/.workbook/staged/STUDENT/LESSON     the clean copies that nbgrader grades (`submissions`)
+COURSE/.workbook/graded/LESSON/STUDENT     what the grade in the gradebook was made of
+COURSE/.workbook/locks                     graders at work at once take turns
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock
+
+from autograder.grading.keys import grading_bank, keys_path
+from autograder.grading.submissions import Submission, stage
+from autograder.grading.units import FOLDER, Results, units_of
+from autograder.lessons import Lesson
+from autograder.quiz_grading import has_quiz
+from course_lib.errors import UserError
+from course_lib.files import atomic_write_text
+
+if TYPE_CHECKING:
+    from nbgrader.api import Gradebook
+    from nbgrader.apps.api import NbGraderAPI
+
+_NO_SPACE = (
+    "cannot write in {}: {}. Free space or rights there, then run the same command: what was finished is kept"
+)
+
+
+def nbgrader_api(course: Path, require_sandbox: str | None = None) -> NbGraderAPI:
+    """nbgrader in a course, with the course's own settings. Raises UserError where there is no course."""
+    from nbgrader.apps.api import NbGraderAPI
+    from traitlets.config.loader import PyFileConfigLoader
+
+    from autograder.nbgrader_bridge import prepare_environment
+
+    prepare_environment()
+    if not (course / "nbgrader_config.py").is_file():
+        raise UserError(
+            f"{course} is no nbgrader course: it has no nbgrader_config.py; name yours with --course DIR"
+        )
+    if (
+        str(course) not in sys.path
+    ):  # a plugin of the course's own is found, as by nbgrader; it hides no module
+        sys.path.append(str(course))
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(course)).load_config()
+    config.CourseDirectory.submitted_directory = f"{FOLDER}/staged"
+    if require_sandbox:
+        config.MeasuredGrades.require_sandbox = require_sandbox
+    api = NbGraderAPI(config=config)
+    api.log.handlers.clear()  # what it says is told in a line, not poured over the progress bar
+    return api
+
+
+class Entries:
+    """nbgrader's autograde, for one submission after the other. This process is the one that writes the database.
+
+    Raises UserError where the course does not have the lesson yet.
+    """
+
+    def __init__(self, course: Path, lesson: Lesson, require_sandbox: str | None) -> None:
+        from nbgrader.api import MissingEntry
+
+        self.api = nbgrader_api(course, require_sandbox)
+        if has_quiz(lesson.id):
+            grading_bank(course, lesson)  # nobody's quiz can be graded where the keys are gone
+        self.course, self.lesson, self.require_sandbox = course, lesson, require_sandbox
+        with self._open() as gradebook:
+            try:
+                due = gradebook.find_assignment(lesson.slug).duedate
+                self.entered = {each.student_id for each in gradebook.assignment_submissions(lesson.slug)}
+            except MissingEntry:
+                raise UserError(
+                    f"{course} does not have {lesson.slug} yet; there, run: nbgrader generate_assignment {lesson.slug}"
+                ) from None
+        # Points, penalties and the sandbox level are the course's own: a change of them grades everybody again.
+        release = course / "release" / lesson.slug / f"{lesson.slug}.ipynb"
+        rules = [release, keys_path(course, lesson.id), *sorted(course.glob("*.py"))]
+        self.settings = [
+            str(due),
+            *(hashlib.sha256(path.read_bytes()).hexdigest() for path in rules if path.is_file()),
+        ]
+
+    def enter(self, submission: Submission, results: Results) -> dict[str, Any]:
+        """Grade one submission unless its grade is of just this work; returns what there is to say about it."""
+        try:
+            with self._alone(submission.student):
+                return self._enter(submission, results)
+        except OSError as error:
+            raise UserError(_NO_SPACE.format(self.course, error.strerror or error)) from None
+
+    def _alone(self, student: str) -> FileLock:
+        """Graders at work at once in one course take turns with a student, and with a database for one writer."""
+        name = "gradebook" if self.api.coursedir.db_url.startswith("sqlite") else student
+        folder = self.course / FOLDER / "locks"
+        folder.mkdir(parents=True, exist_ok=True)
+        return FileLock(folder / f"{name}.lock")
+
+    def _enter(self, submission: Submission, results: Results) -> dict[str, Any]:
+        found = [result for unit in units_of(submission, self.lesson) if (result := results.get(unit))]
+        mark = self.course / FOLDER / "graded" / self.lesson.slug / f"{submission.student}.json"
+        key = self._key(submission, found)
+        with contextlib.suppress(OSError, ValueError):
+            kept: dict[str, Any] = json.loads(mark.read_text(encoding="utf-8"))
+            if kept["key"] == key and self._is_there(submission.student):
+                return kept["told"]
+        # Killed from here on, there is no mark that could be taken for that of an earlier grade.
+        mark.unlink(missing_ok=True)
+        release = self.course / "release" / self.lesson.slug / f"{self.lesson.slug}.ipynb"
+        stage(submission, release, self.course / FOLDER / "staged", self.lesson)
+        self._introduce(submission.student)
+        outcome = self.api.autograde(self.lesson.slug, submission.student)
+        error = last_error(outcome)
+        if error == KeyboardInterrupt.__name__:  # nbgrader takes a Ctrl-C for one student's bad luck
+            raise KeyboardInterrupt
+        if full := re.search(r"No space left on device|disk is full|disk I/O error", error):
+            raise UserError(_NO_SPACE.format(self.course, full[0]))
+        told: dict[str, Any] = {
+            "look": [*submission.problems, *_to_look_at(found)],
+            "error": error,
+        }
+        told |= self._score(submission.student) if outcome["success"] else {"score": None, "max_score": None}
+        if outcome["success"]:
+            atomic_write_text(mark, json.dumps({"key": key, "told": told}))
+        return told
+
+    def _is_there(self, student: str) -> bool:
+        """Whether the gradebook and the graded notebook are still what a run before left."""
+        place = self.api.coursedir.autograded_directory
+        graded = self.course / self.api.coursedir.format_path(place, student, self.lesson.slug)
+        return student in self.entered and graded.is_dir()
+
+    def _key(self, submission: Submission, found: list[dict[str, Any]]) -> str:
+        # A check that was corrected ran again; where it says what it said, a grade has nothing to change.
+        said = [{k: v for k, v in result.items() if k not in ("seconds", "evidence")} for result in found]
+        made_of = [
+            [cell.source for cell in submission.cells],
+            said,
+            submission.problems,
+            self.require_sandbox,
+            self.settings,
+        ]
+        key = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode())
+        for path in (submission.answers, submission.folder / "timestamp.txt"):
+            key.update(path.read_bytes() if path and path.is_file() else b"-")
+        return key.hexdigest()
+
+    def _introduce(self, student: str) -> None:
+        """nbgrader looks for a student and then makes one, and fails where another grader has made it in between."""
+        from nbgrader.api import MissingEntry, Student
+        from sqlalchemy.exc import IntegrityError
+
+        with self._open() as gradebook, contextlib.suppress(IntegrityError):
+            try:
+                gradebook.find_student(student)
+            except MissingEntry:
+                gradebook.db.add(Student(id=student))
+                gradebook.db.commit()
+
+    def _score(self, student: str) -> dict[str, float]:
+        with self._open() as gradebook:
+            entered = gradebook.find_submission(self.lesson.slug, student)
+            score = max(0.0, entered.score - entered.late_submission_penalty)
+            return {"score": score, "max_score": entered.max_score}
+
+    def _open(self) -> Gradebook:
+        from nbgrader.api import Gradebook
+
+        return Gradebook(self.api.coursedir.db_url, self.api.coursedir.course_id)
+
+
+def _to_look_at(results: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for result in results:
+        lines += [f"{result['id']}: {why}" for why in result["review"]]
+        if result["verdict"] in ("inconclusive", "error"):
+            lines.append(f"{result['id']}: {result['verdict']}: {result['reason'].splitlines()[0]}")
+    return lines
+
+
+def last_error(outcome: dict[str, Any]) -> str:
+    """Why nbgrader gave no grade, in a line: the last error that it logged before its own general one."""
+    if outcome["success"]:
+        return ""
+    lines = [line.strip() for line in outcome.get("log", "").splitlines()]
+    errors = [line for line in lines if re.match(r"\w+(\.\w+)*(Error|Exception)\b", line)]
+    return (errors or outcome["error"].strip().splitlines())[-1]
