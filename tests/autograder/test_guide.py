@@ -1,0 +1,133 @@
+"""docs/instructors.md keeps its word: its commands and files exist, and the exercise that it writes works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import numpy as np
+import pytest
+from nbgrader.apps.nbgraderapp import NbGraderApp
+
+from autograder.build import source_notebook
+from autograder.cli import _parser
+from autograder.job import CheckFailed, Job
+from autograder.lessons import Exercise, Mutant, edited, load_lesson
+from autograder.notebook_source import exercise_sources
+from autograder.quiz_compiler import compile_bank
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs" / "instructors.md"
+TEXT = GUIDE.read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+PROSE = re.sub(r"^```.*?^```$", "", TEXT, flags=re.DOTALL | re.MULTILINE)
+QUOTED = [" ".join(quoted.split()) for quoted in re.findall(r"`([^`]+)`", PROSE)]
+COMMANDS = [line for kind, block in BLOCKS if kind == "console" for line in block.splitlines()]
+# Of other programs; `python3 workbook.py VERB` is `workbook VERB`.
+OTHERS = ("git", "cd", ".", "mkdir", "cp", "pip", "jupyter")
+
+
+def commands(program: str) -> list[str]:
+    """Each command of a program that the guide shows or names, without the program."""
+    named = [*COMMANDS, *QUOTED]
+    return [line.removeprefix(f"{program} ") for line in named if line.startswith(f"{program} ")]
+
+
+def block(begins: str) -> str:
+    """The one block of the guide in which this stands."""
+    (found,) = [text for _, text in BLOCKS if begins in text]
+    return found
+
+
+def test_no_command_is_of_a_program_that_nobody_checks() -> None:
+    known = ("workbook", "nbgrader", "pytest", "python3", *OTHERS)
+    assert not [line for line in COMMANDS if line.split()[0] not in known]
+
+
+@pytest.mark.parametrize("command", [*commands("workbook"), *commands("python3 workbook.py")])
+def test_workbook_has_the_verb_and_its_options(command: str) -> None:
+    try:
+        _parser().parse_args(shlex.split(command))
+    except SystemExit as ended:  # of --help
+        assert ended.code == 0
+
+
+@pytest.mark.parametrize("command", commands("nbgrader"))
+def test_nbgrader_has_the_verb_and_its_options(command: str) -> None:
+    app, words = NbGraderApp(), shlex.split(command)
+    while words and words[0] in app.subcommands:
+        app = app.subcommands[words.pop(0)][0]()
+    options = {word.partition("=")[0].removeprefix("--") for word in words if word.startswith("--")}
+    assert not isinstance(app, NbGraderApp) and options <= {*app.aliases, *app.flags}
+
+
+def test_its_files_are_there() -> None:
+    words = {word for line in [*COMMANDS, *QUOTED] for word in line.split()}
+    files = {word.strip(".,;:`") for word in words if re.match(r"(autograder|tests|docs|notebooks)/", word)}
+    files = {file for file in files if not file.startswith("notebooks/source")}  # made by `workbook build`
+    assert files and not [file for file in sorted(files) if not (ROOT / file).exists()]
+    links = {link for link in re.findall(r"\]\(([^)#]+)", PROSE) if "://" not in link}
+    assert links and not [link for link in sorted(links) if not (GUIDE.parent / link).exists()]
+    exporters = re.findall(r"autograder\.grading\.exports\.(\w+)", TEXT)
+    assert exporters and all(f"class {name}(" in _text("autograder/grading/exports.py") for name in exporters)
+
+
+def test_its_exercise_is_solved_and_each_wrong_solution_is_named(tmp_path: Path) -> None:
+    text, exercise = block('@exercise("1.7")\ndef padding_share(lengths: list[int])'), _exercise()
+    path = tmp_path / "01_lesson.py"
+    path.write_text(text, encoding="utf-8")
+    marked = [
+        cell.metadata.nbgrader.grade_id
+        for cell in source_notebook(path, {"1.7": 5.0}).cells
+        if "nbgrader" in cell.metadata
+    ]
+    assert marked == ["exercise-1-7", "check-1-7"]
+    assert exercise.id not in {known.id for known in load_lesson("01").exercises}
+    _check(exercise, exercise_sources(jupytext.read(path))["1.7"])
+    mutants = _run(block("_SHARE ="))["MUTANTS"]["1.7"]
+    assert len(mutants) >= 3
+    for mutant in mutants:
+        with pytest.raises(CheckFailed, match=re.escape(mutant.says)):
+            _check(exercise, mutant.source)
+
+
+def test_its_question_compiles(tmp_path: Path) -> None:
+    number = len(re.findall(r'^id = "01\.\d+"$', _text("notebooks/lessons/01_quiz.toml"), re.MULTILINE))
+    question = block("[[question]]")
+    assert f'id = "01.{number + 1}"' in question
+    path = tmp_path / "01_quiz.toml"
+    path.write_text(_text("notebooks/lessons/01_quiz.toml") + "\n" + question, encoding="utf-8")
+    assert len(compile_bank(path)["questions"]) == number + 1
+
+
+def _text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def _run(code: str) -> dict[str, Any]:
+    """The names that a block defines, where it would stand."""
+    names: dict[str, Any] = {"Mutant": Mutant, "edited": edited, "Job": Job, "Exercise": Exercise}
+    names["math"] = __import__("math")
+    exec(f"from __future__ import annotations\n{code}", names)
+    return names
+
+
+def _exercise() -> Exercise:
+    checks = _run(block("def check_padding_share"))
+    entry = block('title="The share of padding"').replace("batches.check", "check")
+    (exercise,) = eval(f"[{entry}]", {"Exercise": Exercise, **checks})
+    assert isinstance(exercise, Exercise)
+    return exercise
+
+
+def _check(exercise: Exercise, source: str) -> None:
+    """Raises as the check does."""
+    harness = 'learner = globals().get("learner")\n' + block("def padding_shares")
+    job = Job(exercise.id, exercise.entry, source, harness, np.random.default_rng())
+    try:
+        exercise.check(job)
+    finally:
+        job.close()
