@@ -19,7 +19,7 @@ from filelock import FileLock
 
 from autograder.grading.keys import grading_bank, keys_path
 from autograder.grading.submissions import Submission, stage
-from autograder.grading.units import FOLDER, Results, units_of
+from autograder.grading.units import FOLDER, Results, cannot_write, units_of
 from autograder.lessons import Lesson
 from autograder.quiz_grading import has_quiz
 from course_lib.errors import UserError
@@ -28,10 +28,6 @@ from course_lib.files import atomic_write_text
 if TYPE_CHECKING:
     from nbgrader.api import Gradebook
     from nbgrader.apps.api import NbGraderAPI
-
-_NO_SPACE = (
-    "cannot write in {}: {}. Free space or rights there, then run the same command: what was finished is kept"
-)
 
 
 def nbgrader_api(course: Path, require_sandbox: str | None = None) -> NbGraderAPI:
@@ -94,7 +90,7 @@ class Entries:
             with self._alone(submission.student):
                 return self._enter(submission, results)
         except OSError as error:
-            raise UserError(_NO_SPACE.format(self.course, error.strerror or error)) from None
+            raise cannot_write(self.course, error) from None
 
     def _alone(self, student: str) -> FileLock:
         """Graders at work at once in one course take turns with a student, and with a database for one writer."""
@@ -121,7 +117,7 @@ class Entries:
         if error == KeyboardInterrupt.__name__:  # nbgrader takes a Ctrl-C for one student's bad luck
             raise KeyboardInterrupt
         if full := re.search(r"No space left on device|disk is full|disk I/O error", error):
-            raise UserError(_NO_SPACE.format(self.course, full[0]))
+            raise cannot_write(self.course, full[0])
         told: dict[str, Any] = {
             "look": [*submission.problems, *_to_look_at(found)],
             "error": error,

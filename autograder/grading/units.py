@@ -27,6 +27,7 @@ from autograder.engine_service import EngineDied, EngineService
 from autograder.grading.submissions import Submission
 from autograder.lessons import Lesson, find_exercise
 from autograder.paths import data_directory
+from course_lib.errors import UserError
 from course_lib.files import atomic_write_text
 
 _OURS = ("autograder", "course_lib")
@@ -79,10 +80,21 @@ class Results:
 
     def put(self, unit: Unit, result: dict[str, Any]) -> None:
         """Keep a result. Raises UserError where the folder cannot be written."""
-        atomic_write_text(self._path(unit), json.dumps(result))
+        try:
+            atomic_write_text(self._path(unit), json.dumps(result))
+        except UserError as error:
+            raise cannot_write(self.folder, error.__cause__) from None
 
     def _path(self, unit: Unit) -> Path:
         return self.folder / unit.exercise_id / f"{unit.key[:40]}.json"
+
+
+def cannot_write(folder: Path, why: object) -> UserError:
+    """What there is to do about a full disk, in a line."""
+    return UserError(
+        f"cannot write in {folder}: {getattr(why, 'strerror', None) or why}. "
+        "Free space or rights there, then run the same command: what was finished is kept"
+    )
 
 
 def results_of(course: Path) -> Results:

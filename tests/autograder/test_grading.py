@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import psutil
 import pytest
+from filelock import FileLock
 
+from autograder.conditions import num_cores
 from autograder.grading.submissions import read_submission, stage
-from autograder.grading.units import Results, Unit
+from autograder.grading.units import Results, Unit, check_unit, engines
 from autograder.lessons import load_lesson
 from tests.autograder.malformed import corpus
 from tests.autograder.nbgrader_course import LESSON_00, NOTEBOOKS, Course, cell
@@ -204,8 +209,10 @@ def test_a_class_is_graded_whatever_is_in_it(course: Course) -> None:
         assert course.scores(name, LESSON_00) == STUB_SCORES
     assert "not valid JSON" in " ".join(found["students"]["cut-0"]["look"])
 
+    shutil.rmtree(course.root / "autograded" / "right")
     again = workbook(course, "grade", "00")
     assert (again["checked"], again["students"]) == (0, found["students"])
+    assert (course.root / "autograded" / "right" / LESSON_00).is_dir(), "what feedback is made of is back"
 
 
 @pytest.mark.slow
@@ -232,29 +239,48 @@ def test_a_rule_for_late_work_that_came_later_counts(course: Course) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_killed_in_the_middle_it_goes_on(course: Course) -> None:
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGINT"])
+def test_ended_in_the_middle_it_goes_on(course: Course, name: str) -> None:
     source = course.notebook("source", LESSON_00)
-    names = [f"late-{number}" for number in range(6)]
-    for number, name in enumerate(names):  # each with code of its own, so that each is checked
+    names = [f"{name.lower()}-{number}" for number in range(6)]
+    for student in names:  # each with code of its own, so that each is checked
         exercise = cell(source, "exercise-0-1")
-        exercise.source += f"\nNUMBER = {number}\n"
-        course.submit(name, LESSON_00, source)
-    command = [sys.executable, "-m", "autograder.cli", "grade", "00", "--students", ",".join(names)]
+        exercise.source += f"\nNAME = {student!r}\n"
+        course.submit(student, LESSON_00, source)
+    # A test that runs in the background would pass on that it hears no SIGINT.
+    starts = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    starts += "from autograder.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", starts, "grade", "00", "--students", ",".join(names)]
     with subprocess.Popen(
-        command, cwd=course.root, env=course.environment(), stderr=subprocess.DEVNULL
+        command, cwd=course.root, env=course.environment(), stderr=subprocess.PIPE, text=True
     ) as run:
         kept = course.root / ".workbook" / "results"
         before = len(list(kept.rglob("*.json")))
         while len(list(kept.rglob("*.json"))) == before and run.poll() is None:
             time.sleep(0.01)
         engines = psutil.Process(run.pid).children(recursive=True)
-        run.kill()
+        run.send_signal(getattr(signal, name))
+        _, said = run.communicate()
+    if name == "SIGINT":
+        assert run.returncode == 130
+        assert "Traceback" not in said and "goes on from there" in said.splitlines()[-1]
     _, left = psutil.wait_procs(engines, timeout=30)
     assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
 
     found = workbook(course, "grade", "00", "--students", ",".join(names))
     assert found["reused"] > 0 and found["graded"] == len(names)
     assert {each["score"] for each in found["students"].values()} == {1.0}
+
+
+def test_timed_work_waits_for_a_core_whoever_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
+    with engines(), ThreadPoolExecutor() as pool, contextlib.ExitStack() as busy:
+        for number in range(num_cores()):
+            busy.enter_context(FileLock(tmp_path / "locks" / f"lane-{number}.lock"))
+        stub = pool.submit(check_unit, Unit("1.5", ""))
+        assert wait([stub], timeout=1.0).not_done
+        busy.close()
+        assert stub.result()["id"] == "1.5"
 
 
 @pytest.mark.slow
