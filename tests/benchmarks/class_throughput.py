@@ -149,8 +149,14 @@ def run(folder: Path, lessons: list[str], number: int, each: int, seed: int) -> 
             if part is None:
                 graded[lesson_id] = grade(ours, lesson_id)
                 load.append(os.getloadavg()[0])
+                bar.write(f"ours, lesson {lesson_id}: {graded[lesson_id]['seconds']:.0f} s", file=sys.stderr)
             for one in part or ():
                 taken[one.student] = autograde(stock, one) | {"scores": scores(stock, one)}
+                bar.write(
+                    f"stock, {one.student}, lesson {lesson_id}, {kinds[one.student]}: "
+                    f"{taken[one.student]['seconds']:.0f} s",
+                    file=sys.stderr,
+                )
                 bar.update()
     bar.close()
     for one in made:
