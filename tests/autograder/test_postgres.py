@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
-from sqlalchemy.exc import OperationalError
 
 from tests.autograder.nbgrader_course import LESSON_00, LESSON_01, Course, with_solutions
+from tests.autograder.postgres import INITDB, server
 
 STUDENTS = [f"student-{number}" for number in range(4)]
-#: Debian keeps the server's programs out of the PATH.
-INITDB = shutil.which("initdb") or next(iter(Path("/usr/lib/postgresql").glob("*/bin/initdb")), None)
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(900),
@@ -30,38 +25,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[str]:
-    """The URL of an empty database: a server of its own, on a socket in a folder of its own."""
-    assert INITDB
-    folder = Path(tempfile.mkdtemp(prefix="postgres-", dir="/tmp"))  # the name of a socket has few characters
-    programs, user = Path(INITDB).resolve().parent, []
-    if os.geteuid() == 0:  # it refuses to run as root
-        shutil.chown(folder, "nobody")
-        user = ["setpriv", "--reuid=nobody", "--clear-groups", "--"]
-    made = [str(programs / "initdb"), "--pgdata", str(folder / "data"), "--username=grader", "--auth=trust"]
-    subprocess.run([*user, *made, "--no-sync", "--encoding=UTF8", "--locale=C"], check=True, cwd=folder)
-    options = ["listen_addresses=", f"unix_socket_directories={folder}", "fsync=off"]
-    command = [str(programs / "postgres"), "-D", str(folder / "data")]
-    server = subprocess.Popen([*user, *command, *(f"-c{each}" for each in options)], cwd=folder)
-    url = f"postgresql+psycopg://grader@/postgres?host={folder}"
-    try:
-        wait_for(url, server)
+    with server() as url:
         yield url
-    finally:
-        server.terminate()  # it tells its own processes
-        server.wait()
-        shutil.rmtree(folder)
-
-
-def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
-    engine, until = create_engine(url), time.monotonic() + 60
-    while True:
-        try:
-            engine.connect().close()
-        except OperationalError:
-            assert server.poll() is None and time.monotonic() < until
-            time.sleep(0.05)
-        else:
-            return engine.dispose()
 
 
 @pytest.fixture(scope="module")
