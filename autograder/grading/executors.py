@@ -41,7 +41,8 @@ def cluster(address: str, require_sandbox: str | None = None) -> Iterator[Execut
     weaker sandbox, and a scheduler that goes away, are UserErrors of the futures.
     """
     distributed = require("distributed", extra="cluster")
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters of it is told in our own lines
+    for name in [each for each in logging.root.manager.loggerDict if each.startswith("distributed")]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is told in our own lines
     try:
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:

@@ -195,7 +195,10 @@ def test_what_a_cluster_lacks_is_one_line(tmp_path: Path, machines: Machines) ->
     machines.worker("weak", *LANE, PATH=str(tmp_path))
     assert "sandbox level 'bubblewrap' is required, and the worker on" in says("bubblewrap")
 
-    machines.close()
+    with pytest.raises(UserError, match="went away"), cluster(machines.address) as executor:
+        in_hand = executor.submit(check_unit, STUB)
+        machines.close()
+        in_hand.result(PATIENCE)
     assert "no Dask scheduler answers at" in says()
 
 
