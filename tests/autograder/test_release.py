@@ -428,6 +428,8 @@ def test_progress_certificate_and_check_wait_for_the_instructor(
     assert main(["progress"]) == 0 and "graded by your instructor" in capsys.readouterr().out
     assert main(["check", f"{LESSON_01}.ipynb"]) == 1
     assert "Quiz: 1 of 2 answered: graded by your instructor" in capsys.readouterr().out
+    assert main(["check", f"{LESSON_01}.ipynb", "--only", "1.1"]) == 1
+    assert "Quiz" not in capsys.readouterr().out
     assert main(["check", f"{LESSON_01}.ipynb", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["quiz"] == {"score": None, "max_score": 2.0, "passed": None}
 
