@@ -22,6 +22,9 @@ c.ClearSolutions.code_stub = {"python": bridge.CODE_STUB}
 # The release is committed, and nbgrader would skip what exists without writing it to the gradebook.
 c.GenerateAssignment.force = True
 
+# nbgrader would leave a page of feedback as it is, whatever came since: a comment, points by hand, a corrected check.
+c.GenerateFeedback.force = True
+
 # The answers file travels with a submission; an instructor's own must never reach a learner.
 c.GenerateAssignment.post_convert_hook = "autograder.nbgrader_bridge.withhold_answers"
 c.Autograde.exclude_overwriting = bridge.answers_files(course_root)

@@ -86,6 +86,9 @@ def test_what_a_person_gives_stands_and_a_corrected_check_touches_its_own_alone(
     assert stamps(course) == stood
     assert by_hand(course, "ada", "check-1-1") == (2.0, 0.5, False, COMMENT)
 
+    course.nbgrader("generate_feedback", LESSON_01, "--student", "ada")
+    assert OLD_WORDS in course.feedback("ada", LESSON_01)
+
     results = kept(course)
     correct(checks)
     found = grade(course, checks)
