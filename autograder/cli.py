@@ -78,7 +78,12 @@ def _parser() -> argparse.ArgumentParser:
     check = verb("check", _check, "check a notebook's exercises and its quiz")
     what = check.add_mutually_exclusive_group(required=True)
     what.add_argument("notebook", type=Path, nargs="?", metavar="NOTEBOOK")
-    what.add_argument("--evidence", type=Path, metavar="FILE", help="run the check of an evidence file again")
+    what.add_argument(
+        "--evidence",
+        type=Path,
+        metavar="FILE",
+        help="run the check of an evidence file again, and say whether it is confirmed",
+    )
     check.add_argument(
         "--only",
         action="append",
@@ -143,6 +148,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> int:
     from autograder.check_report import full_marks, progress_bar, table
     from autograder.conditions import tell_what_is_busy
+    from autograder.grading.keys import bank_of_hand_in
     from autograder.notebook_check import check_evidence, check_notebook, public
     from autograder.stopping import on_interrupt
     from course_lib.errors import UserError
@@ -150,7 +156,8 @@ def _check(arguments: argparse.Namespace) -> int:
     if arguments.evidence:
         ask = partial(check_evidence, arguments.evidence)
     else:
-        ask = partial(check_notebook, arguments.notebook, only=arguments.only)
+        bank_for = bank_of_hand_in(arguments.notebook)
+        ask = partial(check_notebook, arguments.notebook, only=arguments.only, bank_for=bank_for)
     with progress_bar() as show, on_interrupt() as stop:
         report = ask(on_progress=show, require_sandbox=arguments.require_sandbox, stop=stop)
     if unknown := set(arguments.only or ()) - {result["id"] for result in report["exercises"]}:

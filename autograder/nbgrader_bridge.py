@@ -7,7 +7,7 @@ nbgrader's own `SaveAutoGrades` scores: a number, with the reason beside it for 
 
 What nbgrader 0.9 makes of outputs, and hence the form: anything on stderr scores 0; no output, a word, NaN or
 a negative number scores full; a number above the maximum stops the grading. So a graded cell always gets one
-stdout stream and one number between 0 and the cell's points, and nothing else.
+result, a number between 0 and the cell's points shown as a card, and nothing else.
 
 `RestoreCells` goes before nbgrader's own clean-up, because one learner's copied exercise cell otherwise stops
 the grading of the whole class ("old version of the nbgrader metadata format"). `PlainTexts` keeps a learner's HTML
@@ -128,13 +128,13 @@ class MeasuredGrades(Execute):
         return nb, resources
 
 
-def write_answer(cell: NotebookNode, *, score: float, max_score: float, text: str, html: str) -> None:
+def write_answer(cell: NotebookNode, *, score: float, max_score: float, html: str) -> None:
     """Make the engine's answer the only output of a graded cell, in place.
 
     Args:
         cell: a graded code cell; its points may differ from `max_score` if the instructor weighted it anew.
         score, max_score: points of the engine, 0 ≤ score ≤ max_score.
-        text, html: the reason, plain and as a card.
+        html: the reason, as a card.
 
     Raises:
         ValueError: the score is no number within its range; nothing is written.
@@ -146,10 +146,8 @@ def write_answer(cell: NotebookNode, *, score: float, max_score: float, text: st
             "this is a fault of the workbook, please report it"
         )
     number = repr(points * score / max_score if max_score else 0.0)
-    cell.outputs = [
-        new_output("stream", name="stdout", text=text.rstrip() + "\n"),
-        new_output("execute_result", {"text/plain": number, "text/html": html}, execution_count=None),
-    ]
+    shown = {"text/plain": number, "text/html": html}
+    cell.outputs = [new_output("execute_result", shown, execution_count=None)]
     cell.execution_count = None
 
 
@@ -185,7 +183,7 @@ def _answers(notebook: Path, required: Level | None) -> dict[str, dict[str, Any]
     from autograder.grading.keys import grading_bank
     from autograder.grading.units import Unit, results_of
     from autograder.lessons import load_lesson
-    from autograder.quiz_card import grade_html, grade_text
+    from autograder.quiz_card import grade_html
 
     # nbgrader runs in the course's root: what `workbook grade` has measured there need not be measured again.
     results = results_of(Path.cwd())
@@ -205,14 +203,16 @@ def _answers(notebook: Path, required: Level | None) -> dict[str, dict[str, Any]
     for result in report["exercises"]:
         if required and result["sandbox"] and LEVELS.index(result["sandbox"]) > LEVELS.index(required):
             raise UserError(f"{notebook.name}, {result['id']}: {result['reason']}")
-        shown = {"text": card.result_text(result), "html": card.result_html(result)}
-        answers[f"check-{result['id'].replace('.', '-')}"] = shown | _points(result)
+        answers[f"check-{result['id'].replace('.', '-')}"] = {
+            "html": card.result_html(result),
+            **_points(result),
+        }
     if quiz := report["quiz"]:
         file = notebook.with_name(f"{load_lesson(report['lesson']).slug}_answers.json")
         if not file.exists():
             quiz = quiz | {"problem": f"The submission came without its answers file, {file.name}."}
-        shown = {"text": grade_text(quiz), "html": grade_html(quiz | {"handed_in": True})}
-        answers[f"quiz-{report['lesson']}"] = shown | _points(quiz)
+        html = grade_html(quiz | {"handed_in": True})
+        answers[f"quiz-{report['lesson']}"] = {"html": html, **_points(quiz)}
     return answers
 
 

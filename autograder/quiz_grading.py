@@ -91,7 +91,8 @@ def grade_quiz(
     Returns:
         score: number of right answers; max_score: number of questions; passed: at least `PASS_MARK` of them; score and
         passed are None, and nothing is said about any answer, where the bank has no keys;
-        questions: id, choice (None if not answered), is_right, right_first, mistake, reason, measured of each;
+        questions: id, text, choice (None if not answered), chosen (its text), is_right, right_first, mistake, reason,
+        measured of each;
         problem: what was wrong with the file, or "".
         Of a quiz with two forms also forms: the score of each that was begun, in order; questions are those of the
         better one.
@@ -170,7 +171,8 @@ def _grade(lesson_id: str, question: Question, entry: Any) -> dict[str, Any]:
     given, choice = entry if isinstance(entry, dict) else {}, _choice(question, entry)
     judgement = judge(lesson_id, question, choice) if choice else Judgement(is_right=False)
     right_first = judgement.is_right and given.get("first", choice) == choice
-    about: dict[str, Any] = {key: question[key] for key in ("lesson", "topic") if key in question}
+    about: dict[str, Any] = {key: question[key] for key in ("text", "lesson", "topic") if key in question}
+    about["chosen"] = next((option["text"] for option in question["options"] if option["id"] == choice), "")
     return {"id": question["id"], "choice": choice, "right_first": right_first, **asdict(judgement), **about}
 
 

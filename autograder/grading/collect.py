@@ -37,6 +37,7 @@ def collect(
 
     Returns:
         lesson; collected, replaced, unchanged, kept (what was there is newer): names of students;
+        named: student → the name in the folder or zip, where it is another;
         unassigned: {"name", "why"} of what belongs to nobody known; problems: a line for each file that was left out,
         and for what a person should know.
 
@@ -52,7 +53,7 @@ def collect(
         "unchanged": [],
         "kept": [],
     }
-    found |= {"unassigned": [], "problems": []}
+    found |= {"named": {}, "unassigned": [], "problems": []}
     for path in paths:
         tell = found["problems"].append
         handed_in = grouped(files_in(path, tell), lesson)
@@ -69,6 +70,8 @@ def collect(
                 found["unassigned"].append({"name": each.name, "why": str(error)})
                 continue
             taken[student] = each.name
+            if student != each.name:
+                found["named"][student] = each.name
             if each.is_late:
                 tell(f"{student}: Canvas says LATE, and not how late; a penalty is yours to enter")
             found[_put(course / "submitted" / student, each, lesson, tell)].append(student)
@@ -79,6 +82,7 @@ def text(found: dict[str, Any]) -> str:
     """What `collect` did, in lines."""
     counts = [f"{len(found[key])} {key}" for key in ("collected", "replaced", "unchanged") if found[key]]
     lines = [f"Lesson {found['lesson']}: {', '.join(counts) or 'nothing collected'}"]
+    lines += [f"  {name} → {student}" for student, name in found["named"].items()]
     lines += [f"  {student}: what is there is newer, and stays" for student in found["kept"]]
     if found["unassigned"]:
         lines += ["Whose these are is not known:"]

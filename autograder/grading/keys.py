@@ -11,7 +11,9 @@ that a machine answers: the learner's would measure one thing and the grader's a
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +103,13 @@ def grading_bank(course: Path, lesson: Lesson) -> dict[str, Any]:
         f"{path} is missing or cannot be read, and the quiz cannot be graded without; put your copy back, or make it "
         f"again: workbook release {lesson.id} --graded --bank FILE"
     )
+
+
+def bank_of_hand_in(notebook: Path) -> Callable[[Lesson], dict[str, Any]] | None:
+    """What gives the questions that a course grades a notebook in `submitted` or `autograded` by; None elsewhere."""
+    step, course = (*notebook.resolve().parents, Path(), Path(), Path(), Path())[2:4]
+    is_handed_in = step.name in ("submitted", "autograded") and (course / "nbgrader_config.py").is_file()
+    return functools.partial(grading_bank, course) if is_handed_in else None
 
 
 def _published() -> dict[str, str]:

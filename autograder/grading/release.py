@@ -108,9 +108,10 @@ def text(found: dict[str, Any]) -> str:
         f"Lesson {found['lesson']}, {kind} release: {found['folder']} ({found['points']:g} points{quiz})"
     ]
     if found["keys"]:
-        lines.append(
-            f"The keys stay with you: {found['keys']}. Students see their quiz points after grading."
-        )
+        lines += [
+            f"The keys stay with you: {found['keys']}. Students see their quiz points after grading.",
+            "What the lesson itself says about its quiz was written for practice: read it, and change it in source.",
+        ]
     elif found["questions"]:
         lines.append(
             "The keys of the quiz come with it, only lightly hidden. For grades that count: --graded"

@@ -27,10 +27,10 @@ def test_nbgrader_reads_the_score_that_was_written(
     score: float, max_score: float, points: float, expected: float
 ) -> None:
     cell = graded_cell(points)
-    bridge.write_answer(cell, score=score, max_score=max_score, text="why", html="<b>why</b>")
+    bridge.write_answer(cell, score=score, max_score=max_score, html="<b>why</b>")
     assert determine_grade(cell) == (pytest.approx(expected), points)
-    assert [output.output_type for output in cell.outputs] == ["stream", "execute_result"]
-    assert cell.outputs[0].name == "stdout" and cell.outputs[0].text == "why\n"
+    (output,) = cell.outputs
+    assert output.output_type == "execute_result" and output.data["text/html"] == "<b>why</b>"
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, -1.0, 10.5])
@@ -38,7 +38,7 @@ def test_a_score_that_nbgrader_would_misread_is_refused(score: float) -> None:
     cell = graded_cell()
     before = cell.copy()
     with pytest.raises(ValueError, match=r"check-1-1: score .* is not between 0 and 10"):
-        bridge.write_answer(cell, score=score, max_score=10, text="why", html="")
+        bridge.write_answer(cell, score=score, max_score=10, html="")
     assert cell == before
 
 
@@ -53,6 +53,8 @@ def test_lists_are_nbgraders_own_but_for_three_steps() -> None:
         for name in ("sanitize_preprocessors", "autograde_preprocessors")
     }
     ours = [path.rpartition(".")[2] for path in bridge.SANITIZE_PREPROCESSORS]
-    assert [name for name in ours if name not in ("RestoreCells", "PlainTexts")] == stock["sanitize_preprocessors"]
+    assert [name for name in ours if name not in ("RestoreCells", "PlainTexts")] == stock[
+        "sanitize_preprocessors"
+    ]
     ours = [path.rpartition(".")[2] for path in bridge.AUTOGRADE_PREPROCESSORS]
     assert [name.replace("MeasuredGrades", "Execute") for name in ours] == stock["autograde_preprocessors"]

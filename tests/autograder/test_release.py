@@ -461,6 +461,12 @@ def test_from_the_release_to_the_points(
     questions = {question["id"]: question for question in report("01", course)["questions"]}
     assert questions["01.1"]["difficulty"] == 1.0 and questions["01.2"]["difficulty"] == 0.5
     assert questions["01.2"]["mistakes"] == {"scaling up in place of down": 1}
+    told = (course / "autograded" / "half" / LESSON_01 / f"{LESSON_01}.ipynb").read_text(encoding="utf-8")
+    assert "The loss is divided by the number of micro-batches" in told, "what was asked"
+    assert "The gradient would grow with the number" in told and "Only then has every token" not in told
+    capsys.readouterr()
+    main(["check", str(course / "submitted" / "half" / LESSON_01 / f"{LESSON_01}.ipynb"), "--json"])
+    assert json.loads(capsys.readouterr().out)["quiz"] == {"score": 1.0, "max_score": 2.0, "passed": False}
 
     moved = BANK.replace('right = true\nreason = "Only then', 'mistake = "m"\nreason = "Only then')
     moved = moved.replace('mistake = "scaling up in place of down"', "right = true")

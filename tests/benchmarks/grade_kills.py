@@ -36,7 +36,7 @@ from tests.benchmarks.killed_grader import adopt_orphans, is_held, survivors
 PHASES = ("start", "checks", "timed checks", "gradebook")
 ALL = (*PHASES, "after the last grade")
 CLASSES = {"00": (["0.1"], 5), "04": (["4.3", "4.5"], 2)}  # exercises that are handed in, number of students
-LESSONS = ("00", "00", "04", "00", "00")
+LESSONS = ("00", "04", "00")
 GONE_SECONDS = 5.0
 Grades = dict[str, dict[str, Any]]
 
