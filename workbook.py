@@ -25,7 +25,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 
-VERBS = "start test doctor check release collect grade report calibrate progress certificate reset build".split()
+VERBS = (
+    "start test doctor check release collect grade report calibrate progress certificate reset build".split()
+)
 USAGE = """usage: python3 workbook.py VERB [options]
 
   start     open the course in JupyterLab      (--no-browser, --port N, --dir FOLDER)
