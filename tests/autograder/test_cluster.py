@@ -34,10 +34,19 @@ class Machines:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._processes = folder, contextlib.ExitStack()
-        file = folder / "scheduler.json"
+        self.address, file = "", folder / "scheduler.json"
         self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
-        wait_until(file.exists)
-        self.address = str(json.loads(file.read_text(encoding="utf-8"))["address"])
+
+        def is_told() -> bool:
+            with contextlib.suppress(OSError, ValueError):  # not there, or not whole yet
+                self.address = str(json.loads(file.read_text(encoding="utf-8"))["address"])
+            return bool(self.address)
+
+        try:
+            wait_until(is_told)
+        except BaseException:
+            self.close()
+            raise
 
     def worker(self, name: str, *options: str, **environment: str) -> psutil.Process:
         """One more, ready. What its checks leave is in a folder of its own."""
