@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator
 
 KILLED = "The check was stopped."
+WAITING = "Stopping after the step at hand. Ctrl-C again stops at once."
 _PATIENCE_SECONDS = 1.0  # until whoever pressed Ctrl-C is told what it waits for
 
 
@@ -60,7 +61,7 @@ def on_interrupt() -> Iterator[Stop]:
     def end() -> None:
         stop.press()
         if not is_over.wait(_PATIENCE_SECONDS):
-            print("\nStopping after the step at hand. Ctrl-C again stops at once.", file=sys.stderr)
+            print(f"\n{WAITING}", file=sys.stderr)
 
     def press(_signal: int, _frame: object) -> None:
         signal.signal(signal.SIGINT, before)

@@ -20,8 +20,8 @@ from course_lib.optim import make_optimizer
 from course_lib.precision import FULL_PRECISION, Precision
 from course_lib.window import Batch
 
-SAFETY = 0.6
-"""Share of the free memory that a step may take: resident memory was seen up to 1.5 × the live bytes."""
+SAFETY = 0.5
+"""Share of the free memory that a step may take: resident memory was seen up to 1.75 × the live bytes."""
 # The last is what oneDNN says when the allocator refuses it.
 _NO_MEMORY = "MemoryError|you tried to allocate|bad_alloc|could not create a primitive"
 

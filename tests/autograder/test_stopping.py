@@ -16,7 +16,7 @@ from autograder import evidence, sandbox
 from autograder.engine import check_source
 from autograder.evidence import MAX_ATTEMPTS, History
 from autograder.job import Job
-from autograder.stopping import Stop, Stopped
+from autograder.stopping import WAITING, Stop, Stopped
 from autograder.worker_process import living
 from tests.autograder.solutions import reference_sources
 from tests.autograder.test_engine import RIGHT, write_notebook
@@ -130,5 +130,5 @@ def test_ctrl_c_ends_workbook_check_with_one_line(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         said = process.stderr.read().strip().splitlines()
         assert process.wait(30) == 130 and process.stdout.read() == ""
-    (line,) = said
+    (line,) = [line for line in said if line not in ("", WAITING)]  # a busy machine takes its time
     assert line.startswith("workbook: 0.1 was stopped. Nothing is lost")

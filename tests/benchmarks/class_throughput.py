@@ -19,7 +19,6 @@ import argparse
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,7 +27,6 @@ from collections import Counter
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
@@ -37,12 +35,11 @@ from autograder.grading.units import Unit
 from autograder.lessons import load_lesson
 from tests.autograder.nbgrader_course import Course
 from tests.benchmarks.class_makeup import Made, make_class
+from tests.benchmarks.class_table import LIKE, Row, table
 
 LESSONS = ["01", "04", "08"]
 STOCK_CONFIG = "c.Execute.timeout = 900\nc.Execute.iopub_timeout = 900\n"
-LIKE = {"broken": "perfect", "hostile": "partial"}  # what else stock executes in much the same way
 OUT = Path(__file__).with_name("results") / "class_throughput.json"
-Row = dict[str, Any]
 
 
 def stratum(made: Made, course: Course) -> str:
@@ -125,10 +122,6 @@ def scores(course: Course, made: Made) -> dict[str, float | None]:
         return {}
 
 
-def due(made: Made) -> dict[str, float]:
-    return {f"check-{name.replace('.', '-')}": points for name, points in made.due.items()}
-
-
 def run(folder: Path, lessons: list[str], number: int, each: int, seed: int) -> Row:
     """Make the class, grade it both ways, and return all that was found."""
     ours, stock = Course(folder / "ours"), Course(folder / "stock", measured=False)
@@ -165,7 +158,9 @@ def run(folder: Path, lessons: list[str], number: int, each: int, seed: int) -> 
         "hardware": hardware(),
         "versions": versions() | {"nbgrader": version("nbgrader")},
         "load_average": load,
-        "made": [asdict(one) | {"stratum": kinds[one.student]} for one in made],
+        "made": [
+            asdict(one) | {"sources": sorted(one.sources), "stratum": kinds[one.student]} for one in made
+        ],
         "distinct_units": len({Unit(*item) for one in made for item in one.sources.items()}),
         "handed_in_units": sum(len(one.sources) for one in made),
         "checks": _checks(ours),
@@ -181,89 +176,6 @@ def _checks(course: Course) -> list[Row]:
         for path in sorted((course.root / ".workbook" / "results").rglob("*.json"))
     ]
     return [{key: result[key] for key in ("id", "verdict", "seconds")} for result in kept]
-
-
-def table(found: Row) -> str:
-    """The tables for RESULTS.md, and every cell where the two disagree."""
-    lines = [
-        "| lesson | submissions | ours, s | ours, submissions/h | stock, sampled | stock, s (class) "
-        "| stock, submissions/h | ratio |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    totals = Counter[str]()
-    for lesson_id, ours in found["ours"].items():
-        of_lesson = [one for one in found["made"] if one["lesson_id"] == lesson_id]
-        row = {"number": len(of_lesson), "ours": ours["seconds"], "sampled": 0, "stock": 0.0}
-        for kind, number in Counter(one["stratum"] for one in of_lesson).items():
-            times = _times(found, lesson_id, kind)
-            row["sampled"] += len(times)
-            row["stock"] += number * statistics.mean(times or _times(found, lesson_id, LIKE[kind]))
-        row["stock"] += statistics.median(each["start_seconds"] for each in found["stock"].values())
-        totals.update(row)
-        lines.append(_row(lesson_id, row))
-    lines.append(_row("all", dict(totals)))
-    return "\n".join([*lines, "", *_stock_times(found), "", *_points(found)])
-
-
-def _times(found: Row, lesson_id: str, kind: str) -> list[float]:
-    """Seconds of stock, without its start, for each that was sampled."""
-    names = [o["student"] for o in found["made"] if (o["lesson_id"], o["stratum"]) == (lesson_id, kind)]
-    return [found["stock"][name]["seconds"] for name in names if name in found["stock"]]
-
-
-def _row(name: str, row: Row) -> str:
-    rates = [3600 * row["number"] / row[key] for key in ("ours", "stock")]
-    return (
-        f"| {name} | {row['number']} | {row['ours']:,.0f} | {rates[0]:,.0f} | {row['sampled']} | "
-        f"{row['stock']:,.0f} | {rates[1]:,.0f} | {rates[0] / rates[1]:.1f} |"
-    )
-
-
-def _stock_times(found: Row) -> list[str]:
-    strata = list(dict.fromkeys(one["stratum"] for one in found["made"]))
-    lines = [f"| stock, s a submission | {' | '.join(strata)} |", f"|---{'|---' * len(strata)}|"]
-    for lesson_id in found["ours"]:
-        cells = []
-        for kind in strata:
-            of_kind = [o for o in found["made"] if (o["lesson_id"], o["stratum"]) == (lesson_id, kind)]
-            times = _times(found, lesson_id, kind)
-            cells.append(f"{statistics.mean(times):.0f} ({len(of_kind)})" if times else f"({len(of_kind)})")
-        lines.append(f"| {lesson_id} (how many there are) | {' | '.join(cells)} |")
-    return lines
-
-
-def _points(found: Row) -> list[str]:
-    cells, same, right = 0, 0, Counter[str]()
-    differ = []
-    for one in found["made"]:
-        ours = found["ours"][one["lesson_id"]]["students"][one["student"]]["scores"]
-        wanted = due(Made(**{key: one[key] for key in Made.__dataclass_fields__}))
-        readable = one["stratum"] not in ("unreadable", "broken")
-        for name, points in wanted.items() if readable else ():
-            right[str(ours.get(name) == points)] += 1
-            if ours.get(name) != points:
-                differ.append(
-                    f"  ours, not as made: {one['student']} {one['kind']} {one['what']} {name}: {ours.get(name)}, "
-                    f"made for {points}"
-                )
-        if (stock := found["stock"].get(one["student"])) is None:
-            continue
-        for name in sorted({*ours, *stock["scores"]}):
-            pair = ours.get(name), stock["scores"].get(name)
-            cells, same = cells + 1, same + (pair[0] == pair[1])
-            if pair[0] != pair[1]:
-                why = f"; stock: {stock['error']}" if stock["error"] else ""
-                differ.append(
-                    f"  {one['student']} {one['stratum']} {one['what']} {name}: ours {pair[0]}, stock {pair[1]}, "
-                    f"made for {wanted.get(name, '-')}{why}"
-                )
-    return [
-        f"{found['handed_in_units']} cells handed in, {found['distinct_units']} of them distinct; "
-        f"{len(found['checks'])} checks ran",
-        f"Sampled cells with the same points: {same} of {cells}. Ours as made, whole class: {right['True']} of "
-        f"{right.total()} cells",
-        *differ,
-    ]
 
 
 def main() -> int:
@@ -282,7 +194,7 @@ def main() -> int:
             found = run(
                 Path(folder), arguments.lessons, arguments.submissions, arguments.stock_each, arguments.seed
             )
-        arguments.out.write_text(json.dumps(found, indent=1), encoding="utf-8")
+        arguments.out.write_text(json.dumps(found), encoding="utf-8")
     print(table(json.loads(arguments.out.read_text(encoding="utf-8"))))
     return 0
 
