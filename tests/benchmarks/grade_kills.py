@@ -240,7 +240,7 @@ def main() -> int:
             phase, seconds = rng.choice(list(takes[lesson_id].items()))
             aim = phase, rng.uniform(0.0, seconds)
             phase, wrong = one_kill(course, lesson_id, temporary, aim, truths[lesson_id])
-            rows[phase].update({"kills": 1, "bad": bool(wrong), lesson_id: 1})
+            rows[phase].update({"kills": 1, "bad": int(bool(wrong)), lesson_id: 1})
             told = "; ".join(wrong) or "as undisturbed"
             print(
                 f"{number + 1}: lesson {lesson_id}, {aim[0]} + {aim[1]:.1f} s, fell into {phase}: {told}",
