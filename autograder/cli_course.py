@@ -9,11 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-SANDBOX_LEVELS = (
-    "bubblewrap",
-    "landlock",
-    "limits",
-)  # `sandbox.LEVELS`, which takes longer to load than --help
+# `sandbox.LEVELS`, which takes longer to load than --help
+SANDBOX_LEVELS = ("bubblewrap", "landlock", "limits")
 WEAKER = "give no grade when the sandbox is weaker than this"
 Verb = Callable[[argparse.Namespace], int]
 
@@ -21,10 +18,7 @@ Verb = Callable[[argparse.Namespace], int]
 def add_verbs(verb: Callable[[str, Verb, str], argparse.ArgumentParser]) -> None:
     """Add each verb with its options. `verb` makes the parser of one, from its name, its function and its help."""
     grade = verb("grade", _grade, "grade what a class handed in for a lesson, into nbgrader's gradebook")
-    grade.add_argument("lesson", metavar="LESSON", help='its number, such as "01"')
-    grade.add_argument(
-        "--course", type=Path, default=Path(), metavar="DIR", help="the nbgrader course; default: this folder"
-    )
+    _of_a_lesson(grade)
     grade.add_argument(
         "--students", default="", metavar="A,B", help="these alone; default: all who handed in"
     )
@@ -37,10 +31,7 @@ def add_verbs(verb: Callable[[str, Verb, str], argparse.ArgumentParser]) -> None
     class_page = verb(
         "report", _report, "write a page on what a class did in a lesson, after `workbook grade`"
     )
-    class_page.add_argument("lesson", metavar="LESSON", help='its number, such as "01"')
-    class_page.add_argument(
-        "--course", type=Path, default=Path(), metavar="DIR", help="the nbgrader course; default: this folder"
-    )
+    _of_a_lesson(class_page)
     class_page.add_argument(
         "--out", type=Path, metavar="FILE", help="default: report-LESSON.html in the course"
     )
@@ -60,16 +51,13 @@ def add_verbs(verb: Callable[[str, Verb, str], argparse.ArgumentParser]) -> None
         "students get the questions alone, the keys stay in .workbook/keys, and the release is searched for anything "
         "that gives an answer away. What is found is listed, and nothing is released."
     )
-    out.add_argument("lesson", metavar="LESSON", help='its number, such as "01"')
+    _of_a_lesson(out)
     out.add_argument("--graded", action="store_true", help="with questions of your own, and no key in it")
     out.add_argument(
         "--bank",
         type=Path,
         metavar="FILE",
         help="your questions, written as notebooks/lessons/01_quiz.toml; default: banks/LESSON_quiz.toml",
-    )
-    out.add_argument(
-        "--course", type=Path, default=Path(), metavar="DIR", help="the nbgrader course; default: this folder"
     )
 
     take = verb("collect", _collect, "put what students handed in where `workbook grade` looks for it")
@@ -79,9 +67,14 @@ def add_verbs(verb: Callable[[str, Verb, str], argparse.ArgumentParser]) -> None
         "download: its names are looked up among the students of the gradebook (nbgrader db student import). A newer "
         "hand-in replaces an older one. What came through nbgrader's exchange, `nbgrader collect` takes from there."
     )
-    take.add_argument("lesson", metavar="LESSON", help='its number, such as "01"')
+    _of_a_lesson(take)
     take.add_argument("path", type=Path, nargs="+", metavar="PATH", help="a folder, a zip or a notebook")
-    take.add_argument(
+
+
+def _of_a_lesson(parser: argparse.ArgumentParser) -> None:
+    """The options of each verb that works on a lesson of a course."""
+    parser.add_argument("lesson", metavar="LESSON", help='its number, such as "01"')
+    parser.add_argument(
         "--course", type=Path, default=Path(), metavar="DIR", help="the nbgrader course; default: this folder"
     )
 

@@ -38,6 +38,7 @@ def check_notebook(
 ) -> dict[str, Any]:
     """Check every exercise of a lesson's notebook, and its quiz by the answers file beside it.
 
+    `only`: these exercises alone, without the quiz.
     `check` stands for `check_source` where results are at hand already. `bank_for` gives the questions of the quiz with
     their keys; without it they are those that the folder asks.
 
@@ -65,7 +66,8 @@ def check_notebook(
         else:
             reason = f'The notebook has no cell with @exercise("{exercise.id}"). Copy it from the release notebook.'
             results.append(blank_result(exercise.id, "not_attempted", reason))
-    return _report(lesson.id, results, _grade_quiz(lesson, path.parent, bank_for))
+    quiz = None if only else _grade_quiz(lesson, path.parent, bank_for)
+    return _report(lesson.id, results, quiz)
 
 
 def check_evidence(

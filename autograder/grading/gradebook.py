@@ -42,9 +42,8 @@ def nbgrader_api(course: Path, require_sandbox: str | None = None) -> NbGraderAP
         raise UserError(
             f"{course} is no nbgrader course: it has no nbgrader_config.py; name yours with --course DIR"
         )
-    if (
-        str(course) not in sys.path
-    ):  # a plugin of the course's own is found, as by nbgrader; it hides no module
+    if str(course) not in sys.path:
+        # A plugin of the course's own is found, as by nbgrader; it hides no module.
         sys.path.append(str(course))
     config = PyFileConfigLoader("nbgrader_config.py", path=str(course)).load_config()
     config.CourseDirectory.submitted_directory = f"{FOLDER}/staged"
@@ -106,7 +105,7 @@ class Entries:
         with contextlib.suppress(OSError, ValueError):
             kept: dict[str, Any] = json.loads(mark.read_text(encoding="utf-8"))
             if kept["key"] == key and self._is_there(submission.student):
-                return kept["told"]
+                return kept["told"] | self._score(submission.student)  # points by hand may have come since
         # Killed from here on, there is no mark that could be taken for that of an earlier grade.
         mark.unlink(missing_ok=True)
         release = self.course / "release" / self.lesson.slug / f"{self.lesson.slug}.ipynb"
@@ -122,10 +121,10 @@ class Entries:
             "look": [*submission.problems, *_to_look_at(found)],
             "error": error,
         }
-        told |= self._score(submission.student) if outcome["success"] else {"score": None, "max_score": None}
-        if outcome["success"]:
-            atomic_write_text(mark, json.dumps({"key": key, "told": told}))
-        return told
+        if not outcome["success"]:
+            return told | {"score": None, "max_score": None}
+        atomic_write_text(mark, json.dumps({"key": key, "told": told}))
+        return told | self._score(submission.student)
 
     def _is_there(self, student: str) -> bool:
         """Whether the gradebook and the graded notebook are still what a run before left."""

@@ -107,9 +107,10 @@ def grading_bank(course: Path, lesson: Lesson) -> dict[str, Any]:
 
 def bank_of_hand_in(notebook: Path) -> Callable[[Lesson], dict[str, Any]] | None:
     """What gives the questions that a course grades a notebook in `submitted` or `autograded` by; None elsewhere."""
-    step, course = (*notebook.resolve().parents, Path(), Path(), Path(), Path())[2:4]
-    is_handed_in = step.name in ("submitted", "autograded") and (course / "nbgrader_config.py").is_file()
-    return functools.partial(grading_bank, course) if is_handed_in else None
+    for step in notebook.resolve().parents:
+        if step.name in ("submitted", "autograded") and (step.parent / "nbgrader_config.py").is_file():
+            return functools.partial(grading_bank, step.parent)
+    return None
 
 
 def _published() -> dict[str, str]:

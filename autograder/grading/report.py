@@ -18,7 +18,7 @@ from autograder.grading.grade import known_lesson
 from autograder.grading.gradebook import nbgrader_api
 from autograder.grading.keys import grading_bank
 from autograder.grading.submissions import Submission, read_submission, students_of
-from autograder.grading.units import Results, Unit, results_of
+from autograder.grading.units import Results, results_of, units_of
 from autograder.lessons import Exercise, Lesson
 from autograder.notebook_source import is_stub
 from autograder.quiz_grading import grade_quiz, has_quiz
@@ -57,7 +57,7 @@ def report(lesson_id: str, course: Path) -> dict[str, Any]:
     submissions = [read_submission(course, name, lesson) for name in names]
     results, scores = results_of(course), _scores(course, lesson)
     found = {each.student: _results(each, lesson, results) for each in submissions}
-    num_cells = sum(len(_units(each, lesson)) for each in submissions)
+    num_cells = sum(len(units_of(each, lesson)) for each in submissions)
     return {
         "lesson": lesson.id,
         "title": lesson.title,
@@ -116,13 +116,8 @@ def _scores(course: Path, lesson: Lesson) -> dict[str, dict[str, float]]:
         }
 
 
-def _units(submission: Submission, lesson: Lesson) -> list[Unit]:
-    ids = [exercise.id for exercise in lesson.exercises if exercise.id in submission.sources]
-    return [Unit(exercise_id, submission.sources[exercise_id]) for exercise_id in ids]
-
-
 def _results(submission: Submission, lesson: Lesson, results: Results) -> list[dict[str, Any]]:
-    return [result for unit in _units(submission, lesson) if (result := results.get(unit))]
+    return [result for unit in units_of(submission, lesson) if (result := results.get(unit))]
 
 
 def _bins(scores: dict[str, dict[str, float]]) -> list[int]:
