@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -199,6 +200,7 @@ def hardware() -> dict[str, Any]:
     return system | {"processor": processor_name(), "cores": os.cpu_count()}
 
 
+@functools.cache  # the look at each package's metadata takes as long as a small check
 def versions() -> dict[str, str | None]:
     """Versions of Python and of what shapes a measurement; None for a package that is not installed."""
     return {"python": platform.python_version()} | {name: installed_version(name) for name in _PACKAGES}

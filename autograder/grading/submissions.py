@@ -59,19 +59,16 @@ def read_submission(course: Path, student: str, lesson: Lesson) -> Submission:
     """One student's submission; whatever is in the folder, this returns."""
     folder = course / "submitted" / student / lesson.slug
     problems: list[str] = []
-    found = _notebooks(folder, lesson, problems)
-    path, notebook = max(
-        found, key=lambda each: _fit(each[0], each[1], lesson), default=(None, {"cells": []})
+    found = _notebooks(folder, problems)
+    path, cells, num_cells = max(
+        found, key=lambda each: _fit(each[0], each[1], lesson), default=(None, (), 0)
     )
     if path is None:
         problems.append("no notebook could be read")
     elif path.name != f"{lesson.slug}.ipynb":
         problems.append(f"the notebook is called {path.name}: graded all the same")
-    cells = tuple(_clean(cell) for cell in notebook["cells"][:_MAX_CELLS] if isinstance(cell, dict))
-    if len(notebook["cells"]) > _MAX_CELLS:
-        problems.append(
-            f"the notebook has {len(notebook['cells']):,} cells; the first {_MAX_CELLS:,} were read"
-        )
+    if num_cells > _MAX_CELLS:
+        problems.append(f"the notebook has {num_cells:,} cells; the first {_MAX_CELLS:,} were read")
     sources = exercise_sources({"cells": cells})
     if (
         path is not None
@@ -114,8 +111,8 @@ def stage(submission: Submission, release: Path, staged: Path, lesson: Lesson) -
             shutil.copyfile(file, target / name)
 
 
-def _notebooks(folder: Path, lesson: Lesson, problems: list[str]) -> list[tuple[Path, dict[str, Any]]]:
-    """Every notebook in the folder that can be read."""
+def _notebooks(folder: Path, problems: list[str]) -> list[tuple[Path, tuple[NotebookNode, ...], int]]:
+    """Every notebook in the folder that can be read: its clean cells, and how many there are."""
     found = []
     for path in sorted(folder.rglob("*.ipynb")):
         if ".ipynb_checkpoints" in path.parts or not path.is_file():
@@ -124,9 +121,12 @@ def _notebooks(folder: Path, lesson: Lesson, problems: list[str]) -> list[tuple[
             problems.append(f"{path.name} is a link and no file: not read")
             continue
         try:
-            found.append((path, _read(path)))
+            cells = _read(path)["cells"]
         except UserError as error:
             problems.append(f"{path.name}: {error}")
+        else:
+            clean = tuple(_clean(cell) for cell in cells[:_MAX_CELLS] if isinstance(cell, dict))
+            found.append((path, clean, len(cells)))
     return found
 
 
@@ -159,10 +159,9 @@ def _parse(data: bytes) -> Any:
         return json.loads(data.decode("cp1252", "replace"))
 
 
-def _fit(path: Path, notebook: dict[str, Any], lesson: Lesson) -> tuple[int, bool]:
+def _fit(path: Path, cells: tuple[NotebookNode, ...], lesson: Lesson) -> tuple[int, bool]:
     """Which of several notebooks is the lesson's: that with most of its exercises, then the one of its name."""
     known = {exercise.id for exercise in lesson.exercises}
-    cells = [_clean(cell) for cell in notebook["cells"][:_MAX_CELLS] if isinstance(cell, dict)]
     return len(known & exercise_sources({"cells": cells}).keys()), path.name == f"{lesson.slug}.ipynb"
 
 

@@ -37,6 +37,7 @@ PRELOADED = (
     "course_lib.models",
     "course_lib.counters",
     "torch._dynamo",  # the first optimizer asks for it
+    "scipy.stats",  # what compares runs takes its quantiles from here
 )
 
 
