@@ -61,17 +61,25 @@ def grade(
         raise UserError(
             f"nothing was handed in for {lesson.slug}: {course}/submitted/STUDENT/{lesson.slug} is not there"
         )
-    results, gradebook = results_of(course), Entries(course, lesson, require_sandbox)
+    results = results_of(course)
     submissions = [read_submission(course, name, lesson) for name in names]
     wanted = dict.fromkeys(unit for each in submissions for unit in units_of(each, lesson))
     missing = [unit for unit in wanted if not _stands(results.get(unit))]
+    untimed = [unit for unit in missing if not unit.is_timed]
+    timed = [unit for unit in missing if unit.is_timed]
+
+    def keep(phase: str, units: list[Unit], done: Iterator[Done]) -> None:
+        if units:
+            on_progress(phase, 0, len(units))
+        for number, (unit, result) in enumerate(done, start=1):
+            results.put(unit, result)
+            on_progress(phase, number, len(units))
+
     with _checking(executor, jobs or num_cores()) as check:
-        for phase, is_timed in (("checks", False), ("timed checks", True)):
-            if now := [unit for unit in missing if unit.is_timed == is_timed]:
-                on_progress(phase, 0, len(now))
-            for done, (unit, result) in enumerate(check(now), start=1):
-                results.put(unit, result)
-                on_progress(phase, done, len(now))
+        checked = check(untimed)  # the engines start while nbgrader is loaded
+        gradebook = Entries(course, lesson, require_sandbox)
+        keep("checks", untimed, checked)
+        keep("timed checks", timed, check(timed))
     told = {}
     on_progress("gradebook", 0, len(submissions))
     for done, submission in enumerate(submissions, start=1):

@@ -3,15 +3,15 @@
     python -m tests.benchmarks.class_throughput                      # 100 submissions over lessons 03, 04 and 08
     python -m tests.benchmarks.class_throughput --submissions 12     # a small try
 
-A speed exercise costs both the same: stock asks the same engine for it. So the lessons decide the ratio. These hold two
-speed exercises, one and none, as all lessons after the first do; lesson 01 has four of six, and `--lessons 01` measures
-it by itself. The class is that of
-`class_makeup`. Ours is graded cold, one command a lesson. Stock is a course with nbgrader's own preprocessors: a kernel
-executes every cell, the lesson's experiments too, and `check` asks the same engine from there; a cell may take 900 s
-instead of 30, so that stock loses nothing to its clock. Half of a lesson's sample goes before ours and half after: both
-see the machine alike. Each has records of its own: neither goes on from the other's measurements. Stock's time for
-the class is the sample's mean of each kind and lesson, times how many there are, and one start of nbgrader a lesson.
-Where no broken or hostile one of a lesson was sampled, its perfect or partial ones stand for them.
+A speed exercise costs both the same: stock asks the same engine for it. So the lessons decide the ratio. These hold
+two speed exercises, one and none, as all lessons after the first do; lesson 01 has four of six, and `--lessons 01`
+measures it by itself. The class is that of `class_makeup`. Ours is graded cold, one command a lesson. Stock is a
+course with nbgrader's own preprocessors: a kernel executes every cell, the lesson's experiments too, and `check` asks
+the engine from there; a cell may take 900 s instead of 30, so that stock loses nothing to its clock. Half of a
+lesson's sample goes before ours and half after: both see the machine alike. Each has records of its own: neither goes
+on from the other's measurements. Stock's time for the class is the sample's mean of each kind and lesson, times how
+many there are, and one start of nbgrader a lesson. Where no broken or hostile one of a lesson was sampled, its
+perfect or partial ones stand for them.
 """
 
 from __future__ import annotations
