@@ -145,16 +145,12 @@ def _line(row: dict[str, Any]) -> str:
 
 def measured_noise(path: Path) -> dict[str, list[np.ndarray]]:
     """By load: for each verdict of `known_ratios`, its blocks' log speedups less that of the truth."""
-    from tests.benchmarks.known_ratios import CASES, read
+    from tests.benchmarks.known_ratios import CASES, log_speedups, read
 
     found: dict[str, list[np.ndarray]] = {}
     for row in read(path):
         a, b = CASES[row["case"]]
-        y = []
-        for order, seconds in zip(row["order"], row["segments"], strict=True):
-            signs = [1 if side == "A" else -1 for side in order]
-            y.append(0.5 * sum(sign * math.log(s) for sign, s in zip(signs, seconds, strict=True)))
-        if y:
+        if y := log_speedups(row):
             found.setdefault(row["load"], []).append(np.array(y) - math.log(a / b))
     return found
 
