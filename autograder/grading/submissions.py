@@ -134,15 +134,15 @@ def _read(path: Path) -> dict[str, Any]:
     """A notebook of any encoding. Raises `UserError` without the path."""
     try:
         size = path.stat().st_size
-        if size > MAX_NOTEBOOK_BYTES:
-            raise UserError(
-                f"{size / 1e6:,.0f} MB, more than the {MAX_NOTEBOOK_BYTES / 1e6:,.0f} MB that are read"
-            )
-        notebook = _parse(path.read_bytes())
+        notebook = _parse(path.read_bytes()) if size <= MAX_NOTEBOOK_BYTES else None
     except OSError as error:
         raise UserError(f"cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError) as error:
         raise UserError(f"not valid JSON ({str(error)[:120]})") from None
+    if size > MAX_NOTEBOOK_BYTES:
+        raise UserError(
+            f"{size / 1e6:,.0f} MB, more than the {MAX_NOTEBOOK_BYTES / 1e6:,.0f} MB that are read"
+        )
     if isinstance(notebook, dict) and isinstance(notebook.get("worksheets"), list):  # format 3 and older
         sheets = [sheet for sheet in notebook["worksheets"] if isinstance(sheet, dict)]
         notebook["cells"] = [cell for sheet in sheets for cell in _list(sheet.get("cells"))]

@@ -95,6 +95,15 @@ def test_another_name_encoding_or_format_costs_nothing(tmp_path: Path) -> None:
         assert "graded all the same" in " ".join(submission.problems)
 
 
+def test_a_notebook_that_is_too_large_is_called_that(tmp_path: Path) -> None:
+    folder = tmp_path / "submitted" / "large" / LESSON.slug
+    folder.mkdir(parents=True)
+    with (folder / f"{LESSON.slug}.ipynb").open("wb") as file:
+        file.truncate(210_000_000)
+    problems = read_submission(tmp_path, "large", LESSON).problems
+    assert problems[0] == f"{LESSON.slug}.ipynb: 210 MB, more than the 200 MB that are read"
+
+
 def test_a_link_to_another_students_work_is_not_read(tmp_path: Path) -> None:
     folder = put(tmp_path, "honest", RELEASE.read_bytes())
     thief = tmp_path / "submitted" / "thief" / LESSON_00
