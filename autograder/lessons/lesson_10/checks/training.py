@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,13 +14,17 @@ from autograder.lessons.lesson_10 import baselines
 from autograder.lessons.lesson_10.checks.tables import secret_split
 from autograder.measure import measure_speedup
 from autograder.quality import HEAD_START, compare_paired
+from autograder.verdict import ALPHA_PASS, successes_needed
 
 NUM_TRAIN, NUM_UNSEEN, NUM_EPOCHS = 480, 320, 3
 MARGIN = 2.0  # points
 # Standard deviation over seeds of (accuracy of the reference - accuracy of the baseline), in points.
 SPREAD = 4.7  # over 12 seeds
 LEARNT_NOTHING = 0.5
-MIN_BLOCKS = 8  # of a verdict; each compares two segments
+MIN_BLOCKS = next(n for n in itertools.count(1) if successes_needed(n, ALPHA_PASS) <= n)  # two segments each
+NOISE = (
+    2.0  # standard errors that are taken for luck: right solutions lie 3 above the line, idle ones 10 below
+)
 
 
 def check_train_classifier(job: Job) -> None:
@@ -114,8 +120,9 @@ def _require_learnt(job: Job, shares: list[tuple[float, float]]) -> None:
     if len(shares) < 2 * MIN_BLOCKS:
         return
     own, theirs = np.mean(shares, axis=0)
+    gaps = np.array([mine - LEARNT_NOTHING * other for mine, other in shares])
     job.require(
-        own >= LEARNT_NOTHING * theirs,
+        gaps.mean() + NOISE * gaps.std(ddof=1) / math.sqrt(len(gaps)) >= 0,
         expected=f"under the clock too, predictions like the baseline's ({theirs:.0%} better than a guess)",
         got=f"{own:.0%} better than a guess",
         likely="under the clock less is trained than before",
