@@ -22,9 +22,8 @@ MARGIN = 2.0  # points
 SPREAD = 4.7  # over 12 seeds
 LEARNT_NOTHING = 0.5
 MIN_BLOCKS = next(n for n in itertools.count(1) if successes_needed(n, ALPHA_PASS) <= n)  # two segments each
-NOISE = (
-    2.0  # standard errors that are taken for luck: right solutions lie 3 above the line, idle ones 9 below
-)
+# Standard errors that are taken for luck: right solutions lie 3 above the line, idle ones 9 below.
+NOISE = 2.0
 
 
 def check_train_classifier(job: Job) -> None:
