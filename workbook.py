@@ -42,7 +42,12 @@ verbs and a few more are in the console command .venv/bin/workbook (see its --he
 def hand_over(python, argv):
     """Become the `workbook` command of the environment (on Windows, which has no exec, wait for it)."""
     # -P: a folder named autograder where this was called from must not pass for the installed one.
-    command = [str(python), "-P", "-c", "from autograder.cli import main; raise SystemExit(main())"] + argv
+    command = [
+        str(python),
+        "-P",
+        "-c",
+        "from autograder.cli.main import main; raise SystemExit(main())",
+    ] + argv
     sys.stdout.flush()
     sys.stderr.flush()
     if os.name != "nt":

@@ -2,49 +2,18 @@
 
 Light on purpose: torch, NumPy and the widgets are loaded only where they are used.
 """
+# ruff: noqa: F401
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
-    from autograder.answers import answer
-    from autograder.exercises import Score, check, exercise
-    from autograder.hints import hint
-    from autograder.predictions import compare, predict, predicted
-    from autograder.quizzes import check_quiz, exam, quiz
+    from autograder.course.hints import hint
+    from autograder.kept.answers import answer
+    from autograder.kernel.exercises import Score, check, exercise
+    from autograder.kernel.predictions import compare, predict, predicted
+    from autograder.quizzes.acting import check_quiz, exam, quiz
 
-_HOMES = {
-    "Score": "exercises",
-    "check": "exercises",
-    "exercise": "exercises",
-    "hint": "hints",
-    "answer": "answers",
-    "check_quiz": "quizzes",
-    "compare": "predictions",
-    "exam": "quizzes",
-    "predict": "predictions",
-    "predicted": "predictions",
-    "quiz": "quizzes",
-}
-
-__all__ = [
-    "Score",
-    "answer",
-    "check",
-    "check_quiz",
-    "compare",
-    "exam",
-    "exercise",
-    "hint",
-    "predict",
-    "predicted",
-    "quiz",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'autograder' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"autograder.{_HOMES[name]}"), name)
+__path__.append(f"{__path__[0]}/old_names")  # what has moved is still found under its old name
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

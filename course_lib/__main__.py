@@ -2,7 +2,7 @@
 
 import sys
 
-from course_lib.cli import main
+from course_lib.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from autograder.cli import SANDBOX_LEVELS
-from autograder.doctor import LOOKS
-from autograder.run_tests import count, summary_line
-from autograder.sandbox import LEVELS
+from autograder.cli.doctor import LOOKS
+from autograder.cli.main import SANDBOX_LEVELS
+from autograder.cli.run_tests import count, summary_line
+from autograder.engine.sandbox.start import LEVELS
 
 WORKBOOK = Path(sys.executable).with_name("workbook")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder.handout import START_PAGE, hand_out, pending_updates, release_folder
-from autograder.progress import progress_html
-from course_lib.errors import UserError
+from autograder.kept.progress import progress_html
+from autograder.learner.handout import START_PAGE, hand_out, pending_updates, release_folder
+from course_lib.base.errors import UserError
 
 TODAY = datetime.date(2026, 11, 20)
 

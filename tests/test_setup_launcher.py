@@ -79,7 +79,7 @@ def test_the_launcher_and_the_command_know_the_same_verbs(root: Path) -> None:
     namespace: dict[str, object] = {"__name__": "workbook", "__file__": str(root / "workbook.py")}
     exec((root / "workbook.py").read_text(), namespace)
     shown = subprocess.run(
-        [sys.executable, "-m", "autograder.cli", "--help"], capture_output=True, text=True, cwd=root
+        [sys.executable, "-m", "autograder.cli.main", "--help"], capture_output=True, text=True, cwd=root
     ).stdout
     verbs = re.findall(r"^    ([a-z]+)(?: |$)", shown, re.MULTILINE)  # a long name has its text below
     assert verbs and set(verbs) == set(namespace["VERBS"])  # type: ignore[call-overload]

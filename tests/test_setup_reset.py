@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder.handout import hand_out, pending_updates
-from autograder.reset import reset
-from course_lib.errors import UserError
+from autograder.learner.handout import hand_out, pending_updates
+from autograder.learner.reset import reset
+from course_lib.base.errors import UserError
 
 SLUG = "01_lesson"
 ANSWERS = f"{SLUG}_answers.json"
@@ -118,7 +118,7 @@ def test_a_reset_that_fails_loses_nothing(release: Path, mine: Path) -> None:
     (mine / SLUG / f"{SLUG}.ipynb").write_text("my solution " * 1000)
     before = files(mine)
     code = (
-        "import resource, sys; from pathlib import Path; from autograder.reset import reset\n"
+        "import resource, sys; from pathlib import Path; from autograder.learner.reset import reset\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))\n"
         "try: reset('01', Path(sys.argv[1]), Path(sys.argv[2]))\n"
         "except ValueError as error: print(error)\n"
@@ -132,7 +132,7 @@ def test_a_reset_that_fails_loses_nothing(release: Path, mine: Path) -> None:
 
 def test_the_command(mine: Path, root: Path) -> None:
     slug = "01_efficient_training_loops"
-    command = [sys.executable, "-m", "autograder.cli", "reset"]
+    command = [sys.executable, "-m", "autograder.cli.main", "reset"]
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([*command, *arguments], capture_output=True, text=True, cwd=root, check=False)

@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from autograder.course.lessons import Lesson
 from autograder.grading.grade import OnProgress, known_lesson
 from autograder.grading.handins import MAX_BYTES, MAX_FILES, HandedIn, files_in, files_in_inner_zip
 from autograder.grading.whose import HandIn, Roster, grouped
-from autograder.lessons import Lesson
-from course_lib.errors import UserError
+from course_lib.base.errors import UserError
 
 STAMP = "timestamp.txt"
 

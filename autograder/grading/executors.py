@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from autograder.grading.units import Unit, check_died, check_unit
-from course_lib.errors import UserError, require
-from course_lib.files import atomic_write_text
+from course_lib.base.errors import UserError, require
+from course_lib.base.files import atomic_write_text
 
 CONNECT_SECONDS = 10
 LANE = "lane"
@@ -128,7 +128,7 @@ def check_here(exercise_id: str, source: str, key: str, require_sandbox: str | N
     """On a worker: `result` with the evidence's `files` (text by name), or the `problem` with this machine."""
     import platform
 
-    from autograder.sandbox import LEVELS, probe
+    from autograder.engine.sandbox.start import LEVELS, probe
 
     unit, here = Unit(exercise_id, source), f"the worker on {platform.node()}"
     if unit.key != key:
@@ -146,7 +146,7 @@ def check_here(exercise_id: str, source: str, key: str, require_sandbox: str | N
 
 def _with_evidence(result: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
     """The result with its evidence at home: a worker's disk is gone when the worker is."""
-    from autograder.paths import data_directory
+    from autograder.common.paths import data_directory
 
     folder = data_directory() / "evidence" / "cluster"  # apart: what was measured here goes on by itself
     for name, text in files.items():

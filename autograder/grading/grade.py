@@ -16,12 +16,12 @@ from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from autograder.conditions import num_cores
+from autograder.course.lessons import Lesson, load_lesson
+from autograder.engine.timing.conditions import num_cores
 from autograder.grading.gradebook import Entries
 from autograder.grading.submissions import read_submission, students_of
 from autograder.grading.units import Unit, check_unit, engines, results_of, units_of
-from autograder.lessons import Lesson, load_lesson
-from course_lib.errors import UserError
+from course_lib.base.errors import UserError
 
 OnProgress = Callable[[str, int, int], None]
 Done = tuple[Unit, dict[str, Any]]

@@ -17,12 +17,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from autograder.course.lessons import Lesson, lesson_ids
 from autograder.grading.units import FOLDER
-from autograder.lessons import Lesson, lesson_ids
-from autograder.quiz_compiler import compile_bank
-from autograder.quiz_grading import has_quiz, is_exam, keyless_name, load_bank
-from course_lib.errors import UserError
-from course_lib.files import atomic_write_text
+from autograder.quizzes.compiler import compile_bank
+from autograder.quizzes.grading import has_quiz, is_exam, keyless_name, load_bank
+from course_lib.base.errors import UserError
+from course_lib.base.files import atomic_write_text
 
 
 def own_bank(lesson: Lesson, course: Path, path: Path | None = None) -> dict[str, Any]:

@@ -18,17 +18,17 @@ from typing import Any
 
 import nbformat
 
+from autograder.course.lessons import Lesson
 from autograder.grading.grade import known_lesson
 from autograder.grading.gradebook import last_error, nbgrader_api
 from autograder.grading.keys import keep, keys_path, own_bank
 from autograder.grading.leaks import scan
+from autograder.grading.nbgrader.bridge import withhold_answers
 from autograder.grading.units import FOLDER
-from autograder.lessons import Lesson
-from autograder.nbgrader_bridge import withhold_answers
-from autograder.quiz_bank import num_questions, without_keys
-from autograder.quiz_grading import has_quiz, keyless_name, load_bank
-from course_lib.errors import UserError
-from course_lib.files import atomic_write_text
+from autograder.quizzes.bank import num_questions, without_keys
+from autograder.quizzes.grading import has_quiz, keyless_name, load_bank
+from course_lib.base.errors import UserError
+from course_lib.base.files import atomic_write_text
 
 _CELLS_STAY = "; keep the exercise, and set the points of its check to 0 instead"
 

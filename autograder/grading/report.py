@@ -11,20 +11,20 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from autograder import evidence
-from autograder.answers import read_answers
-from autograder.card import WORDS
+from autograder.course.lessons import Exercise, Lesson
+from autograder.engine import evidence
+from autograder.engine.notebook_source import is_stub
 from autograder.grading.grade import known_lesson
 from autograder.grading.gradebook import nbgrader_api
 from autograder.grading.keys import grading_bank
 from autograder.grading.submissions import Submission, read_submission, students_of
 from autograder.grading.units import Results, results_of, units_of
-from autograder.lessons import Exercise, Lesson
-from autograder.notebook_source import is_stub
-from autograder.quiz_grading import grade_quiz, has_quiz
-from autograder.rich import plain, render
-from course_lib.errors import UserError
-from course_lib.files import atomic_write_text
+from autograder.kept.answers import read_answers
+from autograder.quizzes.grading import grade_quiz, has_quiz
+from autograder.show.card import WORDS
+from autograder.show.rich import plain, render
+from course_lib.base.errors import UserError
+from course_lib.base.files import atomic_write_text
 
 NUM_BINS = 10
 WEAK = 0.2

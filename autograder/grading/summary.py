@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from autograder.engine.sandbox.stopping import CheckStopped
 from autograder.grading.grade import OnProgress
-from autograder.stopping import CheckStopped
 
 
 @contextlib.contextmanager

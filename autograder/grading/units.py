@@ -21,14 +21,14 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from autograder import sandboxed
-from autograder.conditions import num_cores
-from autograder.engine_service import EngineDied, EngineService
+from autograder.common.paths import data_directory
+from autograder.course.lessons import Lesson, find_exercise
+from autograder.engine.sandbox import inside as sandboxed
+from autograder.engine.service import EngineDied, EngineService
+from autograder.engine.timing.conditions import num_cores
 from autograder.grading.submissions import Submission
-from autograder.lessons import Lesson, find_exercise
-from autograder.paths import data_directory
-from course_lib.errors import UserError
-from course_lib.files import atomic_write_text
+from course_lib.base.errors import UserError
+from course_lib.base.files import atomic_write_text
 
 _OURS = ("autograder", "course_lib")
 _IN_THE_SANDBOX = [str(path) for path in Path(sandboxed.__file__).parent.glob("*.py")]  # run by their paths
@@ -148,7 +148,7 @@ def _is_taken_now(lane: FileLock) -> bool:
 
 def check_died(unit: Unit, why: str) -> dict[str, Any]:
     """The result of a unit that could not be checked, which is asked for again at the next run."""
-    from autograder.engine import blank_result
+    from autograder.engine.check import blank_result
 
     reason = f"The check itself stopped ({why[:200]}). This is not the learner's mistake: grade it again."
     return blank_result(unit.exercise_id, "error", reason)
@@ -184,7 +184,7 @@ def _rules(exercise_id: str) -> str:
     lesson, exercise = find_exercise(exercise_id)
     about = {name: value for name, value in vars(exercise).items() if name != "check"}
     rules = hashlib.sha256(f"{about}\0{lesson.harness}".encode())
-    modules = _reached({exercise.check.__module__, "autograder.engine"})
+    modules = _reached({exercise.check.__module__, "autograder.engine.check"})
     for file in sorted({inspect.getfile(sys.modules[name]) for name in modules} | set(_IN_THE_SANDBOX)):
         rules.update(Path(file).name.encode() + b"\0" + Path(file).read_bytes())
     return rules.hexdigest()

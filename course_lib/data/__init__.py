@@ -3,11 +3,11 @@
 
 from typing import TYPE_CHECKING
 
-from course_lib.lazy import attach
+from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
+    from course_lib.base.cache import cache_dir
     from course_lib.data.batching import BucketBatchSampler, collate, pad_fraction
-    from course_lib.data.cache import cache_dir
     from course_lib.data.corpus import load_docstrings, load_source
     from course_lib.data.store import TokenStore, docstring_store
     from course_lib.data.tables import load_table

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from course_lib.data.cache import digest
-from course_lib.errors import UserError
+from course_lib.base.cache import digest
+from course_lib.base.errors import UserError
 
 if TYPE_CHECKING:
     import torch

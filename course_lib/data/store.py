@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from course_lib.base.cache import cache_dir, digest
+from course_lib.base.errors import UserError
+from course_lib.base.files import atomic_directory, atomic_write_text
 from course_lib.data.batching import IGNORE
-from course_lib.data.cache import cache_dir, digest
 from course_lib.data.corpus import corpus_key, load_docstrings
 from course_lib.data.texts import Texts, split
 from course_lib.data.tokenizer import copied, load_tokenizer, pad_id, parallel_tokenizers, train_tokenizer
-from course_lib.errors import UserError
-from course_lib.files import atomic_directory, atomic_write_text
 
 if TYPE_CHECKING:
     import torch

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.data.cache import digest
+from course_lib.base.cache import digest
+from course_lib.base.errors import UserError, require
 from course_lib.data.texts import Texts, text_key
-from course_lib.errors import UserError, require
 
 _UTF8 = "Save the file as UTF-8 (spreadsheets call it 'CSV UTF-8')"
 _QUOTES = (

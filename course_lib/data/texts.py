@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_lib.data.cache import digest
-from course_lib.errors import UserError
+from course_lib.base.cache import digest
+from course_lib.base.errors import UserError
 
 if TYPE_CHECKING:
     from course_lib.data.store import TokenStore

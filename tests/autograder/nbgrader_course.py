@@ -15,8 +15,8 @@ import nbformat
 from nbformat import NotebookNode
 
 import autograder
-from autograder.answers import AnswersFile
-from autograder.build import build
+from autograder.kept.answers import AnswersFile
+from autograder.notebooks.build import build
 
 NOTEBOOKS = Path(autograder.__file__).parents[1] / "notebooks"
 LESSON_00 = "00_start_here"
@@ -132,8 +132,8 @@ def right_answers(lesson_id: str) -> dict[str, str]:
 
     They are those of the second attempt: the better form counts.
     """
-    from autograder.quiz_bank import second_form, unseal
-    from autograder.quiz_grading import load_bank
+    from autograder.quizzes.bank import second_form, unseal
+    from autograder.quizzes.grading import load_bank
 
     questions = second_form(load_bank(lesson_id))["questions"]
     return {question["id"]: unseal(question)["key"] for question in questions if "measured" not in question}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jupytext
 
-from autograder.notebook_source import exercise_sources
+from autograder.engine.notebook_source import exercise_sources
 
 LESSONS = Path(__file__).resolve().parents[2] / "notebooks" / "lessons"
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from autograder import answers
-from autograder.answers import AnswersFile, locked, read_answers
-from course_lib.errors import UserError
+from autograder.kept import answers
+from autograder.kept.answers import AnswersFile, locked, read_answers
+from course_lib.base.errors import UserError
 
 WRITER = """
 import sys
-from autograder.answers import AnswersFile
+from autograder.kept.answers import AnswersFile
 path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 file = AnswersFile(path, "01")
 for i in range(count):
@@ -131,7 +131,7 @@ def test_a_write_that_fails_keeps_the_old_file(tmp_path: Path) -> None:
     before = path.read_bytes()
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
-        "from autograder.answers import AnswersFile\nfrom course_lib.errors import UserError\n"
+        "from autograder.kept.answers import AnswersFile\nfrom course_lib.base.errors import UserError\n"
         "try: AnswersFile(sys.argv[1], '01').save('01.2', {'choice': 'c'})\n"
         "except UserError as error: print(error)\n"
     )

@@ -10,8 +10,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder.build import build
-from course_lib.errors import UserError
+from autograder.notebooks.build import build
+from course_lib.base.errors import UserError
 from tests.autograder.nbgrader_course import LESSON_00, LESSON_01, NOTEBOOKS, cell
 
 

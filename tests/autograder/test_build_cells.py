@@ -7,8 +7,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder.build import source_notebook
-from course_lib.errors import UserError
+from autograder.notebooks.build import source_notebook
+from course_lib.base.errors import UserError
 
 HEADER = "# ---\n# jupyter:\n#   jupytext:\n#     formats: ipynb,py:percent\n# ---\n\n"
 LESSON = (

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from autograder import calibration
-from autograder.calibration import calibrate, load, table
-from autograder.engine import check_source
-from autograder.lessons import lesson_ids, load_lesson
+from autograder.course.lessons import lesson_ids, load_lesson
+from autograder.engine.check import check_source
+from autograder.engine.timing import calibration
+from autograder.engine.timing.calibration import calibrate, load, table
 from tests.autograder.solutions import reference_sources
 
 TIMED = [e for number in lesson_ids() for e in load_lesson(number).exercises if "speed" in e.kinds]

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from autograder import certificate, evidence, progress
-from autograder.certificate import make
-from autograder.cli import main
-from autograder.lessons import Exercise, load_lesson
-from autograder.paths import data_directory
+from autograder.cli.main import main
+from autograder.common.paths import data_directory
+from autograder.course.lessons import Exercise, load_lesson
+from autograder.engine import evidence
+from autograder.kept import progress
+from autograder.learner import certificate
+from autograder.learner.certificate import make
 
 LESSONS = [f"{number:02}" for number in range(1, 9)]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import psutil
 
-from autograder.card import result_html
-from autograder.check_report import full_marks, table
-from autograder.conditions import disturbance, tell_what_is_busy
-from autograder.engine import blank_result
+from autograder.cli.check_report import full_marks, table
+from autograder.engine.check import blank_result
+from autograder.engine.timing.conditions import disturbance, tell_what_is_busy
+from autograder.show.card import result_html
 
 WHY = "4.10× is faster than 1.5 × our reference <b>"
 
@@ -83,7 +83,7 @@ def test_the_learner_is_told_what_is_busy_only_where_the_machine_was_restless() 
     assert tell_what_is_busy(calm) == calm
     with subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True) as busy:
         try:  # asked by a process whose child it is not
-            code = "from autograder.conditions import busiest; print(busiest(2.0))"
+            code = "from autograder.engine.timing.conditions import busiest; print(busiest(2.0))"
             said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
             assert psutil.Process(busy.pid).name() in said.stdout
         finally:

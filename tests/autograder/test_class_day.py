@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.lessons import load_lesson, load_mutants
+from autograder.course.lessons import load_lesson, load_mutants
 from tests.autograder.nbgrader_course import (
     LESSON_00,
     LESSON_01,
@@ -56,7 +56,7 @@ class Corrected(MetaPathFinder):
         return spec_from_file_location(name, sys.argv[1]) if name == {CHECKS!r} else None
 
 sys.meta_path.insert(0, Corrected())
-from autograder.engine import check_source
+from autograder.engine.check import check_source
 from autograder.grading.grade import grade
 
 class Here(Executor):  # an engine's own process would load what is installed
@@ -214,7 +214,7 @@ def exports_agree(course: Course, totals: dict[str, float]) -> None:
     """The gradebook, and the three tables made of it."""
     assert course.exported(LESSON_01) == totals
     for name, column in (("Canvas", "SIS Login ID"), ("Moodle", "Username")):
-        course.nbgrader("export", f"--exporter=autograder.grading.exports.{name}")
+        course.nbgrader("export", f"--exporter=autograder.grading.nbgrader.exports.{name}")
         with (course.root / f"grades-{name.lower()}.csv").open(encoding="utf-8") as file:
             rows = {row[column]: float(row[LESSON_01]) for row in csv.DictReader(file) if row[column]}
         assert rows == totals

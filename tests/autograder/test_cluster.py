@@ -20,7 +20,7 @@ import pytest
 import autograder
 from autograder.grading.executors import cluster
 from autograder.grading.units import Unit, check_unit
-from course_lib.errors import UserError
+from course_lib.base.errors import UserError
 from tests.autograder.nbgrader_course import LESSON_00, LESSON_01, Course, cell, with_solutions
 
 PATIENCE = 120.0
@@ -104,7 +104,7 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
 
 
 def grade(course: Course, lesson: str, *options: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "autograder.cli", "grade", lesson, "--json", *options]
+    command = [sys.executable, "-m", "autograder.cli.main", "grade", lesson, "--json", *options]
     ran = subprocess.run(command, cwd=course.root, env=course.environment(), capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr[-3000:]
     return dict(json.loads(ran.stdout))
@@ -144,7 +144,16 @@ def test_a_worker_dies_and_nothing_is_lost_or_graded_twice(tmp_path: Path, machi
     course, alone = make_class(tmp_path / "class"), tmp_path / "alone"
     shutil.copytree(course.root, alone)
     lost, stays = machines.worker("lost", *LANE), machines.worker("stays", *LANE)
-    command = [sys.executable, "-m", "autograder.cli", "grade", "0", "--cluster", machines.address, "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "autograder.cli.main",
+        "grade",
+        "0",
+        "--cluster",
+        machines.address,
+        "--json",
+    ]
     with subprocess.Popen(
         command, cwd=course.root, env=course.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as run:
@@ -214,7 +223,7 @@ def test_what_a_cluster_lacks_is_one_line(tmp_path: Path, machines: Machines) ->
 def test_without_the_extra_it_names_it(tmp_path: Path) -> None:
     (tmp_path / "distributed.py").write_text("raise ModuleNotFoundError(name='distributed')\n")
     ran = subprocess.run(
-        [sys.executable, "-m", "autograder.cli", "grade", "0", "--cluster", "tcp://127.0.0.1:1"],
+        [sys.executable, "-m", "autograder.cli.main", "grade", "0", "--cluster", "tcp://127.0.0.1:1"],
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from autograder.cli import main
+from autograder.cli.main import main
+from autograder.course.lessons import load_lesson
 from autograder.grading.collect import collect
 from autograder.grading.handins import MAX_FILES
+from autograder.grading.nbgrader.bridge import prepare_environment
 from autograder.grading.submissions import read_submission, students_of
-from autograder.lessons import load_lesson
-from autograder.nbgrader_bridge import prepare_environment
-from course_lib.errors import UserError
+from course_lib.base.errors import UserError
 from tests.autograder.nbgrader_course import LESSON_00, LESSON_01, NOTEBOOKS
 
 LESSON = load_lesson("00")

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from autograder import start
-from autograder.calibration import _machine
-from autograder.doctor import installed, jupyter, machine, places
-from autograder.doctor.findings import Found
-from autograder.progress_file import progress_path
+from autograder.cli.doctor import installed, jupyter, machine, places
+from autograder.cli.doctor.findings import Found
+from autograder.cli.jupyterlab import start
+from autograder.engine.timing.calibration import _machine
+from autograder.kept.progress_file import progress_path
 from tests.autograder.test_calibration import calibration_entry
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="typed into a shell that Windows has not")
@@ -51,7 +51,7 @@ def take(cure: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def apart(look: str, command: Sequence[str] = ()) -> Found:
     """The look in a process of its own, started by a command if given."""
-    code = f"from autograder.doctor import machine, places; print(*{look}(), sep='|')"
+    code = f"from autograder.cli.doctor import machine, places; print(*{look}(), sep='|')"
     done = subprocess.run([*command, sys.executable, "-c", code], capture_output=True, timeout=120)
     level, text, cure = done.stdout.decode("ascii").strip().split("|")
     return level, text, cure  # type: ignore[return-value]
@@ -175,7 +175,7 @@ def test_a_package_that_is_not_there_or_does_not_fit(tmp_path: Path) -> None:
         (folder / "METADATA").write_text("\n".join(["Metadata-Version: 2.1", *lines]) + "\n")
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
-        "from autograder.doctor import installed; print(*installed.packages(), sep='|')"
+        "from autograder.cli.doctor import installed; print(*installed.packages(), sep='|')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     level, text, cure = done.stdout.strip().split("|")

@@ -13,15 +13,16 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from autograder import engine, evidence
-from autograder.card import result_html, result_text, speed_plot
-from autograder.engine import check_source
-from autograder.exercises import Score
-from autograder.job import Job
-from autograder.notebook_check import check_notebook
-from autograder.sandbox import SandboxStatus
-from autograder.workers import Worker
-from course_lib.errors import UserError
+from autograder.engine import check as engine
+from autograder.engine import evidence
+from autograder.engine.check import check_source
+from autograder.engine.job import Job
+from autograder.engine.sandbox.start import SandboxStatus
+from autograder.engine.workers import Worker
+from autograder.kernel.exercises import Score
+from autograder.notebooks.check import check_notebook
+from autograder.show.card import result_html, result_text, speed_plot
+from course_lib.base.errors import UserError
 from tests.autograder.solutions import reference_sources
 
 RIGHT = """\
@@ -61,7 +62,7 @@ def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
 
 def test_a_notebook_from_the_command_line(tmp_path: Path) -> None:
     path = write_notebook(tmp_path, "import os", RIGHT)
-    ran = run("-m", "autograder.cli", "check", str(path), "--json")
+    ran = run("-m", "autograder.cli.main", "check", str(path), "--json")
     assert ran.returncode == 0, ran.stderr
     report = json.loads(ran.stdout)
     assert (report["lesson"], report["score"], report["max_score"]) == ("00", 1, 1)
@@ -72,21 +73,21 @@ def test_a_notebook_from_the_command_line(tmp_path: Path) -> None:
 
 def test_the_answer_no_is_exit_1_and_a_user_error_exit_2(tmp_path: Path) -> None:
     path = write_notebook(tmp_path, WRONG)
-    ran = run("-m", "autograder.cli", "check", str(path))
+    ran = run("-m", "autograder.cli.main", "check", str(path))
     assert ran.returncode == 1 and "upside down" in ran.stdout
-    ran = run("-m", "autograder.cli", "check", str(tmp_path / "missing.ipynb"))
+    ran = run("-m", "autograder.cli.main", "check", str(tmp_path / "missing.ipynb"))
     assert ran.returncode == 2 and len(ran.stderr.splitlines()) == 1
 
 
 def test_evidence_is_run_again(tmp_path: Path) -> None:
     result = check_source("0.1", WRONG)
-    ran = run("-m", "autograder.cli", "check", "--evidence", result["evidence"], "--json")
+    ran = run("-m", "autograder.cli.main", "check", "--evidence", result["evidence"], "--json")
     assert ran.returncode == 1, ran.stderr
     again = json.loads(ran.stdout)
     assert again["exercises"][0]["verdict"] == "fail"
     damaged = tmp_path / "evidence.json"
     damaged.write_text("{}")
-    ran = run("-m", "autograder.cli", "check", "--evidence", str(damaged))
+    ran = run("-m", "autograder.cli.main", "check", "--evidence", str(damaged))
     assert ran.returncode == 2 and "not an evidence file" in ran.stderr
 
 
@@ -122,7 +123,8 @@ def test_a_mistake_of_ours_is_a_result_and_the_next_exercise_is_checked(
 def test_a_weaker_sandbox_than_required_is_refused_before_anything_runs(tmp_path: Path) -> None:
     path = write_notebook(tmp_path, RIGHT)
     code = (
-        "import sys; from autograder.notebook_check import check_notebook; from course_lib.errors import UserError\n"
+        "import sys; from autograder.notebooks.check import check_notebook; from course_lib.base.errors import
+        UserError\n"
         "try: check_notebook(sys.argv[1], require_sandbox='bubblewrap')\n"
         "except UserError as error: print(error)"
     )
@@ -191,8 +193,8 @@ def test_what_a_kernel_patches_changes_no_points(tmp_path: Path) -> None:
             for source in (
                 "from autograder import check, exercise",
                 WRONG,
-                "import time, autograder.engine\ntime.monotonic = lambda: 0.0\nspeedup = lambda a, b: a / b\n"
-                "autograder.engine.check_source = lambda *a, **k: {'score': 1, 'verdict': 'pass'}",
+                "import time, autograder.engine.check\ntime.monotonic = lambda: 0.0\nspeedup = lambda a, b: a / b\n"
+                "autograder.engine.check.check_source = lambda *a, **k: {'score': 1, 'verdict': 'pass'}",
                 'check("0.1")',
             )
         ]

@@ -12,7 +12,7 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
 
-from autograder.engine_service import EngineService
+from autograder.engine.service import EngineService
 
 RIGHT = """\
 from autograder import exercise

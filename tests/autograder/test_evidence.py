@@ -18,13 +18,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograder import evidence
-from autograder.engine import check_source
-from autograder.evidence import MAX_ATTEMPTS, History, family
-from autograder.evidence_page import page
-from autograder.lessons import load_mutants
-from autograder.notebook_check import check_evidence
-from course_lib.errors import UserError
+from autograder.course.lessons import load_mutants
+from autograder.engine import evidence
+from autograder.engine.check import check_source
+from autograder.engine.evidence import MAX_ATTEMPTS, History, family
+from autograder.notebooks.check import check_evidence
+from autograder.show.evidence_page import page
+from course_lib.base.errors import UserError
 from tests.autograder.solutions import reference_sources
 
 RIGHT = """\
@@ -183,7 +183,7 @@ def test_a_score_changed_by_hand_is_found_out(record: tuple[Path, dict[str, Any]
     found["result"] |= {"score": 1, "verdict": "pass", "reason": "Right on secret inputs."}
     path.write_text(json.dumps(found))
     ran = subprocess.run(
-        [sys.executable, "-m", "autograder.cli", "check", "--evidence", path, "--json"],
+        [sys.executable, "-m", "autograder.cli.main", "check", "--evidence", path, "--json"],
         capture_output=True,
         text=True,
         check=False,
@@ -370,7 +370,7 @@ def test_of_several_parts_each_is_decided_by_its_own_blocks() -> None:
 
 
 def test_after_the_last_attempt_its_verdict_stands_whatever_comes() -> None:
-    from autograder.verdict import decide
+    from autograder.engine.timing.verdict import decide
 
     found = History()
     for _ in range(MAX_ATTEMPTS):

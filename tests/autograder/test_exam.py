@@ -18,16 +18,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import autograder
-from autograder import exams, progress
-from autograder.answers import AnswersFile, answers_file, read_answers
-from autograder.cli import main
-from autograder.exam_widget import ExamView
-from autograder.exams import MAX_ATTEMPTS, NUM_SEEDS, Place
-from autograder.quiz_bank import judge, measure, num_questions, unseal
-from autograder.quiz_grading import grade_quiz, load_bank
-from autograder.quizzes import check_quiz, give_answer, hand_in
-from autograder.rich import plain
-from course_lib.errors import UserError
+from autograder.cli.main import main
+from autograder.kept import progress
+from autograder.kept.answers import AnswersFile, answers_file, read_answers
+from autograder.quizzes import exams
+from autograder.quizzes.acting import check_quiz, give_answer, hand_in
+from autograder.quizzes.bank import judge, measure, num_questions, unseal
+from autograder.quizzes.exam_widget import ExamView
+from autograder.quizzes.exams import MAX_ATTEMPTS, NUM_SEEDS, Place
+from autograder.quizzes.grading import grade_quiz, load_bank
+from autograder.show.rich import plain
+from course_lib.base.errors import UserError
 
 NAME = "09_skill_exam_answers.json"
 BANK = load_bank("09")
@@ -123,7 +124,7 @@ def test_questions_and_options_are_shuffled() -> None:
 
 def test_another_process_draws_the_same() -> None:
     code = (
-        "import json; from autograder import exams; from autograder.quiz_grading import load_bank\n"
+        "import json; from autograder import exams; from autograder.quizzes.grading import load_bank\n"
         "print(json.dumps(exams.paper(load_bank('09'), exams.Place(seed=4711, attempt=3, handed_in=2))))"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -196,7 +197,7 @@ def test_the_seed_is_there_before_the_first_answer_and_stays(folder: Path) -> No
     assert 0 <= entry["seed"] < NUM_SEEDS and (entry["attempt"], entry["handed_in"]) == (1, 0)
     before = (folder / NAME).read_bytes()
     autograder.exam("09")
-    autograder.quiz("09")
+    autograder.quizzes("09")
     autograder.exam("09", new_attempt=True)
     assert (folder / NAME).read_bytes() == before
 
@@ -320,7 +321,7 @@ def test_an_exam_that_cannot_be_saved_does_not_begin(folder: Path, capfd: pytest
 ANSWERER = """
 import itertools
 from autograder import exam
-from autograder.quizzes import give_answer
+from autograder.quizzes.acting import give_answer
 exam("09")
 print("begun", flush=True)
 for number in itertools.count():

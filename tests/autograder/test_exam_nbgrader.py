@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from autograder import exams
-from autograder.answers import AnswersFile, read_answers
-from autograder.quiz_bank import judge
-from autograder.quiz_grading import load_bank
+from autograder.kept.answers import AnswersFile, read_answers
+from autograder.quizzes import exams
+from autograder.quizzes.bank import judge
+from autograder.quizzes.grading import load_bank
 from tests.autograder.nbgrader_course import Course
 
 pytestmark = pytest.mark.slow

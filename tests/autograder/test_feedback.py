@@ -9,9 +9,9 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
-from autograder.lessons import lesson_ids, load_lesson, load_mutants
-from autograder.quiz_bank import unseal
-from autograder.quiz_grading import has_quiz, load_bank
+from autograder.course.lessons import lesson_ids, load_lesson, load_mutants
+from autograder.quizzes.bank import unseal
+from autograder.quizzes.grading import has_quiz, load_bank
 from tests.autograder.nbgrader_course import Course, cell
 from tests.autograder.solutions import reference_sources
 from tests.autograder.test_grading import workbook

@@ -18,10 +18,10 @@ import psutil
 import pytest
 from filelock import FileLock
 
-from autograder.conditions import num_cores
+from autograder.course.lessons import load_lesson
+from autograder.engine.timing.conditions import num_cores
 from autograder.grading.submissions import read_submission, stage
 from autograder.grading.units import Results, Unit, check_unit, engines
-from autograder.lessons import load_lesson
 from tests.autograder.malformed import corpus
 from tests.autograder.nbgrader_course import LESSON_00, NOTEBOOKS, Course, cell
 
@@ -141,7 +141,7 @@ def test_a_result_is_kept_by_content(tmp_path: Path) -> None:
 
 def workbook(course: Course, *arguments: str) -> dict[str, Any]:
     """What a verb of `workbook` answers in the course's folder, as JSON."""
-    command = [sys.executable, "-m", "autograder.cli", *arguments, "--json"]
+    command = [sys.executable, "-m", "autograder.cli.main", *arguments, "--json"]
     ran = subprocess.run(
         command, cwd=course.root, env=course.environment(), capture_output=True, text=True, timeout=900
     )
@@ -178,7 +178,7 @@ def test_what_cannot_be_graded_is_one_line(tmp_path: Path, arguments: list[str],
         (tmp_path / "submitted").rename(tmp_path / "elsewhere" / "submitted")
         arguments = ["0", "--course", str(tmp_path / "elsewhere")]
     ran = subprocess.run(
-        [sys.executable, "-m", "autograder.cli", "grade", *arguments],
+        [sys.executable, "-m", "autograder.cli.main", "grade", *arguments],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -264,7 +264,7 @@ def test_ended_in_the_middle_it_goes_on(course: Course, name: str) -> None:
         course.submit(student, LESSON_00, source)
     # A test that runs in the background would pass on that it hears no SIGINT.
     starts = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    starts += "from autograder.cli import main; sys.exit(main(sys.argv[1:]))"
+    starts += "from autograder.cli.main import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", starts, "grade", "00", "--students", ",".join(names)]
     with subprocess.Popen(
         command, cwd=course.root, env=course.environment(), stderr=subprocess.PIPE, text=True
@@ -310,7 +310,7 @@ def test_a_report_names_the_mistakes_and_who_wrote_the_same(tmp_path: Path) -> N
     assert {"id": "0.1", "students": ["copier", "right"]} in found["alike"]
     assert exercise["mistakes"], "the wrong solution has a name"
     assert "copier, right" in page.read_text(encoding="utf-8")
-    course.nbgrader("export", "--exporter=autograder.grading.exports.Canvas")
+    course.nbgrader("export", "--exporter=autograder.grading.nbgrader.exports.Canvas")
     rows = (course.root / "grades-canvas.csv").read_text(encoding="utf-8").splitlines()
     assert rows[1] == "Points Possible,,,,,1.0"
     assert "right,,,right,,1.0" in rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autograder.engine import check_source
+from autograder.engine.check import check_source
 
 CELL = """
 import collections, dataclasses, enum, functools, inspect, logging, traceback, typing, warnings

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from nbgrader.apps.nbgraderapp import NbGraderApp
 
-from autograder.build import source_notebook
-from autograder.cli import _parser
-from autograder.job import CheckFailed, Job
-from autograder.lessons import Exercise, Mutant, edited, load_lesson
-from autograder.notebook_source import exercise_sources
-from autograder.quiz_compiler import compile_bank
+from autograder.cli.main import _parser
+from autograder.course.lessons import Exercise, Mutant, edited, load_lesson
+from autograder.engine.job import CheckFailed, Job
+from autograder.engine.notebook_source import exercise_sources
+from autograder.notebooks.build import source_notebook
+from autograder.quizzes.compiler import compile_bank
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "instructors.md"
@@ -72,7 +72,9 @@ def test_its_files_are_there() -> None:
     links = {link for link in re.findall(r"\]\(([^)#]+)", PROSE) if "://" not in link}
     assert links and not [link for link in sorted(links) if not (GUIDE.parent / link).exists()]
     exporters = re.findall(r"autograder\.grading\.exports\.(\w+)", TEXT)
-    assert exporters and all(f"class {name}(" in _text("autograder/grading/exports.py") for name in exporters)
+    assert exporters and all(
+        f"class {name}(" in _text("autograder/grading/nbgrader/exports.py") for name in exporters
+    )
 
 
 def test_its_exercise_is_solved_and_each_wrong_solution_is_named(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import autograder
-from autograder.hints import hints
-from autograder.lessons import lesson_ids, load_lesson
+from autograder.course.hints import hints
+from autograder.course.lessons import lesson_ids, load_lesson
 
 EXERCISES = [exercise.id for lesson in lesson_ids() for exercise in load_lesson(lesson).exercises]
 

@@ -13,8 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from autograder import sandbox, sandbox_view, worker_process
-from autograder.workers import CheckFailed, Worker, WorkerFailed
+from autograder.engine.sandbox import process as worker_process
+from autograder.engine.sandbox import start as sandbox
+from autograder.engine.sandbox import view as sandbox_view
+from autograder.engine.workers import CheckFailed, Worker, WorkerFailed
 
 HARNESS = (
     "def run(code):\n    space = {}\n    exec(code, space)\n    return space.get('answer')\n"
@@ -287,7 +289,7 @@ def test_the_prepared_process_may_be_killed(start: Callable[[], Worker]) -> None
 
 
 GRADER = (
-    "import sys, time\nfrom autograder import sandbox\nfrom autograder.workers import Worker\n"
+    "import sys, time\nfrom autograder import sandbox\nfrom autograder.engine.workers import Worker\n"
     "level = sys.argv[1]\nsandbox.probe = lambda: sandbox.SandboxStatus(level, 'for a test')\n"
     "sandbox.CAN_FORK = sys.argv[2] == 'fork'\n"
     f"worker = Worker()\nworker.load({HARNESS!r}, 'def solve(): pass', 'solve')\n"

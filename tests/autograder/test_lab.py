@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from autograder.lab import OwnNoise, SlowSamples
+from autograder.kernel.lab import OwnNoise, SlowSamples
 
 
 def test_each_sample_waits_and_arrives() -> None:

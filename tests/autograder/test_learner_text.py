@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from nbconvert.filters import markdown2html
 
-from autograder.learner_text import harmless
+from autograder.grading.nbgrader.learner_text import harmless
 
 ATTACKS = [
     "<script>alert(1)</script>",

@@ -7,9 +7,9 @@ from pathlib import Path
 import jupytext
 import pytest
 
-from autograder.engine import check_source
-from autograder.lessons import Exercise, Mutant, lesson_ids, load_lesson, load_mutants
-from autograder.notebook_source import exercise_sources
+from autograder.course.lessons import Exercise, Mutant, lesson_ids, load_lesson, load_mutants
+from autograder.engine.check import check_source
+from autograder.engine.notebook_source import exercise_sources
 from tests.autograder.solutions import reference_sources
 
 # Right solutions by people who had not seen the reference; a lesson's are written as its notebook's cells are.

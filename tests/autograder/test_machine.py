@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from autograder import machine as module
-from autograder.lessons import lesson_ids, load_lesson
-from autograder.machine import machine
-from autograder.sandbox import SandboxStatus, probe
+from autograder.course.lessons import lesson_ids, load_lesson
+from autograder.engine.sandbox.start import SandboxStatus, probe
+from autograder.kernel import machine as module
+from autograder.kernel.machine import machine
 
 STRONG = SandboxStatus("bubblewrap", "bubblewrap starts")
 WEAK = SandboxStatus("limits", "bubblewrap is not installed", "install it: sudo apt install bubblewrap")

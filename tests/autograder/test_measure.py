@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from autograder.conditions import Conditions, core_seconds, num_cores
-from autograder.job import CheckFailed, Job
-from autograder.measure import _Side, measure_speedup
+from autograder.engine.job import CheckFailed, Job
+from autograder.engine.timing.conditions import Conditions, core_seconds, num_cores
+from autograder.engine.timing.measure import _Side, measure_speedup
 
 pytestmark = pytest.mark.measures
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder import progress
-from autograder.answers import AnswersFile
+from autograder.kept import progress
+from autograder.kept.answers import AnswersFile
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -44,7 +44,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     def run(*arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "autograder.cli", "progress", *arguments]
+        command = [sys.executable, "-m", "autograder.cli.main", "progress", *arguments]
         return subprocess.run(
             command, input=typed, capture_output=True, text=True, cwd=tmp_path, env=os.environ, check=False
         )

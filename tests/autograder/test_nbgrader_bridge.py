@@ -9,7 +9,7 @@ from nbformat.v4 import new_code_cell
 from nbgrader.converters import Autograde
 from nbgrader.utils import determine_grade
 
-from autograder import nbgrader_bridge as bridge
+from autograder.grading.nbgrader import bridge
 
 
 def graded_cell(points: float = 10.0) -> bridge.NotebookNode:

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from autograder.lessons import load_lesson
+from autograder.course.lessons import load_lesson
 from tests.autograder.nbgrader_course import (
     LESSON_00,
     LESSON_01,

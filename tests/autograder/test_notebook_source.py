@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.notebook_source import as_python, exercise_ids, exercise_sources, is_stub, read_notebook
-from course_lib.errors import UserError
+from autograder.engine.notebook_source import (
+    as_python,
+    exercise_ids,
+    exercise_sources,
+    is_stub,
+    read_notebook,
+)
+from course_lib.base.errors import UserError
 
 STUB = '@exercise("1.1")\ndef collate(batch):\n    """Text."""\n    # YOUR CODE HERE\n    raise NotImplementedError\n'
 CLASS = (

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from autograder import plots
+from autograder.show import plots
 
 
 def test_image_carries_escaped_alt_text_and_is_drawn_for_sharp_screens() -> None:

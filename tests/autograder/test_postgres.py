@@ -51,7 +51,7 @@ def course(database: str, tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 def begin(course: Course, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "autograder.cli", *arguments],
+        [sys.executable, "-m", "autograder.cli.main", *arguments],
         cwd=course.root,
         env=course.environment(),
         stdout=subprocess.PIPE,
@@ -99,7 +99,7 @@ def test_report_export_feedback_and_upgrade_take_the_same_gradebook(course: Cour
     with begin(course, "report", "0", "--json") as report:
         found = json.loads(report.communicate()[0])
     assert sum(student["score"] for student in found["students"].values()) == len(STUDENTS) / 2
-    course.nbgrader("export", "--exporter=autograder.grading.exports.Canvas")
+    course.nbgrader("export", "--exporter=autograder.grading.nbgrader.exports.Canvas")
     rows = (course.root / "grades-canvas.csv").read_text(encoding="utf-8").splitlines()
     assert [row.split(",")[3] for row in rows[2:]] == STUDENTS
     assert course.exported(LESSON_00)[STUDENTS[1]] == 1.0

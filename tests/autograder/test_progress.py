@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from autograder import progress, progress_file
+from autograder.kept import progress, progress_file
 
 
 @pytest.fixture(autouse=True)

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from autograder import progress
-from autograder.answers import answers_file
-from autograder.course import parts
-from autograder.exams import paper, place_in
-from autograder.handout import START_PAGE, release_folder
-from autograder.lessons import load_lesson
-from autograder.quiz_bank import PASS_MARK
-from autograder.quiz_grading import load_bank
-from autograder.quizzes import exam, give_answer, hand_in
-from autograder.standing import FURTHER, Standing, Step, is_course_passed, next_step, standings
+from autograder.course.lessons import load_lesson
+from autograder.course.parts import parts
+from autograder.kept import progress
+from autograder.kept.answers import answers_file
+from autograder.learner.handout import START_PAGE, release_folder
+from autograder.learner.standing import FURTHER, Standing, Step, is_course_passed, next_step, standings
+from autograder.quizzes.acting import exam, give_answer, hand_in
+from autograder.quizzes.bank import PASS_MARK
+from autograder.quizzes.exams import paper, place_in
+from autograder.quizzes.grading import load_bank
 
 ALL = [f"{number:02}" for number in range(1, 11)]
 

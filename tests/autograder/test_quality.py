@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.job import CheckFailed, Job
-from autograder.quality import (
+from autograder.engine.job import CheckFailed, Job
+from autograder.lessons.checking.quality import (
     HEAD_START,
     TOLERANCES,
     are_equal,

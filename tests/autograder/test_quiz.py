@@ -10,13 +10,13 @@ import ipywidgets
 import pytest
 
 import autograder
-from autograder.answers import answers_file, read_answers
-from autograder.quiz_bank import PASS_MARK, judge, unseal
-from autograder.quiz_grading import grade_quiz, load_bank
-from autograder.quiz_widget import QuizView
-from autograder.quizzes import check_quiz, give_answer
-from autograder.rich import inline_html, plain
-from course_lib.errors import UserError
+from autograder.kept.answers import answers_file, read_answers
+from autograder.quizzes.acting import check_quiz, give_answer
+from autograder.quizzes.bank import PASS_MARK, judge, unseal
+from autograder.quizzes.grading import grade_quiz, load_bank
+from autograder.quizzes.widget import QuizView
+from autograder.show.rich import inline_html, plain
+from course_lib.base.errors import UserError
 
 NAME = "01_efficient_training_loops_answers.json"
 
@@ -183,7 +183,7 @@ def test_a_choice_that_cannot_be_saved_is_said_and_still_judged(folder: Path) ->
 
 def test_a_damaged_file_shows_in_the_quiz(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / NAME).write_text("{")
-    autograder.quiz("01")
+    autograder.quizzes("01")
     assert "is kept as" in capfd.readouterr().out
     assert len(list(folder.glob("*.damaged-*.json"))) == 1
 
@@ -197,11 +197,11 @@ def test_a_saved_choice_of_another_release_is_left_alone(folder: Path) -> None:
 
 def test_without_a_kernel_the_quiz_is_text(capfd: pytest.CaptureFixture[str]) -> None:
     give_answer("01.3", "c")
-    autograder.quiz("01")
+    autograder.quizzes("01")
     out = capfd.readouterr().out
     assert 'answer("01.1", "b")' in out
     assert "(•) c  about 90 %" in out and "( ) a  about 30 %" in out
-    autograder.quiz("99")
+    autograder.quizzes("99")
     assert 'no quiz "99"' in capfd.readouterr().out
 
 
@@ -215,8 +215,8 @@ def test_unknown_questions_raise_for_programmers() -> None:
     [
         "from autograder import quiz, predict",
         "from autograder import check_quiz, compare, quiz, predict",
-        "import autograder.quizzes, autograder.predictions; from autograder import quiz, predict",
-        "from autograder.quizzes import grade_quiz; from autograder import quiz, predict",
+        "import autograder.quizzes.acting, autograder.kernel.predictions; from autograder import quiz, predict",
+        "from autograder.quizzes.acting import grade_quiz; from autograder import quiz, predict",
     ],
 )
 def test_quiz_and_predict_are_functions_whatever_was_imported_before(imports: str) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from autograder.quiz_bank import judge, num_questions, second_form, unseal
-from autograder.quiz_compiler import compile_bank
-from autograder.quiz_grading import load_bank
-from course_lib.errors import UserError
+from autograder.quizzes.bank import judge, num_questions, second_form, unseal
+from autograder.quizzes.compiler import compile_bank
+from autograder.quizzes.grading import load_bank
+from course_lib.base.errors import UserError
 
 LESSONS = Path(__file__).parents[2] / "notebooks" / "lessons"
 HEAD = 'lesson = "77"\ntitle = "T"\n'
@@ -178,7 +178,7 @@ def test_an_exam_that_cannot_be_dealt_is_refused(tmp_path: Path, asked: dict, sa
 def test_intervals_meet_without_gap_and_a_value_at_the_limit_counts_on_both_sides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from autograder import quiz_bank
+    from autograder.quizzes import bank as quiz_bank
 
     text = _measured("high = 1\n", "low = 1\nhigh = 2\n", "low = 2\n")
     text = text.replace('measured = "m"', 'measured = "m"\nslack = 0.1')

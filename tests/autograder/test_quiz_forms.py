@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 import autograder
-from autograder import notebook_check, progress, quiz_grading
-from autograder.answers import answers_file, read_answers
-from autograder.lessons import load_lesson
-from autograder.quiz_compiler import compile_bank
-from autograder.quiz_grading import grade_quiz, load_bank
-from autograder.quiz_widget import FormsView
-from autograder.quizzes import check_quiz, give_answer
+from autograder.course.lessons import load_lesson
+from autograder.kept import progress
+from autograder.kept.answers import answers_file, read_answers
+from autograder.notebooks import check as notebook_check
+from autograder.quizzes import grading as quiz_grading
+from autograder.quizzes.acting import check_quiz, give_answer
+from autograder.quizzes.compiler import compile_bank
+from autograder.quizzes.grading import grade_quiz, load_bank
+from autograder.quizzes.widget import FormsView
 
 NAME = "01_efficient_training_loops_answers.json"
 #: The right options; 01.3 has no second form, so it stands in both.
@@ -55,7 +57,7 @@ def _view() -> FormsView:
 
 
 def _shown(capfd: pytest.CaptureFixture[str], *, new_attempt: bool = False) -> str:
-    autograder.quiz("01", new_attempt=new_attempt)
+    autograder.quizzes("01", new_attempt=new_attempt)
     return capfd.readouterr().out
 
 

@@ -10,8 +10,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from autograder.quiz_bank import unseal
-from autograder.quiz_grading import load_bank
+from autograder.quizzes.bank import unseal
+from autograder.quizzes.grading import load_bank
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 FIND = """

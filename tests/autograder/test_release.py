@@ -18,23 +18,24 @@ from typing import Any
 import nbformat
 import pytest
 
-from autograder import certificate, progress
-from autograder.answers import AnswersFile
-from autograder.build import lesson_points, source_notebook
-from autograder.cli import main
+from autograder.cli.main import main
+from autograder.course.lessons import load_lesson
 from autograder.grading.gradebook import nbgrader_api
 from autograder.grading.keys import grading_bank
 from autograder.grading.leaks import scan
+from autograder.grading.nbgrader.bridge import prepare_environment
 from autograder.grading.release import release
 from autograder.grading.report import report
-from autograder.lessons import load_lesson
-from autograder.nbgrader_bridge import prepare_environment
-from autograder.quiz_bank import unseal
-from autograder.quiz_compiler import compile_bank
-from autograder.quiz_grading import bank_in
-from autograder.quiz_widget import QuizView
-from autograder.quizzes import check_quiz, give_answer
-from course_lib.errors import UserError
+from autograder.kept import progress
+from autograder.kept.answers import AnswersFile
+from autograder.learner import certificate
+from autograder.notebooks.build import lesson_points, source_notebook
+from autograder.quizzes.acting import check_quiz, give_answer
+from autograder.quizzes.bank import unseal
+from autograder.quizzes.compiler import compile_bank
+from autograder.quizzes.grading import bank_in
+from autograder.quizzes.widget import QuizView
+from course_lib.base.errors import UserError
 from tests.autograder.nbgrader_course import LESSON_01, NOTEBOOKS
 
 LESSON = load_lesson("01")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from autograder.course.lessons import load_lesson
 from autograder.grading import report
 from autograder.grading.submissions import Submission
-from autograder.lessons import load_lesson
 from tests.autograder.nbgrader_course import LESSON_00, NOTEBOOKS
 from tests.autograder.solutions import reference_sources
 
@@ -116,7 +116,7 @@ def test_a_question_tells_those_who_know_the_rest_from_the_others() -> None:
 
 
 def test_equal_code_is_that_of_students_and_not_the_stub(tmp_path: Path) -> None:
-    from autograder.notebook_source import exercise_sources, read_notebook
+    from autograder.engine.notebook_source import exercise_sources, read_notebook
 
     lesson = load_lesson("00")
     stub = exercise_sources(read_notebook(NOTEBOOKS / "release" / LESSON_00 / f"{LESSON_00}.ipynb"))["0.1"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from autograder.lessons import LOW_PRECISION, lesson_ids, load_lesson
-from autograder.review import reasons
+from autograder.course.lessons import LOW_PRECISION, lesson_ids, load_lesson
+from autograder.engine.review import reasons
 from tests.autograder.solutions import reference_sources
 
 

@@ -11,11 +11,12 @@ import numpy as np
 import psutil
 import pytest
 
-from autograder import sandbox, sandbox_view
-from autograder.engine import check_source
-from autograder.job import Job
-from autograder.sandboxed import isolate
-from autograder.workers import WorkerFailed
+from autograder.engine.check import check_source
+from autograder.engine.job import Job
+from autograder.engine.sandbox import start as sandbox
+from autograder.engine.sandbox import view as sandbox_view
+from autograder.engine.sandbox.inside import isolate
+from autograder.engine.workers import WorkerFailed
 
 HARNESS = "def run(code):\n    space = {}\n    exec(code, space)\n    return space.get('answer')\n"
 EVERY_PIPE = (
@@ -59,7 +60,7 @@ def test_a_worker_proves_its_level_before_any_code_runs(job: Job) -> None:
         "open({file!r}, 'a').write('x'); answer = 1",
         "import os; answer = os.listdir({folder!r})",
         "import os; os.kill({pid}, 0); answer = 1",
-        "import autograder.lessons; answer = 1",
+        "import autograder.course.lessons; answer = 1",
         "open('/usr/local/written', 'w'); answer = 1",
         "import pathlib, course_lib; open(pathlib.Path(course_lib.__file__), 'a'); answer = 1",
     ],
@@ -175,7 +176,7 @@ def test_without_bubblewrap_checks_still_run_and_say_so(monkeypatch: pytest.Monk
     result = check_source("0.1", source)
     assert (result["verdict"], result["sandbox"]) == ("pass", "limits")
     hangs = source.replace("return a / b", "import os\n    os.fork()\n    while True: pass")
-    monkeypatch.setattr("autograder.job.Worker.call.__kwdefaults__", {"seconds": 2.0})
+    monkeypatch.setattr("autograder.engine.job.Worker.call.__kwdefaults__", {"seconds": 2.0})
     # What a worker leaves behind becomes a child of the process that forked it, which is a child of this one.
     before = set(psutil.Process().children(recursive=True))
     assert check_source("0.1", hangs)["verdict"] == "error"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autograder.speed_words import undecided
+from autograder.show.speed_words import undecided
 
 QUIET = {"cores_used": {"baseline": 1.0, "learner": 1.0}, "busy_share": 0.0, "stolen_share": 0.0}
 

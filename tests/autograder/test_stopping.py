@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autograder import evidence, sandbox
-from autograder.engine import check_source
-from autograder.evidence import MAX_ATTEMPTS, History
-from autograder.job import Job
-from autograder.stopping import WAITING, Stop, Stopped
-from autograder.worker_process import living
+from autograder.engine import evidence
+from autograder.engine.check import check_source
+from autograder.engine.evidence import MAX_ATTEMPTS, History
+from autograder.engine.job import Job
+from autograder.engine.sandbox import start as sandbox
+from autograder.engine.sandbox.process import living
+from autograder.engine.sandbox.stopping import WAITING, Stop, Stopped
 from tests.autograder.solutions import reference_sources
 from tests.autograder.test_engine import RIGHT, write_notebook
 from tests.autograder.test_evidence import block
@@ -123,7 +124,7 @@ def test_a_damaged_file_of_open_blocks_counts_as_none(text: str) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C cannot be sent to one process there")
 def test_ctrl_c_ends_workbook_check_with_one_line(tmp_path: Path) -> None:
     path = write_notebook(tmp_path, ENDLESS)
-    command = [sys.executable, "-m", "autograder.cli", "check", str(path), "--json"]
+    command = [sys.executable, "-m", "autograder.cli.main", "check", str(path), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr and process.stdout
         assert process.stderr.readline() == "checking 0.1 …\n"  # from here on it can be stopped

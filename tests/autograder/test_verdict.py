@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograder.verdict import (
+from autograder.engine.timing.verdict import (
     ALPHA_FAIL,
     ALPHA_PASS,
     MARGIN,

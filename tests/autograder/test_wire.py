@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from autograder.sandboxed import wire
+from autograder.engine.sandbox.inside import wire
 
 values = st.recursive(
     st.none()

@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 from jupyter_client.manager import start_new_kernel
 
-from autograder.lessons import find_exercise
+from autograder.course.lessons import find_exercise
 from tests.autograder.solutions import reference_sources
 
 READING_SECONDS = 10.0

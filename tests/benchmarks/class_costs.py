@@ -21,11 +21,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from autograder.evidence import hardware, versions
-from autograder.grading.exports import Canvas
+from autograder.course.lessons import find_exercise, load_lesson
+from autograder.engine.evidence import hardware, versions
 from autograder.grading.grade import grade
+from autograder.grading.nbgrader.exports import Canvas
 from autograder.grading.units import FOLDER
-from autograder.lessons import find_exercise, load_lesson
 from tests.autograder.nbgrader_course import Course
 from tests.autograder.postgres import INITDB, server
 from tests.benchmarks.class_makeup import make_class

@@ -19,8 +19,8 @@ from typing import Any
 import jupytext
 from nbformat import NotebookNode
 
-from autograder.lessons import Exercise, load_lesson, load_mutants
-from autograder.notebook_source import exercise_sources
+from autograder.course.lessons import Exercise, load_lesson, load_mutants
+from autograder.engine.notebook_source import exercise_sources
 from tests.autograder import malformed
 from tests.autograder.nbgrader_course import Course, cell, right_answers
 from tests.autograder.solutions import reference_sources

@@ -31,9 +31,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from autograder.evidence import hardware, versions
+from autograder.course.lessons import load_lesson
+from autograder.engine.evidence import hardware, versions
 from autograder.grading.units import Unit
-from autograder.lessons import load_lesson
 from tests.autograder.nbgrader_course import Course
 from tests.benchmarks.class_makeup import Made, make_class
 from tests.benchmarks.class_table import LIKE, Row, table
@@ -77,7 +77,7 @@ def environment(course: Course) -> dict[str, str]:
 def grade(course: Course, lesson_id: str) -> Row:
     """Our command on a whole lesson."""
     start = time.monotonic()
-    command = [sys.executable, "-m", "autograder.cli", "grade", lesson_id, "--json"]
+    command = [sys.executable, "-m", "autograder.cli.main", "grade", lesson_id, "--json"]
     ran = subprocess.run(
         command, cwd=course.root, env=environment(course), stdout=subprocess.PIPE, text=True, check=False
     )

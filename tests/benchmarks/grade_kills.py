@@ -26,9 +26,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from autograder.course.lessons import load_lesson, load_mutants
 from autograder.grading.units import Unit
-from autograder.lessons import load_lesson, load_mutants
-from course_lib.files import BUILDING
+from course_lib.base.files import BUILDING
 from tests.autograder.nbgrader_course import Course, cell, right_answers, with_solutions
 from tests.benchmarks.class_makeup import own
 from tests.benchmarks.killed_grader import adopt_orphans, is_held, survivors
@@ -63,7 +63,7 @@ def make(folder: Path) -> Course:
 def command(course: Course, lesson_id: str, temporary: Path) -> subprocess.Popen[str]:
     temporary.mkdir(exist_ok=True)
     return subprocess.Popen(
-        [sys.executable, "-m", "autograder.cli", "grade", lesson_id, "--json"],
+        [sys.executable, "-m", "autograder.cli.main", "grade", lesson_id, "--json"],
         cwd=course.root,
         env=course.environment() | {"TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,

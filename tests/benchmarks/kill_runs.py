@@ -28,11 +28,11 @@ import matplotlib.backends.backend_svg  # noqa: F401
 import tokenizers  # noqa: F401
 import torch.utils.tensorboard  # noqa: F401
 
-from course_lib.checkpoint import load_checkpoint
-from course_lib.config import TrainConfig
-from course_lib.files import BUILDING
-from course_lib.metrics import RunFolder
-from course_lib.train import run_training
+from course_lib.base.files import BUILDING
+from course_lib.runs.config import TrainConfig
+from course_lib.runs.metrics import RunFolder
+from course_lib.runs.train import run_training
+from course_lib.training.checkpoint import load_checkpoint
 
 VARIANTS: dict[str, dict[str, object]] = {
     "plain": {},

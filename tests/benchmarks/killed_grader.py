@@ -30,8 +30,8 @@ import filelock
 import nbformat
 import psutil
 
-from autograder import evidence
-from course_lib.data.cache import cache_dir
+from autograder.engine import evidence
+from course_lib.base.cache import cache_dir
 from tests.autograder.solutions import reference_sources
 
 GRACE_SECONDS = 2.0
@@ -73,7 +73,7 @@ def start(notebook: Path, exercise_ids: list[str], folder: Path) -> subprocess.P
         [
             sys.executable,
             "-m",
-            "autograder.cli",
+            "autograder.cli.main",
             "check",
             str(notebook),
             *(f"--only={each}" for each in exercise_ids),

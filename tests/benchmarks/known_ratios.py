@@ -30,11 +30,11 @@ from typing import Any
 
 import numpy as np
 
-from autograder.evidence import hardware
-from autograder.job import CheckFailed, Job, WorkerFailed
-from autograder.measure import Inconclusive, measure_speedup
-from autograder.verdict import MAX_BLOCKS, decide
-from course_lib.bench import Block
+from autograder.engine.evidence import hardware
+from autograder.engine.job import CheckFailed, Job, WorkerFailed
+from autograder.engine.timing.measure import Inconclusive, measure_speedup
+from autograder.engine.timing.verdict import MAX_BLOCKS, decide
+from course_lib.measuring.bench import Block
 from tests.benchmarks.verdict_runs import busy_cores
 
 BAR = 1.3

@@ -56,12 +56,12 @@ def train_within(path: Path, headroom: int, limit: int, steps: int) -> dict[str,
     import numpy as np
     import torch
 
-    from course_lib.config import TrainConfig
     from course_lib.data.batching import Batches, BucketBatchSampler, collate
-    from course_lib.loop import train_step
-    from course_lib.metrics import RunFolder
-    from course_lib.models import ModelConfig, TextClassifier
-    from course_lib.run_data import load_data
+    from course_lib.models.transformers import ModelConfig, TextClassifier
+    from course_lib.runs.config import TrainConfig
+    from course_lib.runs.metrics import RunFolder
+    from course_lib.runs.run_data import load_data
+    from course_lib.training.loop import train_step
 
     # One step of a small model first: torch loads much on first use, which is not what is measured here.
     tiny = TextClassifier(ModelConfig(vocab_size=9, num_classes=2, max_length=256))

@@ -25,9 +25,9 @@ from pathlib import Path
 
 import psutil
 
-from autograder import evidence
-from course_lib.errors import UserError
-from course_lib.files import BUILDING
+from autograder.engine import evidence
+from course_lib.base.errors import UserError
+from course_lib.base.files import BUILDING
 from tests.benchmarks.killed_grader import adopt_orphans, is_held
 from tests.benchmarks.learner_page import SLUG, Server, Session, Told
 
@@ -115,7 +115,7 @@ def one_kill(
             for process in {
                 "kernel": [session.kernel],
                 "server": [server.server()],
-                "engine": [p for p in family if "autograder.engine_service" in p.cmdline()],
+                "engine": [p for p in family if "autograder.engine.service" in p.cmdline()],
             }[target]:
                 process.kill()
         killed.set()

@@ -53,7 +53,15 @@ class Server:
         """Serve, unless it runs. Raises SystemExit when it does not start."""
         if self.process and self.process.poll() is None:
             return
-        command = [sys.executable, "-m", "autograder.cli", "start", "--no-browser", "--dir", str(self.folder)]
+        command = [
+            sys.executable,
+            "-m",
+            "autograder.cli.main",
+            "start",
+            "--no-browser",
+            "--dir",
+            str(self.folder),
+        ]
         with socket.socket() as probe:  # the first free one might be another run's a moment later
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]

@@ -23,14 +23,14 @@ from typing import Any
 
 import torch
 
-from course_lib.callbacks import Callback, TrainState
-from course_lib.checkpoint import Checkpointer
-from course_lib.config import TrainConfig
-from course_lib.cost import CostMeter
-from course_lib.environment import hardware
-from course_lib.metrics import RecordWriter, RunFolder
-from course_lib.progress import ProgressBar
-from course_lib.train import run_training
+from course_lib.base.environment import hardware
+from course_lib.runs.config import TrainConfig
+from course_lib.runs.cost import CostMeter
+from course_lib.runs.metrics import RecordWriter, RunFolder
+from course_lib.runs.progress import ProgressBar
+from course_lib.runs.train import run_training
+from course_lib.training.callbacks import Callback, TrainState
+from course_lib.training.checkpoint import Checkpointer
 
 TIMED = {"logs": RecordWriter, "checkpoints": Checkpointer, "progress bar": ProgressBar, "cost": CostMeter}
 METHODS = ("on_step", "on_record", "on_safe_point")

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from course_lib.data import TokenStore, docstring_store
 from course_lib.data.batching import evaluation_batches
-from course_lib.evaluation import evaluate
-from course_lib.models import ModelConfig, make_model
-from course_lib.optim import parameter_groups
-from course_lib.precision import resolve_precision
-from course_lib.schedules import make_schedule
+from course_lib.models.transformers import ModelConfig, make_model
+from course_lib.training.evaluation import evaluate
+from course_lib.training.optim import parameter_groups
+from course_lib.training.precision import resolve_precision
+from course_lib.training.schedules import make_schedule
 
 
 @dataclass(frozen=True, kw_only=True)

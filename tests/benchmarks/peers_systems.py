@@ -24,12 +24,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from course_lib.callbacks import Callback, TrainState
 from course_lib.data.batching import Batches, BucketBatchSampler
-from course_lib.loop import fit
-from course_lib.naive import pad_to_maximum
-from course_lib.optim import make_optimizer
-from course_lib.precision import resolve_precision
+from course_lib.measuring.naive import pad_to_maximum
+from course_lib.training.callbacks import Callback, TrainState
+from course_lib.training.loop import fit
+from course_lib.training.optim import make_optimizer
+from course_lib.training.precision import resolve_precision
 from tests.benchmarks.peers_case import Job, Texts, pad_batch
 
 MANY_EPOCHS = 10_000
@@ -72,7 +72,7 @@ def course_lib(job: Job) -> None:
 
 
 def naive(job: Job) -> None:
-    """The loop of `course_lib.naive`: every text as wide as the longest, fp32, a sync per step."""
+    """The loop of `course_lib.measuring.naive`: every text as wide as the longest, fp32, a sync per step."""
     case, optimizer = job.case, torch.optim.AdamW(job.model.parameters(), lr=job.case.learning_rate)
     scheduler = job.scheduler(optimizer)
     job.model.train()

@@ -2,7 +2,8 @@
 
     python -m tests.benchmarks.quality_spread [NUMBER OF SEEDS]
 
-`QUALITY_SPREAD` in autograder/lessons/lesson_01/checks/epochs.py and `HEAD_START` in autograder/quality.py rest on the
+`QUALITY_SPREAD` in autograder/lessons/lesson_01/checks/epochs.py and `HEAD_START` in
+autograder/lessons/checking/quality.py rest on the
 means and standard deviations that it prints. Its last columns are what `compare_paired` says of each solution, drawing
 from the differences that were measured.
 """
@@ -15,10 +16,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons import edited, load_lesson
+from autograder.course.lessons import edited, load_lesson
+from autograder.lessons.checking.quality import compare_paired
 from autograder.lessons.lesson_01 import baselines, references
 from autograder.lessons.lesson_01.checks.epochs import QUALITY_SPREAD
-from autograder.quality import compare_paired
 from tests.autograder.solutions import reference_sources
 
 LOOP = "    for indices in BucketBatchSampler(samples.lengths, micro_batch_size, seed=seed):\n"

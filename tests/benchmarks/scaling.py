@@ -40,12 +40,12 @@ def measure(options: argparse.Namespace) -> None:
     """In each process that torchrun starts: train, and print samples per second of all of them."""
     import torch
 
-    from course_lib import distributed
-    from course_lib.callbacks import Callback, TrainState
     from course_lib.data.batching import Batches, BucketBatchSampler
-    from course_lib.distributed import ShardedOrder
-    from course_lib.loop import fit
-    from course_lib.models import ModelConfig, make_model
+    from course_lib.distributed import ranks as distributed
+    from course_lib.distributed.ranks import ShardedOrder
+    from course_lib.models.transformers import ModelConfig, make_model
+    from course_lib.training.callbacks import Callback, TrainState
+    from course_lib.training.loop import fit
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -86,7 +86,7 @@ def measure(options: argparse.Namespace) -> None:
 
 
 def compare(options: argparse.Namespace, passed_on: list[str]) -> dict[str, Any]:
-    from course_lib.environment import hardware
+    from course_lib.base.environment import hardware
     from tests.course_lib.scripts.small import torchrun
 
     speeds: dict[int, list[float]] = {1: [], 2: []}

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from scipy import signal
 
-from autograder.verdict import ALPHA_FAIL, ALPHA_PASS, MARGIN, MAX_BLOCKS, successes_needed
+from autograder.engine.timing.verdict import ALPHA_FAIL, ALPHA_PASS, MARGIN, MAX_BLOCKS, successes_needed
 
 Noise = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 TRUTHS = (0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.975, 1.0, 1.025, 1.05, 1.1, 1.2, 1.3, 1.5)  # speedup / bar

@@ -6,7 +6,8 @@ Both train the same model on the same split from the same initial weights, in on
 turns, a segment of steps at a time: the one that is further from the target goes next, so that whatever else the
 machine does meets both. Clocks run while one trains, data and logs included; evaluation is outside.
 
-- naive: `course_lib.naive` (padded to 256, fp32, batches of 64 in random order, AdamW at a constant 3e-4, a sync per
+- naive: `course_lib.measuring.naive` (padded to 256, fp32, batches of 64 in random order, AdamW at a constant
+3e-4, a sync per
   step);
 - ours: what `course-lib train` does with its default config and `--max-steps`.
 
@@ -29,19 +30,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from course_lib.callbacks import TrainState
-from course_lib.components import embedding_lr_ratio
-from course_lib.config import TrainConfig
+from course_lib.base.environment import hardware
 from course_lib.data import TokenStore, docstring_store
 from course_lib.data.batching import Batches, BucketBatchSampler, evaluation_batches
-from course_lib.environment import hardware
-from course_lib.evaluation import evaluate
-from course_lib.loop import fit
-from course_lib.models import ModelConfig, make_model
-from course_lib.naive import naive_epoch
-from course_lib.optim import make_optimizer
-from course_lib.precision import FULL_PRECISION, resolve_precision
-from course_lib.schedules import make_schedule
+from course_lib.measuring.naive import naive_epoch
+from course_lib.models.transformers import ModelConfig, make_model
+from course_lib.runs.components import embedding_lr_ratio
+from course_lib.runs.config import TrainConfig
+from course_lib.training.callbacks import TrainState
+from course_lib.training.evaluation import evaluate
+from course_lib.training.loop import fit
+from course_lib.training.optim import make_optimizer
+from course_lib.training.precision import FULL_PRECISION, resolve_precision
+from course_lib.training.schedules import make_schedule
 
 CPU = torch.device("cpu")
 NAIVE_BATCH, NAIVE_LEARNING_RATE = 64, 3e-4

@@ -2,7 +2,8 @@
 
     python -m tests.benchmarks.tolerances [--seeds 6] [--steps 4 24]
 
-`TOLERANCES` in autograder/quality.py rests on the table that it prints. A right variant does the same mathematics in
+`TOLERANCES` in autograder/lessons/checking/quality.py rests on the table that it prints. A right variant does the
+same mathematics in
 another order: other padding, other order of rows, sums in parts, other threads, other kernels. A wrong one is a small
 mistake, or a lower precision than was asked for.
 """
@@ -20,9 +21,9 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from autograder.quality import TOLERANCES, relative_difference
+from autograder.lessons.checking.quality import TOLERANCES, relative_difference
 from course_lib.data import TokenStore, collate, docstring_store
-from course_lib.models import ModelConfig, TextClassifier
+from course_lib.models.transformers import ModelConfig, TextClassifier
 
 Batch = dict[str, torch.Tensor]
 FULL = ("float64", "float32")

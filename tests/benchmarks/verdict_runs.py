@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from autograder.engine import check_source
-from autograder.evidence import hardware, path_of
+from autograder.engine.check import check_source
+from autograder.engine.evidence import hardware, path_of
 from autograder.lessons.lesson_01.mutants import SLOW
 from tests.autograder.solutions import reference_sources
 

@@ -55,7 +55,7 @@ def served(folder: Path) -> Iterator[str]:
         "IPYTHONDIR": str(own / "ipython"),
         "OMP_NUM_THREADS": "1",
     }
-    command = [sys.executable, "-m", "autograder.cli", "start", "--no-browser"]
+    command = [sys.executable, "-m", "autograder.cli.main", "start", "--no-browser"]
     with subprocess.Popen(
         [*command, "--dir", str(folder), "--port", str(free_port())],
         env=environment,

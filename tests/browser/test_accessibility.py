@@ -20,13 +20,14 @@ pytest.importorskip("axe_playwright_python", reason="needs the `dev` extra")
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from autograder import certificate, progress
-from autograder.card import result_html
-from autograder.engine import check_source
-from autograder.evidence_page import page as evidence_page
+from autograder.engine.check import check_source
 from autograder.grading import report
-from autograder.quiz_grading import load_bank
-from autograder.standing import required, standings
+from autograder.kept import progress
+from autograder.learner import certificate
+from autograder.learner.standing import required, standings
+from autograder.quizzes.grading import load_bank
+from autograder.show.card import result_html
+from autograder.show.evidence_page import page as evidence_page
 from tests.autograder.test_evidence import RIGHT, block, speed
 from tests.autograder.test_report import FOUND
 from tests.browser.lab import CHROMIUM, PATIENCE, Notebook, chromium, served
@@ -43,7 +44,7 @@ pytestmark = [
 #: A lesson's parts in one notebook, each as a lesson calls it.
 PARTS = {
     "imports": "from autograder import answer, check_quiz, compare, exam, predict, quiz\n"
-    "from autograder.plots import figure, show",
+    "from autograder.show.plots import figure, show",
     "card": "from IPython.display import HTML\nHTML(open('card.html').read())",
     "predict": 'predict("1a", "How many times fewer?", "×")',
     "compare": 'predict("1b", "And here?", "×", value=2)\ncompare("1b", 3.1, "×")',

@@ -19,7 +19,7 @@ pytest.importorskip("playwright.sync_api", reason="needs the `dev` extra")
 
 from playwright.sync_api import Page, expect
 
-from autograder.lessons import load_lesson, load_mutants
+from autograder.course.lessons import load_lesson, load_mutants
 from tests.autograder.nbgrader_course import LESSON_01, Course, cell, right_answers, with_solutions
 from tests.browser.lab import CHROMIUM, SECOND, chromium, free_port
 
@@ -200,7 +200,7 @@ def exported(course: Course) -> None:
     # On a busy machine the clock may not decide, and then the points that need it are not given.
     timed = EXERCISES["1.1"]
     assert timed.clock_free_score + 2.5 <= totals["ada"] <= timed.max_score + 2.5
-    course.nbgrader("export", "--exporter=autograder.grading.exports.Moodle")
+    course.nbgrader("export", "--exporter=autograder.grading.nbgrader.exports.Moodle")
     with (course.root / "grades-moodle.csv").open(encoding="utf-8") as file:
         assert {row["Username"]: float(row[LESSON_01]) for row in csv.DictReader(file)} == totals
 

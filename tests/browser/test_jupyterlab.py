@@ -15,8 +15,8 @@ pytest.importorskip("playwright.sync_api", reason="needs the `dev` extra")
 
 from playwright.sync_api import Locator, Page, expect
 
-from autograder.answers import AnswersFile
-from autograder.lessons import load_lesson
+from autograder.course.lessons import load_lesson
+from autograder.kept.answers import AnswersFile
 from tests.browser.lab import CHROMIUM, MISSING_WIDGET, PATIENCE, Notebook, chromium, served
 
 pytestmark = [

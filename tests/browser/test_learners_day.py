@@ -17,12 +17,13 @@ pytest.importorskip("playwright.sync_api", reason="needs the `dev` extra")
 
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
-from autograder import exams, progress
-from autograder.answers import read_answers
-from autograder.lessons import load_lesson
-from autograder.quiz_bank import judge, num_questions
-from autograder.quiz_grading import load_bank
-from autograder.standing import required, standings
+from autograder.course.lessons import load_lesson
+from autograder.kept import progress
+from autograder.kept.answers import read_answers
+from autograder.learner.standing import required, standings
+from autograder.quizzes import exams
+from autograder.quizzes.bank import judge, num_questions
+from autograder.quizzes.grading import load_bank
 from tests.autograder.solutions import reference_sources
 from tests.browser.lab import CHROMIUM, PATIENCE, RUN_PATIENCE, Notebook, chromium, served, user_folder
 from tests.browser.test_jupyterlab import (

@@ -3,8 +3,8 @@
 import random
 from pathlib import Path
 
-from course_lib.config import TrainConfig
-from course_lib.train import run_training
+from course_lib.runs.config import TrainConfig
+from course_lib.runs.train import run_training
 
 TOPICS = {
     "cooking": "onion garlic oven bake flour butter",

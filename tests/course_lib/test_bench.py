@@ -11,7 +11,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from course_lib.bench import (
+from course_lib.measuring.bench import (
     Block,
     bootstrap_interval,
     choose_num_steps,
@@ -135,5 +135,7 @@ def test_paired_speedup_finds_the_ratio_of_two_sleeps():
 
 
 def test_bench_needs_no_torch():
-    code = "import sys, course_lib.bench; sys.exit('torch' in sys.modules or 'scipy' in sys.modules)"
+    code = (
+        "import sys, course_lib.measuring.bench; sys.exit('torch' in sys.modules or 'scipy' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,9 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from course_lib.config import TrainConfig
 from course_lib.data.store import split_store
 from course_lib.data.tables import load_table
+from course_lib.runs.config import TrainConfig
 from tests.benchmarks import overheads, peers, peers_case, peers_systems, peers_worker, time_to_target
 
 LENGTH = 32

@@ -7,8 +7,12 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.callbacks import Callback, TrainState
-from course_lib.checkpoint import (
+from course_lib.base.errors import UserError
+from course_lib.runs.config import TrainConfig
+from course_lib.runs.metrics import RunFolder
+from course_lib.runs.train import run_training
+from course_lib.training.callbacks import Callback, TrainState
+from course_lib.training.checkpoint import (
     Checkpointer,
     capture,
     check_same_run,
@@ -16,11 +20,7 @@ from course_lib.checkpoint import (
     restore,
     save_checkpoint,
 )
-from course_lib.config import TrainConfig
-from course_lib.early_stopping import EarlyStopping
-from course_lib.errors import UserError
-from course_lib.metrics import RunFolder
-from course_lib.train import run_training
+from course_lib.training.early_stopping import EarlyStopping
 from tests.benchmarks.kill_runs import make_csv
 
 
@@ -68,7 +68,7 @@ def test_last_is_written_at_the_cadence_and_at_the_end_of_an_epoch(tmp_path):
 
 def test_by_seconds_nothing_is_written_before_they_are_over(tmp_path, monkeypatch):
     now = 100.0
-    monkeypatch.setattr("course_lib.checkpoint.time.perf_counter", lambda: now)
+    monkeypatch.setattr("course_lib.training.checkpoint.time.perf_counter", lambda: now)
     run = Run(tmp_path, every_steps=1, every_seconds=30.0)
     run.go(50)
     assert not (tmp_path / "last.pt").exists()
@@ -138,7 +138,7 @@ def test_an_asynchronous_checkpoint_is_of_the_moment_it_was_asked_for(tmp_path, 
         writers.append(threading.current_thread().name)
         real_save(path, checkpoint)
 
-    monkeypatch.setattr("course_lib.checkpoint.save_checkpoint", slow_save)
+    monkeypatch.setattr("course_lib.training.checkpoint.save_checkpoint", slow_save)
     run = Run(tmp_path, is_async=True)
     run.go(7)  # asked for at step 4; three more steps have changed the weights since
     assert not (tmp_path / "last.pt").exists()

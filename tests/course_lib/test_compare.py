@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from record_runs import train, write_csv
 
-from course_lib.cli import main
-from course_lib.compare import _different, _flat, compare_runs, comparison_text
-from course_lib.errors import UserError
-from course_lib.metrics import RunFolder
+from course_lib.base.errors import UserError
+from course_lib.cli.main import main
+from course_lib.runs.compare import _different, _flat, compare_runs, comparison_text
+from course_lib.runs.metrics import RunFolder
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.callbacks import Callback, TrainState
-from course_lib.checkpoint import load_checkpoint
-from course_lib.config import TrainConfig
-from course_lib.cost import (
+from course_lib.measuring.profiling import step_breakdown
+from course_lib.models.transformers import ModelConfig, make_model
+from course_lib.runs.config import TrainConfig
+from course_lib.runs.cost import (
     CostMeter,
     cost,
     data_sheet_peak,
@@ -22,11 +22,11 @@ from course_lib.cost import (
     time_to_target,
     utilisation,
 )
-from course_lib.loop import fit
-from course_lib.metrics import RunFolder
-from course_lib.models import ModelConfig, make_model
-from course_lib.profiling import step_breakdown
-from course_lib.train import run_training
+from course_lib.runs.metrics import RunFolder
+from course_lib.runs.train import run_training
+from course_lib.training.callbacks import Callback, TrainState
+from course_lib.training.checkpoint import load_checkpoint
+from course_lib.training.loop import fit
 
 CPU = torch.device("cpu")
 money = st.floats(0.01, 1e4)

@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from course_lib.counters import Counts, count_events, peak_bytes
-from course_lib.memory import apply_activation_checkpointing
-from course_lib.models import ModelConfig, TextClassifier
+from course_lib.measuring.counters import Counts, count_events, peak_bytes
+from course_lib.models.transformers import ModelConfig, TextClassifier
+from course_lib.training.memory import apply_activation_checkpointing
 
 READS = {
     "item": lambda t: t.sum().item(),

@@ -6,10 +6,10 @@ import shutil
 import pytest
 from record_runs import train, write_csv
 
-from course_lib.cli import main
-from course_lib.dashboard import dashboard_html, read_runs
-from course_lib.errors import UserError
-from course_lib.metrics import RunFolder
+from course_lib.base.errors import UserError
+from course_lib.cli.main import main
+from course_lib.runs.dashboard import dashboard_html, read_runs
+from course_lib.runs.metrics import RunFolder
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 

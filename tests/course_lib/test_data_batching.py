@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib import losses
+from course_lib.base.errors import UserError
 from course_lib.data import BucketBatchSampler, collate, docstring_store, pad_fraction
 from course_lib.data.batching import IGNORE, Batches, Filler
-from course_lib.errors import UserError
+from course_lib.training import losses
 
 samples = st.lists(
     st.tuples(

@@ -8,12 +8,12 @@ import sys
 import numpy as np
 import pytest
 
-from course_lib.config import TrainConfig
+from course_lib.base.errors import UserError
 from course_lib.data import load_docstrings, save_tokenizer, train_tokenizer
 from course_lib.data.batching import IGNORE
-from course_lib.errors import UserError
-from course_lib.metrics import RunFolder
-from course_lib.run_data import load_data
+from course_lib.runs.config import TrainConfig
+from course_lib.runs.metrics import RunFolder
+from course_lib.runs.run_data import load_data
 from tests.benchmarks import larger_than_memory
 
 SIZE = 48 * 2**20

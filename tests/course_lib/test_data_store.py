@@ -16,8 +16,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from course_lib.base.errors import UserError
 from course_lib.data import Texts, TokenStore, collate, docstring_store, train_tokenizer
-from course_lib.errors import UserError
 
 WORDS = ["alpha beta", "gamma [PAD] delta", "épsilon", "zeta " * 50, "eta"]
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from course_lib.base.errors import UserError
 from course_lib.data import load_table
-from course_lib.errors import UserError
 
 per_example = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from course_lib.base.errors import UserError
 from course_lib.data import Texts, split
-from course_lib.errors import UserError
 
 
 def make(texts, labels, groups=None):

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from course_lib.base.errors import UserError
 from course_lib.data import load_tokenizer, save_tokenizer, train_tokenizer
 from course_lib.data.tokenizer import CLS_ID, PAD_ID, UNK_ID
-from course_lib.errors import UserError
 
 TEXTS = ["return the sum of two numbers", "return the product of two numbers", "the sum\n    of squares"] * 3
 

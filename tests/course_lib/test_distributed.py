@@ -9,8 +9,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from course_lib.base.errors import UserError
 from course_lib.data.batching import BucketBatchSampler, Filler, evaluation_batches
-from course_lib.distributed import (
+from course_lib.distributed.ranks import (
     Ranks,
     ShardedOrder,
     cleanup,
@@ -19,10 +20,9 @@ from course_lib.distributed import (
     sum_across_ranks,
     wrap_ddp,
 )
-from course_lib.errors import UserError
-from course_lib.evaluation import evaluate
-from course_lib.loop import fit
-from course_lib.reproducibility import weights_sha256
+from course_lib.training.evaluation import evaluate
+from course_lib.training.loop import fit
+from course_lib.training.reproducibility import weights_sha256
 from tests.course_lib.scripts.small import (
     MAX_NORM,
     SCRIPTS,

@@ -12,9 +12,9 @@ import psutil
 import pytest
 import torch
 
-from course_lib.checkpoint import load_checkpoint
-from course_lib.components import load_trained
-from course_lib.metrics import RunFolder
+from course_lib.runs.components import load_trained
+from course_lib.runs.metrics import RunFolder
+from course_lib.training.checkpoint import load_checkpoint
 from tests.course_lib.scripts.small import SCRIPTS, torchrun, torchrun_command
 
 SMALL = ("d_model=16", "num_layers=1", "vocab_size=300", "max_length=64", "checkpoint_every_steps=5",

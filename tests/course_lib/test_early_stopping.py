@@ -8,12 +8,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib.callbacks import TrainState
-from course_lib.early_stopping import EarlyStopping
-from course_lib.errors import UserError
-from course_lib.loop import fit
-from course_lib.models import ModelConfig, TextClassifier
-from course_lib.optim import make_optimizer
+from course_lib.base.errors import UserError
+from course_lib.models.transformers import ModelConfig, TextClassifier
+from course_lib.training.callbacks import TrainState
+from course_lib.training.early_stopping import EarlyStopping
+from course_lib.training.loop import fit
+from course_lib.training.optim import make_optimizer
 
 VALUES = st.lists(st.floats(0, 1) | st.sampled_from([math.nan, math.inf, 0.5]), max_size=30)
 

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from course_lib.errors import UserError
-from course_lib.files import BUILDING, atomic_directory, atomic_file, atomic_write_text, remove_leftovers
+from course_lib.base.errors import UserError
+from course_lib.base.files import BUILDING, atomic_directory, atomic_file, atomic_write_text, remove_leftovers
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
@@ -28,7 +28,7 @@ def test_an_error_while_writing_leaves_what_was_there(tmp_path, error):
 def test_a_text_half_written_when_killed_leaves_what_was_there_and_nothing_else(tmp_path):
     atomic_write_text(tmp_path / "kept.txt", "old")
     code = (
-        "import os, pathlib, signal, sys; from course_lib.files import atomic_write_text\n"
+        "import os, pathlib, signal, sys; from course_lib.base.files import atomic_write_text\n"
         "os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)\n"  # written, not on the disk yet
         "atomic_write_text(pathlib.Path(sys.argv[1]), 'new' * 100_000)"
     )

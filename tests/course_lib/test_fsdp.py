@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from course_lib import fsdp
-from course_lib.callbacks import TrainState
-from course_lib.config import TrainConfig
+from course_lib.base.errors import UserError
 from course_lib.data.batching import evaluation_batches
-from course_lib.distributed import Ranks
-from course_lib.errors import UserError
-from course_lib.evaluation import evaluate
-from course_lib.loop import fit
+from course_lib.distributed import fsdp
+from course_lib.distributed.ranks import Ranks
+from course_lib.runs.config import TrainConfig
+from course_lib.training.callbacks import TrainState
+from course_lib.training.evaluation import evaluate
+from course_lib.training.loop import fit
 from tests.course_lib.scripts.small import (
     MAX_NORM,
     SCRIPTS,

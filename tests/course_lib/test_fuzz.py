@@ -8,7 +8,7 @@ import string
 
 import pytest
 
-from course_lib import cli
+from course_lib.cli import main as cli
 
 ALPHABET = string.ascii_letters + string.digits + " äß€漢🙂'\",;|\t\\{}[]#:&*!%@`"
 

@@ -5,16 +5,16 @@ import json
 import pytest
 import torch
 
+from course_lib.base.errors import UserError
 from course_lib.data.tokenizer import save_tokenizer, train_tokenizer
-from course_lib.errors import UserError
-from course_lib.loop import evaluate, train_step
-from course_lib.lora import add_lora, merge_lora
-from course_lib.low_bit import Int8Linear, quantize_frozen
-from course_lib.memory import apply_activation_checkpointing
+from course_lib.models.lora import add_lora, merge_lora
+from course_lib.models.low_bit import Int8Linear, quantize_frozen
+from course_lib.training.loop import evaluate, train_step
+from course_lib.training.memory import apply_activation_checkpointing
 
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("peft")
-from course_lib.hf import load_hf_model  # noqa: E402
+from course_lib.models.hf import load_hf_model  # noqa: E402
 
 CASES = [
     ("bert", "classification"),

@@ -14,12 +14,13 @@ import torch
 from torch.nn.modules.module import register_module_forward_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from course_lib.config import TrainConfig
-from course_lib.counters import count_events
 from course_lib.data.store import TokenStore
 from course_lib.data.texts import Texts
 from course_lib.data.tokenizer import train_tokenizer
-from course_lib.ladder import (
+from course_lib.measuring.counters import count_events
+from course_lib.models.transformers import TextClassifier
+from course_lib.runs.config import TrainConfig
+from course_lib.runs.ladder import (
     BUCKETS,
     CHANGES,
     COMPILED,
@@ -33,8 +34,7 @@ from course_lib.ladder import (
     climb,
     training,
 )
-from course_lib.models import TextClassifier
-from course_lib.precision import resolve_precision
+from course_lib.training.precision import resolve_precision
 
 SIZE, STEPS = 8, 6
 CONFIG = TrainConfig(

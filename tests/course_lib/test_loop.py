@@ -9,16 +9,16 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_lib.callbacks import Callback, InterruptBetweenSteps, TrainState
-from course_lib.checkpoint import capture, load_checkpoint, restore, save_checkpoint
-from course_lib.counters import count_events
 from course_lib.data.batching import Batches, BucketBatchSampler, collate, evaluation_batches
-from course_lib.loop import NonFiniteError, evaluate, fit, train_one_epoch, train_step
-from course_lib.models import ModelConfig, TextClassifier, make_model
-from course_lib.naive import naive_epoch
-from course_lib.optim import make_optimizer
-from course_lib.reproducibility import seed_everything, weights_sha256
-from course_lib.schedules import schedule_values, warmup_cosine
+from course_lib.measuring.counters import count_events
+from course_lib.measuring.naive import naive_epoch
+from course_lib.models.transformers import ModelConfig, TextClassifier, make_model
+from course_lib.training.callbacks import Callback, InterruptBetweenSteps, TrainState
+from course_lib.training.checkpoint import capture, load_checkpoint, restore, save_checkpoint
+from course_lib.training.loop import NonFiniteError, evaluate, fit, train_one_epoch, train_step
+from course_lib.training.optim import make_optimizer
+from course_lib.training.reproducibility import seed_everything, weights_sha256
+from course_lib.training.schedules import schedule_values, warmup_cosine
 from tests.course_lib.scripts.small import NUM_CLASSES, Samples
 
 

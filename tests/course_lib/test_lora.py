@@ -4,9 +4,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_lib.loop import train_step
-from course_lib.lora import LoRALinear, add_lora, merge_lora
-from course_lib.models import ModelConfig, make_model
+from course_lib.models.lora import LoRALinear, add_lora, merge_lora
+from course_lib.models.transformers import ModelConfig, make_model
+from course_lib.training.loop import train_step
 
 
 def make(task="classification", **changes):

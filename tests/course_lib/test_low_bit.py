@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from course_lib.loop import train_step
-from course_lib.lora import add_lora, merge_lora
-from course_lib.low_bit import Int8Linear, quantize, quantize_frozen
-from course_lib.models import ModelConfig, make_model
+from course_lib.models.lora import add_lora, merge_lora
+from course_lib.models.low_bit import Int8Linear, quantize, quantize_frozen
+from course_lib.models.transformers import ModelConfig, make_model
+from course_lib.training.loop import train_step
 
 
 def make(task="classification"):

@@ -8,11 +8,11 @@ import textwrap
 import pytest
 import torch
 
-from course_lib.counters import count_events
-from course_lib.loop import train_step
-from course_lib.losses import loss_sum
-from course_lib.memory import apply_activation_checkpointing, compile_model
-from course_lib.models import ModelConfig, make_model
+from course_lib.measuring.counters import count_events
+from course_lib.models.transformers import ModelConfig, make_model
+from course_lib.training.loop import train_step
+from course_lib.training.losses import loss_sum
+from course_lib.training.memory import apply_activation_checkpointing, compile_model
 
 TASKS = ["classification", "token-classification", "language-modelling"]
 
@@ -102,7 +102,7 @@ def test_compiled_once_it_trains_to_the_twins_weights_at_any_batch_size_and_widt
 def test_without_a_compiler_the_model_stays_and_the_reason_is_told(tmp_path):
     program = """
         import torch
-        from course_lib.memory import compile_model
+        from course_lib.training.memory import compile_model
         from tests.course_lib.test_memory import make, make_batch
         model, report = compile_model(make(), make_batch())
         print(report)

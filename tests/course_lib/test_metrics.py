@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib.callbacks import TrainState
-from course_lib.errors import UserError
-from course_lib.metrics import (
+from course_lib.base.errors import UserError
+from course_lib.runs.metrics import (
     RecordWriter,
     RunFolder,
     classification_table,
@@ -23,6 +22,7 @@ from course_lib.metrics import (
     perplexity,
     to_json,
 )
+from course_lib.training.callbacks import TrainState
 
 NAMES = ("a", "b", "c")
 ANSWERS = st.lists(

@@ -9,19 +9,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib.counters import peak_bytes
-from course_lib.errors import UserError
-from course_lib.loop import train_step
-from course_lib.micro_batch import (
+from course_lib.base.errors import UserError
+from course_lib.measuring.counters import peak_bytes
+from course_lib.models.transformers import ModelConfig, TextClassifier
+from course_lib.training.loop import train_step
+from course_lib.training.micro_batch import (
     SAFETY,
     available_memory_bytes,
     find_executable_micro_batch_size,
     largest_micro_batch_size,
 )
-from course_lib.models import ModelConfig, TextClassifier
-from course_lib.optim import make_optimizer
-from course_lib.precision import resolve_precision
-from course_lib.reproducibility import weights_sha256
+from course_lib.training.optim import make_optimizer
+from course_lib.training.precision import resolve_precision
+from course_lib.training.reproducibility import weights_sha256
 
 CPU = torch.device("cpu")
 OUT_OF_MEMORY = [
@@ -176,9 +176,9 @@ SEARCH = """
 import json, resource, sys
 import torch
 from tests.course_lib.test_micro_batch import make_batch, make_model
-from course_lib.loop import train_step
-from course_lib.micro_batch import available_memory_bytes, largest_micro_batch_size
-from course_lib.optim import make_optimizer
+from course_lib.training.loop import train_step
+from course_lib.training.micro_batch import available_memory_bytes, largest_micro_batch_size
+from course_lib.training.optim import make_optimizer
 
 def resident(field):
     with open("/proc/self/status") as lines:

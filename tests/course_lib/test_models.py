@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_lib.models import ModelConfig, TextClassifier, masked_mean
+from course_lib.models.transformers import ModelConfig, TextClassifier, masked_mean
 
 
 def make(**changes):

@@ -9,11 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_lib.counters import count_events
-from course_lib.errors import UserError
-from course_lib.loop import train_step
-from course_lib.models import ModelConfig, TextClassifier
-from course_lib.optim import (
+from course_lib.base.errors import UserError
+from course_lib.measuring.counters import count_events
+from course_lib.models.transformers import ModelConfig, TextClassifier
+from course_lib.training.loop import train_step
+from course_lib.training.optim import (
     OPTIMIZERS,
     make_optimizer,
     parameter_groups,
@@ -21,7 +21,7 @@ from course_lib.optim import (
     resolve_fused,
     resolve_optimizer,
 )
-from course_lib.schedules import make_schedule
+from course_lib.training.schedules import make_schedule
 
 NEEDS = {"lamb": "pytorch_optimizer", "adamw-8bit": "bitsandbytes"}
 
@@ -141,7 +141,7 @@ def test_8_bit_adamw_needs_no_compiler(tmp_path):
     pytest.importorskip("bitsandbytes")
     code = """
 import torch
-from course_lib.optim import make_optimizer
+from course_lib.training.optim import make_optimizer
 model = torch.nn.Linear(128, 128)
 before = model.weight.detach().clone()
 optimizer = make_optimizer(model, "adamw-8bit")

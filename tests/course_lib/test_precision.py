@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch.nn.utils import clip_grad_norm_
 
-from course_lib import precision as precision_module
-from course_lib.counters import count_events
-from course_lib.errors import UserError
-from course_lib.loop import train_step
-from course_lib.models import ModelConfig, TextClassifier
-from course_lib.optim import make_optimizer
-from course_lib.precision import (
+from course_lib.base.errors import UserError
+from course_lib.measuring.counters import count_events
+from course_lib.models.transformers import ModelConfig, TextClassifier
+from course_lib.training import precision as precision_module
+from course_lib.training.loop import train_step
+from course_lib.training.optim import make_optimizer
+from course_lib.training.precision import (
     DTYPES,
     FULL_PRECISION,
     Precision,

@@ -10,14 +10,14 @@ import sys
 import pytest
 import torch
 
-from course_lib.cli import main
-from course_lib.components import TrainedModel, load_trained
-from course_lib.config import TrainConfig
+from course_lib.base.errors import UserError
+from course_lib.cli.main import main
 from course_lib.data.tokenizer import train_tokenizer
-from course_lib.errors import UserError
-from course_lib.models import ModelConfig, make_model
-from course_lib.predict import Predictor
-from course_lib.train import run_training
+from course_lib.models.transformers import ModelConfig, make_model
+from course_lib.runs.components import TrainedModel, load_trained
+from course_lib.runs.config import TrainConfig
+from course_lib.runs.predict import Predictor
+from course_lib.runs.train import run_training
 
 TOPICS = {"cooking": "onion garlic oven bake flour", "sport": "team goal match coach player"}
 SIZES = {"d_model": 16, "num_layers": 1, "vocab_size": 300, "max_length": 40, "max_epochs": 6}

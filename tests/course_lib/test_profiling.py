@@ -6,9 +6,9 @@ import time
 import pytest
 import torch
 
-from course_lib.loop import fit
-from course_lib.profiling import STAGES, StepProfiler, stage, step_breakdown
-from course_lib.reproducibility import seed_everything, weights_sha256
+from course_lib.measuring.profiling import STAGES, StepProfiler, stage, step_breakdown
+from course_lib.training.loop import fit
+from course_lib.training.reproducibility import seed_everything, weights_sha256
 
 
 class Mean(torch.nn.Module):

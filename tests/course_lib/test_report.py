@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from record_runs import TOPICS, train, write_csv
 
-from course_lib.metrics import RunFolder, evaluation_summary
-from course_lib.report import cell, duration, report_html
+from course_lib.runs.metrics import RunFolder, evaluation_summary
+from course_lib.runs.report import cell, duration, report_html
 
 
 class Page(HTMLParser):

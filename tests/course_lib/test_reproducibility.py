@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.reproducibility import rng_state, seed_everything, set_rng_state, weights_sha256
+from course_lib.training.reproducibility import rng_state, seed_everything, set_rng_state, weights_sha256
 
 
 def draw():

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.optim import lr_scheduler
 
-from course_lib.errors import UserError
-from course_lib.schedules import (
+from course_lib.base.errors import UserError
+from course_lib.training.schedules import (
     SCHEDULES,
     Schedule,
     make_schedule,

@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from course_lib.callbacks import TrainState
-from course_lib.config import TrainConfig
-from course_lib.errors import UserError
-from course_lib.metrics import RecordWriter, RunFolder
-from course_lib.trackers import PROJECT, make_trackers
-from course_lib.train import run_training
+from course_lib.base.errors import UserError
+from course_lib.runs.config import TrainConfig
+from course_lib.runs.metrics import RecordWriter, RunFolder
+from course_lib.runs.trackers import PROJECT, make_trackers
+from course_lib.runs.train import run_training
+from course_lib.training.callbacks import TrainState
 
 CONFIG = {"learning_rate": 1e-3, "max_steps": None, "data": "x.csv"}
 

@@ -14,10 +14,10 @@ import pytest
 import torch
 import yaml
 
-from course_lib.checkpoint import load_checkpoint
-from course_lib.cli import COMMANDS, main
-from course_lib.metrics import RunFolder
-from course_lib.reproducibility import weights_sha256
+from course_lib.cli.main import COMMANDS, main
+from course_lib.runs.metrics import RunFolder
+from course_lib.training.checkpoint import load_checkpoint
+from course_lib.training.reproducibility import weights_sha256
 
 TOPICS = {
     "cooking": "onion garlic oven bake flour butter salt pepper roast sauce",

@@ -18,16 +18,16 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.config import TrainConfig
-from course_lib.errors import UserError
-from course_lib.metrics import RunFolder
+from course_lib.base.errors import UserError
+from course_lib.runs.config import TrainConfig
+from course_lib.runs.metrics import RunFolder
 
 optuna = pytest.importorskip("optuna")
 
-from course_lib.search_space import default_space, grid_values, make_space, parse_searches  # noqa: E402
-from course_lib.train import run_training  # noqa: E402
-from course_lib.tuning import Search, make_sampler, tune  # noqa: E402
-from course_lib.tuning_report import write_study  # noqa: E402
+from course_lib.runs.train import run_training  # noqa: E402
+from course_lib.tuning.report import write_study  # noqa: E402
+from course_lib.tuning.search_space import default_space, grid_values, make_space, parse_searches  # noqa: E402
+from course_lib.tuning.study import Search, make_sampler, tune  # noqa: E402
 
 TOPICS = {"food": "onion garlic oven flour butter", "sport": "team goal coach season score"}
 COMMON = "the a of and we to it was in on with for this that very my our after before"
@@ -365,7 +365,7 @@ def test_two_shells_share_a_study_and_a_killed_trial_is_taken_over(data, tmp_pat
 
 
 def test_the_command_says_the_best_and_what_to_do_next(data, tmp_path, monkeypatch, capsys):
-    from course_lib.cli import main
+    from course_lib.cli.main import main
 
     monkeypatch.chdir(tmp_path)
     space = tmp_path / "space.yaml"
@@ -390,7 +390,7 @@ def test_the_command_says_the_best_and_what_to_do_next(data, tmp_path, monkeypat
     ],
 )
 def test_wrong_commands_get_one_line(capsys, tmp_path, data, options, message):
-    from course_lib.cli import main
+    from course_lib.cli.main import main
 
     try:
         code = main(["tune", "--data", str(data), "--out", str(tmp_path / "s"), *options])

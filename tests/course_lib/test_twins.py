@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from course_lib.reproducibility import weights_sha256
+from course_lib.training.reproducibility import weights_sha256
 from tests.course_lib.scripts.small import SCRIPTS, torchrun
 
 PEERS = {"ddp": "torch", "accelerate": "accelerate", "fabric": "lightning"}

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from autograder.answers import AnswersFile, read_answers
-from autograder.handout import release_folder
-from autograder.notebook_check import check_notebook
-from autograder.notebook_source import exercise_ids
-from autograder.quiz_bank import PASS_MARK, judge
-from autograder.quiz_grading import grade_quiz, load_bank
+from autograder.engine.notebook_source import exercise_ids
+from autograder.kept.answers import AnswersFile, read_answers
+from autograder.learner.handout import release_folder
+from autograder.notebooks.check import check_notebook
+from autograder.quizzes.bank import PASS_MARK, judge
+from autograder.quizzes.grading import grade_quiz, load_bank
 from tests.autograder.solutions import reference_sources
 
 LESSON = "04"

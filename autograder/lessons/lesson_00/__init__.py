@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from autograder.lessons import Exercise, Lesson
+from autograder.course.lessons import Exercise, Lesson
 from autograder.lessons.lesson_00 import checks
 
 LESSON = Lesson(

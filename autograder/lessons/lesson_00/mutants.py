@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons import Mutant
+from autograder.course.lessons import Mutant
 
 _REFUSE = "    if baseline_seconds <= 0 or candidate_seconds <= 0:\n        raise ValueError\n"
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from autograder.lessons import Exercise, Lesson, harness_source
+from autograder.course.lessons import Exercise, Lesson, harness_source
 from autograder.lessons.lesson_01 import references
 from autograder.lessons.lesson_01.checks import batches, epochs, loops
 

@@ -55,7 +55,7 @@ class _Loader:
 '''
 
 NAIVE_EPOCH = '''
-from course_lib.naive import naive_epoch
+from course_lib.measuring.naive import naive_epoch
 
 def fast_epoch(model, samples, optimizer, micro_batch_size, seed):
     """The naive loop: pad to the longest text of the data set, a sync at every step."""

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from autograder.lessons import LOW_PRECISION, Exercise, Lesson, harness_source
+from autograder.course.lessons import LOW_PRECISION, Exercise, Lesson, harness_source
 from autograder.lessons.lesson_02 import references
 from autograder.lessons.lesson_02.checks import epochs, mixed, policy, steps
 

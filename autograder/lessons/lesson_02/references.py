@@ -3,7 +3,7 @@
 TRAIN_EPOCH = """
 import torch
 from course_lib import train_step
-from course_lib.precision import resolve_precision
+from course_lib.training.precision import resolve_precision
 
 def train_epoch(model, batches, optimizer, precision, max_norm=1.0):
     resolved = resolve_precision(precision, torch.device("cpu"))

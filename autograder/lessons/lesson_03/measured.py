@@ -11,10 +11,10 @@ from typing import Any
 def _peak(rows: int, words: int = 8192) -> int:
     import torch
 
-    from course_lib.counters import peak_bytes
-    from course_lib.loop import train_step
-    from course_lib.models import ModelConfig, TextClassifier
-    from course_lib.optim import make_optimizer
+    from course_lib.measuring.counters import peak_bytes
+    from course_lib.models.transformers import ModelConfig, TextClassifier
+    from course_lib.training.loop import train_step
+    from course_lib.training.optim import make_optimizer
 
     width = 64
     with torch.random.fork_rng():

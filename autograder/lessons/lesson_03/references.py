@@ -1,7 +1,7 @@
 """Right and fast solutions of lesson 03's timed exercises: `workbook calibrate` measures what they reach here."""
 
 CHECKPOINT_BLOCKS = """
-from course_lib.memory import apply_activation_checkpointing as checkpoint_blocks
+from course_lib.training.memory import apply_activation_checkpointing as checkpoint_blocks
 """
 
 TRAIN_IN_BUDGET = """

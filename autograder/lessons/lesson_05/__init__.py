@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from autograder.lessons import Exercise, Lesson, harness_source
+from autograder.course.lessons import Exercise, Lesson, harness_source
 from autograder.lessons.lesson_05.checks import budget, decisions, halving, samples, trials
 
 LESSON = Lesson(

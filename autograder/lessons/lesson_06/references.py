@@ -4,7 +4,7 @@ TRAIN_IN_PARALLEL = """
 import torch.distributed as dist
 import torch.nn.functional as F
 
-from course_lib.distributed import wrap_ddp
+from course_lib.distributed.ranks import wrap_ddp
 
 def train_in_parallel(model, batches, optimizer):
     rank, world_size = dist.get_rank(), dist.get_world_size()

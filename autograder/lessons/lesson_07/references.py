@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 
 from course_lib import collate, train_step
-from course_lib.models import masked_mean
+from course_lib.models.transformers import masked_mean
 
 class Ward:
     def diagnose(self, run):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from autograder.lessons import Exercise, Lesson, harness_source
+from autograder.course.lessons import Exercise, Lesson, harness_source
 from autograder.lessons.lesson_08.checks import configs, costs, decisions, records, runs, seeding
 
 LESSON = Lesson(

@@ -5,7 +5,7 @@ import numpy as np
 import torch
 
 from course_lib import ModelConfig, TextClassifier, naive_epoch, train_tokenizer
-from course_lib.naive import pad_to_maximum
+from course_lib.measuring.naive import pad_to_maximum
 
 WIDTH = 384
 

@@ -84,7 +84,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 
 from autograder import exercise
-from course_lib.models import ModelConfig, TextClassifier
+from course_lib.models.transformers import ModelConfig, TextClassifier
 
 
 def choose_device(local_rank: int, num_gpus: int) -> torch.device:

@@ -205,8 +205,8 @@ import torch.nn.functional as F
 
 from autograder import exercise
 from course_lib.data import collate
-from course_lib.loop import train_step
-from course_lib.models import masked_mean
+from course_lib.training.loop import train_step
+from course_lib.models.transformers import masked_mean
 
 
 def groups(items: Iterable[Any], size: int) -> Iterator[list[Any]]:

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from course_lib.counters import count_events
+from course_lib.measuring.counters import count_events
 
 
 def accumulate(model, optimizer, *, no_sync):

@@ -17,7 +17,7 @@ from small import (
     weights,
 )
 
-from course_lib.distributed import Ranks
+from course_lib.distributed.ranks import Ranks
 
 EPOCHS = 2
 
@@ -91,8 +91,8 @@ def train_fabric(rank, world_size):
 
 
 def train_ours(rank, world_size):
-    from course_lib import distributed
-    from course_lib.loop import fit
+    from course_lib.distributed import ranks as distributed
+    from course_lib.training.loop import fit
 
     ranks = distributed.setup("cpu")
     model = distributed.wrap_ddp(make_model(torch.float32))

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from course_lib.data.batching import Batches, BucketBatchSampler
-from course_lib.distributed import Ranks, ShardedOrder
-from course_lib.models import ModelConfig, TextClassifier
+from course_lib.distributed.ranks import Ranks, ShardedOrder
+from course_lib.models.transformers import ModelConfig, TextClassifier
 
 NUM_CLASSES, MICRO_BATCH_SIZE, MAX_NORM, LEARNING_RATE = 4, 8, 0.5, 1e-2
 NUM_PEER_SAMPLES, PEER_ACCUM_STEPS = 96, 3  # no ragged window: the other libraries have no answer to one

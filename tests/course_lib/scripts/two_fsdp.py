@@ -6,12 +6,13 @@ from pathlib import Path
 import torch
 from small import MAX_NORM, Samples, make_batches, make_model, make_optimizer
 
-from course_lib import distributed, fsdp
-from course_lib.callbacks import Callback, TrainState
 from course_lib.data.batching import evaluation_batches
-from course_lib.evaluation import evaluate
-from course_lib.loop import fit
-from course_lib.precision import resolve_precision
+from course_lib.distributed import fsdp
+from course_lib.distributed import ranks as distributed
+from course_lib.training.callbacks import Callback, TrainState
+from course_lib.training.evaluation import evaluate
+from course_lib.training.loop import fit
+from course_lib.training.precision import resolve_precision
 
 SAVE_AT = 1  # in the middle of the first epoch, which has two updates
 

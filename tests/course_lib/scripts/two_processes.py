@@ -8,10 +8,10 @@ import torch
 from small import MAX_NORM, Samples, make_batches, make_model, make_optimizer, weights
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
-from course_lib import distributed
 from course_lib.data.batching import Batches, evaluation_batches
-from course_lib.evaluation import evaluate
-from course_lib.loop import fit
+from course_lib.distributed import ranks as distributed
+from course_lib.training.evaluation import evaluate
+from course_lib.training.loop import fit
 
 
 def train_ddp(ranks, grad_accum_steps, dtype=torch.float64, num_samples=83, **sizes):

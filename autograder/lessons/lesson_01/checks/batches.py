@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from autograder.job import Job
+from autograder.engine.job import Job
+from autograder.engine.timing.measure import measure_speedup
+from autograder.lessons.checking.quality import require_equal
 from autograder.lessons.lesson_01 import baselines
-from autograder.measure import measure_speedup
-from autograder.quality import require_equal
 
 PAD_ID = 0
 

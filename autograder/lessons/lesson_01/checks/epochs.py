@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from autograder.job import Job
+from autograder.engine.job import Job
+from autograder.engine.timing.measure import measure_speedup
+from autograder.lessons.checking.quality import require_no_worse
 from autograder.lessons.lesson_01 import baselines
 from autograder.lessons.lesson_01.checks.loops import flag_unwatched
-from autograder.measure import measure_speedup
-from autograder.quality import require_no_worse
 
 # Standard deviation, in points, over seeds, of (accuracy of a right solution - accuracy of the naive loop):
 # `python -m tests.benchmarks.quality_spread`; of single runs on few seeds, so the estimate itself is rough.

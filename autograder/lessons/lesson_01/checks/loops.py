@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from autograder.job import Job, failure
+from autograder.engine.job import Job, failure
+from autograder.lessons.checking.quality import TOLERANCES, are_equal
+from autograder.lessons.checking.requirements import require_close, require_keys
 from autograder.lessons.lesson_01 import baselines
-from autograder.lessons.requirements import require_close, require_keys
-from autograder.quality import TOLERANCES, are_equal
 
 MAX_SYNCS_PER_EPOCH = 8
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.harness_shared import learner, plain_step, small
+from autograder.lessons.checking.harness_shared import learner, plain_step, small
 from autograder.lessons.lesson_01.harness.shared import (
     BATCHES_PER_STEP,
     MICRO_BATCH_SIZE,

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.harness_shared import learner, numbers, small, weights_of
+from autograder.lessons.checking.harness_shared import learner, numbers, small, weights_of
 from autograder.lessons.lesson_01.harness.shared import (
     BATCHES_PER_STEP,
     MAX_LENGTH,
@@ -19,9 +19,9 @@ from autograder.lessons.lesson_01.harness.shared import (
     secret_samples,
     sizes,
 )
-from course_lib.counters import Counts, count_events
 from course_lib.data import collate, docstring_store
-from course_lib.models import TextClassifier
+from course_lib.measuring.counters import Counts, count_events
+from course_lib.models.transformers import TextClassifier
 
 
 class _SlowSamples(torch.utils.data.Dataset):

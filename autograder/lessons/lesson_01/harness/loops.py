@@ -6,8 +6,14 @@ from typing import Any
 
 import torch
 
-from autograder.lessons.harness_shared import learner, numbers, small_batches, small_model, weights_of
-from course_lib.counters import count_events
+from autograder.lessons.checking.harness_shared import (
+    learner,
+    numbers,
+    small_batches,
+    small_model,
+    weights_of,
+)
+from course_lib.measuring.counters import count_events
 
 
 def train_epoch_once(seed: int, num_batches: int, max_norm: float, gradient_scale: float) -> dict[str, Any]:

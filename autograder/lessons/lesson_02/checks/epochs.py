@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from autograder.job import Job
+from autograder.engine.job import Job
+from autograder.engine.timing.measure import APPLIES_FROM, measure_speedup
+from autograder.lessons.checking.quality import are_equal, require_equal, require_no_worse
+from autograder.lessons.checking.requirements import require_close, require_keys
 from autograder.lessons.lesson_02 import baselines, references
-from autograder.lessons.requirements import require_close, require_keys
-from autograder.measure import APPLIES_FROM, measure_speedup
-from autograder.quality import are_equal, require_equal, require_no_worse
 
 BAR = 1.3
 MIN_SHARE = 0.9
@@ -36,7 +36,7 @@ def check_train_epoch(job: Job) -> None:
 
 
 def _measure(job: Job) -> None:
-    from course_lib.precision import known_gain
+    from course_lib.training.precision import known_gain
 
     job.progress("Probing this machine for bf16", 0.0)
     gain = known_gain(TIMED_WIDTH)

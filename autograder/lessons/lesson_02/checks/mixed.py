@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.job import Job
+from autograder.engine.job import Job
+from autograder.lessons.checking.quality import require_equal
+from autograder.lessons.checking.requirements import require_close, require_keys
 from autograder.lessons.lesson_02 import baselines
-from autograder.lessons.requirements import require_close, require_keys
-from autograder.quality import require_equal
 
 MIN_SHARE = 0.9
 MAX_SAVED = 0.65

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from autograder.job import Job, failure
+from autograder.engine.job import Job, failure
+from autograder.lessons.checking.quality import are_equal, require_equal
+from autograder.lessons.checking.requirements import require_close, require_keys
 from autograder.lessons.lesson_02 import baselines
-from autograder.lessons.requirements import require_close, require_keys
-from autograder.quality import are_equal, require_equal
 
 ORDER = "scale, backward, unscale, clip, step, update: write the six down, then compare with your code"
 _REFUSALS = {

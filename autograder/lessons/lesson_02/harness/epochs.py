@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.harness_shared import learner, numbers, weights_of
+from autograder.lessons.checking.harness_shared import learner, numbers, weights_of
 from autograder.lessons.lesson_02.harness.shared import (
     VOCABULARY,
     DeepClassifier,
@@ -18,10 +18,10 @@ from autograder.lessons.lesson_02.harness.shared import (
     dtypes_of,
     full_batch,
 )
-from course_lib.counters import count_events
 from course_lib.data import TokenStore, collate, docstring_store
-from course_lib.loop import train_step
-from course_lib.precision import resolve_precision
+from course_lib.measuring.counters import count_events
+from course_lib.training.loop import train_step
+from course_lib.training.precision import resolve_precision
 
 ROWS, WIDTH, D_MODEL = 16, 64, 256  # of a timed step: wide enough for 16-bit units to show
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.lessons.harness_shared import learner
+from autograder.lessons.checking.harness_shared import learner
 
 
 def resolve_once(requested: str, facts: dict[str, Any], gain: float) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from autograder.job import Job, failure
+from autograder.engine.job import Job, failure
+from autograder.lessons.checking.quality import are_equal
+from autograder.lessons.checking.requirements import require_close, require_keys
 from autograder.lessons.lesson_03 import baselines
-from autograder.lessons.requirements import require_close, require_keys
-from autograder.quality import are_equal
 
 # What another micro-batch of the same update keeps for backward may stand beside the one at work; the whole may not.
 SAVED_BYTES_SLACK = 1.6

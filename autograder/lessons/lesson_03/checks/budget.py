@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from autograder.job import Job
+from autograder.engine.job import Job
+from autograder.engine.timing.measure import measure_speedup
+from autograder.lessons.checking.quality import are_equal, require_equal
+from autograder.lessons.checking.requirements import require_close, require_keys
 from autograder.lessons.lesson_03 import baselines
-from autograder.lessons.requirements import require_close, require_keys
-from autograder.measure import measure_speedup
-from autograder.quality import are_equal, require_equal
 
 TEXTS_PER_UPDATE = 64  # as in the harness
 BUDGET_SLACK = 1.05  # batches and indices are live too

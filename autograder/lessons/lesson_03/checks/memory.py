@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from autograder.job import Job
+from autograder.engine.job import Job
+from autograder.engine.timing.measure import measure_speedup
+from autograder.lessons.checking.quality import TOLERANCES, relative_difference, require_equal
 from autograder.lessons.lesson_03 import baselines
-from autograder.measure import measure_speedup
-from autograder.quality import TOLERANCES, relative_difference, require_equal
 
 MAX_PEAK_SHARE = 0.6
 MAX_STEP_TIME = 1.6

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.harness_shared import learner, numbers, small_model, weights_of
-from course_lib.counters import count_events
+from autograder.lessons.checking.harness_shared import learner, numbers, small_model, weights_of
 from course_lib.data import collate
-from course_lib.models import ModelConfig, TokenClassifier
+from course_lib.measuring.counters import count_events
+from course_lib.models.transformers import ModelConfig, TokenClassifier
 
 
 def token_model(seed: int) -> TokenClassifier:

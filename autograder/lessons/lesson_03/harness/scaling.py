@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.lessons.harness_shared import learner
+from autograder.lessons.checking.harness_shared import learner
 
 
 def plan_once(**arguments: Any) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from autograder.job import Job
+from autograder.engine.job import Job
+from autograder.lessons.checking.requirements import require_close, require_keys
 from autograder.lessons.lesson_04 import baselines
-from autograder.lessons.requirements import require_close, require_keys
 
 NUM_RUNS = 8
 MIN_SAVED = 0.30

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from autograder.job import Job
+from autograder.engine.job import Job
+from autograder.engine.timing.measure import measure_speedup
 from autograder.lessons.lesson_04 import baselines
-from autograder.measure import measure_speedup
 
 MAX_OVERHEAD = 0.05
 _SLACK = 0.002  # one save more or less at the end of a run

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.harness_shared import learner
+from autograder.lessons.checking.harness_shared import learner
 from autograder.lessons.lesson_04.harness.tracing import forked, stops
 
 _PATH = Path("checkpoints/last.pt")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from autograder.lessons.harness_shared import learner
+from autograder.lessons.checking.harness_shared import learner
 
 
 class _Clock:

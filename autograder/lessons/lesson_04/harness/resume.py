@@ -13,7 +13,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.harness_shared import learner, small_model, weights_of
+from autograder.lessons.checking.harness_shared import learner, small_model, weights_of
 from course_lib.data import collate
 
 FP16_MAX = 65504.0

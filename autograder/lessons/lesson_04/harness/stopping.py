@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.harness_shared import learner, numbers, weights_of
+from autograder.lessons.checking.harness_shared import learner, numbers, weights_of
 
 
 def follow(

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from autograder.job import Job
-from autograder.quality import TOLERANCES
+from autograder.engine.job import Job
+from autograder.lessons.checking.quality import TOLERANCES
 
 SETTINGS = (
     (3e-1, 0.0),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.lessons.harness_shared import learner
+from autograder.lessons.checking.harness_shared import learner
 
 
 def _space(space: dict[str, Any]) -> dict[str, Any]:

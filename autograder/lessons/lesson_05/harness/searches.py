@@ -10,7 +10,7 @@ import queue
 import threading
 from typing import Any
 
-from autograder.lessons.harness_shared import learner
+from autograder.lessons.checking.harness_shared import learner
 
 _asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
 _told: queue.SimpleQueue[Any] = queue.SimpleQueue()

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.harness_shared import learner, small_batches, weights_of
-from course_lib.models import ModelConfig, TextClassifier
+from autograder.lessons.checking.harness_shared import learner, small_batches, weights_of
+from course_lib.models.transformers import ModelConfig, TextClassifier
 
 
 class _Trial:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from autograder.job import Job
+from autograder.engine.job import Job
+from autograder.lessons.checking.requirements import require_close, require_keys
 from autograder.lessons.lesson_06 import baselines
 from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
-from autograder.lessons.requirements import require_close, require_keys
 
 KEYS = ("loss", "accuracy", "num_samples")
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from autograder.job import Job, failure
+from autograder.engine.job import Job, failure
+from autograder.lessons.checking.quality import are_equal, require_equal
 from autograder.lessons.lesson_06 import baselines
 from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
-from autograder.quality import are_equal, require_equal
 
 BOOKKEEPING = 2  # all-reduces of a step that carry no gradients, such as the number of samples
 

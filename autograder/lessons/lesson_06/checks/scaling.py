@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.conditions import num_cores
-from autograder.job import CheckFailed, Job
+from autograder.engine.job import CheckFailed, Job
+from autograder.engine.timing.conditions import num_cores
+from autograder.engine.timing.measure import APPLIES_FROM, Inconclusive, measure_speedup
+from autograder.lessons.checking.quality import require_equal
 from autograder.lessons.lesson_06 import baselines, references
 from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
-from autograder.measure import APPLIES_FROM, Inconclusive, measure_speedup
-from autograder.quality import require_equal
 
 BAR = 1.3
 MAX_CORES = 2.4  # two processes of one thread, and a little for what carries the gradients

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from autograder.job import Job
+from autograder.engine.job import Job
+from autograder.lessons.checking.quality import are_equal, require_equal
 from autograder.lessons.lesson_06 import baselines
 from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
-from autograder.quality import are_equal, require_equal
 
 ROWS = [13, 8, 9, 3]  # of the global batches: none divides evenly for every number of ranks
 DEVICES = {(0, 0): "cpu", (3, 0): "cpu", (0, 4): "cuda:0", (3, 4): "cuda:3", (1, 2): "cuda:1"}

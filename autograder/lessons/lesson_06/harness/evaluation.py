@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from autograder.lessons.harness_shared import learner, numbers, small_model
+from autograder.lessons.checking.harness_shared import learner, numbers, small_model
 from autograder.lessons.lesson_06.harness.shared import loss_of, on_ranks, shares
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.lessons.harness_shared import learner, small
+from autograder.lessons.checking.harness_shared import learner, small
 
 
 def shard_epochs(num_samples: int, world_size: int, seed: int, epochs: list[int]) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons import Mutant, edited
+from autograder.course.lessons import Mutant, edited
 
 _SCRIPT = """
 import os
@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 
 from autograder import exercise
-from course_lib.models import ModelConfig, TextClassifier
+from course_lib.models.transformers import ModelConfig, TextClassifier
 
 def choose_device(local_rank, num_gpus):
     if num_gpus == 0:

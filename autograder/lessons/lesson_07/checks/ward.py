@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from autograder.job import Job
+from autograder.engine.job import Job
+from autograder.engine.timing.measure import measure_speedup
+from autograder.lessons.checking.quality import require_equal
 from autograder.lessons.lesson_07 import baselines
-from autograder.measure import measure_speedup
-from autograder.quality import require_equal
 
 BAR = 1.5
 ILLNESSES = {"A": "input-bound", "B": "sync-bound", "C": "tiny batch", "D": "recomputing"}

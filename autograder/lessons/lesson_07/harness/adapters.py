@@ -8,9 +8,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.harness_shared import learner, plain_step
+from autograder.lessons.checking.harness_shared import learner, plain_step
 from course_lib.data import collate
-from course_lib.models import ModelConfig, TextClassifier
+from course_lib.models.transformers import ModelConfig, TextClassifier
 
 ADAPTED_WORDS = 600
 Arrays = dict[str, np.ndarray]

@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from autograder.lessons.harness_shared import learner, numbers
+from autograder.lessons.checking.harness_shared import learner, numbers
 
 
 def cost_of(records: list[dict[str, Any]], options: dict[str, Any]) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.harness_shared import learner
+from autograder.lessons.checking.harness_shared import learner
 from course_lib.data import BucketBatchSampler, TokenStore, docstring_store
-from course_lib.loop import train_step
-from course_lib.models import ModelConfig, TextClassifier
-from course_lib.optim import make_optimizer
+from course_lib.models.transformers import ModelConfig, TextClassifier
+from course_lib.training.loop import train_step
+from course_lib.training.optim import make_optimizer
 
 Settings = dict[str, Any]
 BASELINE: Settings = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.lessons.harness_shared import learner, numbers
+from autograder.lessons.checking.harness_shared import learner, numbers
 
 
 def breakdown_of(events: list[dict[str, Any]], num_warmup_steps: int) -> dict[str, Any]:

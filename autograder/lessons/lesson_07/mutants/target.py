@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons import Mutant
+from autograder.course.lessons import Mutant
 
 
 def _changes(text: str) -> str:

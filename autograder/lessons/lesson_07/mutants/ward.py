@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons import Mutant, edited
+from autograder.course.lessons import Mutant, edited
 
 _WARD = """
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.data import collate
-from course_lib.loop import train_step
-from course_lib.models import masked_mean
+from course_lib.training.loop import train_step
+from course_lib.models.transformers import masked_mean
 
 @exercise("7.4")
 class Ward:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.job import Job
+from autograder.engine.job import Job
 
 SIZE, MICRO_BATCH_SIZE, STEPS = 18, 4, 13
 STEPS_PER_EPOCH = 5
@@ -52,7 +52,7 @@ def _trained(
         expected="a state that `torch.load(…, weights_only=True)` reads",
         got=str(answer.get("unsafe")),
         likely="objects in the state, such as a NumPy array or a generator: reading them could run code",
-        look="tensors, numbers, texts, lists and dicts; `course_lib.reproducibility.rng_state` shows how",
+        look="tensors, numbers, texts, lists and dicts; `course_lib.training.reproducibility.rng_state` shows how",
     )
     return answer
 

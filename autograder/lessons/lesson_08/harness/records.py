@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.lessons.harness_shared import learner
+from autograder.lessons.checking.harness_shared import learner
 
 FIELDS = ("name", "learning_rate", "micro_batch_size", "max_epochs", "is_deterministic", "class_weights")
 

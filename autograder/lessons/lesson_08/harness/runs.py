@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.harness_shared import learner, weights_of
+from autograder.lessons.checking.harness_shared import learner, weights_of
 from autograder.lessons.lesson_08.harness.shared import scramble
-from course_lib.models import ModelConfig, TextClassifier
+from course_lib.models.transformers import ModelConfig, TextClassifier
 
 
 class _Augmented:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.harness_shared import learner
+from autograder.lessons.checking.harness_shared import learner
 from autograder.lessons.lesson_08.harness.shared import scramble
 
 

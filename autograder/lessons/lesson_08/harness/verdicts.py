@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.harness_shared import learner, numbers
+from autograder.lessons.checking.harness_shared import learner, numbers
 
 
 def decide_all(pairs: np.ndarray, margin: float) -> list[str]:

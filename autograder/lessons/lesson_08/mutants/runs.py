@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from autograder.lessons import Mutant, edited
+from autograder.course.lessons import Mutant, edited
 
 _RUN = """
 import numpy as np
 import torch
 import torch.nn.functional as F
 from course_lib.data import collate
-from course_lib.reproducibility import rng_state, seed_everything, set_rng_state
+from course_lib.training.reproducibility import rng_state, seed_everything, set_rng_state
 
 @exercise("8.4")
 class Run:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from autograder.job import Job, Worker
+from autograder.engine.job import Job, Worker
+from autograder.engine.timing.measure import measure_speedup
+from autograder.engine.timing.verdict import ALPHA_PASS, successes_needed
+from autograder.lessons.checking.quality import HEAD_START, compare_paired
 from autograder.lessons.lesson_10 import baselines
 from autograder.lessons.lesson_10.checks.tables import secret_split
-from autograder.measure import measure_speedup
-from autograder.quality import HEAD_START, compare_paired
-from autograder.verdict import ALPHA_PASS, successes_needed
 
 NUM_TRAIN, NUM_UNSEEN, NUM_EPOCHS = 480, 320, 3
 MARGIN = 2.0  # points

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.lessons.harness_shared import learner
+from autograder.lessons.checking.harness_shared import learner
 from course_lib.data import load_docstrings
 
 MAX_WORDS = 150  # of a text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.lessons.harness_shared import learner, small
+from autograder.lessons.checking.harness_shared import learner, small
 from autograder.lessons.lesson_10.harness.tables import secret_table
 
 TEXTS_PER_STEP = 32

@@ -1,0 +1,74 @@
+"""`workbook check` for people: a bar while it measures, then the results."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from autograder.quizzes.card import headline
+from autograder.show.card import result_text
+
+BAR_WIDTH = 24
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[str, float], None]]:
+    """A bar on stderr (stdout stays clean for `--json`); without a terminal, one line per exercise.
+
+    Yields the function to call with what is being done and how far it is, from 0 to 1.
+    """
+    is_terminal = sys.stderr.isatty()
+    last = ""
+
+    def rewrite(line: str) -> None:
+        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+
+    def show(text: str, fraction: float) -> None:
+        nonlocal last
+        if is_terminal:
+            bar = ("█" * round(BAR_WIDTH * fraction)).ljust(BAR_WIDTH, "·")
+            rewrite(f"{bar} {text}"[: shutil.get_terminal_size().columns - 1])
+        elif (exercise_id := text.split(" ", 1)[0]) != last:
+            last = exercise_id
+            print(f"checking {exercise_id} …", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        if is_terminal:
+            rewrite("")
+
+
+def table(report: dict[str, Any]) -> str:
+    """The report of `check_notebook` as text."""
+    lines = [f"Lesson {report['lesson']}", ""]
+    for result in report["exercises"]:
+        lines += [result_text(result), *_evidence_page(result), ""]
+    if report["exercises"]:
+        lines.append(f"Exercises: {report['score']:g} of {report['max_score']:g} points")
+    if quiz := report.get("quiz"):
+        passed = "passed" if quiz["passed"] else "not passed yet"
+        counted = f"{quiz['score']:g} of {quiz['max_score']:g}, {passed}" if quiz["score"] is not None else ""
+        lines.append(f"Quiz: {counted or headline(quiz)}")
+    return "\n".join([*lines, report["record"]["says"]] if "record" in report else lines)
+
+
+def _evidence_page(result: dict[str, Any]) -> list[str]:
+    """Where to read how it was measured, for what did not pass."""
+    if result["evidence"] is None or result["verdict"] == "pass":
+        return []
+    return [f"  How it was measured: {Path(result['evidence']).with_suffix('.html')}"]
+
+
+def full_marks(report: dict[str, Any]) -> bool:
+    """Whether every exercise that was asked for got all of its points.
+
+    The quiz stands apart, unless it is all there is, as in the exam: then it must be passed.
+    """
+    if not report["exercises"] and report.get("quiz"):
+        return bool(report["quiz"]["passed"])
+    return all(result["score"] >= result["max_score"] for result in report["exercises"])

@@ -1,0 +1,157 @@
+"""The verbs of `workbook` for those who teach: they make, grade and look through a course."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# `sandbox.LEVELS`, which takes longer to load than --help
+SANDBOX_LEVELS = ("bubblewrap", "landlock", "limits")
+WEAKER = "give no grade when the sandbox is weaker than this"
+Verb = Callable[[argparse.Namespace], int]
+
+
+def add_verbs(verb: Callable[[str, Verb, str], argparse.ArgumentParser]) -> None:
+    """Add each verb with its options. `verb` makes the parser of one, from its name, its function and its help."""
+    grade = verb("grade", _grade, "grade what a class handed in for a lesson, into nbgrader's gradebook")
+    _of_a_lesson(grade)
+    grade.add_argument(
+        "--students", default="", metavar="A,B", help="these alone; default: all who handed in"
+    )
+    where = grade.add_mutually_exclusive_group()
+    where.add_argument("--jobs", type=int, metavar="N", help="checks at a time; default: one per core")
+    where.add_argument(
+        "--cluster", metavar="ADDRESS", help="check on the workers of this Dask scheduler (docs/scale.md)"
+    )
+    grade.add_argument("--require-sandbox", choices=SANDBOX_LEVELS, help=WEAKER)
+    class_page = verb(
+        "report", _report, "write a page on what a class did in a lesson, after `workbook grade`"
+    )
+    _of_a_lesson(class_page)
+    class_page.add_argument(
+        "--out", type=Path, metavar="FILE", help="default: report-LESSON.html in the course"
+    )
+    verb("calibrate", _calibrate, "measure which speed bars this machine can ask for, once per machine")
+    build = verb("build", _build, "make the notebooks from the lessons' texts (in a checkout)")
+    build.add_argument("lesson", nargs="*", help='numbers, such as "01"; without any, all are made')
+    build.add_argument(
+        "--check", action="store_true", help="write nothing; exit 1 if a notebook would change"
+    )
+
+    out = verb(
+        "release", _release, "make what students get of a lesson, and put it into nbgrader's gradebook"
+    )
+    out.description = (
+        "Make release/LESSON, what students get, and put the lesson into nbgrader's gradebook. For practice, its quiz "
+        "asks the course's own questions; their keys come with them, only lightly hidden. With --graded it asks yours: "
+        "students get the questions alone, the keys stay in .workbook/keys, and the release is searched for anything "
+        "that gives an answer away. What is found is listed, and nothing is released."
+    )
+    _of_a_lesson(out)
+    out.add_argument("--graded", action="store_true", help="with questions of your own, and no key in it")
+    out.add_argument(
+        "--bank",
+        type=Path,
+        metavar="FILE",
+        help="your questions, written as notebooks/lessons/01_quiz.toml; default: banks/LESSON_quiz.toml",
+    )
+
+    take = verb("collect", _collect, "put what students handed in where `workbook grade` looks for it")
+    take.description = (
+        "Put what students handed in into submitted/STUDENT/LESSON. A PATH is a folder or a zip with a folder, a "
+        "notebook or a zip per student, named by the student's id; or the zip that Moodle or Canvas gives for "
+        "download: its names are looked up among the students of the gradebook (nbgrader db student import). A newer "
+        "hand-in replaces an older one. What came through nbgrader's exchange, `nbgrader collect` takes from there."
+    )
+    _of_a_lesson(take)
+    take.add_argument("path", type=Path, nargs="+", metavar="PATH", help="a folder, a zip or a notebook")
+
+
+def _of_a_lesson(parser: argparse.ArgumentParser) -> None:
+    """The options of each verb that works on a lesson of a course."""
+    parser.add_argument("lesson", metavar="LESSON", help='its number, such as "01"')
+    parser.add_argument(
+        "--course", type=Path, default=Path(), metavar="DIR", help="the nbgrader course; default: this folder"
+    )
+
+
+def answer(arguments: argparse.Namespace, value: Any, text: str = "") -> None:
+    """Print what a verb found: as JSON if that was asked for, else as text."""
+    print(json.dumps(value, indent=2, ensure_ascii=False) if arguments.json else text)
+
+
+def _grade(arguments: argparse.Namespace) -> int:
+    from autograder.grading.executors import cluster
+    from autograder.grading.grade import grade
+    from autograder.grading.summary import progress_bars, text
+
+    with contextlib.ExitStack() as stack:
+        address, required = arguments.cluster, arguments.require_sandbox
+        executor = stack.enter_context(cluster(address, required)) if address else None
+        show = stack.enter_context(progress_bars())
+        found = grade(
+            arguments.lesson.zfill(2),
+            arguments.course.resolve(),
+            students=[name for name in arguments.students.split(",") if name],
+            jobs=arguments.jobs,
+            executor=executor,
+            require_sandbox=required,
+            on_progress=show,
+        )
+    answer(arguments, found, text(found))
+    return 1 if any(student["error"] for student in found["students"].values()) else 0
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from autograder.grading.report import report, write_page
+
+    course, lesson = arguments.course.resolve(), arguments.lesson.zfill(2)
+    found, path = report(lesson, course), arguments.out or course / f"report-{lesson}.html"
+    write_page(found, path)
+    answer(arguments, found, f"Wrote {path}: {len(found['students'])} students")
+    return 0
+
+
+def _release(arguments: argparse.Namespace) -> int:
+    from autograder.grading.release import release, text
+
+    lesson, course = arguments.lesson.zfill(2), arguments.course.resolve()
+    found = release(lesson, course, graded=arguments.graded, bank=arguments.bank)
+    answer(arguments, found, text(found))
+    return 0 if found["released"] else 1
+
+
+def _collect(arguments: argparse.Namespace) -> int:
+    from autograder.grading.collect import collect, text
+    from autograder.grading.summary import progress_bars
+
+    with progress_bars() as show:
+        found = collect(
+            arguments.lesson.zfill(2), arguments.course.resolve(), arguments.path, on_progress=show
+        )
+    answer(arguments, found, text(found))
+    return 1 if found["unassigned"] else 0
+
+
+def _calibrate(arguments: argparse.Namespace) -> int:
+    from autograder.cli.check_report import progress_bar
+    from autograder.engine.timing.calibration import calibrate, table
+
+    with progress_bar() as show:
+        found = calibrate(show)
+    answer(arguments, {"exercises": found}, table(found))
+    return 0
+
+
+def _build(arguments: argparse.Namespace) -> int:
+    from autograder.notebooks.build import build
+
+    changed = build(arguments.lesson, check=arguments.check)
+    done = "would change" if arguments.check else "wrote"
+    text = "\n".join(f"{done}: {name}" for name in changed) or "Every notebook is as its text says."
+    answer(arguments, {"changed": changed}, text)
+    return 1 if arguments.check and changed else 0

@@ -1,0 +1,56 @@
+"""`hint("3.1")`: the hints that stand folded above an exercise, one more each time it is asked."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections import Counter
+
+from autograder.course.lessons import find_exercise
+from autograder.learner.handout import release_folder
+from autograder.show.rich import BLUE, plain, render, rich_html, show_html, told
+from course_lib.base.errors import UserError
+
+_HEADING = re.compile(r"^### (\d+\.\d+) ·", re.MULTILINE)
+_HINT = re.compile(r"<details><summary>(Hint.*?)</summary>\s*(.*?)\s*</details>", re.DOTALL)
+_LINK = re.compile(r"\[([^\]\n]+)\]\([^)\n]*\)")
+_given: Counter[str] = Counter()
+
+
+@told()
+def hint(exercise_id: str) -> None:
+    """Show the next hint of an exercise; after the last one, begin again with the first."""
+    found = hints(exercise_id)
+    step = _given[exercise_id] % len(found)
+    _given[exercise_id] += 1
+    title, text = found[step]
+    more = f"Hint {step + 1} of {len(found)}"
+    more += f'; hint("{exercise_id}") again shows the next.' if step + 1 < len(found) else ", the last."
+    words = plain(f"{title}\n{text}\n{more}")
+    show_html(
+        render("hint.html", title=title, text=rich_html(text), more=more, label=title, colour=BLUE), words
+    )
+
+
+@functools.cache
+def hints(exercise_id: str) -> list[tuple[str, str]]:
+    """Title and text of each hint of an exercise, in order.
+
+    Raises:
+        UserError: there is no such exercise, or it has no hints.
+    """
+    try:
+        lesson, _ = find_exercise(exercise_id)
+    except (KeyError, ValueError) as error:
+        raise UserError(str(error.args[0])) from None
+    notebook = release_folder() / lesson.slug / f"{lesson.slug}.ipynb"
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    text = _LINK.sub(r"\1", text)  # they lead within the lesson; elsewhere they lead nowhere
+    _, *parts = _HEADING.split(text)
+    sections = zip(parts[::2], parts[1::2], strict=True)
+    found = [pair for number, part in sections if number == exercise_id for pair in _HINT.findall(part)]
+    if not found:
+        raise UserError(f"exercise {exercise_id} has no hints; its check says what to look at")
+    return found

@@ -1,0 +1,183 @@
+"""From the source of a cell to a result."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from typing import Any
+
+import numpy as np
+
+from autograder.course.lessons import Exercise, find_exercise
+from autograder.engine import evidence, review
+from autograder.engine.job import CheckFailed, Job, Progress, WorkerFailed
+from autograder.engine.notebook_source import as_python, is_stub
+from autograder.engine.sandbox.start import LEVELS, Level, probe
+from autograder.engine.sandbox.stopping import Stop
+from autograder.engine.timing import calibration
+from autograder.engine.timing.measure import Inconclusive
+from course_lib.base.errors import UserError
+
+_STANDS = (
+    f"\nThis code came to {evidence.MAX_ATTEMPTS} verdicts by the clock on this machine, and the last of them stands. "
+    "Code that does something else is measured anew."
+)
+_REFUSED = (
+    "No grade was given: the process that ran the code proved sandbox level {!r}, and {!r} is required. This is not "
+    "the learner's mistake; `workbook doctor` says how to raise the level."
+)
+_CLOCK_NOT_ASKED = (
+    "\nClock: not asked for {:g}×: on this machine a right solution does not come clear of it, and that is nobody's "
+    "mistake. All points rest on properties and counts."
+)
+_OUR_MISTAKE = (
+    "The check itself went wrong ({}). This is not your mistake: run it again, and report it to us if it stays. "
+    "The other exercises are checked all the same."
+)
+
+
+def blank_result(exercise_id: str, verdict: str, reason: str) -> dict[str, Any]:
+    """A result without a measurement: zero points and the reason."""
+    try:
+        exercise = find_exercise(exercise_id)[1]
+        title, max_score = exercise.title, exercise.max_score
+    except KeyError:
+        title, max_score = "", 0
+    return {
+        "id": exercise_id,
+        "title": title,
+        "score": 0,
+        "max_score": max_score,
+        "verdict": verdict,
+        "reason": reason,
+        "speedup": None,
+        "counts": {},
+        "sandbox": None,
+        "evidence": None,
+        "review": [],
+        "seconds": 0.0,
+    }
+
+
+def check_source(
+    exercise_id: str,
+    source: str,
+    *,
+    on_progress: Progress | None = None,
+    require_sandbox: Level | None = None,
+    again: bool = False,
+    stop: Stop | None = None,
+) -> dict[str, Any]:
+    """Check one exercise from the source of its cell.
+
+    Args:
+        require_sandbox: the weakest sandbox level that a grade may be given at; None takes what there is.
+        again: for a check of what is on record: earlier measurements do not weigh on it, nor it on later ones.
+        stop: ends the check when pressed. Then its verdict is "stopped", which is none.
+
+    Returns a result with DESIGN's keys, and for the card: `title`, `seconds`, `speedup.ratios`, `speedup.spread`,
+    `speedup.attempts`.
+    Whatever goes wrong while it is checked is a result too, with verdict "error".
+    Raises `UserError` before anything runs when this machine's sandbox is weaker than required.
+    """
+    try:
+        lesson, exercise = find_exercise(exercise_id)
+    except KeyError as error:
+        return blank_result(exercise_id, "error", str(error.args[0]))
+    _require_level(require_sandbox)
+    try:
+        source = as_python(source)
+        if is_stub(source, exercise.entry):
+            return blank_result(
+                exercise_id, "not_attempted", f"`{exercise.entry}` is still the stub it came as"
+            )
+        job = Job(exercise.id, exercise.entry, source, lesson.harness, np.random.default_rng())
+        job.stop = stop or job.stop
+
+        def progress(text: str, fraction: float) -> None:
+            job.stop.raise_if_pressed()
+            if on_progress:
+                on_progress(text, fraction)
+
+        job.progress = progress
+        return _run(exercise, job, require_sandbox, again)
+    except UserError as error:  # says itself what to do
+        return blank_result(exercise_id, "error", str(error))
+    except Exception as error:
+        if os.environ.get("WORKBOOK_DEBUG"):
+            raise
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        return blank_result(exercise_id, "error", _OUR_MISTAKE.format(what[:300]))
+
+
+def _run(exercise: Exercise, job: Job, required: Level | None, again: bool) -> dict[str, Any]:
+    start, seed, source = time.monotonic(), secrets.randbits(64), job.source
+    job.rng = np.random.default_rng(seed)
+    history = evidence.History() if again else evidence.history(exercise.id, source)
+    job.prior_blocks = history.prior_blocks()
+    job.reference_speedup = calibration.load().get(exercise.id, {}).get("speedup")
+    job.review += review.reasons(
+        source, counts=exercise.kinds == ("property", "count"), allowed=exercise.allows
+    )
+    verdict, score, reason = "pass", exercise.max_score, "Right on secret inputs."
+    try:
+        job.progress("Starting", 0.0)
+        exercise.check(job)
+    except CheckFailed as error:
+        verdict, score, reason = "fail", 0, str(error)
+    except Inconclusive as error:
+        verdict, score, reason = "inconclusive", exercise.clock_free_score, str(error)
+    except Exception as error:
+        if job.stop.is_pressed:
+            return _stopped(job, history, keep=not again, seconds=time.monotonic() - start)
+        if not isinstance(error, WorkerFailed):
+            raise
+        verdict, score, reason = "error", 0, str(error)
+    finally:
+        job.close()
+    if job.speed:
+        if verdict == "pass":
+            reason += f" Speedup {job.speed['estimate']:.2f}×, asked for {job.speed['bar']:g}×."
+        reason += _STANDS if history.stands else ""
+        history = history.after(verdict, job.prior_blocks + job.raw_blocks, job.speed["bar"])
+        job.speed["attempts"] = history.attempts
+    if verdict == "pass" and (bar := job.counts.get("speed_bar_moved_to_counts")):
+        reason += _CLOCK_NOT_ASKED.format(bar)
+    if verdict != "error" and required and LEVELS.index(job.level()) > LEVELS.index(required):
+        verdict, score, reason = "error", 0, _REFUSED.format(job.level(), required)
+    result = blank_result(exercise.id, verdict, reason) | {
+        "score": score,
+        "speedup": job.speed,
+        "counts": job.counts,
+        "sandbox": job.level(),
+        "review": job.review,
+        "seconds": time.monotonic() - start,
+    }
+    path = evidence.path_of(exercise.id, source, again=again)
+    kept = {key: value for key, value in result.items() if key != "evidence"}
+    facts = {"result": kept, "threads": job.threads, "conditions": job.conditions}
+    return result | {"evidence": evidence.save(path, source, seed, history, facts)}
+
+
+def _stopped(job: Job, history: evidence.History, *, keep: bool, seconds: float) -> dict[str, Any]:
+    """The result of a check that was stopped: no verdict, no points, and the blocks kept that were measured."""
+    blocks = job.prior_blocks + job.raw_blocks
+    if not job.speed or not keep or history.stands:
+        reason = "Nothing is lost, and no points are given or taken.\nNext: run the check again"
+    elif evidence.keep_open(job.exercise_id, job.source, blocks):
+        reason = (
+            f"Nothing is lost, and no points are given or taken: {len(blocks)} blocks are kept.\n"
+            f"Next: run the check again: it goes on from these {len(blocks)} blocks"
+        )
+    else:
+        reason = "The blocks so far could not be kept.\nNext: run `workbook doctor`: it looks at the disk"
+    return blank_result(job.exercise_id, "stopped", reason) | {"speedup": job.speed, "seconds": seconds}
+
+
+def _require_level(required: Level | None) -> None:
+    if required and LEVELS.index((here := probe()).level) > LEVELS.index(required):
+        raise UserError(
+            f"sandbox level {required!r} is required, and this machine holds {here.level!r}: {here.reason}. "
+            f"{here.fix or 'Grade on Linux with bubblewrap'}"
+        )

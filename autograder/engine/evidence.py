@@ -1,0 +1,210 @@
+"""One file per checked exercise: enough to see how a verdict came about, and to ask again.
+
+docs/evidence.md describes the file, `evidence.schema.json` is what it must hold. A page for people stands beside it.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import platform
+import re
+import symtable
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autograder.common.paths import data_directory
+from autograder.engine.timing.verdict import MAX_ATTEMPTS as MAX_ATTEMPTS
+from autograder.engine.timing.verdict import decide
+from autograder.show.evidence_page import page
+from course_lib.base.cache import installed_version
+from course_lib.base.environment import processor_name
+from course_lib.base.errors import UserError
+from course_lib.base.files import atomic_write_text, remove_leftovers
+
+SCHEMA_VERSION = 2
+_PACKAGES = ("torch", "numpy", "scipy", "tokenizers", "training-workbook")
+
+
+@dataclass(frozen=True)
+class History:
+    """What the clock has said about one family of code on this machine so far.
+
+    attempts: verdicts it came to. An inconclusive one is not at its end and does not count.
+    clock_verdict: "pass", "fail" or "inconclusive", what `blocks` say; None when the clock was never asked.
+    """
+
+    attempts: int = 0
+    clock_verdict: str | None = None
+    blocks: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def stands(self) -> bool:
+        """Whether measuring again would be trying until the noise is kind: then the last verdict stands."""
+        return self.attempts >= MAX_ATTEMPTS
+
+    def prior_blocks(self) -> list[dict[str, Any]]:
+        """The blocks that a check goes on from: of a question still open, or of a verdict that stands, which
+        no further block can undo."""
+        return list(self.blocks) if self.stands or self.clock_verdict == "inconclusive" else []
+
+    def after(self, verdict: str, blocks: list[dict[str, Any]], bar: float) -> History:
+        """The history with one more check. verdict: of the whole check; blocks: prior ones and its own."""
+        if self.stands:
+            return self
+        # The clock's own word: a solution that is fast enough may have failed by something else.
+        outcome = verdict if verdict == "inconclusive" else _outcome(blocks, bar)
+        decided = outcome in ("pass", "fail")
+        return History(self.attempts + decided, outcome if decided else "inconclusive", tuple(blocks))
+
+
+def _outcome(blocks: list[dict[str, Any]], bar: float) -> str | None:
+    """What the clock says of all parts of an exercise: "fail" where one fails, "pass" where all pass."""
+    parts: dict[str, list[float]] = {}
+    for block in blocks:
+        parts.setdefault(block.get("part", ""), []).append(block["y"])
+    found = {decide(y, bar).outcome for y in parts.values()}
+    return "fail" if "fail" in found else "pass" if found == {"pass"} else None
+
+
+def path_of(exercise_id: str, source: str, *, again: bool = False) -> Path:
+    """Where the evidence of this exercise and this family of code lies. again: of a check of a file's record."""
+    name = f"{exercise_id}-{family(source)[:16]}{'-again' if again else ''}.json"
+    return data_directory() / "evidence" / name
+
+
+def history(exercise_id: str, source: str) -> History:
+    """What is on record for this code with this hardware and these versions."""
+    path, found, here = path_of(exercise_id, source), History(), (hardware(), versions())
+    with contextlib.suppress(UserError):
+        record = read(path)
+        if (record["hardware"], record["versions"]) == here:
+            found = History(record["attempts"], record["clock_verdict"], tuple(record["blocks"]))
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+        kept = json.loads(_open_file(path).read_text(encoding="utf-8"))
+        [float(block["y"]) for block in kept["blocks"]]
+        if (kept["hardware"], kept["versions"]) == here and not found.stands:
+            return History(found.attempts, "inconclusive", tuple(kept["blocks"]))
+    return found
+
+
+def keep_open(exercise_id: str, source: str, blocks: list[dict[str, Any]]) -> bool:
+    """Keep the blocks of a check that was stopped, prior ones included, for the next one; whether that worked.
+
+    The record of the last verdict stays as it is. `save` takes these blocks away: those of its check hold them.
+    """
+    kept = {"hardware": hardware(), "versions": versions(), "blocks": blocks}
+    try:
+        atomic_write_text(_open_file(path_of(exercise_id, source)), json.dumps(kept))
+    except UserError:
+        return False
+    return True
+
+
+def _open_file(path: Path) -> Path:
+    return path.with_suffix(".open")
+
+
+def save(path: Path, source: str, seed: int, found: History, of_check: dict[str, Any]) -> str | None:
+    """Write the evidence and its page, and return its path; None when the folder cannot be written, which spoils
+    no grade.
+
+    Args:
+        seed: what the secret inputs came from; its hash alone is kept.
+        of_check: its `result`, `threads` and `conditions`.
+    """
+    record = of_check | {
+        "schema_version": SCHEMA_VERSION,
+        "source": source,
+        "source_sha256": _sha256(source),
+        "family_sha256": family(source),
+        "seed_sha256": _sha256(str(seed)),
+        "attempts": found.attempts,
+        "clock_verdict": found.clock_verdict,
+        "blocks": list(found.blocks),
+        "hardware": hardware(),
+        "versions": versions(),
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+    try:
+        atomic_write_text(path, json.dumps(record, indent=1))
+        atomic_write_text(path.with_suffix(".html"), page(record))
+        _open_file(path).unlink(missing_ok=True)
+    except (OSError, UserError):
+        return None
+    remove_leftovers(path.parent, min_age_seconds=60)  # of a check that was killed
+    return str(path)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The record in an evidence file. Raises `UserError`, which names the field, when it is not one."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{path}: not an evidence file ({error})") from None
+    if isinstance(record, dict) and record.get("schema_version", SCHEMA_VERSION) != SCHEMA_VERSION:
+        raise UserError(f"{path}: written by another version of the course; check the notebook again")
+    schema = json.loads(Path(__file__).with_name("evidence.schema.json").read_text(encoding="utf-8"))
+    if wrong := best_match(Draft202012Validator(schema).iter_errors(record)):
+        where = wrong.json_path.removeprefix("$").removeprefix(".") or "the whole"
+        raise UserError(
+            f"{path}: not an evidence file: {where}: {wrong.message[:200]}. "
+            "`workbook check NOTEBOOK --json` names those files"
+        )
+    if record["source_sha256"] != _sha256(record["source"]):
+        raise UserError(f"{path}: source was changed after the check; check the notebook that it came from")
+    return record
+
+
+def family(source: str) -> str:
+    """SHA-256 of what the code says, whatever its layout, comments, docstrings and names of locals."""
+    try:
+        tree, table = ast.parse(source), symtable.symtable(source, "<cell>", "exec")
+        for node in ast.walk(tree):
+            if isinstance(body := getattr(node, "body", None), list):  # docstrings go
+                body[:] = [s for s in body if not (type(s) is ast.Expr and type(s.value) is ast.Constant)]
+        names = "|".join(sorted(_locals(table) - set(table.get_identifiers())))
+        identifier = re.compile(rf"\b(id|arg|name|rest)='({names})'")
+        return _sha256("\n".join(_numbered(ast.dump(statement), identifier) for statement in tree.body))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # no Python: each text is its own family
+        return _sha256(source)
+
+
+def _locals(table: symtable.SymbolTable) -> set[str]:
+    """The names that any function below binds, imports left out."""
+    own = table.get_symbols() if isinstance(table, symtable.Function) else []
+    names = {symbol.get_name() for symbol in own if symbol.is_local() and not symbol.is_imported()}
+    return names.union(*map(_locals, table.get_children()))
+
+
+def _numbered(dumped: str, identifier: re.Pattern[str]) -> str:
+    """The text of a syntax tree with a number for each name that `identifier` finds, in the order of appearance."""
+    numbers: dict[str, int] = {}
+    return identifier.sub(lambda m: f"{m[1]}={numbers.setdefault(m[2], len(numbers))}", dumped)
+
+
+def hardware() -> dict[str, Any]:
+    """What the measurement ran on."""
+    system = {"machine": platform.machine(), "system": platform.system()}
+    return system | {"processor": processor_name(), "cores": os.cpu_count()}
+
+
+@functools.cache  # the look at each package's metadata takes as long as a small check
+def versions() -> dict[str, str | None]:
+    """Versions of Python and of what shapes a measurement; None for a package that is not installed."""
+    return {"python": platform.python_version()} | {name: installed_version(name) for name in _PACKAGES}
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,93 @@
+"""What a check is given: the learner's code in a sandbox, secret random numbers, and ways to say what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from autograder.engine.sandbox import start as sandbox
+from autograder.engine.sandbox.stopping import Stop
+from autograder.engine.workers import CheckFailed, Worker, WorkerFailed, failure
+
+__all__ = ["CheckFailed", "Job", "Progress", "Worker", "WorkerFailed", "failure"]
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass
+class Job:
+    """One exercise being checked. Lessons' check functions take one of these and return nothing."""
+
+    exercise_id: str
+    entry: str
+    source: str
+    harness: str
+    rng: np.random.Generator
+    progress: Progress = lambda text, fraction: None
+    stop: Stop = field(default_factory=Stop)
+    threads: int = 1
+    talks: bool = False
+    """Its workers start processes that talk to each other over loopback. Set before the first worker is made."""
+    counts: dict[str, float] = field(default_factory=dict)
+    speed: dict[str, Any] | None = None
+    raw_blocks: list[dict[str, Any]] = field(default_factory=list)
+    prior_blocks: list[dict[str, Any]] = field(default_factory=list)
+    reference_speedup: float | None = None
+    """What our reference reaches on this machine, by `workbook calibrate`; None where nothing was calibrated."""
+    review: list[str] = field(default_factory=list)
+    conditions: dict[str, Any] = field(default_factory=dict)
+    """What the machine was like while it measured; kept in the evidence, no part of the verdict."""
+    _workers: dict[str, Worker] = field(default_factory=dict)
+
+    def learner(self) -> Worker:
+        """The worker that holds the learner's cell; loaded at first use."""
+        return self.worker("learner", self.source)
+
+    def worker(self, name: str, source: str) -> Worker:
+        """The worker called `name`, holding `source`: the learner's, a baseline or a reference."""
+        if name not in self._workers:
+            worker = self._workers[name] = Worker(threads=self.threads, talks=self.talks)
+            self.stop.raise_if_pressed()  # a stop ends the workers that there are
+            worker.load(self.harness, source, self.entry)
+        return self._workers[name]
+
+    def twin(self, source: str) -> Worker:
+        """A worker that holds a reference of ours; another source takes the place of the one before."""
+        if "twin" in self._workers:
+            self._workers["twin"].load(self.harness, source, self.entry)
+        return self.worker("twin", source)
+
+    def corpus(self) -> None:
+        """Make sure that the built-in data are built before a worker, which may only read, asks for them."""
+        from course_lib.data import docstring_store
+
+        self.progress("Looking for the built-in data (built once, in about a minute)", 0.0)
+        docstring_store(progress=False)
+
+    def seed(self) -> int:
+        """A fresh secret seed."""
+        return int(self.rng.integers(2**31))
+
+    def require(self, holds: bool, *, expected: str, got: str, likely: str, look: str) -> None:
+        """Fail the check unless `holds`, in the one form of `failure`."""
+        if not holds:
+            raise failure(expected=expected, got=got, likely=likely, look=look)
+
+    def flag(self, reason: str) -> None:
+        """Ask a person to look at this solution, without touching its score."""
+        self.review.append(reason)
+
+    def level(self) -> sandbox.Level:
+        """The weakest level that any worker of this job proved."""
+        proven = [worker.level or "limits" for worker in self._workers.values()]
+        return max(proven, key=sandbox.LEVELS.index, default="limits")
+
+    def close(self) -> None:
+        """End every process of this job."""
+        for worker in self._workers.values():
+            worker.kill()
+        if (learner := self._workers.get("learner")) and learner.replaced:
+            self.flag(f"the cell replaces {', '.join(sorted(learner.replaced))} in its process")

@@ -1,0 +1,160 @@
+"""What in the text of a cell a person should look at: means that no exercise needs, and that cheats do.
+
+Learner code shares its process with the harness that calls it, and Python lets code change anything in its own
+process. What matters is therefore worked out or repeated elsewhere; what only that process can know, such as a count
+of syncs, rests on code that does not reach behind its back. Here the grader reads the cell before it runs, in a
+process that the cell never sees, and notes what reaches. A note costs no points.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Collection, Iterator
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_MODULES = _words("""
+    __main__ _ctypes _signal _thread atexit builtins cffi code codeop ctypes dis faulthandler importlib inspect
+    linecache marshal mmap psutil ptrace resource runpy signal socket subprocess traceback wire worker
+    course_lib.measuring.counters unittest.mock torch.overrides torch.utils.cpp_extension
+""")
+_THREADS = _words("asyncio concurrent multiprocessing threading")
+_BUILTINS = _words("__builtins__ __import__ breakpoint compile delattr eval exec input locals open vars")
+_ATTRIBUTES = _words("""
+    __bases__ __builtins__ __closure__ __code__ __defaults__ __delattr__ __dict__ __func__ __getattribute__
+    __globals__ __kwdefaults__ __loader__ __mro__ __reduce__ __setattr__ __spec__ __subclasses__ __wrapped__
+    cell_contents f_back f_code f_globals f_locals tb_frame tb_next gi_frame gi_code cr_frame ag_frame
+    get_objects get_referents get_referrers data_ptr untyped_storage from_address
+    fromfile memmap tofile latency_seconds bfloat16 half set_autocast_enabled set_default_dtype
+""")
+_SYS = _words("modules settrace setprofile meta_path path_hooks addaudithook path excepthook unraisablehook")
+_OS = _words("cpu_count environ path getpid sched_getaffinity process_cpu_count")  # all else is noted
+_SETTINGS = (
+    "torch.backends."  # a switch, such as `torch.backends.cudnn.benchmark`: assigning is how it is used
+)
+_OWN = _words("self cls")
+_PRIVATE_BUT_KNOWN = ("_foreach_", "_fused_", "_dynamo")
+
+
+def reasons(source: str, *, counts: bool, allowed: Collection[str] = ()) -> list[str]:
+    """Why a person should look at this cell, one sentence for each means; empty for nearly every cell.
+
+    Args:
+        counts: the exercise rests on counts of operators, which another thread would hide.
+        allowed: what it is about, such as "os.fsync", and therefore nobody's suspicion.
+    """
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []  # it does not run either
+    scan = _Scan(tree, counts)
+    found = [
+        (line, what)
+        for line, what in sorted(scan.found())
+        if not any(f"`{name}`" in what for name in allowed)
+    ]
+    lines = {f"the cell {what} (line {line})": None for line, what in found}
+    return list(lines)[:8]
+
+
+class _Scan:
+    def __init__(self, tree: ast.Module, counts: bool) -> None:
+        self.tree, self.counts = tree, counts
+        self.foreign = {name for node in ast.walk(tree) for name in _bound_by_import(node)}
+        self._follow_aliases()
+        self.own = _OWN | {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+
+    def found(self) -> Iterator[tuple[int, str]]:
+        for node in ast.walk(self.tree):
+            for what in self._about(node):
+                yield getattr(node, "lineno", 0), what
+
+    def _about(self, node: ast.AST) -> Iterator[str]:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from self._about_import(node)
+        elif isinstance(node, ast.Name) and node.id in _BUILTINS:
+            yield f"uses `{node.id}`"
+        elif isinstance(node, ast.Call):
+            yield from self._about_call(node)
+        elif isinstance(node, ast.Attribute):
+            yield from self._about_attribute(node)
+
+    def _about_call(self, node: ast.Call) -> Iterator[str]:
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else _name(node.func)
+        if called == "getattr" and not _is_constant(node.args[1:2]):
+            yield "works out the name of an attribute as it runs"
+        elif called == "setattr" and not (node.args and _name(node.args[0]) in self.own):
+            yield "uses `setattr` on what is not its own"
+        elif called == "autocast" and not any(
+            k.arg == "enabled" and _is_constant([k.value]) for k in node.keywords
+        ):
+            yield "uses `autocast`: a lower precision than asked for"
+
+    def _about_import(self, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            root, *rest = name.split(".")
+            if any(name == module or name.startswith(module + ".") for module in _MODULES):
+                yield f"imports `{name}`"
+            elif (root == "autograder" and len(rest) > 1) or any(map(_is_private, rest)):
+                yield f"imports `{name}`, a private part"
+            elif self.counts and root in _THREADS:
+                yield f"imports `{name}`: counts see one thread of one process"
+            elif rest and ((root == "os" and rest[0] not in _OS) or (root == "sys" and rest[0] in _SYS)):
+                yield f"imports `{name}`"
+
+    def _about_attribute(self, node: ast.Attribute) -> Iterator[str]:
+        base, root = _name(node.value), _root(node)
+        if isinstance(node.ctx, ast.Store) and ast.unparse(node).startswith(_SETTINGS):
+            return
+        if isinstance(node.ctx, ast.Store | ast.Del) and (root in self.foreign or root == "()"):
+            yield f"replaces `{ast.unparse(node)}`"
+        elif node.attr in _ATTRIBUTES or (base == "sys" and node.attr in _SYS):
+            yield f"uses `{ast.unparse(node)[-60:]}`"
+        elif base == "os" and node.attr not in _OS:
+            yield f"uses `os.{node.attr}`"
+        elif _is_private(node.attr) and root not in self.own and base not in self.own:
+            yield f"uses `{ast.unparse(node)[-60:]}`, a private part"
+
+    def _follow_aliases(self) -> None:
+        """Names that stand for parts of an imported module: `M = nn.Module`, `for M in (torch.Tensor, …)`."""
+        for node in ast.walk(self.tree):
+            if (
+                isinstance(node, ast.Assign)
+                and isinstance(node.value, ast.Attribute | ast.Name)
+                and _root(node.value) in self.foreign
+            ):
+                self.foreign |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+
+
+def _bound_by_import(node: ast.AST) -> set[str]:
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+    return set()
+
+
+def _root(node: ast.AST) -> str:
+    """The name that a chain of attributes starts with; "()" for the result of a call."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return "()" if isinstance(node, ast.Call) else _name(node)
+
+
+def _name(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_constant(arguments: list[ast.expr]) -> bool:
+    return bool(arguments) and isinstance(arguments[0], ast.Constant)
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.endswith("__") and not name.startswith(_PRIVATE_BUT_KNOWN)

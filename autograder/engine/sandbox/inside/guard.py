@@ -1,0 +1,137 @@
+"""Keeps learner code from the machinery that shares its process, and sees what it has replaced.
+
+Python has no walls inside a process, so this is a fence: it stands between a cell and what checks rest on, while
+what matters most is worked out in other processes. Frames, `gc` and tracing, by which code finds the objects of its
+callers, are closed to the cell for good, for an audit hook cannot be removed. What was replaced in the libraries is
+told to the grader, which asks a person to look.
+"""
+
+from __future__ import annotations
+
+import importlib
+import operator
+import os
+import sys
+import sysconfig
+import threading
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+_ALWAYS_CLOSED = _words("""
+    gc.get_objects gc.get_referents gc.get_referrers sys._current_frames sys._getframe sys.addaudithook
+    sys.setprofile sys.settrace
+""")
+_FRAMES = _words("tb_frame gi_frame cr_frame ag_frame")
+_CODE = _words("__code__ __defaults__ __kwdefaults__")
+_WATCHED = _words("""
+    json json.encoder json.decoder struct time math contextlib numpy numpy.random torch torch.nn.functional
+    torch.nn.utils torch.autograd torch.overrides torch.utils._python_dispatch torch.utils.data
+    torch.utils.flop_counter course_lib.measuring.counters course_lib.data course_lib.models.transformers
+    course_lib.measuring.naive
+""")
+_WATCHED_CLASSES = _words("""
+    json.JSONEncoder torch.Tensor torch.nn.Module torch.optim.Optimizer torch.optim.SGD torch.optim.AdamW
+    torch.optim.lr_scheduler.LRScheduler torch.optim.lr_scheduler.LambdaLR
+   
+    torch.utils.data.DataLoader
+    torch.utils._python_dispatch.TorchDispatchMode torch.overrides.TorchFunctionMode course_lib.measuring.counters.Counts
+    course_lib.measuring.counters._Operators course_lib.models.transformers.TextClassifier course_lib.models.transformers.Encoder
+""")
+_TORCH = str(Path(sysconfig.get_path("purelib")) / "torch") + os.sep
+
+
+def close(*machinery: str) -> None:
+    """Close frames, `gc` and tracing to code that is not part of an installed library, and hide these modules."""
+    main = types.ModuleType("__main__")
+    main.__file__ = sys.modules["__main__"].__file__  # a process that is spawned reads it
+    for name in machinery:
+        sys.modules.pop(name, None)
+    sys.modules["__main__"] = main
+    sys.addaudithook(_hook())
+
+
+def _hook() -> Callable[[str, tuple[Any, ...]], None]:
+    paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    course_lib = str(importlib.import_module("course_lib").__file__)
+    libraries = ("<frozen", *(path + os.sep for path in paths), str(Path(course_lib).parent) + os.sep)
+    getframe, ident, busy = sys._getframe, threading.get_ident, set[int]()
+    own = __file__
+
+    def caller() -> str:
+        """The file of the code that asks; for one that asks `inspect` or `traceback` to ask, its own."""
+        frame = getframe(2)
+        file = frame.f_code.co_filename
+        if file.endswith(("/inspect.py", "/traceback.py")):
+            while frame.f_back and frame.f_code.co_filename.endswith("/inspect.py"):
+                frame = frame.f_back
+            if frame.f_code.co_filename.endswith("/traceback.py") and frame.f_back:
+                frame = frame.f_back
+            file = frame.f_code.co_filename
+        return file
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "object.__getattr__":
+            closed = arguments[1] in _FRAMES
+        elif event == "object.__setattr__":
+            closed = arguments[1] in _CODE
+        else:
+            closed = event in _ALWAYS_CLOSED
+        if not closed or ident() in busy:
+            return
+        busy.add(ident())
+        try:
+            file = caller()
+        finally:
+            busy.discard(ident())
+        if file != own and not file.startswith(libraries):
+            what = arguments[1] if event.startswith("object.") else event
+            raise PermissionError(f"{what}: what called your code is not open to it while it is checked")
+
+    return hook
+
+
+def watch(harness: dict[str, Any]) -> Callable[[], list[str]]:
+    """Remember the functions of the libraries and of the harness; the result names those that were replaced since."""
+    if torch := harness.get("torch"):
+        for optimizer in (
+            torch.optim.SGD,
+            torch.optim.AdamW,
+        ):  # torch itself wraps methods at their first use
+            optimizer([torch.zeros(1, requires_grad=True)])
+    spaces: list[tuple[str, Any]] = [("harness", harness)]
+    spaces += [(name, vars(sys.modules[name])) for name in _WATCHED if name in sys.modules]
+    for name in _WATCHED_CLASSES:
+        module, _, attribute = name.rpartition(".")
+        found = getattr(sys.modules.get(module), attribute, None)
+        if isinstance(found, type):
+            spaces.append((name, vars(found)))
+    kept = []
+    for name, space in spaces:
+        entries = {key: value for key, value in space.items() if callable(value) and key != "learner"}
+        kept.append((name, space, tuple(entries), tuple(entries.values())))
+    same = operator.is_
+
+    def replaced() -> list[str]:
+        names = []
+        for name, space, keys, values in kept:
+            if not all(map(same, values, map(space.get, keys))):
+                found = zip(keys, values, map(space.get, keys), strict=True)
+                names += [
+                    f"{name}.{key}" for key, old, new in found if new is not old and not _is_compilers(new)
+                ]
+        return names[:8]
+
+    return replaced
+
+
+def _is_compilers(function: Any) -> bool:
+    """Whether it is one that `torch.compile` itself puts in the place of another."""
+    file = getattr(getattr(function, "__code__", None), "co_filename", "")
+    return str(file).startswith((f"{_TORCH}_dynamo{os.sep}", f"{_TORCH}_compile.py"))

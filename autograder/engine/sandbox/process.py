@@ -1,0 +1,236 @@
+"""A worker as the grader holds it: its pipes, what it takes of the machine, and its end."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from autograder.engine.sandbox.inside import isolate
+from autograder.engine.sandbox.view import MAX_PROCESSES
+
+MIN_FREE_MEMORY = 0.05  # of the machine's; with less, the largest worker is ended
+_WATCH_SECONDS = 0.05
+_KEPT_WORDS = 2000  # bytes of what a worker printed last
+_live: set[WorkerProcess] = set()
+_lock = threading.Lock()
+
+
+class Pipes:
+    """The two pipes between grader and worker, and the file for what the worker prints. It never has a name."""
+
+    def __init__(self) -> None:
+        self.for_worker, self.requests = os.pipe()
+        self.answers, self.from_worker = os.pipe()
+        if sys.platform == "linux":
+            import fcntl
+
+            with contextlib.suppress(OSError):  # a large answer in few pieces: each costs a wait for a core
+                fcntl.fcntl(self.answers, fcntl.F_SETPIPE_SZ, 2**20)
+        self.log: IO[bytes] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed with the worker
+
+    def passed_on(self) -> None:
+        """Close the worker's ends here: it has its own."""
+        os.close(self.for_worker)
+        os.close(self.from_worker)
+
+    def close(self) -> None:
+        """Close our ends, but for `answers`, which its reader closes."""
+        if not self.log.closed:
+            os.close(self.requests)
+            self.log.close()
+
+
+@dataclass(eq=False)
+class WorkerProcess:
+    """A started worker, and how to end it with everything it started."""
+
+    pid: int  # of the first process
+    pipes: Pipes
+    memory_limit: int  # bytes, of all its processes together
+    popen: subprocess.Popen[bytes] | None = None  # None: forked, so not our child
+    owns_all: bool = False  # the end of the first process is the end of all
+    folder: Path | None = None  # on the disk: where the worker can have no place of its own in memory
+    why_ended: str = ""  # by us: a sentence for the learner
+
+    def __post_init__(self) -> None:
+        self._handle = -1 if self.popen else os.pidfd_open(self.pid)
+        self._is_over = threading.Event()
+        self._tasks, self._free = _num_tasks(), psutil.virtual_memory().available
+        _live.add(self)
+        _start_watch(os.getpid())
+
+    def family(self, most: int = 10**6) -> list[psutil.Process]:
+        """The worker's processes: not many more than `most`, so that the look costs little when there are too many."""
+        found = [self.pid]
+        for pid in found:  # it grows meanwhile
+            if len(found) <= most:
+                found += _children(pid)
+        family = []
+        for pid in found:
+            with contextlib.suppress(psutil.Error):
+                family.append(psutil.Process(pid))
+        return family
+
+    def cpu_seconds(self) -> float:
+        """CPU time of the worker and all that it started, in seconds, as the kernel counts it."""
+        total = 0.0
+        for process in self.family():
+            with contextlib.suppress(psutil.Error):
+                times = process.cpu_times()
+                total += times.user + times.system
+                total += getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
+        return total
+
+    def wait(self, seconds: float) -> None:
+        """Return when the first process has ended, or after `seconds`."""
+        if self.popen:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.popen.wait(seconds)
+        elif self._handle >= 0:
+            select.select([self._handle], [], [], seconds)
+
+    def kill(self, why: str = "") -> None:
+        """End the worker and all its descendants, and wait until they are gone."""
+        with _lock:
+            is_first = self in _live
+            _live.discard(self)
+        if not is_first:  # another thread may be at it, and needs what `close` takes away
+            self._is_over.wait(10.0)
+            return
+        self.why_ended = why
+        try:
+            self._end()
+        finally:
+            self._is_over.set()
+
+    def _end(self) -> None:
+        if self.popen:
+            self._kill_spawned(self.popen)
+        else:
+            if not self.owns_all:
+                isolate.kill_descendants(self.pid)
+            with contextlib.suppress(OSError):  # for root: a fork bomb leaves no time to end in
+                os.sched_setscheduler(self.pid, os.SCHED_RR, os.sched_param(1))
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+            self.wait(10.0)
+        if self.folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """Kill it, and close what is still open to it."""
+        self.kill()
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+        self.pipes.close()
+
+    def _kill_spawned(self, popen: subprocess.Popen[bytes]) -> None:
+        family = self.family()
+        if sys.platform != "win32":
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(popen.pid, signal.SIGKILL)
+        for process in family:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        popen.wait()
+
+    def last_words(self) -> tuple[int | None, list[str]]:
+        """Of a worker that has ended: its exit status, where known, and the last lines that it printed."""
+        log = self.pipes.log
+        log.seek(max(0, os.fstat(log.fileno()).st_size - _KEPT_WORDS))
+        text = log.read().decode(errors="replace")
+        status = self.popen.returncode if self.popen else None
+        if self.popen is None and (found := re.search(r"\nstatus (-?\d+)$", text)):  # by the worker's keeper
+            status, text = int(found[1]), text[: found.start()]
+        return status, text.strip().splitlines()
+
+    def num_threads(self) -> int:
+        """Threads of all its processes."""
+        return sum(_number(process, "num_threads") for process in self.family(MAX_PROCESSES))
+
+    def memory(self, family: list[psutil.Process]) -> int:
+        """Bytes that the processes take; what they share counts once, when it matters."""
+        rough = sum(_number(process, "memory_info") for process in family)
+        return rough if rough <= self.memory_limit else sum(_number(p, "memory_full_info") for p in family)
+
+
+@functools.cache
+def _start_watch(owner: int) -> None:
+    threading.Thread(target=_watch_for_ever, daemon=True).start()
+
+
+def _watch_for_ever() -> None:
+    """For root there is no limit on processes but this, and for nobody one on the memory of many together."""
+    with contextlib.suppress(OSError, AttributeError):  # for root: a fork bomb leaves no time to others
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    while True:
+        time.sleep(_WATCH_SECONDS)
+        if _live:
+            _watch()
+
+
+def _watch() -> None:
+    """End workers that take more processes or memory than they may. Cheap as long as nothing is wrong."""
+    tasks, memory = _num_tasks(), psutil.virtual_memory()
+    for worker in list(_live):
+        # In this order: to ask for the memory of a process that forks without end takes long.
+        if tasks - worker._tasks > MAX_PROCESSES // 2 and worker.num_threads() > MAX_PROCESSES:
+            worker.kill(f"Your code started more than {MAX_PROCESSES} processes and threads, and was ended.")
+        elif (
+            worker._free - memory.available > (most := worker.memory_limit)  # cheap; the next is not
+            and worker.memory(worker.family(MAX_PROCESSES)) > most
+        ):
+            worker.kill(f"Your code took more than {most / 2**30:.1f} GiB of memory, and was ended.")
+    if memory.available < MIN_FREE_MEMORY * memory.total and _live:
+        largest = max(list(_live), key=lambda worker: worker.memory(worker.family()))
+        largest.kill("The machine ran out of memory while your code was running, and the code was ended.")
+
+
+def living() -> list[WorkerProcess]:
+    """The workers of this process that run."""
+    return list(_live)
+
+
+def forget() -> None:
+    """For a forked child: the workers are its parent's."""
+    _live.clear()
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        return [int(n) for task in tasks for n in (task / "children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):  # ended, or a system without these files
+        with contextlib.suppress(psutil.Error):
+            return [process.pid for process in psutil.Process(pid).children()]
+        return []
+
+
+def _num_tasks() -> int:
+    """Processes and threads on this machine; 0 where the kernel does not say."""
+    with contextlib.suppress(OSError):
+        return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
+    return 0
+
+
+def _number(process: psutil.Process, name: str) -> int:
+    with contextlib.suppress(psutil.Error):
+        value = getattr(process, name)()
+        return int(getattr(value, "pss", getattr(value, "rss", value)))
+    return 0

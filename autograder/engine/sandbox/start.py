@@ -1,0 +1,291 @@
+"""Starts workers with as little reach as this machine allows, and proves it of each before learner code runs.
+
+Levels, strongest first:
+
+- ``bubblewrap``: a file system of its own with the system libraries, the Python installation and the data cache,
+  all read-only; no network. Inside it each worker has namespaces of its own and Landlock rules.
+- ``landlock``: the kernel's rules for files, TCP, signals and tracing, and own namespaces where the machine allows.
+- ``limits``: a scrubbed environment and resource limits alone. Files of the user can be read.
+
+On Linux one prepared process (`sandboxed/forkserver.py`) forks them, ready at once; elsewhere each is started anew.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import json
+import os
+import secrets
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from autograder.engine.sandbox import view as sandbox_view
+from autograder.engine.sandbox.inside import isolate
+from autograder.engine.sandbox.process import Pipes, WorkerProcess, forget, living
+
+Level = Literal["bubblewrap", "landlock", "limits"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+CAN_FORK = sys.platform == "linux"
+
+
+@dataclass(frozen=True)
+class SandboxStatus:
+    """What this machine's sandbox holds: the level, why it is that level, and how to raise it."""
+
+    level: Level
+    reason: str
+    fix: str = ""
+
+
+@functools.cache
+def probe() -> SandboxStatus:
+    """Find the strongest level that really starts here. Cheap: one empty process."""
+    if sys.platform != "linux":
+        return SandboxStatus(
+            "limits", f"bubblewrap and Landlock exist for Linux only, and this is {sys.platform}"
+        )
+    reason, fix = "bubblewrap is not installed", "install it: sudo apt install bubblewrap"
+    if bwrap := shutil.which("bwrap"):
+        command = [bwrap, *sandbox_view.ISOLATION, "--ro-bind", "/", "/", "true"]
+        trial = subprocess.run(command, capture_output=True, text=True, check=False)
+        if trial.returncode == 0:
+            return SandboxStatus("bubblewrap", "bubblewrap starts")
+        reason = f"bubblewrap does not start: {trial.stderr.strip()[:200]}"
+        fix = "allow unprivileged user namespaces for it: see its documentation for your distribution"
+    if isolate.landlock_version() >= 6:
+        return SandboxStatus(
+            "landlock", f"{reason}; the kernel's Landlock denies files, TCP and signals", fix
+        )
+    return SandboxStatus("limits", f"{reason}; the kernel's Landlock is missing or older than version 6", fix)
+
+
+@dataclass
+class Canary:
+    """What a worker's reach is tried on. Its file is at a fixed place, no temporary folder: those may be empty."""
+
+    path: Path
+    token: str
+    listener: socket.socket
+
+    @classmethod
+    def set_up(cls) -> Canary:
+        from autograder.common.paths import data_directory
+
+        path = data_directory() / "sandbox_canary"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.write_text("A worker of the sandbox tries to read and to write this file, and must not.\n")
+        return cls(path, secrets.token_hex(8), socket.create_server(("127.0.0.1", 0)))
+
+    def options(self) -> dict[str, Any]:
+        return {
+            "read": [str(self.path), str(Path(__file__).parents[2] / "lessons" / "__init__.py")],
+            "write": str(self.path),
+            "token": self.token,
+            "port": self.listener.getsockname()[1],
+            "pid": os.getpid(),
+            "processes": str(Path("/proc/self/ns/pid").readlink()) if sys.platform == "linux" else "",
+        }
+
+    def take_away(self) -> bool:
+        """Whether the file was written to. It is as it was afterwards."""
+        self.listener.close()
+        text = self.path.read_text()
+        if self.token in text:
+            self.path.write_text(text.replace(self.token, ""))
+        return self.token in text
+
+
+class SandboxBroken(Exception):
+    """No worker starts. The text says why."""
+
+
+class _Server:
+    """The grader's end of a fork server. It ends when this process does, however that ends."""
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+        self.lock = threading.Lock()
+        self.has_namespaces: bool | None = None
+        self.is_given_up = False
+        self.process: subprocess.Popen[bytes] | None = None
+        self.log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the server
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        self.control.send(json.dumps(sandbox_view.server_options(level)).encode())
+        # In a thread that lasts: bubblewrap ends with the thread that started it.
+        self.thread = threading.Thread(target=self._run, args=(theirs,), daemon=True)
+        self.thread.start()
+
+    def _run(self, theirs: socket.socket) -> None:
+        with theirs:
+            self.process = subprocess.Popen(
+                sandbox_view.command(self.level, "forkserver.py", is_shared=True),
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=self.log,
+                env=sandbox_view.environment(),
+                cwd="/",
+                start_new_session=True,
+            )
+        self.process.wait()
+
+    def can_fork(self) -> bool:
+        """Whether it keeps its workers apart as the level says. Waits until torch is loaded."""
+        with self.lock:
+            if self.has_namespaces is None:
+                self.has_namespaces = self._receive(120.0)[0]["namespaces"]
+        return self.has_namespaces or self.level != "bubblewrap"
+
+    def fork(self, options: dict[str, Any], pipes: Pipes) -> WorkerProcess:
+        """A new worker. Raises `SandboxBroken` when the server is gone or cannot."""
+        passed = [pipes.for_worker, pipes.from_worker, pipes.log.fileno()]
+        with self.lock:
+            try:
+                socket.send_fds(self.control, [json.dumps(options).encode()], passed)
+            except OSError as error:
+                raise SandboxBroken(f"the process that prepares workers is gone: {error}") from None
+            answer, pid = self._receive(30.0)
+        owns_all = bool(self.has_namespaces)
+        memory = options["limits"]["RLIMIT_DATA"]
+        return WorkerProcess(
+            pid, pipes, memory, owns_all=owns_all, folder=None if owns_all else Path(answer["home"])
+        )
+
+    def _receive(self, seconds: float) -> tuple[dict[str, Any], int]:
+        """A message, and the process that sent it, by the kernel's word."""
+        self.control.settimeout(seconds)
+        try:
+            message, ancillary, *_ = self.control.recvmsg(2**16, socket.CMSG_SPACE(12))
+            answer = json.loads(message)
+        except (OSError, ValueError) as error:
+            self.log.seek(0)
+            words = self.log.read().decode(errors="replace").strip().splitlines()[-1:]
+            raise SandboxBroken(
+                f"the process that prepares workers is gone: {(words or [error])[0]}"
+            ) from None
+        if "error" in answer:
+            raise SandboxBroken(f"a worker could not be kept apart: {answer['error']}")
+        return answer, struct.unpack("iII", ancillary[0][2])[0]
+
+    def give_up(self) -> None:
+        """End it if it still loads torch: it would hear of anything else seconds later."""
+        if self.has_namespaces is None and self.process:
+            self.is_given_up = True
+            self.process.kill()
+
+    def close(self) -> None:
+        """End the server and all its workers."""
+        self.control.close()
+        self.give_up()
+        self.thread.join(10.0)
+
+
+_servers: dict[Level, _Server] = {}
+_lock = threading.Lock()
+
+
+def warm() -> None:
+    """Start the fork server ahead of its first use, and return at once."""
+    if CAN_FORK:
+        _server(probe().level)
+
+
+def close() -> None:
+    """End every worker and fork server of this process."""
+    for worker in living():
+        worker.kill()
+    while _servers:
+        _servers.popitem()[1].close()
+
+
+def stop_loading() -> None:
+    """Whoever waits for the first worker gets `SandboxBroken` now. The next one is waited for anew."""
+    for server in list(_servers.values()):
+        if server.lock.locked():  # one that nobody waits for is there for the next check
+            server.give_up()
+
+
+def start_worker(*, threads: int = 1, talks: bool = False) -> tuple[WorkerProcess, Canary]:
+    """Start a worker; its first message says what it could reach of the canary.
+
+    Args:
+        threads: number of intra-op threads of torch in the worker.
+        talks: it starts processes that talk over loopback. Where it has no network of its own it then reaches the
+            machine's, and its level says so.
+
+    Raises `SandboxBroken`.
+    """
+    level, canary, pipes = probe().level, Canary.set_up(), Pipes()
+    options = sandbox_view.worker_options(threads) | {"talks": talks, "canary": canary.options()}
+    try:
+        with contextlib.suppress(SandboxBroken):
+            return _start(level, options, pipes), canary
+        if server := _servers.pop(level, None):  # it was killed: once more, with a new one
+            server.close()
+            if server.is_given_up:
+                raise SandboxBroken("it was stopped as it began")
+        return _start(level, options, pipes), canary
+    except SandboxBroken:
+        pipes.close()
+        os.close(pipes.answers)
+        raise
+    finally:
+        pipes.passed_on()
+
+
+def _start(level: Level, options: dict[str, Any], pipes: Pipes) -> WorkerProcess:
+    if CAN_FORK and _server(level).can_fork():
+        return _server(level).fork(options, pipes)
+    return _spawn(level, options, pipes)
+
+
+def settle(canary: Canary, reached: list[str]) -> Level:
+    """Turn what a worker could reach into its proven level."""
+    is_overwritten = canary.take_away()
+    return "limits" if is_overwritten or reached else probe().level
+
+
+def _server(level: Level) -> _Server:
+    with _lock:
+        if level not in _servers:
+            _servers[level] = _Server(level)
+        return _servers[level]
+
+
+def _spawn(level: Level, options: dict[str, Any], pipes: Pipes) -> WorkerProcess:
+    """A worker with an interpreter of its own, where none can be forked."""
+    folder = None if level == "bubblewrap" else Path(tempfile.mkdtemp(prefix="workbook-"))
+    options["home"] = str(folder or isolate.HOME)
+    popen = subprocess.Popen(
+        [*sandbox_view.command(level, "worker.py", is_shared=False), json.dumps(options)],
+        stdin=pipes.for_worker,
+        stdout=pipes.from_worker,
+        stderr=pipes.log,
+        env=sandbox_view.environment(),
+        cwd=folder or "/",
+        start_new_session=True,
+    )
+    return WorkerProcess(popen.pid, pipes, options["limits"]["RLIMIT_DATA"], popen=popen, folder=folder)
+
+
+def _forget_parent() -> None:
+    for server in _servers.values():
+        server.control.close()  # else the server would outlive its owner
+    _servers.clear()
+    forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parent)
+atexit.register(close)

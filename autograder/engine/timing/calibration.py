@@ -1,0 +1,118 @@
+"""What our references reach on this machine: which speed bars the clock asks for here, and which move to counts.
+
+A bar is fair only where a good solution clears it with room to spare. How far it can be cleared depends on cores,
+caches and versions, so `workbook calibrate` measures a reference of each timed exercise against the frozen baseline,
+by the exercise's own check. Nothing of a learner's is looked at or changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import json
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from autograder.common.paths import data_directory
+from autograder.course.lessons import find_exercise, lesson_ids, load_lesson
+from autograder.engine.evidence import hardware
+from autograder.engine.job import CheckFailed, Job, WorkerFailed
+from autograder.engine.timing.measure import APPLIES_FROM, Inconclusive
+from autograder.engine.timing.verdict import MAX_SPREAD
+from course_lib.base.errors import UserError
+from course_lib.base.files import atomic_write_text
+
+MINUTES = 3  # that `calibrate` takes, about
+
+
+def calibrate(on_progress: Callable[[str, float], None]) -> dict[str, dict[str, Any]]:
+    """Measure every reference, keep each as it is measured, and return what `load` does.
+
+    Goes on where an interrupted calibration stopped; with nothing left to measure, it starts anew.
+    Raises `UserError` when a reference does not run to the end.
+    """
+    ids = [e.id for number in lesson_ids() for e in load_lesson(number).exercises if e.reference]
+    if load().keys() >= set(ids):
+        _save({})
+    for exercise_id in ids:
+        if exercise_id not in load():
+            _save(load() | {exercise_id: _measure(exercise_id, on_progress)})
+    return load()
+
+
+def load() -> dict[str, dict[str, Any]]:
+    """By exercise: `speedup` of its reference here with `low` and `high`, the `bar`, and whether the bar `applies`.
+
+    Empty where nothing was calibrated on this hardware with these versions. Never raises.
+    """
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {
+            exercise_id: entry | {"applies": bool(entry["speedup"] >= APPLIES_FROM * entry["bar"])}
+            for exercise_id, entry in _read()[_machine()].items()
+            if entry["of"] == _fingerprint(exercise_id)
+        }
+    return {}
+
+
+def table(found: dict[str, dict[str, Any]]) -> str:
+    """A line per exercise for people: what the reference reaches, what is asked for, of what, and why."""
+    lines = ["      reference    95 % interval    bar  √reference  asked of"]
+    for exercise_id, entry in found.items():
+        speedup, bar, root = entry["speedup"], entry["bar"], math.sqrt(entry["speedup"])
+        room = f"the reference reaches {speedup / bar:.1f} × the bar"
+        of, need = "the clock", ""
+        if not entry["applies"]:
+            of, need = "counts", f", and {APPLIES_FROM} × is needed"
+        interval = f"{entry['low']:.2f} – {entry['high']:.2f}×"
+        row = f"{exercise_id:4}  {speedup:8.2f}×  {interval:>15}  {bar:4g}×  {root:9.2f}×"
+        lines.append(f"{row}  {of}: {room}{need}")
+        if entry["applies"] and bar > root:
+            lines.append("      note: a bar above √reference is harder here than it is meant to be")
+        if entry["spread"] > MAX_SPREAD:
+            lines.append(f"      note: timings spread by {entry['spread']:.0%}: repeat on a quiet machine")
+    return "\n".join(lines)
+
+
+def _measure(exercise_id: str, on_progress: Callable[[str, float], None]) -> dict[str, Any]:
+    lesson, exercise = find_exercise(exercise_id)
+    rng, reason = np.random.default_rng(), ""
+    job = Job(exercise_id, exercise.entry, exercise.reference, lesson.harness, rng)
+    job.progress = lambda text, part: on_progress(f"{exercise_id}  {text}", part)
+    try:
+        exercise.check(job)
+    except (CheckFailed, Inconclusive, WorkerFailed) as error:  # a reference may be below the bar here
+        reason = str(error)
+    finally:
+        job.close()
+    if job.speed is None:
+        raise UserError(f"the reference of {exercise_id} cannot be measured here: {' '.join(reason.split())}")
+    kept = {key: job.speed[key] for key in ("low", "high", "bar", "blocks", "spread")}
+    of, today = _fingerprint(exercise_id), time.strftime("%Y-%m-%d")
+    return {"speedup": job.speed["estimate"], **kept, "of": of, "measured": today}
+
+
+def _machine() -> str:
+    """Hardware and versions that a speedup depends on, as a key."""
+    versions = (f"{name} {importlib.metadata.version(name)}" for name in ("torch", "numpy"))
+    return ", ".join([*map(str, hardware().values()), *versions])
+
+
+def _fingerprint(exercise_id: str) -> str:
+    lesson, exercise = find_exercise(exercise_id)
+    return hashlib.sha256((lesson.harness + exercise.reference).encode()).hexdigest()[:16]
+
+
+def _read() -> dict[str, dict[str, Any]]:
+    with contextlib.suppress(OSError, ValueError):
+        return dict(json.loads((data_directory() / "calibration.json").read_text(encoding="utf-8")))
+    return {}
+
+
+def _save(entries: dict[str, dict[str, Any]]) -> None:
+    text = json.dumps(_read() | {_machine(): entries}, indent=1)
+    atomic_write_text(data_directory() / "calibration.json", text)

@@ -1,0 +1,147 @@
+"""What the machine did while the clock ran: how busy it was, and what held it back. Facts for the evidence."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+
+from autograder.engine.timing.verdict import MAX_SPREAD
+
+MUCH = 0.1  # of a core or of the time: less is no news
+_CGROUPS = Path("/sys/fs/cgroup")
+_CORES = Path("/sys/devices/system/cpu")
+
+
+def core_seconds(pid: int | Literal["thread-self"]) -> tuple[float, float]:
+    """Seconds that the main thread of process `pid` has had a core, and that it was ready to run and had none.
+
+    The kernel's own count (Linux: `schedstat`); zeros where there is none. Sleeping is neither.
+    """
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        had, waited, *_ = Path(f"/proc/{pid}/schedstat").read_text().split()
+        return int(had) / 1e9, int(waited) / 1e9
+    return 0.0, 0.0
+
+
+def num_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Conditions:
+    """Reads the machine's counters when made, and says what has changed `since`."""
+
+    def __init__(self) -> None:
+        self.load = psutil.getloadavg()[0]
+        self.times = psutil.cpu_times()
+        self.counters = _counters()
+
+    def since(self) -> dict[str, Any]:
+        """JSON values; what this system does not tell is absent."""
+        spent = {k: v - getattr(self.times, k) for k, v in psutil.cpu_times()._asdict().items()}
+        total = sum(spent.values()) or 1.0
+        found: dict[str, Any] = {
+            "load_average": [self.load, psutil.getloadavg()[0]],
+            "busy_share": 1 - (spent["idle"] + spent.get("iowait", 0.0)) / total,
+            "stolen_share": spent.get("steal", 0.0) / total,
+        }
+        with contextlib.suppress(OSError, AttributeError, NotImplementedError):
+            found["frequency_mhz"] = psutil.cpu_freq().current
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            found["quota_cores"] = _quota_cores()
+        return found | {name: value - self.counters.get(name, 0) for name, value in _counters().items()}
+
+
+def disturbance(found: dict[str, Any]) -> str:
+    """What kept a measurement from being steady, in a sentence, from what `Conditions` and the workers have seen."""
+    cores = psutil.cpu_count() or 1
+    ours = sum(found["cores_used"].values()) / len(found["cores_used"])  # they take turns
+    others = cores * found["busy_share"] - ours
+    seen = []
+    if others > MUCH * cores:
+        seen.append(f"other programs kept {others:.1f} of {cores} cores busy")
+    if found["stolen_share"] > MUCH:
+        seen.append(f"the host of this virtual machine took {found['stolen_share']:.0%} of its time away")
+    if found.get("quota_throttled"):
+        seen.append(f"the limit of this container ({found['quota_cores'] or cores:g} cores) held it back")
+    if found.get("heat_throttled"):
+        seen.append("the processor slowed down because it was hot")
+    with contextlib.suppress(AttributeError, OSError):  # a system or a machine without batteries
+        battery = psutil.sensors_battery()
+        if battery and not battery.power_plugged:
+            seen.append("the machine runs on its battery, which changes its speed")
+    if not seen:
+        return "Neither load nor heat explains it."
+    return f"Meanwhile {', and '.join(seen)}."
+
+
+def busiest(seconds: float = 0.5) -> str:
+    """Which programs use the processor now, in a sentence; "" when none takes a tenth of a core. Takes `seconds`.
+
+    For the eyes of whoever sits at this machine: it names what they run, and belongs in no file.
+    """
+    me = psutil.Process()  # and the kernel or the shell that waits for it
+    ours = {process.pid for process in [me, *me.parents()[:1], *me.children(recursive=True)]}
+    before = {p: _cpu_seconds(p) for p in psutil.process_iter() if p.pid not in ours}
+    time.sleep(seconds)
+    used: dict[str, float] = {}
+    for process, spent in before.items():
+        if (share := (_cpu_seconds(process) - spent) / seconds) > MUCH:
+            used[_name(process)] = used.get(_name(process), 0.0) + share
+    most = sorted(used.items(), key=lambda item: -item[1])[:3]
+    named = [f"{name} ({cores:.1f} cores)" for name, cores in most]
+    return f"Busy on this machine now: {', '.join(named)}." if named else ""
+
+
+def tell_what_is_busy(result: dict[str, Any]) -> dict[str, Any]:
+    """The result of a check; with `busiest` in its reason where the machine was too restless to time on."""
+    is_restless = (
+        result["verdict"] == "inconclusive" and (result["speedup"] or {}).get("spread", 0) > MAX_SPREAD
+    )
+    if is_restless and (named := busiest()):
+        return result | {"reason": result["reason"].replace("\nNext: ", f" {named}\nNext: ")}
+    return result
+
+
+def _cpu_seconds(process: psutil.Process) -> float:
+    with contextlib.suppress(psutil.Error):
+        times = process.cpu_times()
+        return float(times.user + times.system)
+    return 0.0
+
+
+def _name(process: psutil.Process) -> str:
+    with contextlib.suppress(psutil.Error):
+        is_kernel = any("ipykernel" in word for word in process.cmdline())
+        return "the kernel of another notebook" if is_kernel else process.name()
+    return "a program that has ended"
+
+
+def _quota_cores() -> float | None:
+    """Cores that the control group may use; None without a limit. Raises `OSError` without control groups."""
+    if (_CGROUPS / "cpu.max").exists():
+        quota, period = (_CGROUPS / "cpu.max").read_text().split()
+    else:
+        quota, period = (
+            (_CGROUPS / "cpu" / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period")
+        )
+    return int(quota) / int(period) if quota != "max" and int(quota) > 0 else None
+
+
+def _counters() -> dict[str, int]:
+    """Counts that only grow: times that heat or a quota held the processor back."""
+    found = {}
+    throttled = list(_CORES.glob("cpu*/thermal_throttle/core_throttle_count"))
+    with contextlib.suppress(OSError, ValueError):
+        if throttled:
+            found["heat_throttled"] = sum(int(path.read_text()) for path in throttled)
+        for path in (_CGROUPS / "cpu.stat", _CGROUPS / "cpu" / "cpu.stat"):
+            for line in path.read_text().splitlines() if path.exists() else []:
+                if line.startswith("nr_throttled "):
+                    found["quota_throttled"] = int(line.split()[1])
+    return found

@@ -1,0 +1,262 @@
+"""A worker as checks use it: load a cell, call the harness, and a kind reason for whatever goes wrong."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import queue
+import secrets
+import select
+import sys
+import threading
+import time
+from typing import Any
+
+from autograder.engine.sandbox import start as sandbox
+from autograder.engine.sandbox.inside import wire
+from autograder.engine.sandbox.stopping import KILLED, Stopped
+from autograder.engine.timing.conditions import core_seconds
+
+
+class CheckFailed(Exception):
+    """The learner's code is wrong, and the text says how: expected, got, likely mistake, what to look at next."""
+
+
+class WorkerFailed(Exception):
+    """The process could not finish: time, memory, a crash. The text is for the learner."""
+
+
+def failure(*, expected: str, got: str, likely: str, look: str) -> CheckFailed:
+    """The one form in which every check says no."""
+    return CheckFailed(f"Expected: {expected}\nGot: {got}\nLikely: {likely}\nNext: {look}")
+
+
+class _Pump:
+    """Reads a pipe in a thread, so that half a frame cannot hold the grader past a deadline, on any system."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.pieces: queue.Queue[bytes] = queue.Queue(maxsize=64)
+        self.rest = b""
+        self.deadline = math.inf
+        self.is_wanted = True
+        # When the last piece was read, and the seconds for which pieces lay there while this thread had no core.
+        self.arrived = self.waited = 0.0
+        threading.Thread(target=self._run, args=(descriptor,), daemon=True).start()
+
+    def _run(self, descriptor: int) -> None:
+        piece = b"start"
+        while piece and self.is_wanted:
+            _, waited = core_seconds("thread-self")
+            try:
+                piece = os.read(descriptor, 2**20)
+            except OSError:
+                piece = b""
+            self.arrived = time.perf_counter()
+            self.waited += core_seconds("thread-self")[1] - waited
+            self._put(piece)
+        os.close(descriptor)
+
+    def _put(self, piece: bytes) -> None:
+        while self.is_wanted:
+            try:
+                return self.pieces.put(piece, timeout=1.0)
+            except queue.Full:
+                continue
+
+    def read(self, size: int) -> bytes:
+        """Exactly `size` bytes, fewer at the end of the pipe. Raises `TimeoutError` at the deadline."""
+        found = [self.rest]
+        missing = size - len(self.rest)
+        while missing > 0:
+            try:
+                piece = self.pieces.get(timeout=max(0.0, self.deadline - time.monotonic()))
+            except queue.Empty:
+                raise TimeoutError from None
+            if not piece:
+                self.pieces.put(b"")  # the end stays the end
+                break
+            found.append(piece)
+            missing -= len(piece)
+        data = b"".join(found)
+        self.rest = data[size:]
+        return data[:size]
+
+
+class _Outlet:
+    """Writes to a pipe; a worker that has stopped reading cannot hold the grader past a deadline."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.deadline = math.inf
+        if sys.platform != "win32":
+            os.set_blocking(descriptor, False)
+
+    def write(self, data: bytes) -> None:
+        """All of `data`. Raises `TimeoutError` at the deadline."""
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[os.write(self.descriptor, rest) :]
+            except BlockingIOError:
+                left = self.deadline - time.monotonic()
+                if left <= 0:
+                    raise TimeoutError from None
+                poll = select.poll()
+                poll.register(self.descriptor, select.POLLOUT)
+                poll.poll(1000 * left)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+
+class Worker:
+    """One sandboxed process that holds one solution and the harness around it."""
+
+    def __init__(self, *, threads: int = 1, talks: bool = False) -> None:
+        try:
+            self.process, self._canary = sandbox.start_worker(threads=threads, talks=talks)
+        except sandbox.SandboxBroken as error:
+            raise WorkerFailed(f"The process that runs your code could not be started: {error}.") from None
+        self.threads = threads
+        self.level: sandbox.Level | None = None
+        self.replaced: set[str] = set()  # functions of the libraries that the cell put others in the place of
+        self._pump = _Pump(self.process.pipes.answers)
+        self._outlet = _Outlet(self.process.pipes.requests)
+
+    def load(self, harness: str, source: str, entry: str) -> None:
+        """Run the cell in the worker. Raises `CheckFailed` when it does not run."""
+        if self.level is None:
+            reached = self._receive(60.0)["reached"]
+            self.pid = self.process.family()[
+                -1
+            ].pid  # of the process that runs the code: there is no other yet
+            self.level = sandbox.settle(self._canary, reached)
+        request = {"do": "load", "harness": harness, "source": source, "entry": entry}
+        self._exchange(request, 30.0, "run this cell alone in a new kernel, until it ends without an error")
+
+    def call(self, function: str, *, seconds: float = 30.0, **arguments: Any) -> Any:
+        """Call one function of the harness. Raises `CheckFailed` when the learner's code raises."""
+        request = {"do": "call", "function": function, "arguments": arguments}
+        look = "call it on a small input in a cell of your own, and look at the line that is named above"
+        return self._exchange(request, seconds, look)
+
+    def timed_call(self, function: str, *, seconds: float = 60.0, **arguments: Any) -> tuple[float, Any]:
+        """The same, with the seconds from the request to the whole answer by this process's clock.
+
+        They hold none in which the answer was there and this process had no core to take it.
+        """
+        start, waited = time.perf_counter(), self._pump.waited
+        value = self.call(function, seconds=seconds, **arguments)
+        return self._pump.arrived - start - (self._pump.waited - waited), value
+
+    def cpu_seconds(self) -> float:
+        """CPU time of the worker and all that it started, in seconds, as the kernel counts it."""
+        return self.process.cpu_seconds()
+
+    def pin(self) -> dict[str, Any]:
+        """Collect garbage, then hold collection off, and set torch's threads; returns how the two were found."""
+        return self._exchange({"do": "pin", "threads": self.threads}, 30.0, "A pause between two timings.")
+
+    def kill(self) -> None:
+        """End the worker and everything it started."""
+        self._pump.is_wanted = False
+        self._canary.listener.close()
+        self.process.close()
+
+    def _exchange(self, request: dict[str, Any], seconds: float, look: str) -> Any:
+        if self.process.pipes.log.closed:
+            raise WorkerFailed("The process that runs your code has ended.")
+        self._outlet.deadline = time.monotonic() + seconds
+        number = secrets.token_hex(16)
+        try:
+            wire.send(self._outlet, request | {"number": number})
+        except TimeoutError:
+            raise self._out_of_time(seconds) from None
+        except OSError:
+            raise self._died() from None
+        answer = self._receive(seconds)
+        if answer.get("number") != number:
+            self.kill()
+            raise WorkerFailed(
+                "The process that runs your code sent what no check asked for: an answer of its own."
+            )
+        self.replaced.update(map(str, answer.get("replaced", ())))
+        if "error" in answer:
+            if exhausted := _exhausted(answer["error"]):
+                self.kill()
+                raise WorkerFailed(exhausted)
+            raise _code_error(answer["error"], look)
+        return answer.get("value")
+
+    def _receive(self, seconds: float) -> dict[str, Any]:
+        self._pump.deadline = time.monotonic() + seconds
+        try:
+            answer = wire.receive(self._pump)
+        except TimeoutError:
+            raise self._out_of_time(seconds) from None
+        except wire.WireError as error:
+            if "hung up" in str(error):
+                raise self._died() from None
+            answer = error
+        if isinstance(answer, dict):
+            return answer
+        self.kill()
+        why = f": {answer}" if isinstance(answer, wire.WireError) else ""
+        raise WorkerFailed(f"The process that runs your code sent what no check asked for{why}.")
+
+    def _out_of_time(self, seconds: float) -> WorkerFailed:
+        self.kill()
+        return WorkerFailed(
+            f"Your code had {seconds:.0f} s for this step and did not finish. Look for a loop that never ends, "
+            "or work that grows with the whole data set at every step."
+        )
+
+    def _died(self) -> WorkerFailed | Stopped:
+        if self.process.why_ended == KILLED:
+            return Stopped()
+        self.process.wait(1.0)  # its keeper writes down how it ended
+        self.process.kill()
+        status, words = self.process.last_words()
+        self.kill()
+        if self.process.why_ended:
+            return WorkerFailed(self.process.why_ended)
+        was_killed = status is None or status < 0
+        hint = "memory or CPU time ran out, or native code crashed" if was_killed else "it ended itself"
+        known = "" if status is None else f" (status {status})"
+        tail = f" Its last line was: {words[-1][:200]}" if words else ""
+        return WorkerFailed(f"The process that runs your code ended early{known}: {hint}.{tail}")
+
+
+def _exhausted(error: dict[str, Any]) -> str:
+    """A sentence for code that met a limit of the sandbox; else nothing."""
+    kind, text, number = str(error.get("type")), str(error.get("message")), error.get("errno")
+    if kind in ("MemoryError", "OutOfMemoryError") or "allocate memory" in text or number == errno.ENOMEM:
+        return (
+            f"Your code asked for more memory than it may have here ({kind}: {text[:200]}). Look for something that "
+            "grows at every step, or for a shape that is far larger than the batch."
+        )
+    if number in (errno.EFBIG, errno.ENOSPC):
+        return (
+            f"Your code wrote or printed more than the sandbox holds ({text[:200]}). Look for a print or a file in a "
+            "loop that never ends."
+        )
+    if number == errno.EAGAIN or "can't start new thread" in text:
+        return f"Your code started more processes or threads than it may ({text[:200]})."
+    return ""
+
+
+def _code_error(error: dict[str, Any], look: str) -> CheckFailed:
+    kind, message, line = str(error.get("type")), str(error.get("message")), error.get("line")
+    if kind == "NotImplementedError":
+        likely = "a part of the exercise is still the stub that came with it"
+    elif kind == "NameError":
+        likely = "the cell uses a name from another cell; everything it needs, imports too, must be inside this cell"
+    elif kind in ("ImportError", "ModuleNotFoundError"):
+        likely = "what is installed can be imported; a file of your own beside the notebook, or `autograder`, cannot"
+    elif kind in ("SyntaxError", "IndentationError"):
+        likely = "Python could not read the cell: look for a missing bracket, colon or indent"
+    else:
+        likely = "a value or a shape there that the code does not expect"
+    where = f" at line {line} of the cell: `{error.get('code')}`" if line else ""
+    return failure(expected="code that runs", got=f"{kind}: {message}{where}", likely=likely, look=look)

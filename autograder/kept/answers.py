@@ -1,0 +1,207 @@
+"""The learner's answers: a JSON file beside the notebook, saved at every choice and never torn.
+
+    {"format": 1, "lesson": "01", "answers": {"01.3": {"choice": "b", …}, "predict:1a": {"value": 2.5, …}}}
+
+The file travels with a submission. It is replaced whole and changed under a lock, so that two kernels lose nothing of
+each other's and a kernel killed while writing leaves the file as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from autograder.common.paths import data_directory
+from autograder.show.rich import told
+from course_lib.base.errors import UserError
+from course_lib.base.files import atomic_write_text
+
+LOCK_SECONDS = 10.0
+MAX_BYTES = 5_000_000  # a whole lesson's answers are a few kilobytes; a submission's file is never trusted
+Entry = dict[str, Any]
+
+
+class AnswersFile:
+    """The answers of one lesson in one folder.
+
+    Attributes:
+        path: the file.
+        notices: lines that the learner must see, such as a damaged file that was set aside.
+    """
+
+    def __init__(self, path: Path | str, lesson_id: str) -> None:
+        self.path = Path(path)
+        self.lesson_id = lesson_id
+        self.notices: list[str] = []
+
+    def entries(self) -> dict[str, Entry]:
+        """All answers by key. A damaged file is set aside, with a notice, and counts as empty."""
+        try:
+            return _parse(self.path)
+        except _DamagedError:
+            try:
+                with locked(self.path):
+                    return self._load()
+            except OSError as error:
+                self.notices.append(f"{self.path.name} is damaged and could not be set aside ({error}).")
+                return {}
+
+    def save(self, key: str, entry: Entry | Callable[[Entry], Entry]) -> None:
+        """Write one answer; other answers in the file stay, whoever wrote them.
+
+        Args:
+            entry: the new value, or a function of the old one (`{}` if there is none).
+
+        Raises:
+            UserError: the file could not be written, and why. What it held before is still there.
+        """
+        try:
+            with locked(self.path):
+                entries = self._load()
+                saved = entry(entries.get(key, {})) if callable(entry) else entry
+                entries[key] = saved | {"at": datetime.now(UTC).isoformat(timespec="seconds")}
+                document = {"format": 1, "lesson": self.lesson_id, "answers": entries}
+                self.path.parent.stat()  # a folder that is gone is not made anew
+                text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+                atomic_write_text(self.path, f"{text}\n")
+        except (OSError, UserError) as error:
+            raise UserError(f"not saved: {self.path}: {_why(error)}") from None
+
+    def take_notices(self) -> str:
+        """The notices so far as one text; each is given out once."""
+        text, self.notices = "\n".join(self.notices), []
+        return text
+
+    def print_notices(self) -> None:
+        """Print the notices so far."""
+        if text := self.take_notices():
+            print(text)
+
+    def _load(self) -> dict[str, Entry]:
+        """The answers, with a damaged file renamed. Call it under the lock."""
+        try:
+            return _parse(self.path)
+        except _DamagedError as damage:
+            aside = self.path.with_name(f"{self.path.stem}.damaged-{datetime.now():%Y%m%d-%H%M%S-%f}.json")
+            self.path.rename(aside)
+            self.notices.append(
+                f"{self.path.name} could not be read ({damage}); it is kept as {aside.name}, a new one begins."
+            )
+            return {}
+
+
+class _DamagedError(Exception):
+    pass
+
+
+def answers_file(lesson_id: str) -> AnswersFile:
+    """The answers of a lesson in the current folder, which in a kernel is the notebook's."""
+    from autograder.course.lessons import load_lesson
+
+    try:
+        return AnswersFile(Path.cwd() / f"{load_lesson(lesson_id).slug}_answers.json", lesson_id)
+    except KeyError as error:
+        raise UserError(str(error.args[0])) from None
+    except FileNotFoundError:
+        raise UserError(
+            "the notebook's folder is gone: save the notebook elsewhere and open it there"
+        ) from None
+
+
+def read_answers(path: Path | str) -> dict[str, Any]:
+    """The answers in a file by key, for grading: nothing is changed, and nothing in the file can raise.
+
+    A file that is missing or damaged gives no answers; when it is damaged, the key "problem" says how.
+    """
+    try:
+        # A link could lead to another learner's file, and a pipe or a device has no end.
+        if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+            raise _DamagedError("it is a link or a device and no file")
+        return dict(_parse(Path(path)))
+    except _DamagedError as damage:
+        return {"problem": f"the answers file could not be read ({damage})"}
+
+
+@told()
+def answer(question_id: str, choice: str) -> None:
+    """Answer a quiz question without widgets: save the choice and print what it gets right or wrong.
+
+    Example:
+        `answer("01.3", "b")`
+    """
+    from autograder.quizzes.acting import give_answer
+
+    print(give_answer(question_id, choice).text)
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Let one process at a time change a file; one that is killed lets go by itself.
+
+    Raises:
+        TimeoutError: somebody else held the lock for `LOCK_SECONDS`.
+    """
+    from filelock import FileLock
+
+    # With the progress, not beside the notebook: a lock file stays, and a learner's folder is theirs.
+    folder = data_directory() / "locks"
+    lock = FileLock(folder / f"{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:20]}.lock")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=LOCK_SECONDS)
+    except TimeoutError:
+        raise
+    except OSError:
+        pass  # no place for a lock: writing without one is better than not at all
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _parse(path: Path) -> dict[str, Entry]:
+    """Read and validate. Entries of a kind that this version does not know stay; those that are no dict go."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise _DamagedError(f"larger than {MAX_BYTES // 1_000_000} MB")
+        document = json.loads(path.read_bytes().decode("utf-8"), parse_constant=_refuse_constant)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise _DamagedError(error.strerror or str(error)) from None
+    except (ValueError, RecursionError) as error:
+        raise _DamagedError("not UTF-8" if isinstance(error, UnicodeDecodeError) else "not JSON") from None
+    entries = document.get("answers") if isinstance(document, dict) else None
+    if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
+        raise _DamagedError("it holds no answers in the form this course writes")
+    return entries
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")  # NaN and the infinities
+
+
+_FIXES = {
+    errno.ENOSPC: "the disk is full; free some space and answer again",
+    errno.EDQUOT: "your disk quota is used up; free some space and answer again",
+    **dict.fromkeys(
+        (errno.EACCES, errno.EPERM, errno.EROFS),
+        "its folder cannot be written to; make it writable or copy the notebook to a folder of yours",
+    ),
+}
+
+
+def _why(error: Exception) -> str:
+    reason = error if isinstance(error, OSError) else error.__cause__
+    if isinstance(reason, TimeoutError):
+        return "another program keeps it locked; try again, or restart other kernels"
+    assert isinstance(reason, OSError)
+    return _FIXES.get(reason.errno or 0, reason.strerror or str(reason))

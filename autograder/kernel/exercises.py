@@ -1,0 +1,128 @@
+"""The kernel's side of a check: `@exercise` keeps a cell's source, `check` sends it to the engine."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from autograder.engine.sandbox.stopping import CheckStopped
+from autograder.engine.service import EngineDied, EngineService
+from autograder.show.rich import in_kernel, render, show_html
+from course_lib.runs.progress import LiveOutput
+
+T = TypeVar("T")
+_SOURCES: dict[str, str] = {}
+_ENGINE = EngineService()
+_DID_NOT_STOP = (
+    "Nothing is lost, and no points are given or taken. The process that checks was ended: the next check starts "
+    "another, which takes some seconds.\nNext: run the check again"
+)
+
+
+class Score(float):
+    """Points, as a number that knows why.
+
+    Its `repr` is the number, so that nbgrader reads it from a cell's output; notebooks show the card instead.
+    """
+
+    result: dict[str, Any]
+
+    def __new__(cls, points: float, result: dict[str, Any] | None = None) -> Score:
+        score = super().__new__(cls, points)
+        score.result = result or {}
+        return score
+
+    def __repr__(self) -> str:
+        return f"{float(self):g}"
+
+    def _repr_html_(self) -> str:
+        from autograder.show.card import result_html
+
+        return result_html(self.result)
+
+
+def exercise(exercise_id: str) -> Callable[[T], T]:
+    """Mark the function or class that solves an exercise. The source of its whole cell is kept for `check`."""
+    # Of the cell, not of the definition: what is checked is all that stands in the cell, imports included.
+    filename = sys._getframe(1).f_code.co_filename
+    source = "".join(linecache.getlines(filename)) or _running_cell()
+
+    def keep(definition: T) -> T:
+        _SOURCES[exercise_id] = source
+        if in_kernel():
+            _ENGINE.start()  # warm before the learner asks
+        return definition
+
+    return keep
+
+
+def _running_cell() -> str:
+    """The text of the cell that runs now: `%%time` and its like run theirs under a name that cannot be looked up."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return str(shell.history_manager.input_hist_raw[-1]) if shell else ""
+
+
+def check(exercise_id: str) -> Score:
+    """Check one exercise by running its cell in a process of its own, and show the verdict.
+
+    The number that comes back is what the exercise earned. Nothing in this notebook can change how it is found:
+    the engine reads the text of your cell, not the function in memory.
+    """
+    from autograder.kept import progress
+    from autograder.show.card import result_text
+
+    try:
+        result = _result(exercise_id) or _stopped(exercise_id)
+    except KeyboardInterrupt:
+        result = _stopped(exercise_id)
+    _clear_progress()
+    if result["verdict"] == "stopped":
+        show_html(Score(0, result)._repr_html_(), result_text(result))
+        raise CheckStopped from None  # so that the cells below do not run either
+    progress.record_check(result)
+    if not in_kernel():  # a notebook shows the card
+        print(result_text(result))
+    return Score(result["score"], result)
+
+
+def _stopped(exercise_id: str) -> dict[str, Any]:
+    from autograder.engine.check import blank_result
+
+    return blank_result(exercise_id, "stopped", _DID_NOT_STOP)
+
+
+def _result(exercise_id: str) -> dict[str, Any] | None:
+    from autograder.engine.check import blank_result
+
+    if exercise_id not in _SOURCES:
+        cell = f'the cell that starts with @exercise("{exercise_id}")'
+        reason = f"This kernel has not run {cell}. Run it, then check again."
+        return blank_result(exercise_id, "not_attempted", reason)
+    try:
+        return _ENGINE.check(exercise_id, _SOURCES[exercise_id], _progress_shown(exercise_id))
+    except EngineDied as error:
+        reason = (
+            f"The check itself stopped ({str(error)[:200]}). This is not your mistake: run `workbook doctor`, "
+            "then this cell again."
+        )
+        return blank_result(exercise_id, "error", reason)
+
+
+def _progress_shown(exercise_id: str) -> Callable[[str, float], None]:
+    output, start = LiveOutput(seconds=0.25), time.monotonic()
+
+    def show(text: str, fraction: float) -> None:
+        said = {"id": exercise_id, "text": text, "fraction": fraction, "seconds": time.monotonic() - start}
+        output.offer(lambda: (render("measuring.html", **said), f"{text} ({said['seconds']:.0f} s)"))
+
+    return show
+
+
+def _clear_progress() -> None:
+    display = sys.modules.get("IPython.display")
+    if display is not None and in_kernel():
+        display.clear_output(wait=True)

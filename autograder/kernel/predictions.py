@@ -1,0 +1,168 @@
+"""Predict first, then measure: the learner's number, kept, and later shown beside what was measured.
+
+That a prediction was made is graded; how near it came is not.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from autograder.kept import progress
+from autograder.kept.answers import AnswersFile, answers_file
+from autograder.show.rich import BLUE, plain, render, show_html, show_widget, told
+from course_lib.base.errors import UserError
+
+
+@told()
+def predict(name: str, question: str, unit: str = "", value: float | None = None) -> None:
+    """Ask for a number before it is measured, and keep it at once beside the notebook.
+
+    Args:
+        name: lesson number and a letter, for instance "1a".
+        unit: shown behind the number, for instance "×" or "%".
+        value: the prediction itself, for working without widgets; `None` shows a number box.
+    """
+    file = prediction_file(name)
+    if value is not None:
+        number = parse_number(value, unit)
+        save_prediction(file, name, number, unit)
+        print(f"{plain(question)}\nYour prediction {_shown(number, unit)} is saved in {file.path.name}")
+        return
+    kept = kept_prediction(file, name)
+    file.print_notices()
+    # An exported notebook shows this text, and what was typed later only below, where it is compared.
+    state = (
+        "Nothing was predicted yet when this cell ran."
+        if kept is None
+        else f"Your prediction: {_shown(kept, unit)}"
+    )
+
+    def build() -> Any:
+        from autograder.kernel.predict_widget import predict_box
+
+        return predict_box(name, question, unit, file).widget
+
+    show_widget(build, f'{plain(question)}\n{state}\nWithout a number box: predict("{name}", "…", value=2.5)')
+
+
+@told()
+def predicted(name: str) -> float | None:
+    """The number that was predicted under this name, or None."""
+    return kept_prediction(prediction_file(name), name)
+
+
+@told()
+def compare(name: str, measured: float, unit: str = "", digits: int = 2, why: str | None = None) -> None:
+    """Show the prediction beside the measurement, and ask why they differ.
+
+    Args:
+        measured: what was measured, in the unit of the prediction.
+        digits: decimal places to show.
+        why: your reason, for working without widgets; `None` shows a text box.
+    """
+    file = prediction_file(name)
+    if why is not None:
+        file.save(why_key(name), {"text": str(why)})
+    kept = kept_prediction(file, name)
+    try:
+        compared = _compared(kept, float(measured), unit, digits)
+    except (TypeError, ValueError):
+        raise UserError(
+            f'compare("{name}", measured): measured must be one number, got {measured!r:.80}'
+        ) from None
+    label = "Prediction and measurement"
+    show_html(render("compared.html", colour=BLUE, label=label, **compared), _compared_text(compared))
+
+    def build() -> Any:
+        from autograder.kernel.predict_widget import why_box
+
+        return why_box(name, file).widget
+
+    if why is not None:
+        print(f"Your reason is saved in {file.path.name}")
+    elif kept is not None:
+        reason = plain(str(file.entries().get(why_key(name), {}).get("text", "")))
+        kept_reason = f"Your reason: {reason}\n" if reason else ""
+        show_widget(build, f'{kept_reason}Why do they differ? One sentence: compare("{name}", …, why="…")')
+
+
+def prediction_file(name: str) -> AnswersFile:
+    """The answers file that keeps a prediction: "1a" is of lesson 01."""
+    digits = re.match(r"\d+", str(name))
+    if not digits:
+        raise UserError(f'"{name}" names no prediction; write lesson number and letter, for instance "1a"')
+    return answers_file(digits[0].zfill(2))
+
+
+def save_prediction(file: AnswersFile, name: str, number: float, unit: str) -> None:
+    """Keep a prediction. Raises `UserError`."""
+    file.save(
+        f"predict:{name}", lambda old: {"value": number, "unit": unit, "first": old.get("first", number)}
+    )
+    progress.record_visit(file.lesson_id, f"prediction {name}")
+
+
+def kept_prediction(file: AnswersFile, name: str) -> float | None:
+    """The number in the file, or None if there is none or it is no number."""
+    value = file.entries().get(f"predict:{name}", {}).get("value")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    # A submission's file may hold anything, such as an int too large for a float.
+    return float(value) if abs(value) < 1e300 else None
+
+
+def why_key(name: str) -> str:
+    """Where the learner's reason is kept in the answers file."""
+    return f"why:{name}"
+
+
+def parse_number(text: object, unit: str = "") -> float:
+    """A finite number as people type it: "2.5", "2,5", "2.5 ×", "40 %".
+
+    Raises:
+        UserError: it is none; the message shows how to write one.
+    """
+    cleaned = str(text).strip().removesuffix(unit).strip().replace("−", "-")
+    if re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", cleaned):
+        cleaned = cleaned.replace(",", "")  # 12,000
+    try:
+        number = float(cleaned.replace(",", ".").rstrip("×x%"))
+    except ValueError:
+        number = math.nan
+    if isinstance(text, bool) or not math.isfinite(number):
+        raise UserError(f"not saved: {str(text)[:40]!r} is no number; write for instance 2.5")
+    return number
+
+
+def _compared(kept: float | None, measured: float, unit: str, digits: int) -> dict[str, Any]:
+    shown = "nothing" if kept is None else _shown(kept, unit, digits)
+    missing = "To predict is the point of this: type a number into the box above, then run this cell again."
+    return {
+        "figures": [("You predicted", shown), ("Measured here", _shown(measured, unit, digits))],
+        "said": missing if kept is None else _difference(kept, measured),
+    }
+
+
+def _compared_text(compared: dict[str, Any]) -> str:
+    (_, predicted), (_, measured) = compared["figures"]
+    return f"predicted  {predicted}\nmeasured   {measured}\n{compared['said']}"
+
+
+def _difference(kept: float, measured: float) -> str:
+    """How far apart, without praise or blame."""
+    side = "high" if kept > measured else "low"
+    if kept == measured:
+        return "The same."
+    if min(kept, measured) <= 0:
+        return f"The prediction is {abs(kept - measured):.3g} too {side}."
+    ratio = max(kept, measured) / min(kept, measured)
+    if ratio < 1.005:
+        return "The same to within half a percent."
+    return f"The prediction is {ratio:.3g} times too {side}."
+
+
+def _shown(value: float, unit: str, digits: int | None = None) -> str:
+    number = f"{value:,g}" if digits is None else f"{value:,.{digits}f}"
+    return f"{number} {unit}".strip() if unit not in ("×", "x") else f"{number}{unit}"

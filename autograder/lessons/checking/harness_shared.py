@@ -1,0 +1,80 @@
+"""What the harness of every lesson has: the learner's name, small models and batches, numbers that may be sent back.
+
+Nothing secret stands in a harness: seeds come with each call, and every comparison happens in the parent process.
+`learner` is the function or class of the cell. A worker gets this file and the lesson's as one source
+(`lessons.harness_source`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from course_lib.data import collate
+from course_lib.models.transformers import ModelConfig, TextClassifier
+
+learner: Any = globals().get("learner")
+
+
+def small_model(seed: int, *, dropout: float = 0.0, **sizes: int) -> TextClassifier:
+    """A classifier of 5 classes and 60 words that computes in a millisecond; `sizes` replace its own."""
+    torch.manual_seed(seed)
+    settings: dict[str, Any] = {"d_model": 16, "num_layers": 1, "num_heads": 2, "max_length": 32} | sizes
+    return TextClassifier(ModelConfig(vocab_size=60, num_classes=5, dropout=dropout, **settings))
+
+
+def small_batches(seed: int, num_batches: int, *, rows: int = 12) -> list[dict[str, torch.Tensor]]:
+    """Batches of random texts; the last is of 2 rows and one class, so that a mean of means differs."""
+    rng = np.random.default_rng(seed)
+    batches = []
+    for index in range(num_batches):
+        is_last = index == num_batches - 1
+        labels = np.full(2, rng.integers(5)) if is_last else rng.integers(5, size=rows)
+        samples = [(rng.integers(3, 60, size=rng.integers(2, 20)), int(label)) for label in labels]
+        batches.append(collate(samples))
+    return batches
+
+
+def full_rows(
+    rng: np.random.Generator, rows: int, width: int, *, words: int = 60, classes: int = 5
+) -> dict[str, torch.Tensor]:
+    """A batch of random texts that all fill the width: no padding."""
+    return {
+        "input_ids": torch.from_numpy(rng.integers(3, words, size=(rows, width))),
+        "attention_mask": torch.ones(rows, width, dtype=torch.bool),
+        "labels": torch.from_numpy(rng.integers(classes, size=rows)),
+    }
+
+
+def plain_step(model: Any, optimizer: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    """One update, nothing beside it: what a lesson times or counts is around it. Returns the loss, scalar."""
+    loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+def weights_of(model: Any) -> torch.Tensor:
+    """All parameters in one row."""
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def small(seed: int) -> int:
+    """A seed as people choose them: `np.random.seed` still takes what a solution makes of it and of the epoch."""
+    return seed % 1000
+
+
+def numbers(report: Any) -> dict[str, float]:
+    """The numbers of a report. Whatever else a solution keeps there, a history or a text, is left out."""
+    if not isinstance(report, dict):
+        raise TypeError(f"a dict of numbers is needed, not a {type(report).__name__}")
+    found = {}
+    for key, value in report.items():
+        with contextlib.suppress(TypeError, ValueError, RuntimeError):
+            found[str(key)] = float(value)
+    return found

@@ -1,0 +1,1 @@
+from autograder.learner.certificate import *  # noqa: F403

@@ -1,0 +1,1 @@
+from autograder.engine.timing.conditions import *  # noqa: F403

@@ -1,0 +1,1 @@
+from autograder.kernel.lab import *  # noqa: F403

@@ -1,0 +1,1 @@
+from autograder.grading.nbgrader.learner_text import *  # noqa: F403

@@ -1,0 +1,1 @@
+from autograder.kernel.machine import *  # noqa: F403

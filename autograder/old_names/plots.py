@@ -1,0 +1,1 @@
+from autograder.show.plots import *  # noqa: F403

@@ -1,0 +1,1 @@
+from autograder.kept.progress import *  # noqa: F403

@@ -1,0 +1,1 @@
+from autograder.notebooks.pytest_plugin import *  # noqa: F403

@@ -1,0 +1,63 @@
+"""A lesson's quiz has up to two forms: other questions on the same decisions, for a second attempt.
+
+    {"answers": {"quiz": {"form": "second"}, "02.1": {"choice": "b", …}, "02.1b": {"choice": "a", …}, …}}
+
+The answers file keeps both, and which form is shown, so that a restart and another machine show the same. Nothing is
+cleared by turning: whoever turns back finds the first form as it was left, and the better of the two counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from autograder.kept.answers import AnswersFile
+from autograder.quizzes.bank import second_form, unanswered
+from course_lib.base.errors import UserError
+
+KEY = "quiz"  # of the entry in the answers file
+
+
+def has_second(bank: Mapping[str, Any]) -> bool:
+    """Whether there are other questions to turn to."""
+    return "second_forms" in bank
+
+
+def is_second(bank: Mapping[str, Any], answers: Mapping[str, Any]) -> bool:
+    """Whether the second form is the one that is shown."""
+    entry = answers.get(KEY)
+    return has_second(bank) and isinstance(entry, dict) and entry.get("form") == "second"
+
+
+def shown_form(bank: dict[str, Any], answers: Mapping[str, Any]) -> dict[str, Any]:
+    """The questions to show, as a bank of their own."""
+    if not is_second(bank, answers):
+        return bank
+    return second_form(bank) | {"title": f"{bank['title']}, other questions"}
+
+
+def turn(file: AnswersFile, *, to_second: bool) -> None:
+    """Show one of the two forms from now on.
+
+    Raises:
+        UserError: it could not be saved.
+    """
+    file.save(KEY, {"form": "second" if to_second else "first"})
+
+
+def turn_when_done(bank: dict[str, Any], file: AnswersFile) -> None:
+    """Turn to the other form if all questions that are shown have an answer: a cell that is run again turns nothing.
+
+    Raises:
+        UserError: there is no other form, or there are open questions, or the turn could not be saved.
+    """
+    entries = file.entries()
+    if not has_second(bank):
+        raise UserError(
+            f"quiz {bank['lesson']} has no other questions; its answers may be changed at any time"
+        )
+    questions = shown_form(bank, entries)["questions"]
+    if missing := unanswered(questions, entries):
+        left = f"no answer yet to {len(missing)} of {len(questions)}: {', '.join(missing)}"
+        raise UserError(f"these questions go on, others come once all are answered; {left}")
+    turn(file, to_second=not is_second(bank, entries))

@@ -1,0 +1,47 @@
+"""What a learner reads of a measurement that did not pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autograder.engine.timing.conditions import disturbance
+from autograder.engine.timing.verdict import MAX_SPREAD
+
+
+def too_slow(speed: dict[str, Any], likely: str, look: str) -> str:
+    """The reason of a fail."""
+    return f"{_expected_and_got(speed)}\nLikely: {likely}\nNext: {look}"
+
+
+def _expected_and_got(speed: dict[str, Any]) -> str:
+    return (
+        f"Expected: a speedup of {speed['bar']:g}× over the baseline\n"
+        f"Got: {speed['estimate']:.2f}× ({speed['low']:.2f} to {speed['high']:.2f}, {speed['blocks']} blocks)"
+    )
+
+
+def undecided(speed: dict[str, Any], conditions: dict[str, Any]) -> str:
+    """The reason of an inconclusive verdict: whose doing it is, and what to do."""
+    again = f"run the check again: it goes on from these {speed['blocks']} blocks"
+    if speed["spread"] > MAX_SPREAD:
+        likely = (
+            f"this machine is too restless to time on now, which is not your mistake: equal work differed by "
+            f"{speed['spread']:.0%} from one moment to the next, and {MAX_SPREAD:.0%} is the limit. "
+            + disturbance(conditions)
+        )
+        look = f"close other programs and notebooks, plug a laptop in, then {again}"
+    elif speed["low"] > speed["bar"] or speed["high"] < speed["bar"]:
+        likely = (
+            f"{speed['blocks']} blocks are too few to be sure of it, and the time for a measurement was over: each "
+            "takes long here. " + disturbance(conditions)
+        )
+        look = again
+    else:
+        likely = (
+            f"{speed['estimate']:.2f}× is too close to {speed['bar']:g}× to tell apart in that many blocks"
+        )
+        look = f"{again}. Or make the solution a little faster"
+    return (
+        f"Not wrong, and not decided: the points that need no clock are yours.\n{_expected_and_got(speed)}\n"
+        f"Likely: {likely}\nNext: {look}"
+    )

@@ -1,0 +1,71 @@
+"""`course-lib bench`: what each good habit gains on the user's own data."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import time
+from pathlib import Path
+from typing import Any
+
+from course_lib.base.errors import UserError
+from course_lib.cli.common import GOOD, add_config_options, config_from
+from course_lib.runs.config import AUTO, TrainConfig
+
+
+def add(commands: Any) -> None:
+    bench = commands.add_parser(
+        "bench",
+        help="measure each good habit on your data",
+        description="Climb from the naive loop to an efficient one, one change at a time, each timed against the "
+        "way before it in interleaved blocks on the same texts of your data. Takes a minute or two.",
+    )
+    add_config_options(bench)
+    bench.add_argument("--out", metavar="DIR", help="for bench.json and bench.html (default: runs/bench-…)")
+    bench.add_argument(
+        "--blocks", type=int, default=5, help="paired measurements of each change (default: 5)"
+    )
+    bench.set_defaults(run=_bench)
+
+
+def _bench(arguments: argparse.Namespace) -> int:
+    config = config_from(arguments)
+    if arguments.blocks < 1:
+        raise UserError(f"--blocks must be at least 1, got {arguments.blocks}")
+    if config.task != "classification" or config.hf_model:
+        raise UserError("bench measures the library's own classifier: leave out task and hf_model")
+    if config.micro_batch_size == AUTO:
+        config = dataclasses.replace(config, micro_batch_size=TrainConfig.micro_batch_size)
+    from course_lib.base.environment import environment, hardware, resolve_device
+    from course_lib.base.files import atomic_write_text
+    from course_lib.runs.ladder import climb
+    from course_lib.runs.metrics import RunFolder, to_json
+    from course_lib.runs.report import render
+    from course_lib.runs.run_data import load_data
+
+    folder = RunFolder(Path(arguments.out or time.strftime("runs/bench-%Y-%m-%d-%H%M%S")))
+    data = load_data(config, folder)
+    rows = climb(config, data.train, blocks=arguments.blocks)
+    result = {"rows": rows, "data": {"num_train": len(data.train), "fingerprint": data.fingerprint}}
+    result |= {"config": config.to_dict(), "device": str(resolve_device(config.device)[0])}
+    result |= {"environment": environment(), "hardware": hardware()}
+    atomic_write_text(folder.directory / "bench.json", to_json(result) + "\n")
+    atomic_write_text(folder.directory / "bench.html", render("bench.html", **result))
+    print(to_json(result) if arguments.json else f"{_table(rows)}\nreport: {folder.directory / 'bench.html'}")
+    return GOOD
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    lines = [f"{'':<41}{'samples/s':>10}{'over naive':>12}  speedup over the way before"]
+    for row in rows:
+        says = f"not measured: {row.get('obstacle')}"
+        if "over_naive" in row:
+            says = f"{row['samples_per_sec']:>10,.0f}{row['over_naive']:>11.2f}×"
+            if gain := row.get("speedup"):
+                says += f"{gain['estimate']:>9.2f}×"
+                says += (
+                    f" ({gain['low']:.2f} to {gain['high']:.2f})" if gain["low"] else ""
+                )  # not from 1 block
+            says += "" if row["is_kept"] else ": left out"
+        lines.append(f"{row['change']:<41}{says}")
+    return "\n".join(lines)

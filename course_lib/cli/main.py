@@ -1,0 +1,87 @@
+"""`course-lib`: train on your own table without writing a program.
+
+Exit codes: 0 good, 1 the answer is no (a run that diverged), 2 something to correct, said in one line,
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from course_lib.base.errors import UserError
+from course_lib.cli.common import GOOD, INTERRUPTED, NO, USER_ERROR, complain
+
+COMMANDS = ("train", "tune", "bench", "predict", "export", "compare", "dashboard", "info")
+DEBUG_VARIABLE = "COURSE_LIB_DEBUG"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code. Errors become one line on stderr."""
+    # Read by OpenMP when torch is loaded. Threads that spin while they wait take the cores from the one they
+    # wait for as soon as anything else runs on the machine (a browser is enough).
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if os.environ.get("RANK", "0") != "0":  # under torchrun only the first process speaks
+        from course_lib.distributed.ranks import quiet_other_ranks
+
+        quiet_other_ranks()
+    try:
+        arguments = _parser().parse_args(argv)
+        return int(arguments.run(arguments))
+    except UserError as error:
+        return complain(str(error), USER_ERROR)
+    except KeyboardInterrupt:
+        return complain("interrupted", INTERRUPTED)
+    except BrokenPipeError:  # the reader of our output went away (`| head`)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return GOOD
+    except ArithmeticError as error:
+        return complain(str(error), NO)
+    except Exception as error:
+        if os.environ.get(DEBUG_VARIABLE):
+            raise
+        return _unexpected(error)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(USER_ERROR, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="course-lib",
+        description="Train, tune, measure and use text models on your own table, fast and reproducibly.",
+        epilog="course-lib COMMAND --help says more about a command.",
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        importlib.import_module(f"course_lib.cli.{name}").add(commands)
+    return parser
+
+
+def _unexpected(error: Exception) -> int:
+    first_line = (str(error).splitlines() or [""])[0]
+    distributed = sys.modules.get("course_lib.distributed.ranks")
+    if distributed is not None and distributed.is_lost_peer(error):
+        lost = "another process of this job ended (see above, or its machine); continue it with --resume"
+        return complain(lost, USER_ERROR)
+    if isinstance(error, FileNotFoundError):
+        says = f"there is no {error.filename or 'such file'}"
+    elif isinstance(error, OSError):
+        says = f"{error.strerror or error}: {error.filename or 'a file'}; check space and permissions there"
+    elif isinstance(error, MemoryError) or re.search("(?i)out of memory|tried to allocate", first_line):
+        says = "out of memory: lower micro_batch_size or max_length (--set micro_batch_size=16)"
+    else:
+        says = (
+            f"unexpected {type(error).__name__}: {first_line}; this is a fault of course-lib, "
+            f"{DEBUG_VARIABLE}=1 shows where"
+        )
+    if distributed is not None and not distributed.Ranks.from_environment().is_main_process:
+        sys.stderr = sys.__stderr__  # a process that was quiet may be the only one with this fault
+    return complain(says, USER_ERROR)

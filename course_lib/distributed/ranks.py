@@ -1,0 +1,299 @@
+"""Several processes that train one model: who is who, what they add up, and who computes which micro-batch.
+
+`torchrun` starts the processes and sets the environment that `setup` reads. With one process everything here
+is the identity.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch import distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from course_lib.base.errors import UserError
+from course_lib.data.batching import Filler
+
+T = TypeVar("T")
+
+TIMEOUT_VARIABLE = "COURSE_LIB_TIMEOUT_SECONDS"
+"""How long a process waits for the others inside a step before it gives up. A killed process is noticed at
+once; this bounds the wait for one whose machine went away without a word."""
+_TIMEOUT_SECONDS = 600.0
+_POOL_WINDOWS = 256
+_RANK_SEED_STRIDE = 1_000_003
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Which of the processes this is; `local_rank` counts within one machine."""
+
+    rank: int = 0
+    local_rank: int = 0
+    world_size: int = 1
+
+    @property
+    def is_main_process(self) -> bool:
+        return self.rank == 0
+
+    @classmethod
+    def from_environment(cls) -> Ranks:
+        """As torchrun says; the only process when nobody says anything."""
+        says = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1"} | os.environ
+        return cls(int(says["RANK"]), int(says["LOCAL_RANK"]), int(says["WORLD_SIZE"]))
+
+    def device(self, requested: str) -> str:
+        """The device of this process: with several of them `"cuda"` becomes the one of its local rank.
+
+        Raises UserError when there are more processes than GPUs, or one device is named for all.
+        """
+        if self.world_size == 1:
+            return requested
+        num_gpus = torch.cuda.device_count()
+        if requested == "cpu" or (requested == "auto" and not num_gpus):
+            return "cpu"
+        if requested not in ("auto", "cuda"):
+            raise UserError(
+                f"device={requested} is one device for {self.world_size} processes: use cuda or cpu"
+            )
+        if self.local_rank >= num_gpus:
+            raise UserError(
+                f"{num_gpus} GPUs and a process of local rank {self.local_rank}: start one per GPU"
+            )
+        return f"cuda:{self.local_rank}"
+
+    def seed(self, seed: int) -> int:
+        """A seed of its own for dropout on each process; shuffling takes the same one on all."""
+        return (seed + _RANK_SEED_STRIDE * self.rank) % 2**32
+
+
+def is_elastic() -> bool:
+    """Whether torchrun may start this job again by itself (`--max-restarts`): then a run that is there
+    already is one to go on with."""
+    return int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")) > 0
+
+
+def setup(device: str = "auto") -> Ranks:
+    """Join the other processes of this job; alone, do nothing. `cleanup` leaves.
+
+    NCCL carries CUDA tensors and gloo the rest. Raises UserError as `Ranks.device` does.
+    """
+    ranks = Ranks.from_environment()
+    if ranks.world_size == 1:
+        return ranks
+    chosen = torch.device(ranks.device(device))
+    if chosen.type == "cuda":
+        torch.cuda.set_device(chosen)
+    seconds = float(os.environ.get(TIMEOUT_VARIABLE, _TIMEOUT_SECONDS))
+    dist.init_process_group(
+        "cpu:gloo,cuda:nccl" if chosen.type == "cuda" else "gloo", timeout=timedelta(seconds=seconds)
+    )
+    return ranks
+
+
+def cleanup() -> None:
+    """Leave the process group, when there is one."""
+    if world_size() > 1:
+        gc.collect()  # a DDP wrapper left in a cycle keeps the group's threads, and the process aborts as it exits
+        dist.destroy_process_group()
+
+
+def quiet_other_ranks() -> None:
+    """Only the first process speaks: what the others print goes nowhere. `sys.__stderr__` stays, for a fault
+    that only one process has."""
+    if not Ranks.from_environment().is_main_process:
+        sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+
+
+def is_lost_peer(error: BaseException) -> bool:
+    """Whether `error` says that another process of the job went away."""
+    is_gloo = isinstance(error, RuntimeError) and "gloo" in str(error).lower()
+    return Ranks.from_environment().world_size > 1 and (is_gloo or isinstance(error, dist.DistError))
+
+
+def world_size() -> int:
+    """Number of processes that train together; 1 without a process group."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def sum_across_ranks(tensor: Tensor) -> Tensor:
+    """Sum over all processes; the tensor itself when there is one. All processes must call it."""
+    if world_size() > 1:
+        tensor = tensor.clone()
+        dist.all_reduce(tensor)
+    return tensor
+
+
+def gather_objects(value: T) -> list[T]:
+    """The values of all processes in order of rank, on each of them. They travel pickled: keep them small."""
+    values = [value] * world_size()
+    if len(values) > 1:
+        dist.all_gather_object(values, value)
+    return values
+
+
+def from_main_process(value: T) -> T:
+    """The first process's value, on all of them: for what a clock or a signal decides, which else would be
+    decided differently here and there, and the job would hang. Costs a sync."""
+    values = [value]
+    if world_size() > 1:
+        dist.broadcast_object_list(values, src=0)
+    return values[0]
+
+
+@contextlib.contextmanager
+def main_process_first(ranks: Ranks) -> Iterator[None]:
+    """The first process runs the block while the others wait; then they do, and find what it has built."""
+    if ranks.world_size == 1:
+        yield
+        return
+    # A group of its own, whose timeout is that of building a large store and not that of a step.
+    group = dist.new_group(backend="gloo", timeout=timedelta(days=1))
+    if not ranks.is_main_process:
+        dist.barrier(group=group)
+    yield  # not in `finally`: a first process that failed must not send the others in
+    if ranks.is_main_process:
+        dist.barrier(group=group)
+
+
+def wrap_ddp(model: nn.Module) -> nn.Module:
+    """The model in DistributedDataParallel, which averages gradients while backward still runs; the model
+    itself when there is one process, or FSDP2 sees to it. `unwrap` takes it out again."""
+    if world_size() == 1 or hasattr(model, "set_requires_gradient_sync"):
+        return model
+    # Gradients are views of the buckets that travel: no copy beside them.
+    return DistributedDataParallel(model, gradient_as_bucket_view=True)
+
+
+def unwrap(model: nn.Module) -> nn.Module:
+    """The model inside DistributedDataParallel: for saving, and for evaluation, where ranks may differ in
+    their number of batches."""
+    return model.module if isinstance(model, DistributedDataParallel) else model
+
+
+def whole(tensor: Any) -> Tensor:
+    """A tensor that FSDP2 has split over processes, put together; another one as it is. All must call it."""
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+
+
+def no_sync(model: Any, *, is_last: bool) -> AbstractContextManager[Any]:
+    """Around forward and backward of a micro-batch: gradients cross processes only in the last one of an
+    update, once for all. Nothing to do for a model on one process."""
+    if not is_last and isinstance(model, DistributedDataParallel):
+        return model.no_sync()
+    sync = contextlib.ExitStack()
+    if not is_last and hasattr(model, "set_requires_gradient_sync"):  # a model under FSDP2
+        model.set_requires_gradient_sync(False)
+        sync.callback(model.set_requires_gradient_sync, True)  # after an error too
+    return sync
+
+
+class ShardedOrder:
+    """This process's share of the micro-batches of `sampler`, in windows of one update each.
+
+    An update takes `world_size * grad_accum_steps` micro-batches, and which ones depends on that product
+    alone: 2 processes, or 1 that accumulates twice, train on the same. Micro-batches of about the same width
+    (`sampler.lengths`) are put into one window, so that no process waits long for another. The last window of
+    an epoch may have fewer: its samples are dealt again, evenly, so that all processes make the same number
+    of micro-batches; one that gets no sample computes a `Filler`, which weighs nothing.
+    """
+
+    def __init__(self, sampler: Any, ranks: Ranks, grad_accum_steps: int = 1) -> None:
+        self.sampler = sampler
+        self.ranks = ranks
+        self.window_size = ranks.world_size * grad_accum_steps
+        self.epoch = 0
+        self._position = self._resume_at = 0
+
+    def __len__(self) -> int:
+        """Micro-batches of this process in a whole epoch."""
+        windows, rest = divmod(len(self.sampler), self.window_size)
+        return windows * (self.window_size // self.ranks.world_size) + -(-rest // self.ranks.world_size)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        start, self._resume_at, self._position = self._resume_at, 0, 0
+        for window in self._windows():
+            self._position += len(window)
+            if self._position > start:
+                yield from self._share(window)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the order. The same epoch again keeps a position that `load_state_dict` has set."""
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self._position = self._resume_at = 0
+            if hasattr(self.sampler, "set_epoch"):
+                self.sampler.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Epoch, and micro-batches handed out so far in it, over all processes.
+
+        Where batches are made ahead, put the updates made times `window_size` in "position" instead.
+        """
+        return {"epoch": self.epoch, "position": self._position, "identity": self._identity()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue with the next window, on this number of processes or another with the same window.
+
+        Raises UserError when the state is of other data, another seed, batch size or window.
+        """
+        if state["identity"] != self._identity():
+            raise UserError(
+                "the saved position belongs to other data, seed, micro_batch_size or number of micro-batches per "
+                f"update (now {self.window_size}): keep processes x grad_accum_steps, or start a new run"
+            )
+        self.set_epoch(int(state["epoch"]))
+        self._position = self._resume_at = int(state["position"])
+
+    def _identity(self) -> str:
+        inner = self.sampler.state_dict()["identity"] if hasattr(self.sampler, "state_dict") else ""
+        return f"{inner} {self.window_size}"
+
+    def _windows(self) -> Iterator[list[list[int]]]:
+        """The micro-batches of each update. Those left over make the last window; they are the last ones that
+        the sampler gives, whose order is random, and not the widest."""
+        size, micro_batches = self.window_size, iter(self.sampler)
+        while pool := list(islice(micro_batches, _POOL_WINDOWS * size)):
+            whole = len(pool) - len(pool) % size
+            by_width = sorted(range(whole), key=lambda number: self._width(pool[number]))
+            windows = [by_width[start : start + size] for start in range(0, whole, size)]
+            for window in sorted(windows, key=min):  # random again: by the sampler's place of its first
+                yield [pool[number] for number in window]
+            if whole < len(pool):
+                yield pool[whole:]
+
+    def _width(self, indices: Sequence[int]) -> int:
+        lengths = getattr(self.sampler, "lengths", None)
+        return 0 if lengths is None or self.window_size == 1 else int(lengths[indices].max())
+
+    def _share(self, window: list[list[int]]) -> list[list[int]]:
+        rank, world_size = self.ranks.rank, self.ranks.world_size
+        if len(window) % world_size:
+            samples = np.asarray(list(chain.from_iterable(window)))
+            lengths = getattr(self.sampler, "lengths", None)
+            if lengths is not None:
+                samples = samples[np.argsort(lengths[samples], kind="stable")]
+            num_parts = -(-len(window) // world_size) * world_size
+            parts = np.array_split(samples, num_parts)
+            window = [part.tolist() or Filler(samples[:1].tolist()) for part in parts]
+        return window[rank::world_size]
+
+
+def shard_evenly(batches: Sequence[list[int]], ranks: Ranks) -> list[list[int]]:
+    """Every `world_size`-th batch, beginning at `rank`; the same number on all processes, if need be by a
+    `Filler`. For evaluation: each sample counts exactly once."""
+    missing = -len(batches) % ranks.world_size
+    return [*batches, *(Filler(batches[0][:1]) for _ in range(missing))][ranks.rank :: ranks.world_size]

@@ -1,0 +1,1 @@
+from course_lib.measuring.bench import *  # noqa: F403

@@ -1,0 +1,1 @@
+from course_lib.training.callbacks import *  # noqa: F403

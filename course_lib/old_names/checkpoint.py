@@ -1,0 +1,1 @@
+from course_lib.training.checkpoint import *  # noqa: F403

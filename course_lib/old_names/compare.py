@@ -1,0 +1,1 @@
+from course_lib.runs.compare import *  # noqa: F403

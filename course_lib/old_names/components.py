@@ -1,0 +1,1 @@
+from course_lib.runs.components import *  # noqa: F403

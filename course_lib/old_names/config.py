@@ -1,0 +1,1 @@
+from course_lib.runs.config import *  # noqa: F403

@@ -1,0 +1,1 @@
+from course_lib.runs.config_io import *  # noqa: F403

@@ -1,0 +1,1 @@
+from course_lib.runs.cost import *  # noqa: F403

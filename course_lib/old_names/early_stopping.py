@@ -1,0 +1,1 @@
+from course_lib.training.early_stopping import *  # noqa: F403

@@ -1,0 +1,1 @@
+from course_lib.base.environment import *  # noqa: F403

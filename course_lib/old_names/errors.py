@@ -1,0 +1,1 @@
+from course_lib.base.errors import *  # noqa: F403

@@ -1,0 +1,1 @@
+from course_lib.distributed.fsdp import *  # noqa: F403

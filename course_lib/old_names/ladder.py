@@ -1,0 +1,1 @@
+from course_lib.runs.ladder import *  # noqa: F403

@@ -1,0 +1,1 @@
+from course_lib.training.loop import *  # noqa: F403

@@ -1,0 +1,1 @@
+from course_lib.models.lora import *  # noqa: F403

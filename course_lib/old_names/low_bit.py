@@ -1,0 +1,1 @@
+from course_lib.models.low_bit import *  # noqa: F403

@@ -1,0 +1,1 @@
+from course_lib.training.memory import *  # noqa: F403

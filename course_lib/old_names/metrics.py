@@ -1,0 +1,1 @@
+from course_lib.runs.metrics import *  # noqa: F403

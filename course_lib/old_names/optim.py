@@ -1,0 +1,1 @@
+from course_lib.training.optim import *  # noqa: F403

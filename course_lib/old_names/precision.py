@@ -1,0 +1,1 @@
+from course_lib.training.precision import *  # noqa: F403

@@ -1,0 +1,1 @@
+from course_lib.runs.predict import *  # noqa: F403

@@ -1,0 +1,1 @@
+from course_lib.measuring.profiling import *  # noqa: F403

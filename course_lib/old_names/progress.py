@@ -1,0 +1,1 @@
+from course_lib.runs.progress import *  # noqa: F403

@@ -1,0 +1,1 @@
+from course_lib.training.reproducibility import *  # noqa: F403

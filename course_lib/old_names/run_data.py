@@ -1,0 +1,1 @@
+from course_lib.runs.run_data import *  # noqa: F403

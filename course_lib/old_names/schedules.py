@@ -1,0 +1,1 @@
+from course_lib.training.schedules import *  # noqa: F403

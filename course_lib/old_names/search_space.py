@@ -1,0 +1,1 @@
+from course_lib.tuning.search_space import *  # noqa: F403

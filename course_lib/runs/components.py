@@ -1,0 +1,230 @@
+"""A config becomes objects: model, batches, optimizer, schedule, with every `auto` resolved and its reason."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from course_lib.base.errors import UserError
+from course_lib.data.batching import Batches, BucketBatchSampler, collate, evaluation_batches
+from course_lib.data.tokenizer import load_tokenizer
+from course_lib.distributed.ranks import Ranks, ShardedOrder, from_main_process, shard_evenly
+from course_lib.models.transformers import ModelConfig, make_model
+from course_lib.runs.config import AUTO, TrainConfig
+from course_lib.runs.metrics import RunFolder
+from course_lib.runs.run_data import RunData
+from course_lib.training.checkpoint import load_checkpoint
+from course_lib.training.evaluation import to_device
+from course_lib.training.micro_batch import largest_micro_batch_size
+from course_lib.training.optim import make_optimizer, resolve_epochs, resolve_optimizer
+from course_lib.training.precision import Precision, resolve_precision
+from course_lib.training.schedules import make_schedule, scaled_learning_rate
+
+MAX_AUTO_BATCH = 512
+"""Larger micro-batches seldom gain speed, and take updates away from an epoch."""
+
+
+def build_model(config: TrainConfig, *, vocab_size: int, num_classes: int) -> nn.Module:
+    """The model of a config on the CPU, randomly initialised (or from `hf_model`), adapters included."""
+    if config.hf_model:
+        from course_lib.models.hf import load_hf_model
+
+        model: nn.Module = load_hf_model(
+            config.hf_model, config.task, num_classes, max_length=config.max_length
+        )
+    else:
+        names = ("max_length", "task", "d_model", "num_layers", "num_heads", "dropout")
+        sizes = {name: getattr(config, name) for name in names}
+        # A language model has no classes, and its data name none.
+        model = make_model(ModelConfig(vocab_size=vocab_size, num_classes=max(num_classes, 1), **sizes))
+    if config.lora_rank:
+        from course_lib.models.lora import add_lora
+
+        model = add_lora(model, config.lora_rank)
+    if config.use_low_bit_base:
+        from course_lib.models.low_bit import quantize_frozen
+
+        quantize_frozen(model)
+    if config.activation_checkpointing:
+        from course_lib.training.memory import apply_activation_checkpointing
+
+        apply_activation_checkpointing(model)
+    return model
+
+
+@dataclass
+class Components:
+    """What `fit` needs for a run, built by `build_components`."""
+
+    model: nn.Module
+    precision: Precision
+    batches: Batches
+    order: ShardedOrder
+    validation_batches: Batches
+    optimizer: torch.optim.Optimizer
+    scheduler: Any
+    max_epochs: int
+    max_steps: int
+    grad_accum_steps: int
+    settled: TrainConfig
+    """The config with every `auto` replaced by what it became: a resumed run starts from these."""
+    schedule_numbers: dict[str, Any]
+    """What `make_schedule` and `plot_schedule` were given."""
+    is_sharded: bool = False
+    """Whether FSDP2 has split the model over processes."""
+    reasons: dict[str, str] = field(default_factory=dict)
+
+
+def build_components(
+    config: TrainConfig, data: RunData, device: torch.device, ranks: Ranks, *, settled: TrainConfig | None
+) -> Components:
+    """Build everything; `settled` is that of the run to be resumed, None for a new one.
+
+    Raises UserError when a wish of the config cannot be met.
+    """
+    vocab_size, num_classes = data.train.vocab_size, len(data.train.label_names)
+    model = build_model(config, vocab_size=vocab_size, num_classes=num_classes).to(device)
+    chosen = settled or config
+    network: Any = getattr(model, "network", None)  # of a Hugging Face model
+    width = network.config.hidden_size if network else config.d_model
+    precision = resolve_precision(chosen.precision, device, width=width)
+    if (agreed := from_main_process(precision.name)) != precision.name:  # it was measured, here and there
+        precision = resolve_precision(agreed, device, width=width)
+    reasons = {"precision": f"{precision.name} ({precision.reason})"}
+    micro_batch_size = chosen.micro_batch_size
+    if micro_batch_size == AUTO:
+        found = largest_micro_batch_size(
+            model,
+            _longest_of(data),
+            optimizer=config.optimizer,
+            precision=precision,
+            max_size=min(MAX_AUTO_BATCH, len(data.train)),
+        )
+        micro_batch_size, reasons["micro_batch_size"] = from_main_process(found)
+    assert isinstance(micro_batch_size, int)
+    grad_accum_steps = _grad_accum_steps(chosen, micro_batch_size, ranks.world_size)
+    global_batch_size = micro_batch_size * grad_accum_steps * ranks.world_size
+    sampler = BucketBatchSampler(data.train.lengths, micro_batch_size, seed=config.seed)
+    order = ShardedOrder(sampler, ranks, grad_accum_steps)
+    steps_per_epoch = -(-len(order) // grad_accum_steps)
+    max_epochs, reasons["epochs"] = resolve_epochs(
+        steps_per_epoch, max_epochs=config.max_epochs, max_steps=config.max_steps
+    )
+    max_steps = min(max_epochs * steps_per_epoch, config.max_steps or max_epochs * steps_per_epoch)
+    learning_rate = scaled_learning_rate(
+        config.lr_scaling, config.learning_rate, global_batch_size, config.base_batch_size
+    )
+    reasons["batch"] = (
+        f"{global_batch_size} samples per update: {micro_batch_size} × {grad_accum_steps} micro-batches × "
+        f"{ranks.world_size} processes; peak learning rate {learning_rate:.3g}"
+    )
+    is_sharded = config.sharding == "fsdp"  # on one process only in the form of its checkpoints
+    if config.compile:
+        from course_lib.training.memory import compile_model
+
+        batch = to_device(_longest_of(data)(micro_batch_size), device)
+        reasons["compile"] = compile_model(model, batch, precision=precision)[1]["reason"]
+    if is_sharded:  # before the optimizer, which must see the parts
+        from course_lib.distributed.fsdp import shard
+
+        model = shard(model, precision=precision.name, cpu_offload=config.cpu_offload)
+    optimizer = make_optimizer(
+        model,
+        config.optimizer,
+        learning_rate=learning_rate,
+        weight_decay=config.weight_decay,
+        layer_decay=config.layer_decay,
+        embedding_lr_ratio=embedding_lr_ratio(config),
+    )
+    reasons["optimizer"] = resolve_optimizer(config.optimizer, model)
+    schedule_numbers = {
+        "warmup_steps": round(config.warmup_fraction * max_steps),
+        "final_ratio": config.final_learning_rate_ratio,
+        "num_cycles": config.num_cycles,
+    }
+    return Components(
+        model=model,
+        precision=precision,
+        batches=Batches(data.train, order, width_multiple=precision.width_multiple),
+        order=order,
+        validation_batches=sharded(
+            evaluation_batches(
+                data.validation, 2 * micro_batch_size, width_multiple=precision.width_multiple
+            ),
+            ranks,
+        ),
+        optimizer=optimizer,
+        scheduler=make_schedule(optimizer, config.schedule, max_steps=max_steps, **schedule_numbers),
+        max_epochs=max_epochs,
+        max_steps=max_steps,
+        grad_accum_steps=grad_accum_steps,
+        settled=dataclasses.replace(config, precision=precision.name, micro_batch_size=micro_batch_size),
+        schedule_numbers=schedule_numbers,
+        is_sharded=is_sharded,
+        reasons=reasons,
+    )
+
+
+def embedding_lr_ratio(config: TrainConfig) -> float:
+    """The config's, where embeddings start at random and are not the head as well; else 1."""
+    is_fresh = config.hf_model is None and config.task != "language-modelling"
+    return config.embedding_lr_ratio if is_fresh else 1.0
+
+
+def sharded(batches: Batches, ranks: Ranks) -> Batches:
+    """This process's part of the batches to evaluate."""
+    order = shard_evenly(list(batches.order), ranks)
+    return Batches(batches.samples, order, width_multiple=batches.width_multiple)
+
+
+def _grad_accum_steps(config: TrainConfig, micro_batch_size: int, world_size: int) -> int:
+    if config.global_batch_size is None:
+        return config.grad_accum_steps
+    at_once = micro_batch_size * world_size
+    if config.global_batch_size % at_once:
+        raise UserError(
+            f"global_batch_size={config.global_batch_size} is no multiple of {at_once} (micro_batch_size "
+            f"{micro_batch_size} × {world_size} processes): choose one, for example {at_once}"
+        )
+    return config.global_batch_size // at_once
+
+
+def _longest_of(data: RunData) -> Callable[[int], dict[str, Tensor]]:
+    """Batches of any size of the longest texts: what needs most memory."""
+    longest = np.argsort(-data.train.lengths, kind="stable")
+    return lambda size: collate([data.train[int(i)] for i in np.resize(longest, size)])
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A finished run, ready to use: the best weights in evaluation mode, on the CPU."""
+
+    model: nn.Module
+    tokenizer: Any
+    label_names: tuple[str, ...]
+    config: TrainConfig
+    step: int
+
+
+def load_trained(run_folder: str | Path) -> TrainedModel:
+    """The best model of a run folder. Raises UserError when the folder holds none."""
+    folder = RunFolder(run_folder)
+    config = TrainConfig.from_dict(folder.read_config(), source=str(folder.config))
+    checkpoint = load_checkpoint(folder.best)
+    extra = checkpoint["extra"]
+    model = build_model(config, vocab_size=extra["vocab_size"], num_classes=len(extra["label_names"]))
+    model.load_state_dict(checkpoint["model"])
+    return TrainedModel(
+        model=model.eval(),
+        tokenizer=load_tokenizer(folder.tokenizer),
+        label_names=tuple(extra["label_names"]),
+        config=config,
+        step=checkpoint["state"]["step"],
+    )

@@ -1,0 +1,209 @@
+"""A config becomes a trained model: data, training, record, report; and a look at all that before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from course_lib.base.environment import resolve_device
+from course_lib.data.batching import evaluation_batches
+from course_lib.data.tokenizer import save_tokenizer
+from course_lib.distributed import ranks as distributed
+from course_lib.runs.components import build_components, load_trained
+from course_lib.runs.config import TrainConfig, check_same_config
+from course_lib.runs.cost import peak_flops, utilisation
+from course_lib.runs.health import health_table
+from course_lib.runs.metrics import RecordWriter, RunFolder, evaluation_summary
+from course_lib.runs.progress import LivePlot, ProgressBar, in_kernel, say
+from course_lib.runs.run import Run
+from course_lib.runs.run_data import load_data
+from course_lib.runs.trackers import make_trackers, require_trackers
+from course_lib.training.callbacks import Callback, InterruptBetweenSteps
+from course_lib.training.checkpoint import load_checkpoint
+from course_lib.training.loop import evaluate, fit
+from course_lib.training.reproducibility import seed_everything, weights_sha256
+
+
+def run_training(
+    config: TrainConfig,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    progress: bool = True,
+    callbacks: Sequence[Callback] = (),
+) -> dict[str, Any]:
+    """Train as `config` says, into the run folder `out`; returns the record that `run.json` holds.
+
+    With `resume=True` continue the run in `out` from its last checkpoint, or from the start when it has none
+    yet: the weights at the end are those of a run that was never interrupted. What is told goes to stderr.
+    Under torchrun every process calls this; all but the first return {}.
+
+    Raises UserError for data, folder or checkpoint that cannot be used, NonFiniteError when the loss or a
+    gradient became NaN. KeyboardInterrupt passes through after the record says so.
+    """
+    folder = RunFolder(out)
+    resume = resume or (distributed.is_elastic() and folder.holds_run)  # torchrun started the job again
+    if resume:
+        check_same_config(folder.read_config(), config.to_dict(), owner=f"the run in {folder.directory}")
+        if folder.read_record().get("status") == "finished":
+            say(f"{folder.directory} is finished already; nothing to resume", enabled=progress)
+            return folder.read_record()
+    elif folder.holds_run:
+        folder.create()  # raises, before any time is spent on data
+    require_trackers(config.trackers)
+    device, device_reason = resolve_device(distributed.Ranks.from_environment().device(config.device))
+    ranks = distributed.setup(config.device)
+    distributed.quiet_other_ranks()
+    try:
+        with distributed.main_process_first(ranks):
+            if resume and ranks.is_main_process:
+                folder.remove_leftovers()
+            data = load_data(config, folder, progress=progress and ranks.is_main_process)
+        run = Run(config, data, device, folder, ranks, progress=progress, callbacks=callbacks, resume=resume)
+        run.parts.reasons["device"] = f"{device} ({device_reason})"
+        return _run_to_its_end(run)
+    finally:
+        distributed.cleanup()
+
+
+def plan_training(config: TrainConfig, out: str | Path) -> dict[str, str]:
+    """What `run_training` would do: every `auto` resolved, with its reason. Draws the schedule into `out`."""
+    from course_lib.training.schedules import plot_schedule
+
+    folder = RunFolder(out)
+    device, device_reason = resolve_device(config.device)
+    data = load_data(config, folder)
+    seed_everything(config.seed)
+    parts = build_components(config, data, device, distributed.Ranks(), settled=None)
+    peak = parts.optimizer.defaults["lr"]
+    figure = plot_schedule(config.schedule, peak, parts.max_steps, **parts.schedule_numbers)
+    folder.directory.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder.directory / "schedule.svg")
+    return {
+        "data": f"{len(data.train):,} samples to train on, {len(data.validation):,} to validate on",
+        "device": f"{device} ({device_reason})",
+        "parameters": f"{sum(p.numel() for p in parts.model.parameters()):,}",
+        "steps": f"{parts.max_steps:,}",
+        **parts.reasons,
+        "schedule": str(folder.directory / "schedule.svg"),
+    }
+
+
+def _run_to_its_end(run: Run) -> dict[str, Any]:
+    """Train, or write down why not; then judge."""
+    folder, is_main_process = run.folder, run.ranks.is_main_process
+    if is_main_process:
+        if not folder.tokenizer.exists():
+            save_tokenizer(run.data.train.load_tokenizer(), folder.tokenizer)
+        folder.write_record(run.record("running"))
+    try:
+        _train(run)
+    except KeyboardInterrupt:
+        run.checkpointer.wait()
+        if is_main_process:
+            if folder.last.exists():  # the signal may have come between the file and our note of it
+                state = load_checkpoint(folder.last)["state"]
+                run.checkpointer.saved = (state["step"], state["epoch"])
+            folder.write_record(run.record("interrupted"))
+        raise
+    except Exception as error:  # any: a full disk, too little memory
+        if is_main_process:
+            folder.write_record(run.record("failed", failure=str(error)))
+        raise
+    weights = run.stateful(is_best=True)["model"].state_dict()  # all processes put it together
+    distributed.cleanup()  # the rest is the first process's alone
+    return _finish(run, weights) if is_main_process else {}
+
+
+def _train(run: Run) -> None:
+    config, parts, state = run.config, run.parts, run.state
+    trackers = []
+    if run.ranks.is_main_process:
+        trackers = make_trackers(config.trackers, run.folder, config.to_dict())
+        purge_step = state.step + 1 if state.step else None
+        run.writer = RecordWriter(
+            run.folder, num_records=run.num_records, purge_step=purge_step, trackers=trackers
+        )
+    shown: Callback
+    if in_kernel():
+        shown = LivePlot(enabled=run.progress)
+    else:
+        shown = ProgressBar(parts.max_steps, parts.max_epochs, start=state.step, enabled=run.progress)
+    status = "failed"
+    try:
+        with InterruptBetweenSteps() as interrupt:
+            fit(
+                distributed.wrap_ddp(parts.model),
+                parts.batches,
+                parts.optimizer,
+                scheduler=parts.scheduler,
+                validation_batches=parts.validation_batches,
+                max_epochs=parts.max_epochs,
+                max_steps=parts.max_steps,
+                max_norm=config.max_norm,
+                grad_accum_steps=parts.grad_accum_steps,
+                precision=parts.precision,
+                label_smoothing=config.label_smoothing,
+                log_every_steps=config.log_every_steps,
+                validate_every_steps=config.validate_every_steps,
+                # In this order: a record is priced, then written, and what is saved counts those written.
+                callbacks=[
+                    run.meter,
+                    *([run.writer] if run.writer else []),
+                    shown,
+                    *run.callbacks,
+                    run.checkpointer,
+                    interrupt,
+                ],
+                state=state,
+            )
+            run.checkpointer.save_last(state)
+            run.checkpointer.wait()
+            status = "finished"
+    except KeyboardInterrupt:
+        status = "interrupted"
+        raise
+    finally:
+        if run.profiler is not None:
+            run.profiler.close()
+        if run.writer is not None:
+            run.writer.close()
+        for tracker in trackers:
+            tracker.close(status)
+
+
+def _finish(run: Run, weights: dict[str, Any]) -> dict[str, Any]:
+    """Judge the best weights (not the last), then write record and report."""
+    from course_lib.runs.report import write_report
+
+    best, parts = load_trained(run.folder.directory), run.parts
+    device = next(parts.model.parameters()).device
+    if not parts.is_sharded:  # what FSDP2 has split may be too large for one device
+        best.model.to(device)
+    batches = evaluation_batches(run.data.validation, 2 * int(parts.settled.micro_batch_size))
+    scores = evaluate(best.model, batches, return_predictions=True)
+    labels, predictions, lengths = (scores.pop(name).numpy() for name in ("labels", "predictions", "lengths"))
+    names = run.data.train.label_names
+    summary = evaluation_summary(run.config.task, labels, predictions, lengths, names)
+    records = run.folder.read_metrics()
+    peak = peak_flops(device, parts.precision.dtype, run.ranks.world_size)
+    # A run that ran out of money can go on with a larger budget; one that stopped early is done.
+    status = "stopped" if run.state.stop_reason.startswith("budget") else "finished"
+    record = run.record(status) | {
+        "weights_sha256": weights_sha256(weights),
+        "best_weights_sha256": weights_sha256(best.model),
+        "best": run.checkpointer.best,
+        "validation": scores,
+        "per_class": summary["per_class"],
+        "slices": summary["slices"],
+        "confusion": summary["confusion"],
+        "health": health_table(records),
+        "profile": run.profiler.breakdown if run.profiler else None,
+        "cost": run.meter.summary(records)
+        | utilisation(records, best.model, run.data.validation.lengths, peak),
+    }
+    write_report(run.folder, record)
+    record["artifacts"] = run.folder.artifacts()
+    run.folder.write_record(record)
+    return record

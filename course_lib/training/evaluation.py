@@ -1,0 +1,105 @@
+"""Judging a model: loss, accuracy and F1 over items, exact on any number of processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from course_lib.base.errors import UserError
+from course_lib.distributed.ranks import sum_across_ranks
+from course_lib.measuring.profiling import stage
+from course_lib.runs.metrics import macro_f1, perplexity
+from course_lib.training.losses import IGNORE, loss_sum, num_items
+from course_lib.training.precision import FULL_PRECISION, Precision
+from course_lib.training.window import Batch
+
+MAX_CONFUSION_CLASSES = 1000
+"""Above it (vocabularies) F1 per class is not kept: its table has the square of so many cells."""
+
+
+@torch.inference_mode()
+def evaluate(
+    model: nn.Module,
+    batches: Iterable[Batch],
+    *,
+    precision: Precision = FULL_PRECISION,
+    return_predictions: bool = False,
+) -> dict[str, Any]:
+    """Mean `loss` over items, `accuracy` in [0, 1], `num_items` and `macro_f1` (the mean F1 of the classes
+    that occur; for language models `perplexity`), over all processes, with one sync.
+
+    Dropout is off meanwhile; every module leaves in the mode it came in. With `return_predictions=True` also
+    `predictions`, `labels` and `lengths` (real tokens of the item's text) of this process's batches: int64
+    tensors [number of items] on the CPU, in the order of `batches`.
+    """
+    device = next(model.parameters()).device
+    has_classes = getattr(model, "task", "") != "language-modelling"
+    losses, corrects, counts, kept = [], [], [], []
+    confusion: Tensor | None = None
+    with evaluation_mode(model):
+        for batch in batches:
+            batch = to_device(batch, device)
+            labels = batch["labels"]
+            with precision.autocast():
+                logits = model(batch["input_ids"], batch["attention_mask"])
+                # A sum, not a mean: the short last batch then weighs what its samples weigh.
+                losses.append(loss_sum(logits, labels))
+            predictions, num_classes = logits.argmax(dim=-1), logits.shape[-1]
+            corrects.append((predictions == labels).sum())
+            counts.append(num_items(labels))
+            if has_classes and num_classes <= MAX_CONFUSION_CLASSES:
+                # One more class takes what is ignored: leaving it out would need a sync.
+                cells = labels.where(labels != IGNORE, num_classes) * num_classes + predictions
+                table = torch.bincount(cells.reshape(-1), minlength=(num_classes + 1) * num_classes)
+                confusion = table if confusion is None else confusion + table
+            if return_predictions:
+                lengths = batch["attention_mask"].sum(dim=1)
+                if labels.ndim == 2:
+                    lengths = lengths[:, None].expand_as(labels)
+                kept.append([values.reshape(-1) for values in (predictions, labels, lengths)])
+    if not losses:
+        raise ValueError("there is no batch to evaluate: `batches` is empty, or an iterator already used up")
+    # Apple's GPUs have no float64: sums are made on the CPU.
+    sums = torch.stack([*losses, *corrects, *counts]).cpu().double().reshape(3, -1).sum(dim=1)
+    table = sums.new_empty(0) if confusion is None else confusion.cpu().double()
+    loss, correct, total, *cell_counts = sum_across_ranks(torch.cat([sums, table])).tolist()
+    if not total:
+        raise UserError(
+            "there is nothing to predict in the validation data: a next token needs two, raise max_length"
+        )
+    result: dict[str, Any] = {"loss": loss / total, "accuracy": correct / total, "num_items": int(total)}
+    if not has_classes:
+        result["perplexity"] = perplexity(loss / total)
+    if confusion is not None:
+        result["macro_f1"] = macro_f1(np.array(cell_counts).reshape(-1, logits.shape[-1])[:-1])
+    if return_predictions:
+        columns = [torch.cat(column).cpu() for column in zip(*kept, strict=True)]
+        is_item = columns[1] != IGNORE
+        for name, column in zip(("predictions", "labels", "lengths"), columns, strict=True):
+            result[name] = column[is_item].clone()  # a normal tensor again, outside inference mode
+    return result
+
+
+@contextmanager
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """`model.eval()` inside the block; afterwards every submodule has its own mode back."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, was_training in modes:
+            module.training = was_training
+
+
+def to_device(batch: Batch, device: torch.device) -> Batch:
+    """The batch on `device`; itself when it is there already. Copies from pinned memory do not block."""
+    if batch["input_ids"].device == device:
+        return batch
+    with stage("transfer"):
+        return {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}

@@ -1,0 +1,115 @@
+"""What a run of steps did: losses, norms, throughput, padding, waiting; read with one sync."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NoReturn
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from course_lib.distributed.ranks import sum_across_ranks
+from course_lib.measuring.profiling import stage
+
+Batch = Mapping[str, Tensor]
+"""`input_ids` int64 [B, T], `attention_mask` bool [B, T] (True = real token), `labels` int64 [B] or [B, T]."""
+
+
+class NonFiniteError(ArithmeticError):
+    """The loss or the gradient norm became NaN or infinite; the message names the step and its batch."""
+
+
+class Window:
+    """What happened in the steps since the last read. Tensors stay where they are until `read`."""
+
+    def __init__(self, first_step: int = 1, *, first_batch: int = 1, skips_nonfinite: bool = False) -> None:
+        self.first_step, self.first_batch = first_step, first_batch
+        self.skips_nonfinite = skips_nonfinite
+        self.losses: list[Tensor] = []
+        self.grad_norms: list[Tensor] = []
+        self.items: list[Tensor] = []
+        self.real_tokens: list[Tensor] = []
+        self.num_rows = 0
+        self.num_positions = 0
+        self.data_seconds = 0.0
+        self.start = time.perf_counter()
+
+    def add(
+        self, batch: Batch | Sequence[Batch], metrics: Mapping[str, Tensor], data_seconds: float = 0.0
+    ) -> None:
+        """Note one step; `data_seconds` is what the loop waited for its data. `metrics` as of `train_step`;
+        without `num_items` the step weighs its rows."""
+        num_rows = self.num_rows
+        for micro_batch in micro_batches(batch):
+            mask = micro_batch["attention_mask"]
+            self.real_tokens.append(mask.sum())
+            self.num_rows += mask.shape[0]
+            self.num_positions += mask.numel()
+        self.losses.append(metrics["loss"])
+        self.grad_norms.append(metrics["grad_norm"])
+        self.items.append(metrics.get("num_items", torch.tensor(self.num_rows - num_rows)))
+        self.data_seconds += data_seconds
+
+    def read(self) -> dict[str, float]:
+        """Means and rates of the window: `loss` over items, `grad_norm` over steps, rates per second, over
+        all processes.
+
+        The one sync of the window. Raises NonFiniteError naming the first step that went wrong; with
+        `skips_nonfinite` such steps are left out of the means and counted.
+        """
+        num_steps = len(self.losses)
+        items = torch.stack(self.items).to(self.losses[0].device)
+        on_device = torch.stack([*self.losses, *self.grad_norms, *items])
+        values = on_device.cpu().double().numpy().reshape(3, num_steps)  # Apple's GPUs have no float64
+        is_good = np.isfinite(values).all(axis=0)
+        if not self.skips_nonfinite and not is_good.all():
+            self._complain(values, int(np.flatnonzero(~is_good)[0]))
+        losses, grad_norms, weights = values[:, is_good]
+        seconds = max(time.perf_counter() - self.start, 1e-9)
+        tokens = torch.stack(self.real_tokens).sum().item()
+        counts = [self.num_rows, tokens, self.num_positions]
+        totals = torch.tensor([losses @ weights, weights.sum(), *counts], dtype=torch.float64)
+        loss_sum, num_items, *sums = sum_across_ranks(totals).tolist()
+        num_samples, num_tokens, num_positions = map(int, sums)
+        return {
+            "loss": loss_sum / max(num_items, 1.0),
+            "grad_norm": float(grad_norms.mean()) if len(grad_norms) else 0.0,
+            "num_steps": num_steps,
+            "num_nonfinite": num_steps - len(losses),
+            "num_samples": num_samples,
+            "num_tokens": num_tokens,
+            "pad_fraction": 1.0 - num_tokens / num_positions,
+            "seconds": seconds,
+            "samples_per_sec": num_samples / seconds,
+            "tokens_per_sec": num_tokens / seconds,
+            "step_time": seconds / num_steps,
+            "data_wait_fraction": min(1.0, self.data_seconds / seconds),
+        }
+
+    def _complain(self, values: np.ndarray, offset: int) -> NoReturn:
+        loss, grad_norm, _ = values[:, offset]
+        raise NonFiniteError(
+            f"step {self.first_step + offset} (batch {self.first_batch + offset} of the epoch): loss is "
+            f"{loss:.4g}, gradient norm is {grad_norm:.4g}; training stopped. Lower learning_rate, lengthen "
+            f"the warmup, or lower max_norm"
+        )
+
+
+def micro_batches(batch: Batch | Sequence[Batch]) -> Sequence[Batch]:
+    """One batch, or the micro-batches of one update, as a sequence."""
+    return [batch] if isinstance(batch, Mapping) else batch
+
+
+def timed(batches: Iterable[Batch], grad_accum_steps: int = 1) -> Iterator[tuple[Sequence[Batch], float]]:
+    """The micro-batches of each update (the last one may have fewer) with the seconds that the loop waited."""
+    iterator = iter(batches)
+    while True:
+        start = time.perf_counter()
+        with stage("data"):
+            window = list(islice(iterator, grad_accum_steps))
+        if not window:
+            return
+        yield window, time.perf_counter() - start

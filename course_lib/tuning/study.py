@@ -1,0 +1,227 @@
+"""Hyperparameter search over Optuna: a study in a folder, worked on by any number of processes.
+
+What must not happen twice (choosing the next trial, counting budgets, taking over the trial of a dead process)
+happens under a file lock in the study's folder. The locks are the system's own: `kill -9` frees them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import time
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from course_lib.base.environment import resolve_device
+from course_lib.base.errors import UserError, require
+from course_lib.distributed.ranks import Ranks
+from course_lib.runs.components import build_components
+from course_lib.runs.config import TrainConfig, check_same_config
+from course_lib.runs.metrics import RunFolder
+from course_lib.runs.progress import say
+from course_lib.runs.run_data import load_data
+from course_lib.runs.train import run_training
+from course_lib.training.callbacks import Callback, TrainState
+from course_lib.training.loop import NonFiniteError
+from course_lib.tuning.report import write_study
+from course_lib.tuning.search_space import grid_values, make_space
+
+optuna = require("optuna", extra="tune")
+
+NUM_RUNGS = 10
+"""Validations of a trial that a pruner sees, unless `validate_every_steps` says otherwise."""
+WARMUP_RUNGS = 2
+"""No trial is pruned before: while the learning rate rises, a trial says little about its end."""
+DEFAULT_TRIALS = 20
+MAX_GRID = 10_000
+PRUNED = "pruned"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Search:
+    """What to search, how, and how much of it now.
+
+    Raises UserError for a search that cannot be.
+    """
+
+    config: TrainConfig
+    """What all trials share. Its steps are the budget of each trial, its `monitor` is what is compared."""
+    out: Path
+    texts: Mapping[str, Any]
+    """The search space: key → `"log:1e-4..1e-2"`, `"float:0..0.3"`, `"int:1..4"`, `"choice:a,b"` or a list."""
+    sampler: str = "tpe"
+    """`"tpe"`, `"random"` or `"grid"`."""
+    pruner: str = "median"
+    """`"median"`, `"halving"` (successive halving) or `"none"`."""
+    trials: int | None = None
+    """All trials of the study count, pruned ones too, and so do their steps. No limit at all: 20, or the grid."""
+    max_total_steps: int | None = None
+    minutes: float | None = None
+    """After so many no trial begins; the one at hand comes to its end."""
+
+    def __post_init__(self) -> None:
+        for name in ("trials", "max_total_steps", "minutes"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise UserError(f"{name} must be above 0, got {value}")
+        if self.sampler == "grid" and (size := math.prod(map(len, self.grid.values()))) > MAX_GRID:
+            raise UserError(f"a grid of {size:,} points is above {MAX_GRID:,}: search fewer keys")
+        assert self.space  # read now, for its errors
+
+    @cached_property
+    def space(self) -> dict[str, Any]:
+        return make_space(self.texts, self.config)
+
+    @cached_property
+    def grid(self) -> dict[str, list[Any]]:
+        return {key: grid_values(distribution) for key, distribution in self.space.items()}
+
+    @property
+    def max_trials(self) -> float:
+        if self.sampler == "grid":
+            return min(self.trials or math.inf, math.prod(map(len, self.grid.values())))
+        return self.trials or (math.inf if self.max_total_steps or self.minutes else DEFAULT_TRIALS)
+
+    def lock(self, name: str) -> FileLock:
+        return FileLock(self.out / "locks" / name)
+
+
+def tune(search: Search, *, progress: bool = True) -> dict[str, Any]:
+    """Search, and write `study.json`, `tuning.html` and `best.yaml` into `search.out`; returns the first.
+
+    Called again with the same search it goes on; called in several processes they share the work. Each trial is
+    a `run_training` with a fresh model, the same seed and the same number of steps, in `trials/NNNN`; only the
+    pruner ends it earlier. The trial of a killed process is continued by another one and counts once. Trials
+    are compared on the validation texts; keep texts to judge the winner on elsewhere.
+
+    Raises UserError when `out` holds another search, KeyboardInterrupt after writing what there is.
+    """
+    if Ranks.from_environment().world_size > 1:  # they would train one model with the values of two trials
+        raise UserError("each process of a search works alone: start `course-lib tune` in several shells")
+    (search.out / "locks").mkdir(parents=True, exist_ok=True)
+    with search.lock("setup"):  # of two commands started together, one tokenises and the other waits
+        search = _settle(search, progress=progress)
+    study, deadline = open_study(search), time.time() + 60 * (search.minutes or math.inf)
+    try:
+        while time.time() < deadline and (taken := _take(search, study)):
+            trial, claim = taken
+            with claim:
+                told = _run_trial(search, study, trial)
+            say(f"trial {trial.number}: {told}", enabled=progress)
+    finally:
+        with search.lock("setup"):
+            result = write_study(search, study)
+    return result
+
+
+def open_study(search: Search) -> Any:
+    """The Optuna study in the search's folder, created when it is not there yet."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warmup = WARMUP_RUNGS * (search.config.validate_every_steps or 1)
+    pruners = {
+        "median": optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=warmup),
+        "halving": optuna.pruners.SuccessiveHalvingPruner(min_resource=warmup, reduction_factor=3),
+        "none": optuna.pruners.NopPruner(),
+    }
+    # Optuna's own lock would stay for 30 s when its holder is killed.
+    backend = optuna.storages.journal.JournalFileBackend(str(search.out / "journal"), search.lock("journal"))
+    return optuna.create_study(
+        storage=optuna.storages.JournalStorage(backend),
+        study_name="study",
+        direction="maximize" if search.config.higher_is_better else "minimize",
+        pruner=pruners[search.pruner],
+        load_if_exists=True,
+    )
+
+
+def make_sampler(search: Search, number: int) -> Any:
+    """The sampler of one trial. Its seed comes from the trial's number: an interrupted study goes on as if
+    nothing had happened, and no two processes draw the same."""
+    if search.sampler == "grid":
+        sampler = optuna.samplers.GridSampler(search.grid, seed=search.config.seed)
+        sampler.after_trial = lambda *_: None  # it would stop `Study.optimize`
+        return sampler
+    seed = hash((search.config.seed, number)) % 2**32  # of whole numbers: the same in every process
+    kinds = {"tpe": optuna.samplers.TPESampler, "random": optuna.samplers.RandomSampler}
+    return kinds[search.sampler](seed=seed)
+
+
+def _settle(search: Search, *, progress: bool) -> Search:
+    """The search with the config of its study: every `auto` was settled once for all trials."""
+    data = load_data(search.config, RunFolder(search.out), progress=progress)
+    asked = search.config.to_dict() | {f"search {key}": str(text) for key, text in search.texts.items()}
+    asked |= {"sampler": search.sampler, "pruner": search.pruner, "data fingerprint": data.fingerprint}
+    study = open_study(search)
+    if not study.user_attrs:
+        device = resolve_device(search.config.device)[0]
+        parts = build_components(search.config, data, device, Ranks(), settled=None)
+        every = search.config.validate_every_steps or max(1, parts.max_steps // NUM_RUNGS)
+        equal = {"max_steps": parts.max_steps, "max_epochs": None, "validate_every_steps": every}
+        study.set_user_attr("search", {"asked": asked, "config": parts.settled.to_dict() | equal})
+    known = study.user_attrs["search"]
+    check_same_config(known["asked"], asked, owner=f"the search in {search.out}")
+    return dataclasses.replace(search, config=TrainConfig(**known["config"]))
+
+
+def _take(search: Search, study: Any) -> Any:
+    """A trial that a dead process left open, else a new one if the budgets have room; and its lock, which no
+    living process holds. None when there is nothing to do."""
+    with search.lock("study"):
+        trials = study.get_trials(deepcopy=False)
+        each = search.config.max_steps or 0  # an open trial may need them all
+        spent = sum((trial.last_step or 0) if trial.state.is_finished() else each for trial in trials)
+        numbers = [trial.number for trial in trials if not trial.state.is_finished()]
+        if len(trials) < search.max_trials and spent + each <= (search.max_total_steps or math.inf):
+            numbers.append(len(trials))
+        for number in numbers:
+            with contextlib.suppress(Timeout):
+                claim = search.lock(f"trial-{number:04d}").acquire(blocking=False)
+                study.sampler = make_sampler(search, number)
+                is_new = number == len(trials)
+                return study.ask() if is_new else optuna.Trial(study, trials[number]._trial_id), claim
+    return None
+
+
+def _run_trial(search: Search, study: Any, trial: Any) -> str:
+    """Train, tell Optuna, and return what came out in words."""
+    # What `ask(distributions)` calls; a value that the trial has already stays.
+    values = {key: trial._suggest(key, distribution) for key, distribution in search.space.items()}
+    folder = RunFolder(search.out / "trials" / f"{trial.number:04d}")
+    is_begun, callbacks = folder.config.exists(), [_Reporter(search.config, study, trial)]
+    try:
+        config = dataclasses.replace(search.config, **values)  # good one by one, but together?
+        record = run_training(config, folder.directory, resume=is_begun, progress=False, callbacks=callbacks)
+    except (UserError, NonFiniteError, MemoryError, RuntimeError) as error:  # the last: out of memory, mostly
+        failure = (str(error) or type(error).__name__).splitlines()[0]
+        trial.set_user_attr("failure", failure)
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        return f"failed: {failure}"
+    folder.last.unlink(missing_ok=True)  # most of the disk space, and finished runs do not need it
+    if record["stop_reason"].startswith(PRUNED):
+        study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+        return str(record["stop_reason"])
+    study.tell(trial, record["best"]["value"])
+    return f"{search.config.monitor} {record['best']['value']:.4g}"
+
+
+class _Reporter(Callback):
+    """Tells Optuna a trial's values and time, and ends it when the pruner says so."""
+
+    def __init__(self, config: TrainConfig, study: Any, trial: Any) -> None:
+        self.config, self.trial = config, trial
+        # Of a process that died:
+        self.last_step = study.get_trials(deepcopy=False)[trial.number].last_step or 0
+        self.started = time.perf_counter() - trial.user_attrs.get("seconds", 0.0)
+
+    def on_record(self, state: TrainState, record: dict[str, Any]) -> None:
+        if record["kind"] != "validation" or state.step <= self.last_step:
+            return
+        self.trial.set_user_attr("seconds", time.perf_counter() - self.started)
+        self.trial.report(record[self.config.monitor], state.step)
+        if state.step < (self.config.max_steps or 0) and self.trial.should_prune():
+            state.stop(f"{PRUNED} at step {state.step}: behind the other trials")
