@@ -41,8 +41,11 @@ _WATCHED_CLASSES = _words("""
     torch.optim.lr_scheduler.LRScheduler torch.optim.lr_scheduler.LambdaLR
    
     torch.utils.data.DataLoader
-    torch.utils._python_dispatch.TorchDispatchMode torch.overrides.TorchFunctionMode course_lib.measuring.counters.Counts
-    course_lib.measuring.counters._Operators course_lib.models.transformers.TextClassifier course_lib.models.transformers.Encoder
+    torch.utils._python_dispatch.TorchDispatchMode torch.overrides.TorchFunctionMode
+   
+    course_lib.measuring.counters.Counts
+    course_lib.measuring.counters._Operators course_lib.models.transformers.TextClassifier
+    course_lib.models.transformers.Encoder
 """)
 _TORCH = str(Path(sysconfig.get_path("purelib")) / "torch") + os.sep
 
