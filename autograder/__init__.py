@@ -10,10 +10,11 @@ from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
     from autograder.course.hints import hint
-    from autograder.kept.answers import answer
-    from autograder.kernel.exercises import Score, check, exercise
+    from autograder.kernel.exercises import check, exercise
     from autograder.kernel.predictions import compare, predict, predicted
-    from autograder.quizzes.acting import check_quiz, exam, quiz
+    from autograder.quizzes.acting import answer, check_quiz
+    from autograder.quizzes.showing import exam, quiz
+    from autograder.show.score import Score
 
 __path__.append(f"{__path__[0]}/old_names")  # what has moved is still found under its old name
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

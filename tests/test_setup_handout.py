@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder.kept.progress import progress_html
-from autograder.learner.handout import START_PAGE, hand_out, pending_updates, release_folder
+from autograder.common.folders import START_PAGE, release_folder
+from autograder.learner.handout import hand_out, pending_updates
+from autograder.learner.progress_view import progress_html
 from course_lib.base.errors import UserError
 
 TODAY = datetime.date(2026, 11, 20)

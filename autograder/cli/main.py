@@ -181,8 +181,8 @@ def _progress(arguments: argparse.Namespace) -> int:
 
 
 def _my_data(arguments: argparse.Namespace) -> int:
+    from autograder.common.folders import default_folder
     from autograder.learner import my_data
-    from autograder.learner.handout import default_folder
 
     folder = (arguments.dir or default_folder()).expanduser().resolve()
     if arguments.export:
@@ -217,7 +217,7 @@ def _certificate(arguments: argparse.Namespace) -> int:
 
 
 def _reset(arguments: argparse.Namespace) -> int:
-    from autograder.learner.handout import default_folder, release_folder
+    from autograder.common.folders import default_folder, release_folder
     from autograder.learner.reset import reset
 
     folder = (arguments.dir or default_folder()).expanduser().resolve()

@@ -7,8 +7,8 @@ import json
 import re
 from collections import Counter
 
+from autograder.common.folders import release_folder
 from autograder.course.lessons import find_exercise
-from autograder.learner.handout import release_folder
 from autograder.show.rich import BLUE, plain, render, rich_html, show_html, told
 from course_lib.base.errors import UserError
 

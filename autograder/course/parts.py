@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autograder.common.folders import START_PAGE, default_folder, release_folder
 from autograder.course.lessons import lesson_ids, load_lesson
-from autograder.learner.handout import START_PAGE, default_folder, release_folder
 
 _GOAL = re.compile(r"^\| \[(\d\d) · .+?\]\(.+?\) \| (.+) \|$", re.MULTILINE)
 _MINUTES = re.compile(r"^\*(?:About )?(?:\d+ to )?(\d+) minutes", re.MULTILINE)

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autograder.common.paths import data_directory
-from autograder.engine.timing.verdict import MAX_ATTEMPTS as MAX_ATTEMPTS
+from autograder.common.folders import data_directory
+from autograder.common.limits import MAX_ATTEMPTS as MAX_ATTEMPTS
 from autograder.engine.timing.verdict import decide
 from autograder.show.evidence_page import page
 from course_lib.base.cache import installed_version

@@ -146,7 +146,7 @@ def check_here(exercise_id: str, source: str, key: str, require_sandbox: str | N
 
 def _with_evidence(result: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
     """The result with its evidence at home: a worker's disk is gone when the worker is."""
-    from autograder.common.paths import data_directory
+    from autograder.common.folders import data_directory
 
     folder = data_directory() / "evidence" / "cluster"  # apart: what was measured here goes on by itself
     for name, text in files.items():

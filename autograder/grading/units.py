@@ -21,7 +21,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from autograder.common.paths import data_directory
+from autograder.common.folders import data_directory
 from autograder.course.lessons import Lesson, find_exercise
 from autograder.engine.sandbox import inside as sandboxed
 from autograder.engine.service import EngineDied, EngineService

@@ -8,23 +8,19 @@ each other's and a kernel killed while writing leaves the file as it was.
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from autograder.common.paths import data_directory
-from autograder.show.rich import told
+from autograder.common.locks import locked
 from course_lib.base.errors import UserError
 from course_lib.base.files import atomic_write_text
 
-LOCK_SECONDS = 10.0
 MAX_BYTES = 5_000_000  # a whole lesson's answers are a few kilobytes; a submission's file is never trusted
 Entry = dict[str, Any]
 
@@ -128,43 +124,6 @@ def read_answers(path: Path | str) -> dict[str, Any]:
         return dict(_parse(Path(path)))
     except _DamagedError as damage:
         return {"problem": f"the answers file could not be read ({damage})"}
-
-
-@told()
-def answer(question_id: str, choice: str) -> None:
-    """Answer a quiz question without widgets: save the choice and print what it gets right or wrong.
-
-    Example:
-        `answer("01.3", "b")`
-    """
-    from autograder.quizzes.acting import give_answer
-
-    print(give_answer(question_id, choice).text)
-
-
-@contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Let one process at a time change a file; one that is killed lets go by itself.
-
-    Raises:
-        TimeoutError: somebody else held the lock for `LOCK_SECONDS`.
-    """
-    from filelock import FileLock
-
-    # With the progress, not beside the notebook: a lock file stays, and a learner's folder is theirs.
-    folder = data_directory() / "locks"
-    lock = FileLock(folder / f"{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:20]}.lock")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=LOCK_SECONDS)
-    except TimeoutError:
-        raise
-    except OSError:
-        pass  # no place for a lock: writing without one is better than not at all
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _parse(path: Path) -> dict[str, Entry]:

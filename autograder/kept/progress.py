@@ -13,12 +13,9 @@ import sqlite3
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autograder.kept.progress_file import BUSY_SECONDS, TURN_SECONDS, progress_path, with_database
-
-if TYPE_CHECKING:
-    from autograder.learner.progress_view import ProgressCard
 
 # Longer pauses are not counted as time spent: the learner was away.
 PAUSE_SECONDS = 300
@@ -78,13 +75,6 @@ def summary(learner: str | None = None) -> dict[str, Any]:
     if rows is None:
         problem = f"Progress could not be read: {problem}."
     return {"learner": name, **_summed_up(rows or []), "problem": problem}
-
-
-def progress_html() -> ProgressCard:
-    """The learner's progress as a card for the start page: make it the last line of a cell."""
-    from autograder.learner.progress_view import ProgressCard
-
-    return ProgressCard(summary())
 
 
 def _summed_up(rows: Iterable[sqlite3.Row]) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
-from autograder.common.paths import data_directory
-from autograder.kept.answers import locked
+from autograder.common.folders import data_directory
+from autograder.common.locks import locked
 
 FILE_NAME = "progress.sqlite3"
 # Enough for a machine under load. SQLite waits a turn at a time, for it does not hear the stop button meanwhile.

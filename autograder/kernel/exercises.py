@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from autograder.engine.sandbox.stopping import CheckStopped
 from autograder.engine.service import EngineDied, EngineService
 from autograder.show.rich import in_kernel, render, show_html
+from autograder.show.score import Score
 from course_lib.runs.progress import LiveOutput
 
 T = TypeVar("T")
@@ -20,28 +21,6 @@ _DID_NOT_STOP = (
     "Nothing is lost, and no points are given or taken. The process that checks was ended: the next check starts "
     "another, which takes some seconds.\nNext: run the check again"
 )
-
-
-class Score(float):
-    """Points, as a number that knows why.
-
-    Its `repr` is the number, so that nbgrader reads it from a cell's output; notebooks show the card instead.
-    """
-
-    result: dict[str, Any]
-
-    def __new__(cls, points: float, result: dict[str, Any] | None = None) -> Score:
-        score = super().__new__(cls, points)
-        score.result = result or {}
-        return score
-
-    def __repr__(self) -> str:
-        return f"{float(self):g}"
-
-    def _repr_html_(self) -> str:
-        from autograder.show.card import result_html
-
-        return result_html(self.result)
 
 
 def exercise(exercise_id: str) -> Callable[[T], T]:

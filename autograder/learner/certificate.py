@@ -14,7 +14,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from autograder.common.paths import data_directory
+from autograder.common.folders import data_directory
 from autograder.course.lessons import load_lesson
 from autograder.course.parts import lesson_href
 from autograder.engine import evidence

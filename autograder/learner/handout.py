@@ -6,16 +6,15 @@ import datetime
 import hashlib
 import importlib.util
 import json
-import os
 import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from autograder.common.folders import default_folder
 from course_lib.base.errors import UserError
 from course_lib.base.files import atomic_file, atomic_write_text
 
-START_PAGE = Path("00_start_here", "00_start_here.ipynb")
 #: In the learner's folder: the last release seen of each file, as {relative path: sha256}.
 RECORD = ".workbook-release.json"
 
@@ -38,23 +37,6 @@ class Update:
         return (
             f"{self.name.rpartition('/')[2]} has a newer version, which lies beside yours. {self.what_to_do}"
         )
-
-
-def release_folder() -> Path:
-    """Where the release notebooks are: inside the installed package, or in the checkout it runs from.
-
-    Raises UserError where neither has them.
-    """
-    package = Path(__file__).resolve().parents[1]
-    for folder in (package / "release", package.parent / "notebooks" / "release"):
-        if (folder / START_PAGE).is_file():
-            return folder
-    raise UserError("the release notebooks are not here; in a checkout, make them with: workbook build")
-
-
-def default_folder() -> Path:
-    """The learner's folder: `WORKBOOK_DIR`, else `training-workbook` in the home folder."""
-    return Path(os.environ.get("WORKBOOK_DIR") or Path.home() / "training-workbook").expanduser()
 
 
 def hand_out(release: Path, folder: Path, *, today: datetime.date | None = None) -> list[str]:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from autograder.common.paths import data_directory
+from autograder.common.folders import data_directory
 from autograder.kept.answers import read_answers
 from autograder.kept.progress import learner_name
 from autograder.kept.progress_file import progress_path, with_database

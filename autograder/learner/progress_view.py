@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.course.parts import lesson_href
+from autograder.kept import progress
 from autograder.learner.handout import pending_updates
 from autograder.learner.standing import (
     NOT_BEGUN,
@@ -52,6 +53,11 @@ class ProgressCard:
             label="Your progress",
             max_width="60em",
         )
+
+
+def progress_html() -> ProgressCard:
+    """The learner's progress as a card for the start page: make it the last line of a cell."""
+    return ProgressCard(progress.summary())
 
 
 def summary_text(summary: dict[str, Any]) -> str:

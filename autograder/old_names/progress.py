@@ -1,1 +1,1 @@
-from autograder.kept.progress import *  # noqa: F403
+from autograder.learner.progress_view import *  # noqa: F403

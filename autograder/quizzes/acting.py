@@ -10,13 +10,12 @@ from typing import Any
 
 from autograder.kept import progress
 from autograder.kept.answers import AnswersFile, Entry, answers_file
-from autograder.kernel.exercises import Score
 from autograder.quizzes import exams
-from autograder.quizzes import forms as quiz_forms
 from autograder.quizzes.bank import SECOND, Judgement, Question, is_keyless, judge, unanswered
-from autograder.quizzes.card import feedback_text, grade_html, grade_text, quiz_text
-from autograder.quizzes.grading import bank_in, grade_quiz, graded, is_exam, letters, load_bank
-from autograder.show.rich import in_kernel, show_widget, told
+from autograder.quizzes.card import feedback_text, grade_html, grade_text
+from autograder.quizzes.grading import bank_in, grade_quiz, is_exam, letters, load_bank
+from autograder.show.rich import in_kernel, told
+from autograder.show.score import Score
 from course_lib.base.errors import UserError
 
 GRADED_LATER = "; it is graded after you hand in"
@@ -46,55 +45,13 @@ class Given:
 
 
 @told()
-def quiz(lesson_id: str, *, new_attempt: bool = False) -> None:
-    """Show the quiz of a lesson, with the answers given so far; as text where there are no widgets.
+def answer(question_id: str, choice: str) -> None:
+    """Answer a quiz question without widgets: save the choice and print what it gets right or wrong.
 
-    Args:
-        new_attempt: turn to other questions on the same decisions if all are answered; the next time back. What
-            was answered stays, and the better form counts.
+    Example:
+        `answer("01.3", "b")`
     """
-    if is_exam(lesson_id):
-        return exam(lesson_id, new_attempt=new_attempt)
-    file = answers_file(lesson_id)
-    bank = bank_in(file.path.parent, lesson_id)
-    if new_attempt:
-        with told():
-            quiz_forms.turn_when_done(bank, file)
-    text = quiz_text(quiz_forms.shown_form(bank, file.entries()), file.entries())
-    file.print_notices()
-
-    def build() -> Any:
-        from autograder.quizzes.widget import FormsView, QuizView
-
-        return (FormsView if quiz_forms.has_second(bank) else QuizView)(bank, file).widget
-
-    show_widget(build, text)
-
-
-@told()
-def exam(lesson_id: str = "09", *, new_attempt: bool = False) -> None:
-    """Show the last attempt at an exam, with the answers given so far; the first call begins the first attempt.
-
-    Args:
-        new_attempt: begin another one, if the last is handed in; else that one goes on.
-    """
-    if not is_exam(lesson_id):
-        raise UserError(f'lesson {lesson_id} has a quiz and no exam: quiz("{lesson_id}")')
-    bank, file = load_bank(lesson_id), answers_file(lesson_id)
-    before, place = exams.place_in(file.entries()), exams.begin(file, new_attempt=new_attempt)
-    file.print_notices()
-    if new_attempt and place == before:
-        why = "is open and goes on: hand it in before you begin another" if place.is_open else "was the last"
-        print(f"Attempt {place.attempt} {why}.")
-    paper, entries = exams.paper(bank, place), file.entries()
-    reasons = None if paper["is_open"] else graded(paper, entries)
-
-    def build() -> Any:
-        from autograder.quizzes.exam_widget import ExamView
-
-        return ExamView(bank, file).widget
-
-    show_widget(build, quiz_text(paper, entries, reasons))
+    print(give_answer(question_id, choice).text)
 
 
 def give_answer(question_id: str, choice: str, *, file: AnswersFile | None = None) -> Given:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.engine.timing.conditions import disturbance
-from autograder.engine.timing.verdict import MAX_SPREAD
+from autograder.common.limits import MAX_SPREAD
 
 
 def too_slow(speed: dict[str, Any], likely: str, look: str) -> str:
@@ -20,20 +19,23 @@ def _expected_and_got(speed: dict[str, Any]) -> str:
     )
 
 
-def undecided(speed: dict[str, Any], conditions: dict[str, Any]) -> str:
-    """The reason of an inconclusive verdict: whose doing it is, and what to do."""
+def undecided(speed: dict[str, Any], disturbance: str) -> str:
+    """The reason of an inconclusive verdict: whose doing it is, and what to do.
+
+    disturbance: what kept the measurement from being steady, in a sentence.
+    """
     again = f"run the check again: it goes on from these {speed['blocks']} blocks"
     if speed["spread"] > MAX_SPREAD:
         likely = (
             f"this machine is too restless to time on now, which is not your mistake: equal work differed by "
             f"{speed['spread']:.0%} from one moment to the next, and {MAX_SPREAD:.0%} is the limit. "
-            + disturbance(conditions)
+            + disturbance
         )
         look = f"close other programs and notebooks, plug a laptop in, then {again}"
     elif speed["low"] > speed["bar"] or speed["high"] < speed["bar"]:
         likely = (
             f"{speed['blocks']} blocks are too few to be sure of it, and the time for a measurement was over: each "
-            "takes long here. " + disturbance(conditions)
+            "takes long here. " + disturbance
         )
         look = again
     else:

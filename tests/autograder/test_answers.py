@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from autograder.common.locks import locked
 from autograder.kept import answers
-from autograder.kept.answers import AnswersFile, locked, read_answers
+from autograder.kept.answers import AnswersFile, read_answers
 from course_lib.base.errors import UserError
 
 WRITER = """

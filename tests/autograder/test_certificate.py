@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from autograder.cli.main import main
-from autograder.common.paths import data_directory
+from autograder.common.folders import data_directory
 from autograder.course.lessons import Exercise, load_lesson
 from autograder.engine import evidence
 from autograder.kept import progress

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.course.lessons import load_lesson, load_mutants
+from autograder.course.lessons import load_lesson
+from autograder.lessons.checking.mutants import load_mutants
 from tests.autograder.nbgrader_course import (
     LESSON_00,
     LESSON_01,

@@ -19,9 +19,9 @@ from autograder.engine.check import check_source
 from autograder.engine.job import Job
 from autograder.engine.sandbox.start import SandboxStatus
 from autograder.engine.workers import Worker
-from autograder.kernel.exercises import Score
 from autograder.notebooks.check import check_notebook
 from autograder.show.card import result_html, result_text, speed_plot
+from autograder.show.score import Score
 from course_lib.base.errors import UserError
 from tests.autograder.solutions import reference_sources
 
@@ -123,8 +123,8 @@ def test_a_mistake_of_ours_is_a_result_and_the_next_exercise_is_checked(
 def test_a_weaker_sandbox_than_required_is_refused_before_anything_runs(tmp_path: Path) -> None:
     path = write_notebook(tmp_path, RIGHT)
     code = (
-        "import sys; from autograder.notebooks.check import check_notebook; from course_lib.base.errors import
-        UserError\n"
+        "import sys; from autograder.notebooks.check import check_notebook; "
+        "from course_lib.base.errors import UserError\n"
         "try: check_notebook(sys.argv[1], require_sandbox='bubblewrap')\n"
         "except UserError as error: print(error)"
     )

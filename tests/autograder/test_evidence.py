@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograder.course.lessons import load_mutants
 from autograder.engine import evidence
 from autograder.engine.check import check_source
 from autograder.engine.evidence import MAX_ATTEMPTS, History, family
+from autograder.lessons.checking.mutants import load_mutants
 from autograder.notebooks.check import check_evidence
 from autograder.show.evidence_page import page
 from course_lib.base.errors import UserError

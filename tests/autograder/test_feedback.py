@@ -9,7 +9,8 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
-from autograder.course.lessons import lesson_ids, load_lesson, load_mutants
+from autograder.course.lessons import lesson_ids, load_lesson
+from autograder.lessons.checking.mutants import load_mutants
 from autograder.quizzes.bank import unseal
 from autograder.quizzes.grading import has_quiz, load_bank
 from tests.autograder.nbgrader_course import Course, cell

@@ -13,9 +13,10 @@ import pytest
 from nbgrader.apps.nbgraderapp import NbGraderApp
 
 from autograder.cli.main import _parser
-from autograder.course.lessons import Exercise, Mutant, edited, load_lesson
+from autograder.course.lessons import Exercise, load_lesson
 from autograder.engine.job import CheckFailed, Job
 from autograder.engine.notebook_source import exercise_sources
+from autograder.lessons.checking.mutants import Mutant, edited
 from autograder.notebooks.build import source_notebook
 from autograder.quizzes.compiler import compile_bank
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import jupytext
 import pytest
 
-from autograder.course.lessons import Exercise, Mutant, lesson_ids, load_lesson, load_mutants
+from autograder.course.lessons import Exercise, lesson_ids, load_lesson
 from autograder.engine.check import check_source
 from autograder.engine.notebook_source import exercise_sources
+from autograder.lessons.checking.mutants import Mutant, load_mutants
 from tests.autograder.solutions import reference_sources
 
 # Right solutions by people who had not seen the reference; a lesson's are written as its notebook's cells are.

@@ -8,8 +8,8 @@ import pytest
 
 from autograder import compare, predict, predicted
 from autograder.kept.answers import answers_file, read_answers
+from autograder.kept.predictions import parse_number, prediction_file
 from autograder.kernel.predict_widget import predict_box, why_box
-from autograder.kernel.predictions import parse_number, prediction_file
 from course_lib.base.errors import UserError
 
 NAME = "01_efficient_training_loops_answers.json"

@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
+from autograder.common.folders import START_PAGE, release_folder
 from autograder.course.lessons import load_lesson
 from autograder.course.parts import parts
 from autograder.kept import progress
 from autograder.kept.answers import answers_file
-from autograder.learner.handout import START_PAGE, release_folder
 from autograder.learner.standing import FURTHER, Standing, Step, is_course_passed, next_step, standings
-from autograder.quizzes.acting import exam, give_answer, hand_in
+from autograder.quizzes.acting import give_answer, hand_in
 from autograder.quizzes.bank import PASS_MARK
 from autograder.quizzes.exams import paper, place_in
 from autograder.quizzes.grading import load_bank
+from autograder.quizzes.showing import exam
 
 ALL = [f"{number:02}" for number in range(1, 11)]
 

@@ -19,8 +19,9 @@ from typing import Any
 import jupytext
 from nbformat import NotebookNode
 
-from autograder.course.lessons import Exercise, load_lesson, load_mutants
+from autograder.course.lessons import Exercise, load_lesson
 from autograder.engine.notebook_source import exercise_sources
+from autograder.lessons.checking.mutants import load_mutants
 from tests.autograder import malformed
 from tests.autograder.nbgrader_course import Course, cell, right_answers
 from tests.autograder.solutions import reference_sources

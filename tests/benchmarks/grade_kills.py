@@ -26,8 +26,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from autograder.course.lessons import load_lesson, load_mutants
+from autograder.course.lessons import load_lesson
 from autograder.grading.units import Unit
+from autograder.lessons.checking.mutants import load_mutants
 from course_lib.base.files import BUILDING
 from tests.autograder.nbgrader_course import Course, cell, right_answers, with_solutions
 from tests.benchmarks.class_makeup import own

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.course.lessons import edited, load_lesson
+from autograder.course.lessons import load_lesson
+from autograder.lessons.checking.mutants import edited
 from autograder.lessons.checking.quality import compare_paired
 from autograder.lessons.lesson_01 import baselines, references
 from autograder.lessons.lesson_01.checks.epochs import QUALITY_SPREAD

@@ -19,7 +19,8 @@ pytest.importorskip("playwright.sync_api", reason="needs the `dev` extra")
 
 from playwright.sync_api import Page, expect
 
-from autograder.course.lessons import load_lesson, load_mutants
+from autograder.course.lessons import load_lesson
+from autograder.lessons.checking.mutants import load_mutants
 from tests.autograder.nbgrader_course import LESSON_01, Course, cell, right_answers, with_solutions
 from tests.browser.lab import CHROMIUM, SECOND, chromium, free_port
 

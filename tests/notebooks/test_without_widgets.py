@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from autograder.common.folders import release_folder
 from autograder.engine.notebook_source import exercise_ids
 from autograder.kept.answers import AnswersFile, read_answers
-from autograder.learner.handout import release_folder
 from autograder.notebooks.check import check_notebook
 from autograder.quizzes.bank import PASS_MARK, judge
 from autograder.quizzes.grading import grade_quiz, load_bank

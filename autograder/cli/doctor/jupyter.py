@@ -28,7 +28,7 @@ def kernel() -> Found:
     from jupyter_client.kernelspec import KernelSpecManager
     from jupyter_client.manager import KernelManager
 
-    from autograder.learner.handout import START_PAGE, default_folder
+    from autograder.common.folders import START_PAGE, default_folder
 
     notebooks = default_folder() / START_PAGE.parent
     with tempfile.TemporaryDirectory() as name, tempfile.TemporaryFile() as said:

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from autograder.common.paths import data_directory
+from autograder.common.folders import data_directory
+from autograder.common.limits import MAX_SPREAD
 from autograder.course.lessons import find_exercise, lesson_ids, load_lesson
 from autograder.engine.evidence import hardware
 from autograder.engine.job import CheckFailed, Job, WorkerFailed
 from autograder.engine.timing.measure import APPLIES_FROM, Inconclusive
-from autograder.engine.timing.verdict import MAX_SPREAD
 from course_lib.base.errors import UserError
 from course_lib.base.files import atomic_write_text
 

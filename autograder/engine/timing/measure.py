@@ -18,7 +18,7 @@ import numpy as np
 
 from autograder.engine.job import CheckFailed, Job, Worker, failure
 from autograder.engine.sandbox.stopping import Stopped
-from autograder.engine.timing.conditions import Conditions, core_seconds, num_cores
+from autograder.engine.timing.conditions import Conditions, core_seconds, disturbance, num_cores
 from autograder.engine.timing.verdict import ALPHA_PASS, MAX_BLOCKS, Decision, decide
 from autograder.show.speed_words import too_slow, undecided
 from course_lib.measuring.bench import (
@@ -154,7 +154,7 @@ def measure_speedup(
     if decision.outcome == "fail":
         raise CheckFailed(too_slow(speed, likely, look))
     if decision.outcome == "inconclusive":
-        raise Inconclusive(undecided(speed, job.conditions))
+        raise Inconclusive(undecided(speed, disturbance(job.conditions)))
 
 
 def _run_blocks(

@@ -27,8 +27,6 @@ ALPHA_FAIL = 0.01
 MARGIN = 0.95  # a candidate is passed when "speedup <= MARGIN * bar" is rejected
 MAX_BLOCKS = 40
 MAX_SECONDS = 90.0
-MAX_ATTEMPTS = 5  # verdicts for one family of code on one machine
-MAX_SPREAD = 0.15  # of the baseline against itself; above it the machine is unfit to time on
 
 Outcome = Literal["pass", "fail", "inconclusive"]
 

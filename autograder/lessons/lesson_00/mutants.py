@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.course.lessons import Mutant
+from autograder.lessons.checking.mutants import Mutant
 
 _REFUSE = "    if baseline_seconds <= 0 or candidate_seconds <= 0:\n        raise ValueError\n"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.course.lessons import Mutant
+from autograder.lessons.checking.mutants import Mutant
 
 
 def _changes(text: str) -> str:

@@ -1,0 +1,65 @@
+"""`quiz` and `exam` in a notebook's cell: the questions with buttons, or as text where there are no widgets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autograder.kept.answers import answers_file
+from autograder.quizzes import exams
+from autograder.quizzes import forms as quiz_forms
+from autograder.quizzes.card import quiz_text
+from autograder.quizzes.grading import bank_in, graded, is_exam, load_bank
+from autograder.show.rich import show_widget, told
+from course_lib.base.errors import UserError
+
+
+@told()
+def quiz(lesson_id: str, *, new_attempt: bool = False) -> None:
+    """Show the quiz of a lesson, with the answers given so far; as text where there are no widgets.
+
+    Args:
+        new_attempt: turn to other questions on the same decisions if all are answered; the next time back. What
+            was answered stays, and the better form counts.
+    """
+    if is_exam(lesson_id):
+        return exam(lesson_id, new_attempt=new_attempt)
+    file = answers_file(lesson_id)
+    bank = bank_in(file.path.parent, lesson_id)
+    if new_attempt:
+        with told():
+            quiz_forms.turn_when_done(bank, file)
+    text = quiz_text(quiz_forms.shown_form(bank, file.entries()), file.entries())
+    file.print_notices()
+
+    def build() -> Any:
+        from autograder.quizzes.widget import FormsView, QuizView
+
+        return (FormsView if quiz_forms.has_second(bank) else QuizView)(bank, file).widget
+
+    show_widget(build, text)
+
+
+@told()
+def exam(lesson_id: str = "09", *, new_attempt: bool = False) -> None:
+    """Show the last attempt at an exam, with the answers given so far; the first call begins the first attempt.
+
+    Args:
+        new_attempt: begin another one, if the last is handed in; else that one goes on.
+    """
+    if not is_exam(lesson_id):
+        raise UserError(f'lesson {lesson_id} has a quiz and no exam: quiz("{lesson_id}")')
+    bank, file = load_bank(lesson_id), answers_file(lesson_id)
+    before, place = exams.place_in(file.entries()), exams.begin(file, new_attempt=new_attempt)
+    file.print_notices()
+    if new_attempt and place == before:
+        why = "is open and goes on: hand it in before you begin another" if place.is_open else "was the last"
+        print(f"Attempt {place.attempt} {why}.")
+    paper, entries = exams.paper(bank, place), file.entries()
+    reasons = None if paper["is_open"] else graded(paper, entries)
+
+    def build() -> Any:
+        from autograder.quizzes.exam_widget import ExamView
+
+        return ExamView(bank, file).widget
+
+    show_widget(build, quiz_text(paper, entries, reasons))
