@@ -5,16 +5,33 @@ from __future__ import annotations
 import functools
 import importlib
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from autograder.engine.job import Job
-
-Kind = Literal["property", "count", "speed"]
+Kind = Literal["property", "count"]
+LESSONS = Path(__file__).parents[1] / "lessons"
 LOW_PRECISION = ("autocast", "torch.bfloat16", "torch.half", "torch.set_autocast_enabled")
 """What an exercise `allows` that asks for 16-bit numbers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock:
+    """What a timed exercise asks of the clock. Each source is named by its place in the lesson's folder.
+
+    Attributes:
+        bar: the speedup asked for, baseline time / candidate time.
+        baseline: the frozen solution that the learner's is timed against, under the learner's name.
+        reference: a right and fast solution made of `course_lib`, which `workbook calibrate` measures.
+        slow: a solution that is right and too slow: it must never pass.
+        points: what the clock decides of the exercise's points; the rest is earned without it.
+    """
+
+    bar: float
+    baseline: str
+    reference: str
+    slow: str
+    points: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,39 +41,59 @@ class Exercise:
     Attributes:
         id: for instance "1.1"; the part before the dot is the lesson's number.
         entry: name of the function or class that the cell defines.
+        check: place of the function that returns when the solution is right and raises what `engine.job` defines when
+            it is not.
+        kinds: what is graded beside the time.
+        clock: None where nothing is timed.
         max_score: points for a pass.
-        clock_free_score: points that rest on properties and counts; what an inconclusive timing still earns.
-        check: returns when the solution is right, raises what `autograder.engine.job` defines when it is not.
-        reference: a right and fast solution made of `course_lib`, which `workbook calibrate` measures; "" for none.
         allows: means such as "os.fsync" that it asks for: elsewhere a cell that uses them is looked at by a person.
     """
 
     id: str
     title: str
     entry: str
-    max_score: int
-    clock_free_score: int
-    kinds: tuple[Kind, ...]
-    check: Callable[[Job], None]
-    reference: str = ""
+    check: str
+    kinds: tuple[Kind, ...] = ("property",)
+    clock: Clock | None = None
+    max_score: int = 10
     allows: tuple[str, ...] = ()
+
+    @property
+    def lesson_id(self) -> str:
+        return self.id.partition(".")[0].zfill(2)
+
+    @property
+    def clock_free_score(self) -> int:
+        """Points that rest on properties and counts; what an inconclusive timing still earns."""
+        return self.max_score - (self.clock.points if self.clock else 0)
+
+    def part(self, place: str) -> Any:
+        """What stands at a place of the lesson's folder: `part("checks.batches.check_collate")`.
+
+        Checks are named and not imported: who only asks for titles and points loads none of them.
+        """
+        module, _, name = place.rpartition(".")
+        return getattr(importlib.import_module(f"autograder.lessons.lesson_{self.lesson_id}.{module}"), name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lesson:
-    """A lesson's exercises in order, and the harness that runs around a solution in the sandbox."""
+    """A lesson's exercises in order."""
 
     id: str
     slug: str
     title: str
-    harness: str
-    exercises: tuple[Exercise, ...]
+    exercises: tuple[Exercise, ...] = ()
+
+    @functools.cached_property
+    def harness(self) -> str:
+        """What runs around a solution in the sandbox, as the one source that a worker gets."""
+        return harness_source(LESSONS / f"lesson_{self.id}" / "harness") if self.exercises else ""
 
 
 def lesson_ids() -> list[str]:
     """The lessons that exist, in order: "00", "01", …"""
-    folder = Path(__file__).parents[1] / "lessons"
-    return sorted(path.name.removeprefix("lesson_") for path in folder.glob("lesson_*") if path.is_dir())
+    return sorted(path.name.removeprefix("lesson_") for path in LESSONS.glob("lesson_*") if path.is_dir())
 
 
 def harness_source(folder: Path) -> str:
@@ -66,7 +103,7 @@ def harness_source(folder: Path) -> str:
     source the names are there.
     """
     files = sorted(folder.glob("[!_]*.py"), key=lambda path: (path.stem != "shared", path.stem))
-    files.insert(0, Path(__file__).parents[1] / "lessons" / "checking" / "harness_shared.py")
+    files.insert(0, LESSONS / "checking" / "harness_shared.py")
     text = "".join(path.read_text(encoding="utf-8") for path in files)
     return re.sub(r"^from (__future__|autograder\.\S+) import (\([^)]*\)|.*)\n", "", text, flags=re.MULTILINE)
 

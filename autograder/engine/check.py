@@ -92,7 +92,7 @@ def check_source(
             return blank_result(
                 exercise_id, "not_attempted", f"`{exercise.entry}` is still the stub it came as"
             )
-        job = Job(exercise.id, exercise.entry, source, lesson.harness, np.random.default_rng())
+        job = Job.of(exercise, source, lesson.harness)
         job.stop = stop or job.stop
 
         def progress(text: str, fraction: float) -> None:
@@ -118,12 +118,12 @@ def _run(exercise: Exercise, job: Job, required: Level | None, again: bool) -> d
     job.prior_blocks = history.prior_blocks()
     job.reference_speedup = calibration.load().get(exercise.id, {}).get("speedup")
     job.review += review.reasons(
-        source, counts=exercise.kinds == ("property", "count"), allowed=exercise.allows
+        source, counts=exercise.kinds == ("property", "count") and not exercise.clock, allowed=exercise.allows
     )
     verdict, score, reason = "pass", exercise.max_score, "Right on secret inputs."
     try:
         job.progress("Starting", 0.0)
-        exercise.check(job)
+        exercise.part(exercise.check)(job)
     except CheckFailed as error:
         verdict, score, reason = "fail", 0, str(error)
     except Inconclusive as error:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.course.lessons import Exercise
 from autograder.engine.sandbox import start as sandbox
 from autograder.engine.sandbox.stopping import Stop
 from autograder.engine.workers import CheckFailed, Worker, WorkerFailed, failure
@@ -29,6 +30,9 @@ class Job:
     progress: Progress = lambda text, fraction: None
     stop: Stop = field(default_factory=Stop)
     threads: int = 1
+    bar: float = 0.0
+    """The speedup asked for, of a timed exercise; and the frozen baseline's source, under the learner's name."""
+    baseline: str = ""
     talks: bool = False
     """Its workers start processes that talk to each other over loopback. Set before the first worker is made."""
     counts: dict[str, float] = field(default_factory=dict)
@@ -41,6 +45,14 @@ class Job:
     conditions: dict[str, Any] = field(default_factory=dict)
     """What the machine was like while it measured; kept in the evidence, no part of the verdict."""
     _workers: dict[str, Worker] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, exercise: Exercise, source: str, harness: str) -> Job:
+        """A job for one exercise, with random numbers of its own."""
+        job = cls(exercise.id, exercise.entry, source, harness, np.random.default_rng())
+        if exercise.clock:
+            job.bar, job.baseline = exercise.clock.bar, exercise.part(exercise.clock.baseline)
+        return job
 
     def learner(self) -> Worker:
         """The worker that holds the learner's cell; loaded at first use."""

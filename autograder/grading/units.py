@@ -49,7 +49,7 @@ class Unit:
 
     @property
     def is_timed(self) -> bool:
-        return "speed" in find_exercise(self.exercise_id)[1].kinds
+        return find_exercise(self.exercise_id)[1].clock is not None
 
     @property
     def key(self) -> str:

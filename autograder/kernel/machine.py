@@ -84,7 +84,7 @@ def _hardware(cores: int, memory: float, gpu: str) -> str:
 
 def _measured(calibrated: dict[str, dict[str, Any]]) -> str:
     lessons = map(load_lesson, lesson_ids())
-    timed = [exercise.id for lesson in lessons for exercise in lesson.exercises if "speed" in exercise.kinds]
+    timed = [exercise.id for lesson in lessons for exercise in lesson.exercises if exercise.clock]
     text = (
         f"with a clock, in {len(timed)} exercises: how many times faster your code is than a plain version. Both run "
         "here in turns, so a slow machine is no disadvantage."

@@ -149,7 +149,7 @@ def _records(found: list[Standing]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _timed(found: list[Standing]) -> list[tuple[str, str]]:
     exercises = (exercise for standing in found for exercise in load_lesson(standing.part.id).exercises)
-    return [(exercise.id, exercise.title) for exercise in exercises if "speed" in exercise.kinds]
+    return [(exercise.id, exercise.title) for exercise in exercises if exercise.clock]
 
 
 def _measurement(exercise_id: str, title: str, record: dict[str, Any] | None) -> dict[str, Any]:

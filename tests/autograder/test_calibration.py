@@ -15,7 +15,7 @@ from autograder.engine.timing import calibration
 from autograder.engine.timing.calibration import calibrate, load, table
 from tests.autograder.solutions import reference_sources
 
-TIMED = [e for number in lesson_ids() for e in load_lesson(number).exercises if "speed" in e.kinds]
+TIMED = [e for number in lesson_ids() for e in load_lesson(number).exercises if e.clock]
 
 
 def calibration_entry(exercise_id: str, *, speedup: float, bar: float = 1.5) -> dict[str, Any]:

@@ -197,7 +197,7 @@ def test_it_prints_on_one_sheet(folder: Path) -> None:
     _pass()
     for lesson_id in [*LESSONS, "10"]:
         for exercise in load_lesson(lesson_id).exercises:
-            if "speed" in exercise.kinds:
+            if exercise.clock:
                 _check(exercise, estimate=2.31)
     result = make("A name of eighty characters that " + "W" * 47)
     assert result.path

@@ -40,9 +40,7 @@ def _alternative(exercise_id: str) -> Path:
     return Path(__file__).with_name("alternatives") / f"lesson_{lesson_id}.py"
 
 
-EACH = [
-    pytest.param(e, id=e.id, marks=[pytest.mark.measures] if "speed" in e.kinds else []) for e in EXERCISES
-]
+EACH = [pytest.param(e, id=e.id, marks=[pytest.mark.measures] if e.clock else []) for e in EXERCISES]
 
 
 @pytest.mark.parametrize("exercise", EACH)
@@ -65,7 +63,7 @@ def test_an_alternative_answers_every_exercise(path: Path) -> None:
 @pytest.mark.parametrize(
     "exercise",
     [
-        pytest.param(e, id=e.id, marks=[pytest.mark.measures, *_further(e)] if "speed" in e.kinds else [])
+        pytest.param(e, id=e.id, marks=[pytest.mark.measures, *_further(e)] if e.clock else [])
         for e in EXERCISES
         if _alternative(e.id).exists()
     ],

@@ -24,7 +24,7 @@ def test_the_card_and_the_text_say_the_same_of_this_machine(
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
     found = machine()
     text, html = repr(found), found._repr_html_()
-    timed = [e for number in lesson_ids() for e in load_lesson(number).exercises if "speed" in e.kinds]
+    timed = [e for number in lesson_ids() for e in load_lesson(number).exercises if e.clock]
     assert f"in {len(timed)} exercises" in text and "is not calibrated" in text
     assert probe().level in text
     shown = " ".join(re.sub("<[^>]+>", "", html).replace("&#39;", "'").split())

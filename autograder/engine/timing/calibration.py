@@ -16,11 +16,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from autograder.common.folders import data_directory
 from autograder.common.limits import MAX_SPREAD
-from autograder.course.lessons import find_exercise, lesson_ids, load_lesson
+from autograder.course.lessons import Exercise, find_exercise, lesson_ids, load_lesson
 from autograder.engine.evidence import hardware
 from autograder.engine.job import CheckFailed, Job, WorkerFailed
 from autograder.engine.timing.measure import APPLIES_FROM, Inconclusive
@@ -36,7 +34,7 @@ def calibrate(on_progress: Callable[[str, float], None]) -> dict[str, dict[str, 
     Goes on where an interrupted calibration stopped; with nothing left to measure, it starts anew.
     Raises `UserError` when a reference does not run to the end.
     """
-    ids = [e.id for number in lesson_ids() for e in load_lesson(number).exercises if e.reference]
+    ids = [e.id for number in lesson_ids() for e in load_lesson(number).exercises if e.clock]
     if load().keys() >= set(ids):
         _save({})
     for exercise_id in ids:
@@ -78,13 +76,18 @@ def table(found: dict[str, dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def reference_source(exercise: Exercise) -> str:
+    """The cell of the reference of a timed exercise."""
+    assert exercise.clock
+    return str(exercise.part(exercise.clock.reference))
+
+
 def _measure(exercise_id: str, on_progress: Callable[[str, float], None]) -> dict[str, Any]:
-    lesson, exercise = find_exercise(exercise_id)
-    rng, reason = np.random.default_rng(), ""
-    job = Job(exercise_id, exercise.entry, exercise.reference, lesson.harness, rng)
+    (lesson, exercise), reason = find_exercise(exercise_id), ""
+    job = Job.of(exercise, reference_source(exercise), lesson.harness)
     job.progress = lambda text, part: on_progress(f"{exercise_id}  {text}", part)
     try:
-        exercise.check(job)
+        exercise.part(exercise.check)(job)
     except (CheckFailed, Inconclusive, WorkerFailed) as error:  # a reference may be below the bar here
         reason = str(error)
     finally:
@@ -104,7 +107,7 @@ def _machine() -> str:
 
 def _fingerprint(exercise_id: str) -> str:
     lesson, exercise = find_exercise(exercise_id)
-    return hashlib.sha256((lesson.harness + exercise.reference).encode()).hexdigest()[:16]
+    return hashlib.sha256((lesson.harness + reference_source(exercise)).encode()).hexdigest()[:16]
 
 
 def _read() -> dict[str, dict[str, Any]]:

@@ -99,8 +99,6 @@ class _Side:
 def measure_speedup(
     job: Job,
     *,
-    baseline: str,
-    bar: float,
     compare: Compare,
     function: str,
     max_cores: float = MAX_CORES,
@@ -108,13 +106,11 @@ def measure_speedup(
     look: str,
     part: str = "",
 ) -> None:
-    """Decide whether the learner's speedup over `baseline` reaches `bar`.
+    """Decide whether the learner's speedup over the job's `baseline` reaches its `bar`.
 
-    Where our own reference does not reach 1.2 × `bar` on this machine, outputs are compared and the clock is not asked.
+    Where our own reference does not reach 1.2 × the bar on this machine, outputs are compared and the clock is not asked.
 
     Args:
-        baseline: source of the frozen baseline, under the same name as the learner's solution.
-        bar: the speedup asked for, baseline time / candidate time.
         compare: gets the outputs of baseline and learner on equal inputs; raises `CheckFailed` when they differ.
         function: the harness function of one segment: `function(seed, num_steps) -> outputs`.
         max_cores: CPU seconds per second that the learner's side may take.
@@ -125,7 +121,8 @@ def measure_speedup(
 
     Returns on a pass. Raises `CheckFailed` or `Inconclusive`, and `Stopped` with `job.speed` of the blocks until then.
     """
-    sides = [_Side(worker, function, job) for worker in (job.worker("baseline", baseline), job.learner())]
+    bar = job.bar
+    sides = [_Side(worker, function, job) for worker in (job.worker("baseline", job.baseline), job.learner())]
     seeds = (job.seed() for _ in itertools.count())
     conditions = Conditions()
     job.progress("Warming up both sides", 0.0)

@@ -1,73 +1,59 @@
 """Lesson 07: managing GPUs and cost."""
 
-from pathlib import Path
-
-from autograder.course.lessons import Exercise, Lesson, harness_source
-from autograder.lessons.lesson_07 import references
-from autograder.lessons.lesson_07.checks import adapters, budget, money, target, trace, ward
+from autograder.course.lessons import Clock, Exercise, Lesson
 
 LESSON = Lesson(
     id="07",
     slug="07_gpus_and_cost",
     title="Managing GPUs and cost",
-    harness=harness_source(Path(__file__).with_name("harness")),
     exercises=(
         Exercise(
             id="7.1",
             title="Where a step's time goes",
             entry="step_breakdown",
-            max_score=10,
-            clock_free_score=10,
-            kinds=("property",),
-            check=trace.check_step_breakdown,
+            check="checks.trace.check_step_breakdown",
         ),
         Exercise(
             id="7.2",
             title="What the target costs",
             entry="cost_to_target",
-            max_score=10,
-            clock_free_score=10,
-            kinds=("property",),
-            check=money.check_cost_to_target,
+            check="checks.money.check_cost_to_target",
         ),
         Exercise(
             id="7.3",
             title="A guard of the budget",
             entry="BudgetGuard",
-            max_score=10,
-            clock_free_score=10,
-            kinds=("property",),
-            check=budget.check_budget_guard,
+            check="checks.budget.check_budget_guard",
         ),
         Exercise(
             id="7.4",
             title="Four sick runs",
             entry="Ward",
-            max_score=10,
-            clock_free_score=6,
-            kinds=("property", "count", "speed"),
+            kinds=("property", "count"),
             allows=("concurrent.futures", "concurrent.futures.ThreadPoolExecutor"),
-            check=ward.check_ward,
-            reference=references.WARD,
+            check="checks.ward.check_ward",
+            clock=Clock(
+                bar=1.5,
+                baseline="baselines.SICK_RUNS",
+                reference="references.WARD",
+                slow="mutants.ward.SLOW_WARD",
+                points=4,
+            ),
         ),
         Exercise(
             id="7.5",
             title="Adapters by hand",
             entry="add_lora",
-            max_score=10,
-            clock_free_score=10,
             kinds=("property", "count"),
             allows=("setattr",),  # how a layer takes another's place
-            check=adapters.check_add_lora,
+            check="checks.adapters.check_add_lora",
         ),
         Exercise(
             id="7.6",
             title="Challenge: the target for less",
             entry="two_changes",
-            max_score=10,
-            clock_free_score=10,
             kinds=("property", "count"),
-            check=target.check_two_changes,
+            check="checks.target.check_two_changes",
         ),
     ),
 )

@@ -1,25 +1,17 @@
 """The mini project: a classifier under a budget, on a table of one's own."""
 
-from pathlib import Path
-
-from autograder.course.lessons import Exercise, Lesson, harness_source
-from autograder.lessons.lesson_10 import references
-from autograder.lessons.lesson_10.checks import decisions, tables, training
+from autograder.course.lessons import Clock, Exercise, Lesson
 
 LESSON = Lesson(
     id="10",
     slug="10_mini_project",
     title="Mini project",
-    harness=harness_source(Path(__file__).with_name("harness")),
     exercises=(
         Exercise(
             id="10.1",
             title="From a table to two sets of samples",
             entry="prepare",
-            max_score=10,
-            clock_free_score=10,
-            kinds=("property",),
-            check=tables.check_prepare,
+            check="checks.tables.check_prepare",
             allows=("open",),  # the exercise reads a file
         ),
         Exercise(
@@ -27,28 +19,26 @@ LESSON = Lesson(
             title="The training, whole",
             entry="train_classifier",
             max_score=20,
-            clock_free_score=12,
-            kinds=("property", "speed"),
-            check=training.check_train_classifier,
-            reference=references.TRAIN_CLASSIFIER,
+            check="checks.training.check_train_classifier",
+            clock=Clock(
+                bar=1.5,
+                baseline="baselines.NAIVE_TRAINING",
+                reference="references.TRAIN_CLASSIFIER",
+                slow="mutants.training.SLOW_TRAINING",
+                points=8,
+            ),
         ),
         Exercise(
             id="10.3",
             title="The winner of the trials",
             entry="choose",
-            max_score=10,
-            clock_free_score=10,
-            kinds=("property",),
-            check=decisions.check_choose,
+            check="checks.decisions.check_choose",
         ),
         Exercise(
             id="10.4",
             title="The report",
             entry="summarise",
-            max_score=10,
-            clock_free_score=10,
-            kinds=("property",),
-            check=decisions.check_summarise,
+            check="checks.decisions.check_summarise",
         ),
     ),
 )

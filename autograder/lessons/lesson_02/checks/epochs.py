@@ -46,8 +46,6 @@ def _measure(job: Job) -> None:
         job.reference_speedup = gain  # no solution can be much faster than the layers that it calls
     measure_speedup(
         job,
-        baseline=baselines.FP32_EPOCH,
-        bar=BAR,
         function="epoch_segment",
         compare=lambda fp32, bf16: _require_same_losses(job, fp32, bf16),
         likely="the products are in bf16, but the time goes elsewhere: a forward too many, conversions of your own",

@@ -51,8 +51,6 @@ def check_train_in_budget(job: Job) -> None:
         require_close(job, name, answer["report"][name], expected, likely=likely)
     measure_speedup(
         job,
-        baseline=baselines.MICRO_BATCHES_OF_4,
-        bar=1.3,
         function="budget_segment",
         compare=lambda a, b: _require_same_updates(job, a, b, answer["positions"]),
         likely=f"{answer['forwards'] / updates:.1f} micro-batches an update: each costs something whatever its size"

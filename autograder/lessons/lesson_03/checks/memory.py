@@ -118,8 +118,6 @@ def check_checkpoint_blocks(job: Job) -> None:
     )
     measure_speedup(
         job,
-        baseline=baselines.NO_CHECKPOINTS,
-        bar=1 / MAX_STEP_TIME,
         function="checkpoint_segment",
         compare=lambda a, b: _require_same_losses(job, a, b),
         likely=f"a step takes over {MAX_STEP_TIME:g} times the plain one: something is computed again more than once",

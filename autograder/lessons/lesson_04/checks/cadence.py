@@ -10,7 +10,6 @@ import numpy as np
 
 from autograder.engine.job import Job
 from autograder.engine.timing.measure import measure_speedup
-from autograder.lessons.lesson_04 import baselines
 
 MAX_OVERHEAD = 0.05
 _SLACK = 0.002  # one save more or less at the end of a run
@@ -44,8 +43,6 @@ def check_cadence(job: Job) -> None:
         _require_bounds(job, scenario, [int(at) for at in saved_after])
     measure_speedup(
         job,
-        baseline=baselines.CADENCE,
-        bar=1.0,
         function="pauses_segment",
         compare=lambda theirs, own: _require_saves(job, own),
         likely="the pauses take longer than 5 % of the time: asking costs as much as saving, or saves come too often",

@@ -32,8 +32,6 @@ def check_train_in_parallel(job: Job) -> None:
     try:
         measure_speedup(
             job,
-            baseline=baselines.ONE_PROCESS,
-            bar=BAR,
             function="parallel_segment",
             max_cores=MAX_CORES,
             compare=lambda a, b: _require_same_training(job, a, b),

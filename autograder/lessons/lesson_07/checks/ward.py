@@ -38,8 +38,6 @@ def check_ward(job: Job) -> None:
         measure_speedup(
             job,
             part=run,
-            baseline=baselines.SICK_RUNS,
-            bar=BAR,
             function=f"segment_{run.lower()}",
             # Loader processes may compute too; the waits are what is to be hidden.
             max_cores=4.0 if run == "A" else 1.2,

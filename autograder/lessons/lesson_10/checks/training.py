@@ -34,8 +34,6 @@ def check_train_classifier(job: Job) -> None:
     shares: list[tuple[float, float]] = []
     measure_speedup(
         job,
-        baseline=baselines.NAIVE_TRAINING,
-        bar=1.5,
         function="segment",
         compare=lambda a, b: shares.append(_right_shares(job, a, b)),
         likely="the time goes where lesson 01 found it: padding, tokenising again, a sync and a slow collate each step",

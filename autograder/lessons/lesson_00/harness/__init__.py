@@ -1,0 +1,1 @@
+"""What runs around a learner's solution in the sandbox, as text for the worker: this package never imports it."""
