@@ -1,7 +1,7 @@
 """Carry the release notebooks in the wheel, as `autograder/release`; everything else is in pyproject.toml.
 
 They are committed once, under notebooks/release. A wheel has no place outside its packages, so they are copied
-while it is built; in a checkout (editable install) `autograder.cli.jupyterlab.start` finds them where they are
+while it is built; in a checkout (editable install) `autograder.cli.jupyterlab.starting` finds them where they are
 committed.
 """
 

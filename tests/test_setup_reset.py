@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from autograder.learner.handout import hand_out, pending_updates
-from autograder.learner.reset import reset
+from autograder.learner.resetting import reset
 from course_lib.base.errors import UserError
 
 SLUG = "01_lesson"
@@ -118,7 +118,7 @@ def test_a_reset_that_fails_loses_nothing(release: Path, mine: Path) -> None:
     (mine / SLUG / f"{SLUG}.ipynb").write_text("my solution " * 1000)
     before = files(mine)
     code = (
-        "import resource, sys; from pathlib import Path; from autograder.learner.reset import reset\n"
+        "import resource, sys; from pathlib import Path; from autograder.learner.resetting import reset\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))\n"
         "try: reset('01', Path(sys.argv[1]), Path(sys.argv[2]))\n"
         "except ValueError as error: print(error)\n"

@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _start(arguments: argparse.Namespace) -> int:
-    from autograder.cli.jupyterlab.start import start
+    from autograder.cli.jupyterlab.starting import start
 
     return start(directory=arguments.dir, port=arguments.port, open_browser=not arguments.no_browser)
 
@@ -218,7 +218,7 @@ def _certificate(arguments: argparse.Namespace) -> int:
 
 def _reset(arguments: argparse.Namespace) -> int:
     from autograder.common.folders import default_folder, release_folder
-    from autograder.learner.reset import reset
+    from autograder.learner.resetting import reset
 
     folder = (arguments.dir or default_folder()).expanduser().resolve()
     print("\n".join(reset(arguments.lesson, release_folder(), folder, with_answers=arguments.answers)))

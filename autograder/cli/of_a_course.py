@@ -86,8 +86,8 @@ def answer(arguments: argparse.Namespace, value: Any, text: str = "") -> None:
 
 def _grade(arguments: argparse.Namespace) -> int:
     from autograder.grading.executors import cluster
-    from autograder.grading.grade import grade
-    from autograder.grading.summary import progress_bars, text
+    from autograder.grading.marking import grade
+    from autograder.grading.summary import graded_text, progress_bars
 
     with contextlib.ExitStack() as stack:
         address, required = arguments.cluster, arguments.require_sandbox
@@ -102,12 +102,12 @@ def _grade(arguments: argparse.Namespace) -> int:
             require_sandbox=required,
             on_progress=show,
         )
-    answer(arguments, found, text(found))
+    answer(arguments, found, graded_text(found))
     return 1 if any(student["error"] for student in found["students"].values()) else 0
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from autograder.grading.report import report, write_page
+    from autograder.grading.reporting import report, write_page
 
     course, lesson = arguments.course.resolve(), arguments.lesson.zfill(2)
     found, path = report(lesson, course), arguments.out or course / f"report-{lesson}.html"
@@ -117,23 +117,23 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _release(arguments: argparse.Namespace) -> int:
-    from autograder.grading.release import release, text
+    from autograder.grading.releasing import release, released_text
 
     lesson, course = arguments.lesson.zfill(2), arguments.course.resolve()
     found = release(lesson, course, graded=arguments.graded, bank=arguments.bank)
-    answer(arguments, found, text(found))
+    answer(arguments, found, released_text(found))
     return 0 if found["released"] else 1
 
 
 def _collect(arguments: argparse.Namespace) -> int:
-    from autograder.grading.collect import collect, text
+    from autograder.grading.collecting import collect, collected_text
     from autograder.grading.summary import progress_bars
 
     with progress_bars() as show:
         found = collect(
             arguments.lesson.zfill(2), arguments.course.resolve(), arguments.path, on_progress=show
         )
-    answer(arguments, found, text(found))
+    answer(arguments, found, collected_text(found))
     return 1 if found["unassigned"] else 0
 
 
@@ -148,7 +148,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    from autograder.notebooks.build import build
+    from autograder.notebooks.building import build
 
     changed = build(arguments.lesson, check=arguments.check)
     done = "would change" if arguments.check else "wrote"

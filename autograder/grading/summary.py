@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from autograder.engine.sandbox.stopping import CheckStopped
-from autograder.grading.grade import OnProgress
+from autograder.grading.marking import OnProgress
 
 
 @contextlib.contextmanager
@@ -38,7 +38,7 @@ def progress_bars() -> Iterator[OnProgress]:
             bar.close()
 
 
-def text(found: dict[str, Any]) -> str:
+def graded_text(found: dict[str, Any]) -> str:
     """The outcome in lines: how many, then each student with something for a person to look at."""
     students = found["students"]
     graded = [each for each in students.values() if not each["error"]]

@@ -16,7 +16,7 @@ from typing import Any
 
 from autograder.common.folders import data_directory
 from autograder.course.lessons import load_lesson
-from autograder.course.parts import lesson_href
+from autograder.course.outline import lesson_href
 from autograder.engine import evidence
 from autograder.kept import progress
 from autograder.learner.standing import Standing, required, standings

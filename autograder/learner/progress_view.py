@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from autograder.course.parts import lesson_href
+from autograder.course.outline import lesson_href
 from autograder.kept import progress
 from autograder.learner.handout import pending_updates
 from autograder.learner.standing import (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograder.course.lessons import load_lesson
-from autograder.course.parts import Part, Section, answers_path, parts
+from autograder.course.outline import Part, Section, answers_path, parts
 from autograder.kept.answers import read_answers
 from autograder.quizzes import exams
 from autograder.quizzes.bank import PASS_MARK, is_keyless, num_questions

@@ -16,7 +16,7 @@ from nbformat import NotebookNode
 
 import autograder
 from autograder.kept.answers import AnswersFile
-from autograder.notebooks.build import build
+from autograder.notebooks.building import build
 
 NOTEBOOKS = Path(autograder.__file__).parents[1] / "notebooks"
 LESSON_00 = "00_start_here"

@@ -10,7 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder.notebooks.build import build
+from autograder.notebooks.building import build
 from course_lib.base.errors import UserError
 from tests.autograder.nbgrader_course import LESSON_00, LESSON_01, NOTEBOOKS, cell
 

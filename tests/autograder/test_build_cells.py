@@ -7,7 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder.notebooks.build import source_notebook
+from autograder.notebooks.building import source_notebook
 from course_lib.base.errors import UserError
 
 HEADER = "# ---\n# jupyter:\n#   jupytext:\n#     formats: ipynb,py:percent\n# ---\n\n"

@@ -58,7 +58,7 @@ class Corrected(MetaPathFinder):
 
 sys.meta_path.insert(0, Corrected())
 from autograder.engine.check import check_source
-from autograder.grading.grade import grade
+from autograder.grading.marking import grade
 
 class Here(Executor):  # an engine's own process would load what is installed
     def submit(self, check_unit, unit):

@@ -17,7 +17,7 @@ from autograder.course.lessons import Exercise, load_lesson
 from autograder.engine.job import CheckFailed, Job
 from autograder.engine.notebook_source import exercise_sources
 from autograder.lessons.checking.mutants import Mutant, edited
-from autograder.notebooks.build import source_notebook
+from autograder.notebooks.building import source_notebook
 from autograder.quizzes.compiler import compile_bank
 
 ROOT = Path(__file__).parents[2]

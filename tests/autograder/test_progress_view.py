@@ -10,7 +10,7 @@ import pytest
 
 from autograder.common.folders import START_PAGE, release_folder
 from autograder.course.lessons import load_lesson
-from autograder.course.parts import parts
+from autograder.course.outline import parts
 from autograder.kept import progress
 from autograder.kept.answers import answers_file
 from autograder.learner.standing import FURTHER, Standing, Step, is_course_passed, next_step, standings

@@ -24,12 +24,12 @@ from autograder.grading.gradebook import nbgrader_api
 from autograder.grading.keys import grading_bank
 from autograder.grading.leaks import scan
 from autograder.grading.nbgrader.bridge import prepare_environment
-from autograder.grading.release import release
-from autograder.grading.report import report
+from autograder.grading.releasing import release
+from autograder.grading.reporting import report
 from autograder.kept import progress
 from autograder.kept.answers import AnswersFile
 from autograder.learner import certificate
-from autograder.notebooks.build import lesson_points, source_notebook
+from autograder.notebooks.building import lesson_points, source_notebook
 from autograder.quizzes.acting import check_quiz, give_answer
 from autograder.quizzes.bank import unseal
 from autograder.quizzes.compiler import compile_bank

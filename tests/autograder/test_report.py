@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from autograder.course.lessons import load_lesson
-from autograder.grading import report
+from autograder.grading import reporting as report
 from autograder.grading.submissions import Submission
 from tests.autograder.nbgrader_course import LESSON_00, NOTEBOOKS
 from tests.autograder.solutions import reference_sources

@@ -23,7 +23,7 @@ from typing import Any
 
 from autograder.course.lessons import find_exercise, load_lesson
 from autograder.engine.evidence import hardware, versions
-from autograder.grading.grade import grade
+from autograder.grading.marking import grade
 from autograder.grading.nbgrader.exports import Canvas
 from autograder.grading.units import FOLDER
 from tests.autograder.nbgrader_course import Course

@@ -16,7 +16,7 @@ from typing import Any
 from autograder.cli.doctor.findings import Found, reinstall, set_variable
 from autograder.cli.jupyterlab.server import HOST, open_here, running_lab
 from autograder.cli.jupyterlab.settings import write_settings
-from autograder.cli.jupyterlab.start import FIRST_PORT, choose_port
+from autograder.cli.jupyterlab.starting import FIRST_PORT, choose_port
 from course_lib.base.errors import UserError
 
 KERNEL_SECONDS = 60

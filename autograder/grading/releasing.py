@@ -19,10 +19,10 @@ from typing import Any
 import nbformat
 
 from autograder.course.lessons import Lesson
-from autograder.grading.grade import known_lesson
 from autograder.grading.gradebook import last_error, nbgrader_api
 from autograder.grading.keys import keep, keys_path, own_bank
 from autograder.grading.leaks import scan
+from autograder.grading.marking import known_lesson
 from autograder.grading.nbgrader.bridge import withhold_answers
 from autograder.grading.units import FOLDER
 from autograder.quizzes.bank import num_questions, without_keys
@@ -97,7 +97,7 @@ def release(
     }
 
 
-def text(found: dict[str, Any]) -> str:
+def released_text(found: dict[str, Any]) -> str:
     """What `release` did, in lines."""
     if found["leaks"]:
         lines = [f"Not released, for it gives something away. What was made is in {found['folder']}:"]

@@ -14,9 +14,9 @@ from typing import Any
 from autograder.course.lessons import Exercise, Lesson
 from autograder.engine import evidence
 from autograder.engine.notebook_source import is_stub
-from autograder.grading.grade import known_lesson
 from autograder.grading.gradebook import nbgrader_api
 from autograder.grading.keys import grading_bank
+from autograder.grading.marking import known_lesson
 from autograder.grading.submissions import Submission, read_submission, students_of
 from autograder.grading.units import Results, results_of, units_of
 from autograder.kept.answers import read_answers

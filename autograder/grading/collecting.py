@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from autograder.course.lessons import Lesson
-from autograder.grading.grade import OnProgress, known_lesson
 from autograder.grading.handins import MAX_BYTES, MAX_FILES, HandedIn, files_in, files_in_inner_zip
+from autograder.grading.marking import OnProgress, known_lesson
 from autograder.grading.whose import HandIn, Roster, grouped
 from course_lib.base.errors import UserError
 
@@ -78,7 +78,7 @@ def collect(
     return found
 
 
-def text(found: dict[str, Any]) -> str:
+def collected_text(found: dict[str, Any]) -> str:
     """What `collect` did, in lines."""
     counts = [f"{len(found[key])} {key}" for key in ("collected", "replaced", "unchanged") if found[key]]
     lines = [f"Lesson {found['lesson']}: {', '.join(counts) or 'nothing collected'}"]
