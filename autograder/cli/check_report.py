@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from autograder.quizzes.card import headline
-from autograder.show.card import result_text
+from autograder.quizzes import headline
+from autograder.show import result_text
 
 BAR_WIDTH = 24
 

@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _start(arguments: argparse.Namespace) -> int:
-    from autograder.cli.jupyterlab.starting import start
+    from autograder.cli.jupyterlab import start
 
     return start(directory=arguments.dir, port=arguments.port, open_browser=not arguments.no_browser)
 
@@ -147,10 +147,10 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     from autograder.cli.check_report import full_marks, progress_bar, table
-    from autograder.engine.sandbox.stopping import on_interrupt
-    from autograder.engine.timing.conditions import tell_what_is_busy
-    from autograder.grading.keys import bank_of_hand_in
-    from autograder.notebooks.check import check_evidence, check_notebook, public
+    from autograder.engine.sandbox import on_interrupt
+    from autograder.engine.timing import tell_what_is_busy
+    from autograder.grading import bank_of_hand_in
+    from autograder.notebooks import check_evidence, check_notebook, public
     from course_lib.base.errors import UserError
 
     if arguments.evidence:
@@ -172,8 +172,8 @@ def _check(arguments: argparse.Namespace) -> int:
 def _progress(arguments: argparse.Namespace) -> int:
     if arguments.export or arguments.delete:
         return _my_data(arguments)
-    from autograder.kept.progress import summary
-    from autograder.learner.progress_view import summary_text
+    from autograder.kept import summary
+    from autograder.learner import summary_text
 
     found = summary()
     answer(arguments, found, summary_text(found))
@@ -181,7 +181,7 @@ def _progress(arguments: argparse.Namespace) -> int:
 
 
 def _my_data(arguments: argparse.Namespace) -> int:
-    from autograder.common.folders import default_folder
+    from autograder.common import default_folder
     from autograder.learner import my_data
 
     folder = (arguments.dir or default_folder()).expanduser().resolve()
@@ -208,7 +208,7 @@ def _confirmed() -> bool:
 
 
 def _certificate(arguments: argparse.Namespace) -> int:
-    from autograder.learner.certificate import FILE_NAME, make
+    from autograder.learner import FILE_NAME, make
 
     result = make(arguments.name, arguments.out or Path(FILE_NAME))
     path = str(result.path) if result.path else None
@@ -217,8 +217,8 @@ def _certificate(arguments: argparse.Namespace) -> int:
 
 
 def _reset(arguments: argparse.Namespace) -> int:
-    from autograder.common.folders import default_folder, release_folder
-    from autograder.learner.resetting import reset
+    from autograder.common import default_folder, release_folder
+    from autograder.learner import reset
 
     folder = (arguments.dir or default_folder()).expanduser().resolve()
     print("\n".join(reset(arguments.lesson, release_folder(), folder, with_answers=arguments.answers)))

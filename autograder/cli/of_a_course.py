@@ -85,9 +85,7 @@ def answer(arguments: argparse.Namespace, value: Any, text: str = "") -> None:
 
 
 def _grade(arguments: argparse.Namespace) -> int:
-    from autograder.grading.executors import cluster
-    from autograder.grading.marking import grade
-    from autograder.grading.summary import graded_text, progress_bars
+    from autograder.grading import cluster, grade, graded_text, progress_bars
 
     with contextlib.ExitStack() as stack:
         address, required = arguments.cluster, arguments.require_sandbox
@@ -107,7 +105,7 @@ def _grade(arguments: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from autograder.grading.reporting import report, write_page
+    from autograder.grading import report, write_page
 
     course, lesson = arguments.course.resolve(), arguments.lesson.zfill(2)
     found, path = report(lesson, course), arguments.out or course / f"report-{lesson}.html"
@@ -117,7 +115,7 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _release(arguments: argparse.Namespace) -> int:
-    from autograder.grading.releasing import release, released_text
+    from autograder.grading import release, released_text
 
     lesson, course = arguments.lesson.zfill(2), arguments.course.resolve()
     found = release(lesson, course, graded=arguments.graded, bank=arguments.bank)
@@ -126,8 +124,7 @@ def _release(arguments: argparse.Namespace) -> int:
 
 
 def _collect(arguments: argparse.Namespace) -> int:
-    from autograder.grading.collecting import collect, collected_text
-    from autograder.grading.summary import progress_bars
+    from autograder.grading import collect, collected_text, progress_bars
 
     with progress_bars() as show:
         found = collect(
@@ -139,7 +136,7 @@ def _collect(arguments: argparse.Namespace) -> int:
 
 def _calibrate(arguments: argparse.Namespace) -> int:
     from autograder.cli.check_report import progress_bar
-    from autograder.engine.timing.calibration import calibrate, table
+    from autograder.engine.timing import calibrate, table
 
     with progress_bar() as show:
         found = calibrate(show)
@@ -148,7 +145,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    from autograder.notebooks.building import build
+    from autograder.notebooks import build
 
     changed = build(arguments.lesson, check=arguments.check)
     done = "would change" if arguments.check else "wrote"

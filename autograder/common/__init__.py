@@ -1,0 +1,13 @@
+"""Folders, locks and limits: what every room may use."""
+# ruff: noqa: F401
+
+from typing import TYPE_CHECKING
+
+from course_lib.base.lazy import attach
+
+if TYPE_CHECKING:
+    from autograder.common.folders import START_PAGE, data_directory, default_folder, release_folder
+    from autograder.common.limits import MAX_ATTEMPTS, MAX_SPREAD
+    from autograder.common.locks import locked
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -7,9 +7,9 @@ import json
 import re
 from collections import Counter
 
-from autograder.common.folders import release_folder
+from autograder.common import release_folder
 from autograder.course.lessons import find_exercise
-from autograder.show.rich import BLUE, plain, render, rich_html, show_html, told
+from autograder.show import BLUE, plain, render, rich_html, show_html, told
 from course_lib.base.errors import UserError
 
 _HEADING = re.compile(r"^### (\d+\.\d+) ·", re.MULTILINE)

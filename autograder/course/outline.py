@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autograder.common.folders import START_PAGE, default_folder, release_folder
+from autograder.common import START_PAGE, default_folder, release_folder
 from autograder.course.lessons import lesson_ids, load_lesson
 
 _GOAL = re.compile(r"^\| \[(\d\d) · .+?\]\(.+?\) \| (.+) \|$", re.MULTILINE)

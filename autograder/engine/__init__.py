@@ -1,0 +1,14 @@
+"""The source of a cell in, a result out."""
+# ruff: noqa: F401
+
+from typing import TYPE_CHECKING
+
+from course_lib.base.lazy import attach
+
+if TYPE_CHECKING:
+    from autograder.engine.check import blank_result, check_source
+    from autograder.engine.job import CheckFailed, Job, Progress, Worker, failure
+    from autograder.engine.notebook_source import exercise_ids, exercise_sources, is_stub, read_notebook
+    from autograder.engine.service import EngineDied, EngineService
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from autograder.course.lessons import Exercise, find_exercise
+from autograder.course import Exercise, find_exercise
 from autograder.engine import evidence, review
 from autograder.engine.job import CheckFailed, Job, Progress, WorkerFailed
 from autograder.engine.notebook_source import as_python, is_stub
-from autograder.engine.sandbox.start import LEVELS, Level, probe
-from autograder.engine.sandbox.stopping import Stop
-from autograder.engine.timing import calibration
-from autograder.engine.timing.measure import Inconclusive
+from autograder.engine.sandbox import LEVELS, Level, Stop, probe
+from autograder.engine.timing import Inconclusive, calibration
 from course_lib.base.errors import UserError
 
 _STANDS = (

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autograder.common.folders import data_directory
-from autograder.common.limits import MAX_ATTEMPTS as MAX_ATTEMPTS
-from autograder.engine.timing.verdict import decide
-from autograder.show.evidence_page import page
+from autograder.common import MAX_ATTEMPTS as MAX_ATTEMPTS
+from autograder.common import data_directory
+from autograder.engine.timing import decide
+from autograder.show import page
 from course_lib.base.cache import installed_version
 from course_lib.base.environment import processor_name
 from course_lib.base.errors import UserError

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from autograder.course.lessons import Exercise
+from autograder.course import Exercise
+from autograder.engine.sandbox import Stop
 from autograder.engine.sandbox import start as sandbox
-from autograder.engine.sandbox.stopping import Stop
 from autograder.engine.workers import CheckFailed, Worker, WorkerFailed, failure
 
 __all__ = ["CheckFailed", "Job", "Progress", "Worker", "WorkerFailed", "failure"]

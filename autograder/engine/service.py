@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from typing import IO, Any, NoReturn
 
-from autograder.engine.sandbox.stopping import Stop
+from autograder.engine.sandbox import Stop
 
 IDLE_SECONDS = 15 * 60.0
 STOP_SECONDS = 5.0  # for a check to stop, and for the process to end
@@ -144,7 +144,7 @@ def main() -> None:
 
     from autograder.engine.check import check_source
     from autograder.engine.sandbox import start as sandbox
-    from autograder.engine.timing.conditions import tell_what_is_busy
+    from autograder.engine.timing import tell_what_is_busy
 
     sandbox.warm()
     with contextlib.suppress(queue.Empty):

@@ -13,10 +13,10 @@ import threading
 import time
 from typing import Any
 
+from autograder.engine.sandbox import KILLED, Stopped
 from autograder.engine.sandbox import start as sandbox
 from autograder.engine.sandbox.inside import wire
-from autograder.engine.sandbox.stopping import KILLED, Stopped
-from autograder.engine.timing.conditions import core_seconds
+from autograder.engine.timing import core_seconds
 
 
 class CheckFailed(Exception):

@@ -1,1 +1,17 @@
-"""A class of submissions: found, checked side by side, each piece of work once, and graded in nbgrader's gradebook."""
+"""A class: collected, graded, reported, released."""
+# ruff: noqa: F401
+
+from typing import TYPE_CHECKING
+
+from course_lib.base.lazy import attach
+
+if TYPE_CHECKING:
+    from autograder.grading.collecting import collect, collected_text
+    from autograder.grading.executors import cluster
+    from autograder.grading.keys import bank_of_hand_in
+    from autograder.grading.marking import grade
+    from autograder.grading.releasing import release, released_text
+    from autograder.grading.reporting import report, write_page
+    from autograder.grading.summary import graded_text, progress_bars
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from autograder.course.lessons import Lesson
+from autograder.course import Lesson
 from autograder.grading.handins import MAX_BYTES, MAX_FILES, HandedIn, files_in, files_in_inner_zip
 from autograder.grading.marking import OnProgress, known_lesson
 from autograder.grading.whose import HandIn, Roster, grouped

@@ -128,7 +128,7 @@ def check_here(exercise_id: str, source: str, key: str, require_sandbox: str | N
     """On a worker: `result` with the evidence's `files` (text by name), or the `problem` with this machine."""
     import platform
 
-    from autograder.engine.sandbox.start import LEVELS, probe
+    from autograder.engine.sandbox import LEVELS, probe
 
     unit, here = Unit(exercise_id, source), f"the worker on {platform.node()}"
     if unit.key != key:
@@ -146,7 +146,7 @@ def check_here(exercise_id: str, source: str, key: str, require_sandbox: str | N
 
 def _with_evidence(result: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
     """The result with its evidence at home: a worker's disk is gone when the worker is."""
-    from autograder.common.folders import data_directory
+    from autograder.common import data_directory
 
     folder = data_directory() / "evidence" / "cluster"  # apart: what was measured here goes on by itself
     for name, text in files.items():

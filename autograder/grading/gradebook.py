@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
-from autograder.course.lessons import Lesson
+from autograder.course import Lesson
 from autograder.grading.keys import grading_bank, keys_path
 from autograder.grading.submissions import Submission, stage
 from autograder.grading.units import FOLDER, Results, cannot_write, units_of
-from autograder.quizzes.grading import has_quiz
+from autograder.quizzes import has_quiz
 from course_lib.base.errors import UserError
 from course_lib.base.files import atomic_write_text
 
@@ -35,7 +35,7 @@ def nbgrader_api(course: Path, require_sandbox: str | None = None) -> NbGraderAP
     from nbgrader.apps.api import NbGraderAPI
     from traitlets.config.loader import PyFileConfigLoader
 
-    from autograder.grading.nbgrader.bridge import prepare_environment
+    from autograder.grading.nbgrader import prepare_environment
 
     prepare_environment()
     if not (course / "nbgrader_config.py").is_file():

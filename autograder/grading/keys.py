@@ -17,10 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from autograder.course.lessons import Lesson, lesson_ids
+from autograder.course import Lesson, lesson_ids
 from autograder.grading.units import FOLDER
-from autograder.quizzes.compiler import compile_bank
-from autograder.quizzes.grading import has_quiz, is_exam, keyless_name, load_bank
+from autograder.quizzes import compile_bank, has_quiz, is_exam, keyless_name, load_bank
 from course_lib.base.errors import UserError
 from course_lib.base.files import atomic_write_text
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autograder.quizzes.bank import Question, unseal
+from autograder.quizzes import Question, unseal
 
 MAX_BYTES = 50_000_000
 MIN_CODE = 20  # letters and digits of a line of code; shorter ones are anybody's

@@ -16,8 +16,8 @@ from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from autograder.course.lessons import Lesson, load_lesson
-from autograder.engine.timing.conditions import num_cores
+from autograder.course import Lesson, load_lesson
+from autograder.engine.timing import num_cores
 from autograder.grading.gradebook import Entries
 from autograder.grading.submissions import read_submission, students_of
 from autograder.grading.units import Unit, check_unit, engines, results_of, units_of

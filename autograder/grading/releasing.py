@@ -18,15 +18,14 @@ from typing import Any
 
 import nbformat
 
-from autograder.course.lessons import Lesson
+from autograder.course import Lesson
 from autograder.grading.gradebook import last_error, nbgrader_api
 from autograder.grading.keys import keep, keys_path, own_bank
 from autograder.grading.leaks import scan
 from autograder.grading.marking import known_lesson
-from autograder.grading.nbgrader.bridge import withhold_answers
+from autograder.grading.nbgrader import withhold_answers
 from autograder.grading.units import FOLDER
-from autograder.quizzes.bank import num_questions, without_keys
-from autograder.quizzes.grading import has_quiz, keyless_name, load_bank
+from autograder.quizzes import has_quiz, keyless_name, load_bank, num_questions, without_keys
 from course_lib.base.errors import UserError
 from course_lib.base.files import atomic_write_text
 

@@ -11,18 +11,16 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from autograder.course.lessons import Exercise, Lesson
-from autograder.engine import evidence
-from autograder.engine.notebook_source import is_stub
+from autograder.course import Exercise, Lesson
+from autograder.engine import evidence, is_stub
 from autograder.grading.gradebook import nbgrader_api
 from autograder.grading.keys import grading_bank
 from autograder.grading.marking import known_lesson
 from autograder.grading.submissions import Submission, read_submission, students_of
 from autograder.grading.units import Results, results_of, units_of
-from autograder.kept.answers import read_answers
-from autograder.quizzes.grading import grade_quiz, has_quiz
-from autograder.show.card import WORDS
-from autograder.show.rich import plain, render
+from autograder.kept import read_answers
+from autograder.quizzes import grade_quiz, has_quiz
+from autograder.show import WORDS, plain, render
 from course_lib.base.errors import UserError
 from course_lib.base.files import atomic_write_text
 

@@ -18,9 +18,9 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 
-from autograder.course.lessons import Lesson
-from autograder.engine.notebook_source import exercise_sources
-from autograder.kept.answers import read_answers
+from autograder.course import Lesson
+from autograder.engine import exercise_sources
+from autograder.kept import read_answers
 from course_lib.base.errors import UserError
 
 MAX_NOTEBOOK_BYTES = 200_000_000

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.engine.sandbox.stopping import CheckStopped
+from autograder.engine.sandbox import CheckStopped
 from autograder.grading.marking import OnProgress
 
 

@@ -21,11 +21,11 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from autograder.common.folders import data_directory
-from autograder.course.lessons import Lesson, find_exercise
+from autograder.common import data_directory
+from autograder.course import Lesson, find_exercise
+from autograder.engine import EngineDied, EngineService
 from autograder.engine.sandbox import inside as sandboxed
-from autograder.engine.service import EngineDied, EngineService
-from autograder.engine.timing.conditions import num_cores
+from autograder.engine.timing import num_cores
 from autograder.grading.submissions import Submission
 from course_lib.base.errors import UserError
 from course_lib.base.files import atomic_write_text
@@ -148,7 +148,7 @@ def _is_taken_now(lane: FileLock) -> bool:
 
 def check_died(unit: Unit, why: str) -> dict[str, Any]:
     """The result of a unit that could not be checked, which is asked for again at the next run."""
-    from autograder.engine.check import blank_result
+    from autograder.engine import blank_result
 
     reason = f"The check itself stopped ({why[:200]}). This is not the learner's mistake: grade it again."
     return blank_result(unit.exercise_id, "error", reason)

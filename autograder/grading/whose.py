@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from autograder.course.lessons import Lesson, lesson_ids, load_lesson
+from autograder.course import Lesson, lesson_ids, load_lesson
 from autograder.grading.gradebook import nbgrader_api
 from autograder.grading.handins import HandedIn
 from course_lib.base.errors import UserError

@@ -1,0 +1,20 @@
+"""What a learner has done, on disk, never torn."""
+# ruff: noqa: F401
+
+from typing import TYPE_CHECKING
+
+from course_lib.base.lazy import attach
+
+if TYPE_CHECKING:
+    from autograder.kept.answers import AnswersFile, Entry, answers_file, read_answers
+    from autograder.kept.predictions import (
+        kept_prediction,
+        parse_number,
+        prediction_file,
+        save_prediction,
+        why_key,
+    )
+    from autograder.kept.progress import learner_name, summary
+    from autograder.kept.progress_file import progress_path, with_database
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from autograder.common.locks import locked
+from autograder.common import locked
 from course_lib.base.errors import UserError
 from course_lib.base.files import atomic_write_text
 
@@ -100,7 +100,7 @@ class _DamagedError(Exception):
 
 def answers_file(lesson_id: str) -> AnswersFile:
     """The answers of a lesson in the current folder, which in a kernel is the notebook's."""
-    from autograder.course.lessons import load_lesson
+    from autograder.course import load_lesson
 
     try:
         return AnswersFile(Path.cwd() / f"{load_lesson(lesson_id).slug}_answers.json", lesson_id)

@@ -14,8 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
-from autograder.common.folders import data_directory
-from autograder.common.locks import locked
+from autograder.common import data_directory, locked
 
 FILE_NAME = "progress.sqlite3"
 # Enough for a machine under load. SQLite waits a turn at a time, for it does not hear the stop button meanwhile.

@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from autograder.engine.sandbox.stopping import CheckStopped
-from autograder.engine.service import EngineDied, EngineService
-from autograder.show.rich import in_kernel, render, show_html
-from autograder.show.score import Score
+from autograder.engine import EngineDied, EngineService
+from autograder.engine.sandbox import CheckStopped
+from autograder.show import Score, in_kernel, render, show_html
 from course_lib.runs.progress import LiveOutput
 
 T = TypeVar("T")
@@ -52,7 +51,7 @@ def check(exercise_id: str) -> Score:
     the engine reads the text of your cell, not the function in memory.
     """
     from autograder.kept import progress
-    from autograder.show.card import result_text
+    from autograder.show import result_text
 
     try:
         result = _result(exercise_id) or _stopped(exercise_id)
@@ -69,13 +68,13 @@ def check(exercise_id: str) -> Score:
 
 
 def _stopped(exercise_id: str) -> dict[str, Any]:
-    from autograder.engine.check import blank_result
+    from autograder.engine import blank_result
 
     return blank_result(exercise_id, "stopped", _DID_NOT_STOP)
 
 
 def _result(exercise_id: str) -> dict[str, Any] | None:
-    from autograder.engine.check import blank_result
+    from autograder.engine import blank_result
 
     if exercise_id not in _SOURCES:
         cell = f'the cell that starts with @exercise("{exercise_id}")'

@@ -8,11 +8,10 @@ from typing import Any
 
 import psutil
 
-from autograder.course.lessons import lesson_ids, load_lesson
+from autograder.course import lesson_ids, load_lesson
 from autograder.engine.sandbox import start as sandbox
-from autograder.engine.timing import calibration
-from autograder.engine.timing.conditions import num_cores
-from autograder.show.rich import BLUE, plain, render
+from autograder.engine.timing import calibration, num_cores
+from autograder.show import BLUE, plain, render
 from course_lib.base.cache import installed_version
 
 SMALL_MEMORY = 4.0  # GiB; below, a check may have to swap

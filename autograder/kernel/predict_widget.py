@@ -7,9 +7,8 @@ from html import escape
 
 import ipywidgets as widgets
 
-from autograder.kept.answers import AnswersFile
-from autograder.kept.predictions import kept_prediction, parse_number, save_prediction, why_key
-from autograder.show.rich import render, rich_html, spoken
+from autograder.kept import AnswersFile, kept_prediction, parse_number, save_prediction, why_key
+from autograder.show import render, rich_html, spoken
 from course_lib.base.errors import UserError
 
 

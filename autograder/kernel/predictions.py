@@ -7,14 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.kept.predictions import (
-    kept_prediction,
-    parse_number,
-    prediction_file,
-    save_prediction,
-    why_key,
-)
-from autograder.show.rich import BLUE, plain, render, show_html, show_widget, told
+from autograder.kept import kept_prediction, parse_number, prediction_file, save_prediction, why_key
+from autograder.show import BLUE, plain, render, show_html, show_widget, told
 from course_lib.base.errors import UserError
 
 

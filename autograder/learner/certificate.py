@@ -14,14 +14,13 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from autograder.common.folders import data_directory
-from autograder.course.lessons import load_lesson
-from autograder.course.outline import lesson_href
+from autograder.common import data_directory
+from autograder.course import lesson_href, load_lesson
 from autograder.engine import evidence
 from autograder.kept import progress
 from autograder.learner.standing import Standing, required, standings
-from autograder.quizzes.bank import PASS_MARK
-from autograder.show.rich import BLUE, GREEN, render, told
+from autograder.quizzes import PASS_MARK
+from autograder.show import BLUE, GREEN, render, told
 from course_lib.base.errors import UserError
 from course_lib.base.files import atomic_write_text
 

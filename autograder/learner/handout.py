@@ -11,7 +11,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.common.folders import default_folder
+from autograder.common import default_folder
 from course_lib.base.errors import UserError
 from course_lib.base.files import atomic_file, atomic_write_text
 

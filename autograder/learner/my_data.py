@@ -13,10 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from autograder.common.folders import data_directory
-from autograder.kept.answers import read_answers
-from autograder.kept.progress import learner_name
-from autograder.kept.progress_file import progress_path, with_database
+from autograder.common import data_directory
+from autograder.kept import learner_name, progress_path, read_answers, with_database
 from course_lib.base.errors import UserError
 from course_lib.base.files import atomic_write_text
 

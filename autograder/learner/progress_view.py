@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from autograder.course.outline import lesson_href
+from autograder.course import lesson_href
 from autograder.kept import progress
 from autograder.learner.handout import pending_updates
 from autograder.learner.standing import (
@@ -18,8 +18,8 @@ from autograder.learner.standing import (
     required,
     standings,
 )
-from autograder.quizzes.bank import PASS_MARK
-from autograder.show.rich import BLUE, GREEN, render
+from autograder.quizzes import PASS_MARK
+from autograder.show import BLUE, GREEN, render
 
 
 class ProgressCard:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from autograder.common.locks import locked
+from autograder.common import locked
 from autograder.learner.handout import copy, dated_releases, read_record, release_files, sha256, write_record
 from course_lib.base.errors import UserError
 

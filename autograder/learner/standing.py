@@ -11,13 +11,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.course.lessons import load_lesson
-from autograder.course.outline import Part, Section, answers_path, parts
-from autograder.kept.answers import read_answers
-from autograder.quizzes import exams
-from autograder.quizzes.bank import PASS_MARK, is_keyless, num_questions
-from autograder.quizzes.card import BY_INSTRUCTOR
-from autograder.quizzes.grading import bank_in, has_quiz, is_exam, load_bank
+from autograder.course import Part, Section, answers_path, load_lesson, parts
+from autograder.kept import read_answers
+from autograder.quizzes import (
+    BY_INSTRUCTOR,
+    PASS_MARK,
+    bank_in,
+    exams,
+    has_quiz,
+    is_exam,
+    is_keyless,
+    load_bank,
+    num_questions,
+)
 
 START = "00"  # explains how the course works; passing it is asked of nobody
 NOT_BEGUN = "not begun"

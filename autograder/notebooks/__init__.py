@@ -1,0 +1,12 @@
+"""Texts become notebooks, and notebooks become reports."""
+# ruff: noqa: F401
+
+from typing import TYPE_CHECKING
+
+from course_lib.base.lazy import attach
+
+if TYPE_CHECKING:
+    from autograder.notebooks.building import build
+    from autograder.notebooks.check import check_evidence, check_notebook, public
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

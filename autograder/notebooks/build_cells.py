@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.engine.notebook_source import exercise_ids
+from autograder.engine import exercise_ids
 from course_lib.base.errors import UserError
 
 _GRADED_CELL = re.compile(r"""(check|check_quiz)\(\s*["']([\w.]+)["']\s*\)""")

@@ -28,10 +28,9 @@ import jupytext
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.course.lessons import load_lesson
+from autograder.course import load_lesson
 from autograder.notebooks.build_cells import mark_cells, name_cells
-from autograder.quizzes.bank import num_questions
-from autograder.quizzes.compiler import compile_bank
+from autograder.quizzes import compile_bank, num_questions
 from course_lib.base.errors import UserError
 
 PACKAGE = Path(__file__).resolve().parents[1]

@@ -8,13 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from autograder.course.lessons import Lesson, load_lesson
-from autograder.engine import evidence
-from autograder.engine.check import blank_result, check_source
-from autograder.engine.job import Progress
-from autograder.engine.notebook_source import exercise_sources, read_notebook
-from autograder.engine.sandbox.start import Level
-from autograder.engine.sandbox.stopping import CheckStopped, Stop
+from autograder.course import Lesson, load_lesson
+from autograder.engine import Progress, blank_result, check_source, evidence, exercise_sources, read_notebook
+from autograder.engine.sandbox import CheckStopped, Level, Stop
 from course_lib.base.errors import UserError
 
 NOT_PUBLIC = ("title", "seconds")  # for the card alone
@@ -137,8 +133,8 @@ def public(report: dict[str, Any]) -> dict[str, Any]:
 def _grade_quiz(
     lesson: Lesson, folder: Path, bank_for: Callable[[Lesson], dict[str, Any]] | None = None
 ) -> dict[str, Any] | None:
-    from autograder.kept.answers import read_answers
-    from autograder.quizzes.grading import bank_in, grade_quiz, has_quiz
+    from autograder.kept import read_answers
+    from autograder.quizzes import bank_in, grade_quiz, has_quiz
 
     if not has_quiz(lesson.id):
         return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from autograder.course.lessons import Lesson
+    from autograder.course import Lesson
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -27,9 +27,9 @@ class NotebookFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """One item per exercise of the lesson, and one for its quiz."""
-        from autograder.engine.notebook_source import exercise_sources, read_notebook
+        from autograder.engine import exercise_sources, read_notebook
         from autograder.notebooks.check import lesson_of
-        from autograder.quizzes.grading import has_quiz
+        from autograder.quizzes import has_quiz
 
         sources = exercise_sources(read_notebook(self.path))
         lesson = lesson_of(self.path, sources)
@@ -63,8 +63,8 @@ class ExerciseItem(_Item):
         self.exercise_id, self.source = exercise_id, source
 
     def runtest(self) -> None:
-        from autograder.engine.check import check_source
-        from autograder.show.card import result_text
+        from autograder.engine import check_source
+        from autograder.show import result_text
 
         if self.source is None:
             raise NotPassed(f'The notebook has no cell with @exercise("{self.exercise_id}").')
@@ -83,10 +83,8 @@ class QuizItem(_Item):
         self.lesson = lesson
 
     def runtest(self) -> None:
-        from autograder.kept.answers import read_answers
-        from autograder.quizzes.bank import PASS_MARK
-        from autograder.quizzes.card import headline
-        from autograder.quizzes.grading import bank_in, grade_quiz
+        from autograder.kept import read_answers
+        from autograder.quizzes import PASS_MARK, bank_in, grade_quiz, headline
 
         answers = read_answers(self.path.parent / f"{self.lesson.slug}_answers.json")
         quiz = grade_quiz(self.lesson.id, answers, bank=bank_in(self.path.parent, self.lesson.id))

@@ -8,14 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.kept import progress
-from autograder.kept.answers import AnswersFile, Entry, answers_file
+from autograder.kept import AnswersFile, Entry, answers_file, progress
 from autograder.quizzes import exams
 from autograder.quizzes.bank import SECOND, Judgement, Question, is_keyless, judge, unanswered
 from autograder.quizzes.card import feedback_text, grade_html, grade_text
 from autograder.quizzes.grading import bank_in, grade_quiz, is_exam, letters, load_bank
-from autograder.show.rich import in_kernel, told
-from autograder.show.score import Score
+from autograder.show import Score, in_kernel, told
 from course_lib.base.errors import UserError
 
 GRADED_LATER = "; it is graded after you hand in"

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from autograder.course.outline import lesson_href, title_of
+from autograder.course import lesson_href, title_of
 from autograder.quizzes.bank import PASS_MARK, Judgement, Question, judge
 from autograder.quizzes.forms import has_second
-from autograder.show.rich import GREEN, GREY, ORANGE, plain, render
+from autograder.show import GREEN, GREY, ORANGE, plain, render
 
 BY_INSTRUCTOR = "graded by your instructor after you hand in"
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from autograder.kept.answers import AnswersFile
+from autograder.kept import AnswersFile
 from autograder.quizzes import exams
 from autograder.quizzes.acting import hand_in
 from autograder.quizzes.bank import unanswered
 from autograder.quizzes.card import grade_html, headline
 from autograder.quizzes.grading import grade_quiz
 from autograder.quizzes.widget import BUTTON, QuizView
-from autograder.show.rich import render, spoken
+from autograder.show import render, spoken
 from course_lib.base.errors import UserError
 
 

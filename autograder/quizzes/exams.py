@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.kept.answers import AnswersFile
+from autograder.kept import AnswersFile
 from autograder.quizzes.bank import Question, seal, unseal
 
 KEY = "exam"  # of the entry in the answers file

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from autograder.kept.answers import AnswersFile
+from autograder.kept import AnswersFile
 from autograder.quizzes.bank import second_form, unanswered
 from course_lib.base.errors import UserError
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from autograder.course.lessons import load_lesson
+from autograder.course import load_lesson
 from autograder.quizzes import exams
 from autograder.quizzes.bank import (
     PASS_MARK,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.kept.answers import answers_file
+from autograder.kept import answers_file
 from autograder.quizzes import exams
 from autograder.quizzes import forms as quiz_forms
 from autograder.quizzes.card import quiz_text
 from autograder.quizzes.grading import bank_in, graded, is_exam, load_bank
-from autograder.show.rich import show_widget, told
+from autograder.show import show_widget, told
 from course_lib.base.errors import UserError
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from autograder.kept.answers import AnswersFile, Entry
+from autograder.kept import AnswersFile, Entry
 from autograder.quizzes.acting import GRADED_LATER, give_answer
 from autograder.quizzes.bank import Question, is_keyless, judge
 from autograder.quizzes.card import feedback_html, solution
 from autograder.quizzes.forms import is_second, shown_form, turn
-from autograder.show.rich import plain, render, rich_html, spoken
+from autograder.show import plain, render, rich_html, spoken
 from course_lib.base.errors import UserError
 
 BUTTON = {"width": "auto", "align_self": "flex-start", "padding": "0 1.2em"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from autograder.common.limits import MAX_ATTEMPTS
+from autograder.common import MAX_ATTEMPTS
 from autograder.show.rich import GREEN, GREY, ORANGE, render
 
 WORDS = {

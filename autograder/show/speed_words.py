@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.common.limits import MAX_SPREAD
+from autograder.common import MAX_SPREAD
 
 
 def too_slow(speed: dict[str, Any], likely: str, look: str) -> str:

@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.cli.doctor.findings import Found, reinstall, set_variable
-from autograder.cli.jupyterlab.server import HOST, open_here, running_lab
-from autograder.cli.jupyterlab.settings import write_settings
-from autograder.cli.jupyterlab.starting import FIRST_PORT, choose_port
+from autograder.cli.jupyterlab import FIRST_PORT, HOST, choose_port, open_here, running_lab, write_settings
 from course_lib.base.errors import UserError
 
 KERNEL_SECONDS = 60
@@ -28,7 +26,7 @@ def kernel() -> Found:
     from jupyter_client.kernelspec import KernelSpecManager
     from jupyter_client.manager import KernelManager
 
-    from autograder.common.folders import START_PAGE, default_folder
+    from autograder.common import START_PAGE, default_folder
 
     notebooks = default_folder() / START_PAGE.parent
     with tempfile.TemporaryDirectory() as name, tempfile.TemporaryFile() as said:

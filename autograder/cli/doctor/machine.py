@@ -60,7 +60,7 @@ def accelerator() -> Found:
 
 def sandbox() -> Found:
     """How well a worker is kept in."""
-    from autograder.engine.sandbox.start import LEVELS, probe
+    from autograder.engine.sandbox import LEVELS, probe
 
     status = probe()
     known = f"strongest first: {', '.join(LEVELS)}"
@@ -69,7 +69,7 @@ def sandbox() -> Found:
 
 def calibration() -> Found:
     """Whether it is known which speed bars this machine can ask for."""
-    from autograder.engine.timing.calibration import MINUTES, load
+    from autograder.engine.timing import MINUTES, load
 
     if not (found := load()):
         return "note", "not yet", f"workbook calibrate (takes about {MINUTES} minutes)"

@@ -28,7 +28,7 @@ def _folders() -> dict[str, tuple[Path, str]]:
     """Every folder that is written to, with the variable that moves it."""
     from jupyter_core.paths import jupyter_config_dir, jupyter_data_dir, jupyter_runtime_dir
 
-    from autograder.common.folders import data_directory, default_folder
+    from autograder.common import data_directory, default_folder
     from course_lib.base.cache import cache_dir
 
     ipython = os.environ.get("IPYTHONDIR") or Path.home() / ".ipython"
@@ -114,7 +114,7 @@ def folder() -> Found:
     """Whether another program writes in the learner's folders too."""
     import psutil
 
-    from autograder.common.folders import data_directory, default_folder
+    from autograder.common import data_directory, default_folder
 
     kinds = {Path(part.mountpoint): part.fstype for part in psutil.disk_partitions(all=True)}
     for path, variable in ((default_folder(), "WORKBOOK_DIR"), (data_directory(), "WORKBOOK_DATA")):
@@ -140,7 +140,7 @@ def is_synced(path: Path) -> bool:
 
 def file_names() -> Found:
     """Whether a file beside a notebook stands for a module of its name: Python takes the file."""
-    from autograder.common.folders import default_folder
+    from autograder.common import default_folder
 
     notebooks = default_folder()
     places = [notebooks, *(path for path in notebooks.glob("*") if path.is_dir())]
@@ -164,7 +164,7 @@ def shadowing(place: Path) -> list[Path]:
 
 def progress() -> Found:
     """Whether what you have reached can be read and added to."""
-    from autograder.kept.progress_file import progress_path
+    from autograder.kept import progress_path
 
     path = progress_path()
     if not path.exists():

@@ -79,7 +79,7 @@ class Canary:
 
     @classmethod
     def set_up(cls) -> Canary:
-        from autograder.common.folders import data_directory
+        from autograder.common import data_directory
 
         path = data_directory() / "sandbox_canary"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,14 @@
+"""Whether a solution is faster: paired measurements, and a verdict with known error rates."""
+# ruff: noqa: F401
+
+from typing import TYPE_CHECKING
+
+from course_lib.base.lazy import attach
+
+if TYPE_CHECKING:
+    from autograder.engine.timing.calibration import MINUTES, calibrate, load, table
+    from autograder.engine.timing.conditions import core_seconds, num_cores, tell_what_is_busy
+    from autograder.engine.timing.measure import APPLIES_FROM, Inconclusive, measure_speedup
+    from autograder.engine.timing.verdict import ALPHA_PASS, decide, successes_needed
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -16,9 +16,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from autograder.common.folders import data_directory
-from autograder.common.limits import MAX_SPREAD
-from autograder.course.lessons import Exercise, find_exercise, lesson_ids, load_lesson
+from autograder.common import MAX_SPREAD, data_directory
+from autograder.course import Exercise, find_exercise, lesson_ids, load_lesson
 from autograder.engine.evidence import hardware
 from autograder.engine.job import CheckFailed, Job, WorkerFailed
 from autograder.engine.timing.measure import APPLIES_FROM, Inconclusive

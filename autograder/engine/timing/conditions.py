@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import psutil
 
-from autograder.common.limits import MAX_SPREAD
+from autograder.common import MAX_SPREAD
 
 MUCH = 0.1  # of a core or of the time: less is no news
 _CGROUPS = Path("/sys/fs/cgroup")

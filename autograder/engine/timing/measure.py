@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from autograder.engine.job import CheckFailed, Job, Worker, failure
-from autograder.engine.sandbox.stopping import Stopped
+from autograder.engine.sandbox import Stopped
 from autograder.engine.timing.conditions import Conditions, core_seconds, disturbance, num_cores
 from autograder.engine.timing.verdict import ALPHA_PASS, MAX_BLOCKS, Decision, decide
-from autograder.show.speed_words import too_slow, undecided
+from autograder.show import too_slow, undecided
 from course_lib.measuring.bench import (
     Block,
     bootstrap_interval,

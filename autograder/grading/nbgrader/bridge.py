@@ -36,7 +36,7 @@ from nbgrader.preprocessors import Execute, NbGraderPreprocessor
 from nbgrader.utils import is_grade, is_solution
 from traitlets import Enum
 
-from autograder.engine.sandbox.start import LEVELS, Level
+from autograder.engine.sandbox import LEVELS, Level
 from course_lib.base.errors import UserError
 
 CODE_STUB = '# Your turn: replace the next line with your code.\nraise NotImplementedError("not written yet")'
@@ -179,12 +179,12 @@ def withhold_answers(release: Path = Path("release"), **_: Any) -> None:
 
 def _answers(notebook: Path, required: Level | None) -> dict[str, dict[str, Any]]:
     """What the engine says about a notebook: arguments of `write_answer` by grade id."""
-    from autograder.course.lessons import load_lesson
+    from autograder.course import load_lesson
     from autograder.engine import check as engine
     from autograder.grading.keys import grading_bank
     from autograder.grading.units import Unit, results_of
     from autograder.notebooks import check as notebook_check
-    from autograder.quizzes.card import grade_html
+    from autograder.quizzes import grade_html
     from autograder.show import card
 
     # nbgrader runs in the course's root: what `workbook grade` has measured there need not be measured again.

@@ -1,0 +1,21 @@
+"""The words in which a lesson's author says right and wrong."""
+# ruff: noqa: F401
+
+from typing import TYPE_CHECKING
+
+from course_lib.base.lazy import attach
+
+if TYPE_CHECKING:
+    from autograder.lessons.checking.mutants import Mutant, edited
+    from autograder.lessons.checking.quality import (
+        HEAD_START,
+        TOLERANCES,
+        are_equal,
+        compare_paired,
+        relative_difference,
+        require_equal,
+        require_no_worse,
+    )
+    from autograder.lessons.checking.requirements import require_close, require_keys
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

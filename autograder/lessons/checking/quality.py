@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from autograder.engine.job import Job, Worker
+from autograder.engine import Job, Worker
 
 # Relative, by the dtype that is computed in. `python -m tests.benchmarks.tolerances` measures what other padding, row
 # order, threads and kernels do to losses, logits and weights: at most a fifth of these. Weights after AdamW are no

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from autograder.engine.job import Job
+from autograder.engine import Job
 from autograder.lessons.checking.quality import TOLERANCES
 
 

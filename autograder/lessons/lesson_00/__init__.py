@@ -1,6 +1,6 @@
 """The start page: one easy exercise."""
 
-from autograder.course.lessons import Exercise, Lesson
+from autograder.course import Exercise, Lesson
 
 LESSON = Lesson(
     id="00",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking.mutants import Mutant
+from autograder.lessons.checking import Mutant
 
 _REFUSE = "    if baseline_seconds <= 0 or candidate_seconds <= 0:\n        raise ValueError\n"
 

@@ -1,6 +1,6 @@
 """Lesson 01: efficient training loops."""
 
-from autograder.course.lessons import Clock, Exercise, Lesson
+from autograder.course import Clock, Exercise, Lesson
 
 LESSON = Lesson(
     id="01",

@@ -1,6 +1,6 @@
 """Lesson 02: mixed precision."""
 
-from autograder.course.lessons import LOW_PRECISION, Clock, Exercise, Lesson
+from autograder.course import LOW_PRECISION, Clock, Exercise, Lesson
 
 LESSON = Lesson(
     id="02",

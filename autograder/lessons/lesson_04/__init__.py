@@ -1,6 +1,6 @@
 """Lesson 04: checkpointing and early stopping."""
 
-from autograder.course.lessons import Clock, Exercise, Lesson
+from autograder.course import Clock, Exercise, Lesson
 
 FILE_CALLS = (
     *(

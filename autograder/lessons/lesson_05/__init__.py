@@ -1,6 +1,6 @@
 """Lesson 05: hyperparameter tuning."""
 
-from autograder.course.lessons import Exercise, Lesson
+from autograder.course import Exercise, Lesson
 
 LESSON = Lesson(
     id="05",

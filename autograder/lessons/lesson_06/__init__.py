@@ -1,6 +1,6 @@
 """Lesson 06: distributed training basics."""
 
-from autograder.course.lessons import Clock, Exercise, Lesson
+from autograder.course import Clock, Exercise, Lesson
 
 LESSON = Lesson(
     id="06",

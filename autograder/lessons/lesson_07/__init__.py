@@ -1,6 +1,6 @@
 """Lesson 07: managing GPUs and cost."""
 
-from autograder.course.lessons import Clock, Exercise, Lesson
+from autograder.course import Clock, Exercise, Lesson
 
 LESSON = Lesson(
     id="07",

@@ -1,6 +1,6 @@
 """Lesson 08: reproducibility with seeds and configs."""
 
-from autograder.course.lessons import Exercise, Lesson
+from autograder.course import Exercise, Lesson
 
 LESSON = Lesson(
     id="08",

@@ -1,6 +1,6 @@
 """The mini project: a classifier under a budget, on a table of one's own."""
 
-from autograder.course.lessons import Clock, Exercise, Lesson
+from autograder.course import Clock, Exercise, Lesson
 
 LESSON = Lesson(
     id="10",

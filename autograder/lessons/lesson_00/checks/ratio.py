@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from autograder.engine.job import Job
+from autograder.engine import Job
 
 LOOK = "read the docstring of `speedup` again: which time goes on top?"
 

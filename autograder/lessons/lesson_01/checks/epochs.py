@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
-from autograder.engine.timing.measure import measure_speedup
-from autograder.lessons.checking.quality import require_no_worse
+from autograder.engine import Job
+from autograder.engine.timing import measure_speedup
+from autograder.lessons.checking import require_no_worse
 from autograder.lessons.lesson_01 import baselines
 from autograder.lessons.lesson_01.checks.loops import flag_unwatched
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job, failure
-from autograder.lessons.checking.quality import TOLERANCES, are_equal
-from autograder.lessons.checking.requirements import require_close, require_keys
+from autograder.engine import Job, failure
+from autograder.lessons.checking import TOLERANCES, are_equal, require_close, require_keys
 from autograder.lessons.lesson_01 import baselines
 
 MAX_SYNCS_PER_EPOCH = 8

@@ -1,6 +1,6 @@
 """Wrong solutions of lesson 01. Most are one edit away from a right one, as learners' mistakes are."""
 
-from autograder.lessons.checking.mutants import Mutant
+from autograder.lessons.checking import Mutant
 from autograder.lessons.lesson_01.mutants import batches, epochs, loops
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = batches.MUTANTS | loops.MUTANTS | epochs.MUTANTS

@@ -7,10 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
-from autograder.engine.timing.measure import APPLIES_FROM, measure_speedup
-from autograder.lessons.checking.quality import are_equal, require_equal, require_no_worse
-from autograder.lessons.checking.requirements import require_close, require_keys
+from autograder.engine import Job
+from autograder.engine.timing import APPLIES_FROM, measure_speedup
+from autograder.lessons.checking import (
+    are_equal,
+    require_close,
+    require_equal,
+    require_keys,
+    require_no_worse,
+)
 from autograder.lessons.lesson_02 import baselines, references
 
 BAR = 1.3

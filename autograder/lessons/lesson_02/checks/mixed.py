@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.engine.job import Job
-from autograder.lessons.checking.quality import require_equal
-from autograder.lessons.checking.requirements import require_close, require_keys
+from autograder.engine import Job
+from autograder.lessons.checking import require_close, require_equal, require_keys
 from autograder.lessons.lesson_02 import baselines
 
 MIN_SHARE = 0.9

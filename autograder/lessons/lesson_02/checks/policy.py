@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
+from autograder.engine import Job
 
 NAMES = ("32-true", "bf16-mixed", "16-mixed")
 MIN_GAIN = 1.15

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job, failure
-from autograder.lessons.checking.quality import are_equal, require_equal
-from autograder.lessons.checking.requirements import require_close, require_keys
+from autograder.engine import Job, failure
+from autograder.lessons.checking import are_equal, require_close, require_equal, require_keys
 from autograder.lessons.lesson_02 import baselines
 
 ORDER = "scale, backward, unscale, clip, step, update: write the six down, then compare with your code"

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job, failure
-from autograder.lessons.checking.quality import are_equal
-from autograder.lessons.checking.requirements import require_close, require_keys
+from autograder.engine import Job, failure
+from autograder.lessons.checking import are_equal, require_close, require_keys
 from autograder.lessons.lesson_03 import baselines
 
 # What another micro-batch of the same update keeps for backward may stand beside the one at work; the whole may not.

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from autograder.engine.job import Job
-from autograder.engine.timing.measure import measure_speedup
-from autograder.lessons.checking.quality import are_equal, require_equal
-from autograder.lessons.checking.requirements import require_close, require_keys
+from autograder.engine import Job
+from autograder.engine.timing import measure_speedup
+from autograder.lessons.checking import are_equal, require_close, require_equal, require_keys
 from autograder.lessons.lesson_03 import baselines
 
 TEXTS_PER_UPDATE = 64  # as in the harness

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
-from autograder.engine.timing.measure import measure_speedup
-from autograder.lessons.checking.quality import TOLERANCES, relative_difference, require_equal
+from autograder.engine import Job
+from autograder.engine.timing import measure_speedup
+from autograder.lessons.checking import TOLERANCES, relative_difference, require_equal
 from autograder.lessons.lesson_03 import baselines
 
 MAX_PEAK_SHARE = 0.6

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
+from autograder.engine import Job
 
 BASE_BATCH, BASE_RATE, GROWTH, UPDATES = 8, 0.02, 8, 60
 # Of the small batch's loss. Scaled rates reached 1.00 of it, with a decay to zero 1.05 to 1.09, unscaled 1.26 or more.

@@ -1,6 +1,6 @@
 """Wrong solutions of lesson 03. Most are one edit away from a right one, as learners' mistakes are."""
 
-from autograder.lessons.checking.mutants import Mutant
+from autograder.lessons.checking import Mutant
 from autograder.lessons.lesson_03.mutants import accumulation, budget, memory, scaling
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.engine.job import Job
+from autograder.engine import Job
 from autograder.lessons.lesson_04 import baselines
 
 NUM_KILLS = 20

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
+from autograder.engine import Job
 from autograder.lessons.lesson_04 import baselines
 
 NUM_BEFORE, NUM_AFTER = 10, 8  # an epoch has 6 steps

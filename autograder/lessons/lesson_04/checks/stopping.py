@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job, failure
+from autograder.engine import Job, failure
 
 NUM_CASES = 60
 METRICS = ("loss", "accuracy", "macro_f1", "train_loss")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
+from autograder.engine import Job
 from autograder.lessons.lesson_05.checks.halving import Bill, Config, converse
 from autograder.lessons.lesson_05.problem import FULL_STEPS, SPACE, Problem, Trials, grid
 

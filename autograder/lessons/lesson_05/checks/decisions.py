@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from autograder.engine.job import Job
+from autograder.engine import Job
 
 NUM_TABLES = 1000
 CONFIDENCE = 0.95

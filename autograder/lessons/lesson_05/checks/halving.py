@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job, failure
-from autograder.lessons.checking.requirements import require_keys
+from autograder.engine import Job, failure
+from autograder.lessons.checking import require_keys
 
 Config = dict[str, Any]
 RISE = 5.0

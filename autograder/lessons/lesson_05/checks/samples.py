@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from autograder.engine.job import Job
+from autograder.engine import Job
 
 P_VALUE = 1e-6
 NUM_SAMPLES = 4000

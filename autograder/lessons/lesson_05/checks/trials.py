@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
-from autograder.lessons.checking.quality import TOLERANCES
+from autograder.engine import Job
+from autograder.lessons.checking import TOLERANCES
 
 SETTINGS = (
     (3e-1, 0.0),

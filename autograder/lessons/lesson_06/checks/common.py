@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.engine.job import Job
+from autograder.engine import Job
 
 SECONDS = 60.0  # for a call that starts processes: where none can be forked, each imports torch first
 

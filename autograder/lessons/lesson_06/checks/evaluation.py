@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from autograder.engine.job import Job
-from autograder.lessons.checking.requirements import require_close, require_keys
+from autograder.engine import Job
+from autograder.lessons.checking import require_close, require_keys
 from autograder.lessons.lesson_06 import baselines
 from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job, failure
-from autograder.lessons.checking.quality import are_equal, require_equal
+from autograder.engine import Job, failure
+from autograder.lessons.checking import are_equal, require_equal
 from autograder.lessons.lesson_06 import baselines
 from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
 

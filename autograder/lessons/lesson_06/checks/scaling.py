@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.engine.job import CheckFailed, Job
-from autograder.engine.timing.conditions import num_cores
-from autograder.engine.timing.measure import APPLIES_FROM, Inconclusive, measure_speedup
-from autograder.lessons.checking.quality import require_equal
+from autograder.engine import CheckFailed, Job
+from autograder.engine.timing import APPLIES_FROM, Inconclusive, measure_speedup, num_cores
+from autograder.lessons.checking import require_equal
 from autograder.lessons.lesson_06 import baselines, references
 from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
 

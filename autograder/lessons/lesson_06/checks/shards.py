@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
+from autograder.engine import Job
 
 
 def check_shard_sampler(job: Job) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking.mutants import Mutant, edited
+from autograder.lessons.checking import Mutant, edited
 
 _SAMPLER = """
 import math

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
-from autograder.lessons.checking.quality import require_equal
+from autograder.engine import Job
+from autograder.lessons.checking import require_equal
 
 FEWER = 10.0
 TOLERANCE_POINTS = 3.0

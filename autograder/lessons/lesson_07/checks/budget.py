@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
+from autograder.engine import Job
 
 Record = dict[str, Any]
 

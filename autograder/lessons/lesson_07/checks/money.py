@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
-from autograder.lessons.checking.requirements import require_close, require_keys
+from autograder.engine import Job
+from autograder.lessons.checking import require_close, require_keys
 
 SECONDS_PER = {"s": 1.0, "min": 60.0, "h": 3600.0, "day": 86400.0}
 Record = dict[str, Any]

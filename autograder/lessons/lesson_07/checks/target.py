@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
+from autograder.engine import Job
 from autograder.lessons.lesson_07 import baselines
 
 BAR = 1.5

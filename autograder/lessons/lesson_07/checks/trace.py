@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
-from autograder.lessons.checking.requirements import require_close, require_keys
+from autograder.engine import Job
+from autograder.lessons.checking import require_close, require_keys
 
 STAGES = ("data", "transfer", "forward", "backward", "optimizer")
 NUM_WARMUP_STEPS = 2

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
-from autograder.engine.timing.measure import measure_speedup
-from autograder.lessons.checking.quality import require_equal
+from autograder.engine import Job
+from autograder.engine.timing import measure_speedup
+from autograder.lessons.checking import require_equal
 from autograder.lessons.lesson_07 import baselines
 
 BAR = 1.5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking.mutants import Mutant
+from autograder.lessons.checking import Mutant
 
 
 def _changes(text: str) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from autograder.engine.job import Job
+from autograder.engine import Job
 
 VERSION = 2
 TRAPS = (

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
-from autograder.lessons.checking.requirements import require_keys
+from autograder.engine import Job
+from autograder.lessons.checking import require_keys
 
 MACHINES: dict[str, dict[str, float]] = {
     "quiet": {},

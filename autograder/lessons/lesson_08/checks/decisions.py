@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from autograder.engine.job import Job
+from autograder.engine import Job
 
 # A right decision claims a difference that is not there in 2.5 % of the comparisons (5 % with a one-sided test, up
 # to 8.4 % with a percentile bootstrap of that, on 8 to 12 seeds). Of 300 comparisons, 15 % is then crossed in fewer

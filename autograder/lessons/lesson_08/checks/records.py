@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
+from autograder.engine import Job
 
 
 def check_record_run(job: Job) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
+from autograder.engine import Job
 
 SIZE, MICRO_BATCH_SIZE, STEPS = 18, 4, 13
 STEPS_PER_EPOCH = 5

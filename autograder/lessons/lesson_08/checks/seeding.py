@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
+from autograder.engine import Job
 
 SIZE = 40
 SOURCES = ("`dataset.rng`", "NumPy", "Python's random", "torch")

@@ -1,6 +1,6 @@
 """Wrong solutions of lesson 08. Most are one edit away from a right one, as learners' mistakes are."""
 
-from autograder.lessons.checking.mutants import Mutant
+from autograder.lessons.checking import Mutant
 from autograder.lessons.lesson_08.mutants import configs, records, runs, seeding, verdicts
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = (

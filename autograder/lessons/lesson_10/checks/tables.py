@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job
+from autograder.engine import Job
 from autograder.lessons.lesson_10.harness.tables import secret_table
 
 SHARE = 0.2

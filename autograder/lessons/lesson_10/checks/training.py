@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.job import Job, Worker
-from autograder.engine.timing.measure import measure_speedup
-from autograder.engine.timing.verdict import ALPHA_PASS, successes_needed
-from autograder.lessons.checking.quality import HEAD_START, compare_paired
+from autograder.engine import Job, Worker
+from autograder.engine.timing import ALPHA_PASS, measure_speedup, successes_needed
+from autograder.lessons.checking import HEAD_START, compare_paired
 from autograder.lessons.lesson_10 import baselines
 from autograder.lessons.lesson_10.checks.tables import secret_split
 
