@@ -1,1 +1,1 @@
-from autograder.grading.nbgrader import *  # noqa: F403
+from autograder.grading.nbgrader.exports import *  # noqa: F403

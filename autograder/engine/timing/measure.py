@@ -108,7 +108,8 @@ def measure_speedup(
 ) -> None:
     """Decide whether the learner's speedup over the job's `baseline` reaches its `bar`.
 
-    Where our own reference does not reach 1.2 × the bar on this machine, outputs are compared and the clock is not asked.
+    Where our own reference does not reach 1.2 × the bar on this machine, outputs are compared and the
+    clock is not asked.
 
     Args:
         compare: gets the outputs of baseline and learner on equal inputs; raises `CheckFailed` when they differ.

@@ -7,6 +7,5 @@ from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
     from autograder.grading.nbgrader.bridge import prepare_environment, withhold_answers
-    from autograder.grading.nbgrader.exports import *
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)
