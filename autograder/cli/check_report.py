@@ -7,8 +7,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
+from autograder.common import Result
+from autograder.notebooks import Report
 from autograder.quizzes import headline
 from autograder.show import result_text
 
@@ -43,32 +44,32 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
             rewrite("")
 
 
-def table(report: dict[str, Any]) -> str:
+def table(report: Report) -> str:
     """The report of `check_notebook` as text."""
-    lines = [f"Lesson {report['lesson']}", ""]
-    for result in report["exercises"]:
+    lines = [f"Lesson {report.lesson}", ""]
+    for result in report.exercises:
         lines += [result_text(result), *_evidence_page(result), ""]
-    if report["exercises"]:
-        lines.append(f"Exercises: {report['score']:g} of {report['max_score']:g} points")
-    if quiz := report.get("quiz"):
+    if report.exercises:
+        lines.append(f"Exercises: {report.score:g} of {report.max_score:g} points")
+    if quiz := report.quiz:
         passed = "passed" if quiz["passed"] else "not passed yet"
         counted = f"{quiz['score']:g} of {quiz['max_score']:g}, {passed}" if quiz["score"] is not None else ""
         lines.append(f"Quiz: {counted or headline(quiz)}")
-    return "\n".join([*lines, report["record"]["says"]] if "record" in report else lines)
+    return "\n".join([*lines, report.record.says] if report.record else lines)
 
 
-def _evidence_page(result: dict[str, Any]) -> list[str]:
+def _evidence_page(result: Result) -> list[str]:
     """Where to read how it was measured, for what did not pass."""
-    if result["evidence"] is None or result["verdict"] == "pass":
+    if result.evidence is None or result.verdict == "pass":
         return []
-    return [f"  How it was measured: {Path(result['evidence']).with_suffix('.html')}"]
+    return [f"  How it was measured: {Path(result.evidence).with_suffix('.html')}"]
 
 
-def full_marks(report: dict[str, Any]) -> bool:
+def full_marks(report: Report) -> bool:
     """Whether every exercise that was asked for got all of its points.
 
     The quiz stands apart, unless it is all there is, as in the exam: then it must be passed.
     """
-    if not report["exercises"] and report.get("quiz"):
-        return bool(report["quiz"]["passed"])
-    return all(result["score"] >= result["max_score"] for result in report["exercises"])
+    if not report.exercises and report.quiz:
+        return bool(report.quiz["passed"])
+    return all(result.score >= result.max_score for result in report.exercises)

@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
@@ -150,7 +151,7 @@ def _check(arguments: argparse.Namespace) -> int:
     from autograder.engine.sandbox import on_interrupt
     from autograder.engine.timing import tell_what_is_busy
     from autograder.grading import bank_of_hand_in
-    from autograder.notebooks import check_evidence, check_notebook, public
+    from autograder.notebooks import check_evidence, check_notebook
     from course_lib.base.errors import UserError
 
     if arguments.evidence:
@@ -160,12 +161,12 @@ def _check(arguments: argparse.Namespace) -> int:
         ask = partial(check_notebook, arguments.notebook, only=arguments.only, bank_for=bank_for)
     with progress_bar() as show, on_interrupt() as stop:
         report = ask(on_progress=show, require_sandbox=arguments.require_sandbox, stop=stop)
-    if unknown := set(arguments.only or ()) - {result["id"] for result in report["exercises"]}:
+    if unknown := set(arguments.only or ()) - {result.id for result in report.exercises}:
         raise UserError(
-            f"lesson {report['lesson']} has no exercise {sorted(unknown)[0]}; leave --only out to see all"
+            f"lesson {report.lesson} has no exercise {sorted(unknown)[0]}; leave --only out to see all"
         )
-    shown = report | {"exercises": [tell_what_is_busy(result) for result in report["exercises"]]}
-    answer(arguments, public(report), table(shown))
+    shown = replace(report, exercises=tuple(map(tell_what_is_busy, report.exercises)))
+    answer(arguments, report.to_dict(), table(shown))
     return 0 if full_marks(report) else 1
 
 

@@ -140,7 +140,8 @@ def _calibrate(arguments: argparse.Namespace) -> int:
 
     with progress_bar() as show:
         found = calibrate(show)
-    answer(arguments, {"exercises": found}, table(found))
+    exercises = {exercise_id: reached.to_dict() for exercise_id, reached in found.items()}
+    answer(arguments, {"exercises": exercises}, table(found))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Folders, locks and limits: what every room may use."""
+"""Folders, locks, limits, and what a result is: what every room may use."""
 # ruff: noqa: F401
 
 from typing import TYPE_CHECKING
@@ -9,5 +9,6 @@ if TYPE_CHECKING:
     from autograder.common.folders import START_PAGE, data_directory, default_folder, release_folder
     from autograder.common.limits import MAX_ATTEMPTS, MAX_SPREAD
     from autograder.common.locks import locked
+    from autograder.common.result import Reason, Result, Speed, Verdict
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

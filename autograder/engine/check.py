@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
+from autograder.common import Reason, Result, Verdict
 from autograder.course import Exercise, find_exercise
 from autograder.engine import evidence, review
 from autograder.engine.job import CheckFailed, Job, Progress, WorkerFailed
@@ -17,8 +18,9 @@ from autograder.engine.sandbox import LEVELS, Level, Stop, probe
 from autograder.engine.timing import Inconclusive, calibration
 from course_lib.base.errors import UserError
 
+NOTHING_LOST = "Nothing is lost, and no points are given or taken."
 _STANDS = (
-    f"\nThis code came to {evidence.MAX_ATTEMPTS} verdicts by the clock on this machine, and the last of them stands. "
+    f"This code came to {evidence.MAX_ATTEMPTS} verdicts by the clock on this machine, and the last of them stands. "
     "Code that does something else is measured anew."
 )
 _REFUSED = (
@@ -26,7 +28,7 @@ _REFUSED = (
     "the learner's mistake; `workbook doctor` says how to raise the level."
 )
 _CLOCK_NOT_ASKED = (
-    "\nClock: not asked for {:g}×: on this machine a right solution does not come clear of it, and that is nobody's "
+    "not asked for {:g}×: on this machine a right solution does not come clear of it, and that is nobody's "
     "mistake. All points rest on properties and counts."
 )
 _OUR_MISTAKE = (
@@ -35,27 +37,15 @@ _OUR_MISTAKE = (
 )
 
 
-def blank_result(exercise_id: str, verdict: str, reason: str) -> dict[str, Any]:
+def blank_result(exercise_id: str, verdict: Verdict, reason: Reason | str) -> Result:
     """A result without a measurement: zero points and the reason."""
     try:
         exercise = find_exercise(exercise_id)[1]
         title, max_score = exercise.title, exercise.max_score
     except KeyError:
         title, max_score = "", 0
-    return {
-        "id": exercise_id,
-        "title": title,
-        "score": 0,
-        "max_score": max_score,
-        "verdict": verdict,
-        "reason": reason,
-        "speedup": None,
-        "counts": {},
-        "sandbox": None,
-        "evidence": None,
-        "review": [],
-        "seconds": 0.0,
-    }
+    said = Reason(note=reason) if isinstance(reason, str) else reason
+    return Result(id=exercise_id, title=title, max_score=max_score, verdict=verdict, reason=said)
 
 
 def check_source(
@@ -66,7 +56,7 @@ def check_source(
     require_sandbox: Level | None = None,
     again: bool = False,
     stop: Stop | None = None,
-) -> dict[str, Any]:
+) -> Result:
     """Check one exercise from the source of its cell.
 
     Args:
@@ -74,8 +64,6 @@ def check_source(
         again: for a check of what is on record: earlier measurements do not weigh on it, nor it on later ones.
         stop: ends the check when pressed. Then its verdict is "stopped", which is none.
 
-    Returns a result with DESIGN's keys, and for the card: `title`, `seconds`, `speedup.ratios`, `speedup.spread`,
-    `speedup.attempts`.
     Whatever goes wrong while it is checked is a result too, with verdict "error".
     Raises `UserError` before anything runs when this machine's sandbox is weaker than required.
     """
@@ -109,68 +97,74 @@ def check_source(
         return blank_result(exercise_id, "error", _OUR_MISTAKE.format(what[:300]))
 
 
-def _run(exercise: Exercise, job: Job, required: Level | None, again: bool) -> dict[str, Any]:
+def _run(exercise: Exercise, job: Job, required: Level | None, again: bool) -> Result:
     start, seed, source = time.monotonic(), secrets.randbits(64), job.source
     job.rng = np.random.default_rng(seed)
     history = evidence.History() if again else evidence.history(exercise.id, source)
     job.prior_blocks = history.prior_blocks()
-    job.reference_speedup = calibration.load().get(exercise.id, {}).get("speedup")
+    reached = calibration.load().get(exercise.id)
+    job.reference_speedup = reached.speedup if reached else None
     job.review += review.reasons(
         source, counts=exercise.kinds == ("property", "count") and not exercise.clock, allowed=exercise.allows
     )
-    verdict, score, reason = "pass", exercise.max_score, "Right on secret inputs."
+    verdict: Verdict
+    verdict, score, reason = "pass", exercise.max_score, Reason(note="Right on secret inputs.")
     try:
         job.progress("Starting", 0.0)
         exercise.part(exercise.check)(job)
     except CheckFailed as error:
-        verdict, score, reason = "fail", 0, str(error)
+        verdict, score, reason = "fail", 0, error.reason
     except Inconclusive as error:
-        verdict, score, reason = "inconclusive", exercise.clock_free_score, str(error)
+        verdict, score, reason = "inconclusive", exercise.clock_free_score, error.reason
     except Exception as error:
         if job.stop.is_pressed:
             return _stopped(job, history, keep=not again, seconds=time.monotonic() - start)
         if not isinstance(error, WorkerFailed):
             raise
-        verdict, score, reason = "error", 0, str(error)
+        verdict, score, reason = "error", 0, Reason(note=str(error))
     finally:
         job.close()
     if job.speed:
         if verdict == "pass":
-            reason += f" Speedup {job.speed['estimate']:.2f}×, asked for {job.speed['bar']:g}×."
-        reason += _STANDS if history.stands else ""
-        history = history.after(verdict, job.prior_blocks + job.raw_blocks, job.speed["bar"])
-        job.speed["attempts"] = history.attempts
+            came_to = f" Speedup {job.speed.estimate:.2f}×, asked for {job.speed.bar:g}×."
+            reason = replace(reason, note=reason.note + came_to)
+        if history.stands:
+            reason = replace(reason, after=_STANDS)
+        history = history.after(verdict, job.prior_blocks + job.raw_blocks, job.speed.bar)
+        job.speed = replace(job.speed, attempts=history.attempts)
     if verdict == "pass" and (bar := job.counts.get("speed_bar_moved_to_counts")):
-        reason += _CLOCK_NOT_ASKED.format(bar)
+        reason = replace(reason, clock=_CLOCK_NOT_ASKED.format(bar))
     if verdict != "error" and required and LEVELS.index(job.level()) > LEVELS.index(required):
-        verdict, score, reason = "error", 0, _REFUSED.format(job.level(), required)
-    result = blank_result(exercise.id, verdict, reason) | {
-        "score": score,
-        "speedup": job.speed,
-        "counts": job.counts,
-        "sandbox": job.level(),
-        "review": job.review,
-        "seconds": time.monotonic() - start,
-    }
+        verdict, score, reason = "error", 0, Reason(note=_REFUSED.format(job.level(), required))
+    result = replace(
+        blank_result(exercise.id, verdict, reason),
+        score=score,
+        speedup=job.speed,
+        counts=job.counts,
+        sandbox=job.level(),
+        review=tuple(job.review),
+        seconds=time.monotonic() - start,
+    )
     path = evidence.path_of(exercise.id, source, again=again)
-    kept = {key: value for key, value in result.items() if key != "evidence"}
-    facts = {"result": kept, "threads": job.threads, "conditions": job.conditions}
-    return result | {"evidence": evidence.save(path, source, seed, history, facts)}
+    facts = evidence.Facts(result=result, threads=job.threads, conditions=job.conditions)
+    return replace(result, evidence=evidence.save(path, source, seed, history, facts))
 
 
-def _stopped(job: Job, history: evidence.History, *, keep: bool, seconds: float) -> dict[str, Any]:
+def _stopped(job: Job, history: evidence.History, *, keep: bool, seconds: float) -> Result:
     """The result of a check that was stopped: no verdict, no points, and the blocks kept that were measured."""
     blocks = job.prior_blocks + job.raw_blocks
     if not job.speed or not keep or history.stands:
-        reason = "Nothing is lost, and no points are given or taken.\nNext: run the check again"
+        reason = Reason(note=NOTHING_LOST, next="run the check again")
     elif evidence.keep_open(job.exercise_id, job.source, blocks):
-        reason = (
-            f"Nothing is lost, and no points are given or taken: {len(blocks)} blocks are kept.\n"
-            f"Next: run the check again: it goes on from these {len(blocks)} blocks"
+        reason = Reason(
+            note=f"{NOTHING_LOST[:-1]}: {len(blocks)} blocks are kept.",
+            next=f"run the check again: it goes on from these {len(blocks)} blocks",
         )
     else:
-        reason = "The blocks so far could not be kept.\nNext: run `workbook doctor`: it looks at the disk"
-    return blank_result(job.exercise_id, "stopped", reason) | {"speedup": job.speed, "seconds": seconds}
+        reason = Reason(
+            note="The blocks so far could not be kept.", next="run `workbook doctor`: it looks at the disk"
+        )
+    return replace(blank_result(job.exercise_id, "stopped", reason), speedup=job.speed, seconds=seconds)
 
 
 def _require_level(required: Level | None) -> None:

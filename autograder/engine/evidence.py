@@ -15,12 +15,13 @@ import platform
 import re
 import symtable
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from autograder.common import MAX_ATTEMPTS as MAX_ATTEMPTS
-from autograder.common import data_directory
+from autograder.common import Result, data_directory
 from autograder.engine.timing import decide
 from autograder.show import page
 from course_lib.base.cache import installed_version
@@ -30,6 +31,15 @@ from course_lib.base.files import atomic_write_text, remove_leftovers
 
 SCHEMA_VERSION = 2
 _PACKAGES = ("torch", "numpy", "scipy", "tokenizers", "training-workbook")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What is kept of one check beside its history: `conditions` is what the machine was like meanwhile."""
+
+    result: Result
+    threads: int
+    conditions: Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -111,15 +121,19 @@ def _open_file(path: Path) -> Path:
     return path.with_suffix(".open")
 
 
-def save(path: Path, source: str, seed: int, found: History, of_check: dict[str, Any]) -> str | None:
+def save(path: Path, source: str, seed: int, found: History, of_check: Facts) -> str | None:
     """Write the evidence and its page, and return its path; None when the folder cannot be written, which spoils
     no grade.
 
     Args:
         seed: what the secret inputs came from; its hash alone is kept.
-        of_check: its `result`, `threads` and `conditions`.
     """
-    record = of_check | {
+    result = of_check.result.to_dict()
+    del result["evidence"]
+    record = {
+        "result": result,
+        "threads": of_check.threads,
+        "conditions": of_check.conditions,
         "schema_version": SCHEMA_VERSION,
         "source": source,
         "source_sha256": _sha256(source),
@@ -134,7 +148,7 @@ def save(path: Path, source: str, seed: int, found: History, of_check: dict[str,
     }
     try:
         atomic_write_text(path, json.dumps(record, indent=1))
-        atomic_write_text(path.with_suffix(".html"), page(record))
+        atomic_write_text(path.with_suffix(".html"), page(record, of_check.result))
         _open_file(path).unlink(missing_ok=True)
     except (OSError, UserError):
         return None

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.common import Speed
 from autograder.course import Exercise
 from autograder.engine.sandbox import Stop
 from autograder.engine.sandbox import start as sandbox
@@ -36,7 +37,7 @@ class Job:
     talks: bool = False
     """Its workers start processes that talk to each other over loopback. Set before the first worker is made."""
     counts: dict[str, float] = field(default_factory=dict)
-    speed: dict[str, Any] | None = None
+    speed: Speed | None = None
     raw_blocks: list[dict[str, Any]] = field(default_factory=list)
     prior_blocks: list[dict[str, Any]] = field(default_factory=list)
     reference_speedup: float | None = None

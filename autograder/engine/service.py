@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable
 from typing import IO, Any, NoReturn
 
+from autograder.common import Result
 from autograder.engine.sandbox import Stop
 
 IDLE_SECONDS = 15 * 60.0
@@ -61,7 +62,7 @@ class EngineService:
             threading.Thread(target=_pass_on, args=(self._process.stdout, self._lines), daemon=True).start()
         return self._process
 
-    def check(self, exercise_id: str, source: str, on_progress: OnProgress) -> dict[str, Any] | None:
+    def check(self, exercise_id: str, source: str, on_progress: OnProgress) -> Result | None:
         """The engine's result for the source of a cell. An interrupt stops the check, and its result says so; None
         from an engine that could not stop in time, and was ended. Raises `EngineDied`.
 
@@ -87,7 +88,7 @@ class EngineService:
         with contextlib.suppress(BrokenPipeError):  # an engine that died says why when it is listened to
             print(json.dumps(what), file=process.stdin, flush=True)
 
-    def _result(self, on_progress: OnProgress, patience: float = math.inf) -> dict[str, Any]:
+    def _result(self, on_progress: OnProgress, patience: float = math.inf) -> Result:
         """Raises `EngineDied`, and `TimeoutError` after `patience` seconds."""
         deadline, progress = time.monotonic() + patience, ("Starting", 0.0)
         while time.monotonic() < deadline:
@@ -102,7 +103,7 @@ class EngineService:
                 raise EngineDied(words[-1] if words else "no message")
             said = json.loads(line)
             if "result" in said:
-                return dict(said["result"])
+                return Result.of_message(said["result"])
             progress = said["progress"]
         raise TimeoutError
 
@@ -153,7 +154,7 @@ def main() -> None:
             result = check_source(
                 exercise_id, source, on_progress=lambda *said: say("progress", said), stop=stop
             )
-            say("result", tell_what_is_busy(result))
+            say("result", tell_what_is_busy(result).to_message())
 
 
 def _read(requests: Requests) -> None:

@@ -13,6 +13,7 @@ import threading
 import time
 from typing import Any
 
+from autograder.common import Reason
 from autograder.engine.sandbox import KILLED, Stopped
 from autograder.engine.sandbox import start as sandbox
 from autograder.engine.sandbox.inside import wire
@@ -20,7 +21,11 @@ from autograder.engine.timing import core_seconds
 
 
 class CheckFailed(Exception):
-    """The learner's code is wrong, and the text says how: expected, got, likely mistake, what to look at next."""
+    """The learner's code is wrong, and the reason says how."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
 class WorkerFailed(Exception):
@@ -29,7 +34,7 @@ class WorkerFailed(Exception):
 
 def failure(*, expected: str, got: str, likely: str, look: str) -> CheckFailed:
     """The one form in which every check says no."""
-    return CheckFailed(f"Expected: {expected}\nGot: {got}\nLikely: {likely}\nNext: {look}")
+    return CheckFailed(Reason(expected=expected, got=got, likely=likely, next=look))
 
 
 class _Pump:

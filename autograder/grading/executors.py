@@ -17,9 +17,11 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from autograder.common import Result
 from autograder.grading.units import Unit, check_died, check_unit
 from course_lib.base.errors import UserError, require
 from course_lib.base.files import atomic_write_text
@@ -91,7 +93,7 @@ class _Cluster(Executor):
         except BaseException as error:
             answer.set_exception(error)
 
-    def _result(self, unit: Unit, asked: Any) -> dict[str, Any]:
+    def _result(self, unit: Unit, asked: Any) -> Result:
         if asked.status not in ("finished", "error"):
             raise UserError(
                 f"the scheduler at {self.address} went away: start it, and run the same command again; "
@@ -109,7 +111,7 @@ class _Cluster(Executor):
         answer = asked.result()
         if "problem" in answer:
             raise UserError(answer["problem"])
-        return _with_evidence(answer["result"], answer["files"])
+        return _with_evidence(Result.of_message(answer["result"]), answer["files"])
 
 
 def _task() -> Callable[..., dict[str, Any]]:
@@ -139,16 +141,20 @@ def check_here(exercise_id: str, source: str, key: str, require_sandbox: str | N
             f"{held.reason}. {held.fix}"
         }
     result = check_unit(unit)
-    kept = Path(result["evidence"]) if result["evidence"] else None
+    kept = Path(result.evidence) if result.evidence else None
     files = [kept, kept.with_suffix(".html")] if kept else []
-    return {"result": result, "files": {path.name: path.read_text(encoding="utf-8") for path in files}}
+    return {
+        "result": result.to_message(),
+        "files": {path.name: path.read_text(encoding="utf-8") for path in files},
+    }
 
 
-def _with_evidence(result: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
+def _with_evidence(result: Result, files: dict[str, str]) -> Result:
     """The result with its evidence at home: a worker's disk is gone when the worker is."""
     from autograder.common import data_directory
 
     folder = data_directory() / "evidence" / "cluster"  # apart: what was measured here goes on by itself
     for name, text in files.items():
         atomic_write_text(folder / Path(name).name, text)
-    return result | {"evidence": str(folder / Path(result["evidence"]).name) if files else None}
+    kept = str(folder / Path(result.evidence).name) if files and result.evidence else None
+    return replace(result, evidence=kept)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
+from autograder.common import Result
 from autograder.course import Lesson
 from autograder.grading.keys import grading_bank, keys_path
 from autograder.grading.submissions import Submission, stage
@@ -132,9 +133,12 @@ class Entries:
         graded = self.course / self.api.coursedir.format_path(place, student, self.lesson.slug)
         return student in self.entered and graded.is_dir()
 
-    def _key(self, submission: Submission, found: list[dict[str, Any]]) -> str:
+    def _key(self, submission: Submission, found: list[Result]) -> str:
         # A check that was corrected ran again; where it says what it said, a grade has nothing to change.
-        said = [{k: v for k, v in result.items() if k not in ("seconds", "evidence")} for result in found]
+        said = [
+            {k: v for k, v in result.to_dict().items() if k not in ("seconds", "evidence")}
+            for result in found
+        ]
         made_of = [
             [cell.source for cell in submission.cells],
             said,
@@ -171,12 +175,12 @@ class Entries:
         return Gradebook(self.api.coursedir.db_url, self.api.coursedir.course_id)
 
 
-def _to_look_at(results: list[dict[str, Any]]) -> list[str]:
+def _to_look_at(results: list[Result]) -> list[str]:
     lines = []
     for result in results:
-        lines += [f"{result['id']}: {why}" for why in result["review"]]
-        if result["verdict"] in ("inconclusive", "error"):
-            lines.append(f"{result['id']}: {result['verdict']}: {result['reason'].splitlines()[0]}")
+        lines += [f"{result.id}: {why}" for why in result.review]
+        if result.verdict in ("inconclusive", "error"):
+            lines.append(f"{result.id}: {result.verdict}: {str(result.reason).splitlines()[0]}")
     return lines
 
 

@@ -16,6 +16,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
+from autograder.common import Result
 from autograder.course import Lesson, load_lesson
 from autograder.engine.timing import num_cores
 from autograder.grading.gradebook import Entries
@@ -24,7 +25,7 @@ from autograder.grading.units import Unit, check_unit, engines, results_of, unit
 from course_lib.base.errors import UserError
 
 OnProgress = Callable[[str, int, int], None]
-Done = tuple[Unit, dict[str, Any]]
+Done = tuple[Unit, Result]
 
 
 def grade(
@@ -110,11 +111,11 @@ def _checking(executor: Executor | None, jobs: int) -> Iterator[Callable[[list[U
         yield check
 
 
-def _stands(result: dict[str, Any] | None) -> bool:
+def _stands(result: Result | None) -> bool:
     """Whether a result need not be asked for again: the clock may decide now, and an engine that died may live."""
-    if result is None or result["verdict"] == "inconclusive":
+    if result is None or result.verdict == "inconclusive":
         return False
-    return result["verdict"] != "error" or result["evidence"] is not None
+    return result.verdict != "error" or result.evidence is not None
 
 
 def known_lesson(lesson_id: str) -> Lesson:

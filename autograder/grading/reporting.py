@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
+from autograder.common import Reason, Result
 from autograder.course import Exercise, Lesson
 from autograder.engine import evidence, is_stub
 from autograder.grading.gradebook import nbgrader_api
@@ -70,7 +71,7 @@ def report(lesson_id: str, course: Path) -> dict[str, Any]:
         ],
         "questions": _questions(course, lesson, submissions),
         "review": [
-            f"{name}, {r['id']}: {why}" for name, each in found.items() for r in each for why in r["review"]
+            f"{name}, {r.id}: {why}" for name, each in found.items() for r in each for why in r.review
         ],
         "alike": _alike(submissions, lesson),
         "problems": {each.student: list(each.problems) for each in submissions if each.problems},
@@ -114,7 +115,7 @@ def _scores(course: Path, lesson: Lesson) -> dict[str, dict[str, float]]:
         }
 
 
-def _results(submission: Submission, lesson: Lesson, results: Results) -> list[dict[str, Any]]:
+def _results(submission: Submission, lesson: Lesson, results: Results) -> list[Result]:
     return [result for unit in units_of(submission, lesson) if (result := results.get(unit))]
 
 
@@ -126,29 +127,27 @@ def _bins(scores: dict[str, dict[str, float]]) -> list[int]:
     return counts
 
 
-def _exercise(exercise: Exercise, found: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    mine = [result for each in found.values() for result in each if result["id"] == exercise.id]
-    failed = [result for result in mine if result["verdict"] in ("fail", "error")]
-    passed = [r["speedup"]["estimate"] for r in mine if r["verdict"] == "pass" and r["speedup"]]
-    bars = [r["speedup"]["bar"] for r in mine if r["speedup"]]
+def _exercise(exercise: Exercise, found: dict[str, list[Result]]) -> dict[str, Any]:
+    mine = [result for each in found.values() for result in each if result.id == exercise.id]
+    failed = [result for result in mine if result.verdict in ("fail", "error")]
+    passed = [r.speedup.estimate for r in mine if r.verdict == "pass" and r.speedup]
+    bars = [r.speedup.bar for r in mine if r.speedup]
     spread = {"bar": bars[0], "low": min(passed), "high": max(passed)} if passed else None
     if spread:
         spread["median"] = statistics.median(passed)
     return {
         "id": exercise.id,
         "title": exercise.title,
-        "verdicts": dict(Counter(result["verdict"] for result in mine).most_common()),
-        "mistakes": dict(Counter(_mistake(result["reason"]) for result in failed).most_common()),
+        "verdicts": dict(Counter(result.verdict for result in mine).most_common()),
+        "mistakes": dict(Counter(_mistake(result.reason) for result in failed).most_common()),
         "speedups": spread,
     }
 
 
-def _mistake(reason: str) -> str:
+def _mistake(reason: Reason) -> str:
     """What a check held likely, without the explanation and with its numbers left out, else its first line."""
-    lines = reason.splitlines() or [""]
-    likely = [line.removeprefix("Likely: ") for line in lines if line.startswith("Likely: ")]
-    head = re.split(r"[:;.] ", (likely or lines)[0])[0] if likely else lines[0][:_MAX_MISTAKE]
-    return _NUMBER.sub("…", head)
+    first = (str(reason).splitlines() or [""])[0][:_MAX_MISTAKE]
+    return _NUMBER.sub("…", re.split(r"[:;.] ", reason.likely)[0] if reason.likely else first)
 
 
 def _questions(course: Path, lesson: Lesson, submissions: list[Submission]) -> list[dict[str, Any]]:

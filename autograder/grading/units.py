@@ -17,11 +17,10 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 
-from autograder.common import data_directory
+from autograder.common import Result, data_directory
 from autograder.course import Lesson, find_exercise
 from autograder.engine import EngineDied, EngineService
 from autograder.engine.sandbox import inside as sandboxed
@@ -70,18 +69,17 @@ class Results:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def get(self, unit: Unit) -> dict[str, Any] | None:
+    def get(self, unit: Unit) -> Result | None:
         """The result of a unit, if it came to one that stands."""
         try:
-            result = json.loads(self._path(unit).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            return Result.of_message(json.loads(self._path(unit).read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError):
             return None
-        return result if isinstance(result, dict) else None
 
-    def put(self, unit: Unit, result: dict[str, Any]) -> None:
+    def put(self, unit: Unit, result: Result) -> None:
         """Keep a result. Raises UserError where the folder cannot be written."""
         try:
-            atomic_write_text(self._path(unit), json.dumps(result))
+            atomic_write_text(self._path(unit), json.dumps(result.to_message()))
         except UserError as error:
             raise cannot_write(self.folder, error.__cause__) from None
 
@@ -102,7 +100,7 @@ def results_of(course: Path) -> Results:
     return Results(course / FOLDER / "results")
 
 
-def check_unit(unit: Unit) -> dict[str, Any]:
+def check_unit(unit: Unit) -> Result:
     """The engine's result, from an engine process of this thread's own. Runs anywhere the workbook is installed.
 
     An engine that dies is tried once more, on a new process; then the result says so, with verdict "error".
@@ -111,7 +109,7 @@ def check_unit(unit: Unit) -> dict[str, Any]:
         return _checked(unit)
 
 
-def _checked(unit: Unit) -> dict[str, Any]:
+def _checked(unit: Unit) -> Result:
     died = ""
     for _ in range(_MAX_TRIES):
         try:
@@ -146,7 +144,7 @@ def _is_taken_now(lane: FileLock) -> bool:
     return lane.is_locked
 
 
-def check_died(unit: Unit, why: str) -> dict[str, Any]:
+def check_died(unit: Unit, why: str) -> Result:
     """The result of a unit that could not be checked, which is asked for again at the next run."""
     from autograder.engine import blank_result
 

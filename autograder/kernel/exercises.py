@@ -6,8 +6,9 @@ import linecache
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from autograder.common import Reason, Result
 from autograder.engine import EngineDied, EngineService
 from autograder.engine.sandbox import CheckStopped
 from autograder.show import Score, in_kernel, render, show_html
@@ -18,7 +19,7 @@ _SOURCES: dict[str, str] = {}
 _ENGINE = EngineService()
 _DID_NOT_STOP = (
     "Nothing is lost, and no points are given or taken. The process that checks was ended: the next check starts "
-    "another, which takes some seconds.\nNext: run the check again"
+    "another, which takes some seconds."
 )
 
 
@@ -58,22 +59,22 @@ def check(exercise_id: str) -> Score:
     except KeyboardInterrupt:
         result = _stopped(exercise_id)
     _clear_progress()
-    if result["verdict"] == "stopped":
+    if result.verdict == "stopped":
         show_html(Score(0, result)._repr_html_(), result_text(result))
         raise CheckStopped from None  # so that the cells below do not run either
-    progress.record_check(result)
+    progress.record_check(result.to_dict())
     if not in_kernel():  # a notebook shows the card
         print(result_text(result))
-    return Score(result["score"], result)
+    return Score(result.score, result)
 
 
-def _stopped(exercise_id: str) -> dict[str, Any]:
+def _stopped(exercise_id: str) -> Result:
     from autograder.engine import blank_result
 
-    return blank_result(exercise_id, "stopped", _DID_NOT_STOP)
+    return blank_result(exercise_id, "stopped", Reason(note=_DID_NOT_STOP, next="run the check again"))
 
 
-def _result(exercise_id: str) -> dict[str, Any] | None:
+def _result(exercise_id: str) -> Result | None:
     from autograder.engine import blank_result
 
     if exercise_id not in _SOURCES:

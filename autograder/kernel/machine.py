@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass
-from typing import Any
 
 import psutil
 
@@ -81,7 +80,7 @@ def _hardware(cores: int, memory: float, gpu: str) -> str:
     )
 
 
-def _measured(calibrated: dict[str, dict[str, Any]]) -> str:
+def _measured(calibrated: calibration.Found) -> str:
     lessons = map(load_lesson, lesson_ids())
     timed = [exercise.id for lesson in lessons for exercise in lesson.exercises if exercise.clock]
     text = (
@@ -90,7 +89,7 @@ def _measured(calibrated: dict[str, dict[str, Any]]) -> str:
     )
     if not calibrated:
         return f"{text} Which of these speedups this machine can show is not known yet: it is not calibrated."
-    if moved := [exercise_id for exercise_id, entry in calibrated.items() if not entry["applies"]]:
+    if moved := [exercise_id for exercise_id, reached in calibrated.items() if not reached.applies]:
         return f"{text} This machine cannot show the speedup of {', '.join(moved)}: counts decide there."
     return f"{text} This machine is calibrated and can show all that were tried."
 
@@ -105,7 +104,7 @@ def _counted(gpu: str) -> str:
 
 
 def _advice(
-    cores: int, memory: float, status: sandbox.SandboxStatus, calibrated: dict[str, dict[str, Any]]
+    cores: int, memory: float, status: sandbox.SandboxStatus, calibrated: calibration.Found
 ) -> str:
     """The first of what would be better; `workbook doctor` tells all."""
     wall = f"A stronger wall around your solutions is possible: {status.reason}. To get it: {status.fix}"

@@ -7,6 +7,6 @@ from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
     from autograder.notebooks.building import build
-    from autograder.notebooks.check import check_evidence, check_notebook, public
+    from autograder.notebooks.check import Report, check_evidence, check_notebook
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -5,21 +5,67 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from autograder.common import Result
 from autograder.course import Lesson, load_lesson
 from autograder.engine import Progress, blank_result, check_source, evidence, exercise_sources, read_notebook
 from autograder.engine.sandbox import CheckStopped, Level, Stop
 from course_lib.base.errors import UserError
 
-NOT_PUBLIC = ("title", "seconds")  # for the card alone
-PUBLIC_SPEEDUP_KEYS = ("estimate", "low", "high", "bar", "blocks")
 _CONFIRMED = {
     True: "The new check confirms it.",
     False: "The new check does NOT confirm it: the file was changed, or it came about elsewhere.",
     None: "Neither confirmed nor refuted: one of the two checks came to no verdict.",
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What an evidence file says beside the check of the same source now: `confirmed` is None where one of the two
+    checks came to no verdict."""
+
+    verdict: str
+    score: float
+    confirmed: bool | None
+    says: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """The results of a lesson's exercises and of its quiz.
+
+    Attributes:
+        quiz: as `grade_quiz` gives it; None where there is none or none was asked for.
+        record: of an evidence file that was checked again; else None.
+    """
+
+    lesson: str
+    exercises: tuple[Result, ...]
+    quiz: dict[str, Any] | None = None
+    record: Record | None = None
+
+    @property
+    def score(self) -> float:
+        return sum(result.score for result in self.exercises)
+
+    @property
+    def max_score(self) -> float:
+        return sum(result.max_score for result in self.exercises)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For `--json`, with the documented keys alone."""
+        quiz = self.quiz and {key: self.quiz[key] for key in ("score", "max_score", "passed")}
+        found = {
+            "lesson": self.lesson,
+            "score": self.score,
+            "max_score": self.max_score,
+            "exercises": [result.public() for result in self.exercises],
+            "quiz": quiz,
+        }
+        return found | ({"record": asdict(self.record)} if self.record else {})
 
 
 def check_notebook(
@@ -29,9 +75,9 @@ def check_notebook(
     on_progress: Progress | None = None,
     require_sandbox: Level | None = None,
     stop: Stop | None = None,
-    check: Callable[..., dict[str, Any]] | None = None,
+    check: Callable[..., Result] | None = None,
     bank_for: Callable[[Lesson], dict[str, Any]] | None = None,
-) -> dict[str, Any]:
+) -> Report:
     """Check every exercise of a lesson's notebook, and its quiz by the answers file beside it.
 
     `only`: these exercises alone, without the quiz.
@@ -63,7 +109,7 @@ def check_notebook(
             reason = f'The notebook has no cell with @exercise("{exercise.id}"). Copy it from the release notebook.'
             results.append(blank_result(exercise.id, "not_attempted", reason))
     quiz = None if only else _grade_quiz(lesson, path.parent, bank_for)
-    return _report(lesson.id, results, quiz)
+    return Report(lesson=lesson.id, exercises=tuple(results), quiz=quiz)
 
 
 def check_evidence(
@@ -72,11 +118,10 @@ def check_evidence(
     on_progress: Progress | None = None,
     require_sandbox: Level | None = None,
     stop: Stop | None = None,
-) -> dict[str, Any]:
+) -> Report:
     """Check the source in an evidence file anew, and report it as a notebook of that one exercise.
 
-    `record` of the report compares: `verdict` and `score` in the file, whether the new check `confirmed` them (None
-    when it came to no verdict), and `says`, the same in a sentence. Earlier measurements do not weigh on the new one.
+    `record` of the report compares the two. Earlier measurements do not weigh on the new one.
     Raises `UserError` when the file is no evidence, and as `check_notebook` does.
     """
     record = evidence.read(Path(path))
@@ -85,28 +130,18 @@ def check_evidence(
         then["id"], record["source"], on_progress=show, require_sandbox=require_sandbox, again=True, stop=stop
     )
     _unless_stopped(now)
-    confirmed: bool | None = (then["verdict"], then["score"]) == (now["verdict"], now["score"])
-    if not confirmed and {then["verdict"], now["verdict"]} & {"inconclusive", "error"}:
+    confirmed: bool | None = (then["verdict"], then["score"]) == (now.verdict, now.score)
+    if not confirmed and {then["verdict"], now.verdict} & {"inconclusive", "error"}:
         confirmed = None
     says = f"On record: {then['verdict']}, {then['score']:g} points ({record['finished']}). {_CONFIRMED[confirmed]}"
-    compared = {"verdict": then["verdict"], "score": then["score"], "confirmed": confirmed, "says": says}
-    return _report(then["id"].partition(".")[0].zfill(2), [now], None) | {"record": compared}
+    compared = Record(verdict=then["verdict"], score=then["score"], confirmed=confirmed, says=says)
+    return Report(lesson=then["id"].partition(".")[0].zfill(2), exercises=(now,), record=compared)
 
 
-def _unless_stopped(result: dict[str, Any]) -> dict[str, Any]:
-    if result["verdict"] == "stopped":
-        raise CheckStopped(f"{result['id']} was stopped. " + result["reason"].replace("\n", ". "))
+def _unless_stopped(result: Result) -> Result:
+    if result.verdict == "stopped":
+        raise CheckStopped(f"{result.id} was stopped. " + str(result.reason).replace("\n", ". "))
     return result
-
-
-def _report(lesson_id: str, results: list[dict[str, Any]], quiz: dict[str, Any] | None) -> dict[str, Any]:
-    return {
-        "lesson": lesson_id,
-        "score": sum(result["score"] for result in results),
-        "max_score": sum(result["max_score"] for result in results),
-        "exercises": results,
-        "quiz": quiz,
-    }
 
 
 def lesson_of(path: Path, sources: dict[str, str]) -> Lesson:
@@ -116,18 +151,6 @@ def lesson_of(path: Path, sources: dict[str, str]) -> Lesson:
         with contextlib.suppress(KeyError):
             return load_lesson(lesson_id)
     raise UserError(f"{path}: no lesson of this course; its cells hold no @exercise of a known number")
-
-
-def public(report: dict[str, Any]) -> dict[str, Any]:
-    """The report with the documented keys alone, for `--json`."""
-    exercises = []
-    for result in report["exercises"]:
-        kept = {key: value for key, value in result.items() if key not in NOT_PUBLIC}
-        if kept["speedup"]:
-            kept["speedup"] = {key: kept["speedup"][key] for key in PUBLIC_SPEEDUP_KEYS}
-        exercises.append(kept)
-    quiz = {key: report["quiz"][key] for key in ("score", "max_score", "passed")} if report["quiz"] else None
-    return report | {"exercises": exercises, "quiz": quiz}
 
 
 def _grade_quiz(

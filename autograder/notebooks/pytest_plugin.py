@@ -69,9 +69,9 @@ class ExerciseItem(_Item):
         if self.source is None:
             raise NotPassed(f'The notebook has no cell with @exercise("{self.exercise_id}").')
         result = check_source(self.exercise_id, self.source)
-        if result["verdict"] == "inconclusive":
-            pytest.skip(result["reason"])
-        if result["verdict"] != "pass":
+        if result.verdict == "inconclusive":
+            pytest.skip(str(result.reason))
+        if result.verdict != "pass":
             raise NotPassed(result_text(result))
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from markupsafe import Markup
 
+from autograder.common import Result
 from autograder.show.card import result_html
 from autograder.show.rich import render
 
 
-def page(record: dict[str, Any]) -> str:
+def page(record: Mapping[str, Any], result: Result) -> str:
     """The record of an evidence file as HTML that needs no other file, no network and no script."""
-    card = Markup(result_html(record["result"]))
+    card = Markup(result_html(result))
     html = render("evidence.html", **record, card=card, exp=math.exp)
     return html.encode("utf-8", "backslashreplace").decode("utf-8")  # a notebook may hold half a character

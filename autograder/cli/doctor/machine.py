@@ -73,6 +73,6 @@ def calibration() -> Found:
 
     if not (found := load()):
         return "note", "not yet", f"workbook calibrate (takes about {MINUTES} minutes)"
-    moved = ", ".join(exercise_id for exercise_id, entry in found.items() if not entry["applies"])
-    newest = max(entry["measured"] for entry in found.values())
+    moved = ", ".join(exercise_id for exercise_id, entry in found.items() if not entry.applies)
+    newest = max(entry.measured for entry in found.values())
     return "ok", f"{newest}: {', '.join(found)}; moved from clock to counts: {moved or 'none'}", ""

@@ -13,7 +13,8 @@ import importlib.metadata
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from autograder.common import MAX_SPREAD, data_directory
@@ -27,7 +28,40 @@ from course_lib.base.files import atomic_write_text
 MINUTES = 3  # that `calibrate` takes, about
 
 
-def calibrate(on_progress: Callable[[str, float], None]) -> dict[str, dict[str, Any]]:
+@dataclass(frozen=True, kw_only=True)
+class Reached:
+    """What the reference of an exercise reaches here.
+
+    Attributes:
+        speedup, low, high, bar, blocks, spread: as in a `Speed`.
+        of: what harness and reference it was measured with.
+        measured: the day.
+    """
+
+    speedup: float
+    low: float
+    high: float
+    bar: float
+    blocks: int
+    spread: float
+    of: str
+    measured: str
+
+    @property
+    def applies(self) -> bool:
+        """Whether the clock is asked for the bar on this machine."""
+        return bool(self.speedup >= APPLIES_FROM * self.bar)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For `--json`."""
+        return asdict(self) | {"applies": self.applies}
+
+
+Found = dict[str, Reached]
+"""By exercise."""
+
+
+def calibrate(on_progress: Callable[[str, float], None]) -> Found:
     """Measure every reference, keep each as it is measured, and return what `load` does.
 
     Goes on where an interrupted calibration stopped; with nothing left to measure, it starts anew.
@@ -42,36 +76,36 @@ def calibrate(on_progress: Callable[[str, float], None]) -> dict[str, dict[str, 
     return load()
 
 
-def load() -> dict[str, dict[str, Any]]:
-    """By exercise: `speedup` of its reference here with `low` and `high`, the `bar`, and whether the bar `applies`.
+def load() -> Found:
+    """What each reference reaches.
 
     Empty where nothing was calibrated on this hardware with these versions. Never raises.
     """
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         return {
-            exercise_id: entry | {"applies": bool(entry["speedup"] >= APPLIES_FROM * entry["bar"])}
+            exercise_id: reached
             for exercise_id, entry in _read()[_machine()].items()
-            if entry["of"] == _fingerprint(exercise_id)
+            if (reached := _reached(entry)).of == _fingerprint(exercise_id)
         }
     return {}
 
 
-def table(found: dict[str, dict[str, Any]]) -> str:
+def table(found: Found) -> str:
     """A line per exercise for people: what the reference reaches, what is asked for, of what, and why."""
     lines = ["      reference    95 % interval    bar  √reference  asked of"]
-    for exercise_id, entry in found.items():
-        speedup, bar, root = entry["speedup"], entry["bar"], math.sqrt(entry["speedup"])
+    for exercise_id, reached in found.items():
+        speedup, bar, root = reached.speedup, reached.bar, math.sqrt(reached.speedup)
         room = f"the reference reaches {speedup / bar:.1f} × the bar"
         of, need = "the clock", ""
-        if not entry["applies"]:
+        if not reached.applies:
             of, need = "counts", f", and {APPLIES_FROM} × is needed"
-        interval = f"{entry['low']:.2f} – {entry['high']:.2f}×"
+        interval = f"{reached.low:.2f} – {reached.high:.2f}×"
         row = f"{exercise_id:4}  {speedup:8.2f}×  {interval:>15}  {bar:4g}×  {root:9.2f}×"
         lines.append(f"{row}  {of}: {room}{need}")
-        if entry["applies"] and bar > root:
+        if reached.applies and bar > root:
             lines.append("      note: a bar above √reference is harder here than it is meant to be")
-        if entry["spread"] > MAX_SPREAD:
-            lines.append(f"      note: timings spread by {entry['spread']:.0%}: repeat on a quiet machine")
+        if reached.spread > MAX_SPREAD:
+            lines.append(f"      note: timings spread by {reached.spread:.0%}: repeat on a quiet machine")
     return "\n".join(lines)
 
 
@@ -81,7 +115,7 @@ def reference_source(exercise: Exercise) -> str:
     return str(exercise.part(exercise.clock.reference))
 
 
-def _measure(exercise_id: str, on_progress: Callable[[str, float], None]) -> dict[str, Any]:
+def _measure(exercise_id: str, on_progress: Callable[[str, float], None]) -> Reached:
     (lesson, exercise), reason = find_exercise(exercise_id), ""
     job = Job.of(exercise, reference_source(exercise), lesson.harness)
     job.progress = lambda text, part: on_progress(f"{exercise_id}  {text}", part)
@@ -93,9 +127,17 @@ def _measure(exercise_id: str, on_progress: Callable[[str, float], None]) -> dic
         job.close()
     if job.speed is None:
         raise UserError(f"the reference of {exercise_id} cannot be measured here: {' '.join(reason.split())}")
-    kept = {key: job.speed[key] for key in ("low", "high", "bar", "blocks", "spread")}
-    of, today = _fingerprint(exercise_id), time.strftime("%Y-%m-%d")
-    return {"speedup": job.speed["estimate"], **kept, "of": of, "measured": today}
+    speed = job.speed
+    return Reached(
+        speedup=speed.estimate,
+        low=speed.low,
+        high=speed.high,
+        bar=speed.bar,
+        blocks=speed.blocks,
+        spread=speed.spread,
+        of=_fingerprint(exercise_id),
+        measured=time.strftime("%Y-%m-%d"),
+    )
 
 
 def _machine() -> str:
@@ -109,12 +151,17 @@ def _fingerprint(exercise_id: str) -> str:
     return hashlib.sha256((lesson.harness + reference_source(exercise)).encode()).hexdigest()[:16]
 
 
+def _reached(entry: Mapping[str, Any]) -> Reached:
+    return Reached(**{each.name: entry[each.name] for each in fields(Reached)})
+
+
 def _read() -> dict[str, dict[str, Any]]:
     with contextlib.suppress(OSError, ValueError):
         return dict(json.loads((data_directory() / "calibration.json").read_text(encoding="utf-8")))
     return {}
 
 
-def _save(entries: dict[str, dict[str, Any]]) -> None:
+def _save(found: Found) -> None:
+    entries = {exercise_id: asdict(reached) for exercise_id, reached in found.items()}
     text = json.dumps(_read() | {_machine(): entries}, indent=1)
     atomic_write_text(data_directory() / "calibration.json", text)

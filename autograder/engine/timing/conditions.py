@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import psutil
 
-from autograder.common import MAX_SPREAD
+from autograder.common import MAX_SPREAD, Result
 
 MUCH = 0.1  # of a core or of the time: less is no news
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -98,13 +99,11 @@ def busiest(seconds: float = 0.5) -> str:
     return f"Busy on this machine now: {', '.join(named)}." if named else ""
 
 
-def tell_what_is_busy(result: dict[str, Any]) -> dict[str, Any]:
+def tell_what_is_busy(result: Result) -> Result:
     """The result of a check; with `busiest` in its reason where the machine was too restless to time on."""
-    is_restless = (
-        result["verdict"] == "inconclusive" and (result["speedup"] or {}).get("spread", 0) > MAX_SPREAD
-    )
+    is_restless = result.verdict == "inconclusive" and result.speedup and result.speedup.spread > MAX_SPREAD
     if is_restless and (named := busiest()):
-        return result | {"reason": result["reason"].replace("\nNext: ", f" {named}\nNext: ")}
+        return replace(result, reason=replace(result.reason, likely=f"{result.reason.likely} {named}"))
     return result
 
 

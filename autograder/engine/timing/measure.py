@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.common import Reason, Speed
 from autograder.engine.job import CheckFailed, Job, Worker, failure
 from autograder.engine.sandbox import Stopped
 from autograder.engine.timing.conditions import Conditions, core_seconds, disturbance, num_cores
@@ -38,7 +39,11 @@ REVIEW_FROM = 1.5  # times our reference: faster is not wrong, but a person shou
 
 
 class Inconclusive(Exception):
-    """The clock could not decide. Never scored zero; the text says why and what to do."""
+    """The clock could not decide. Never scored zero; the reason says why and what to do."""
+
+    def __init__(self, reason: Reason | str) -> None:
+        super().__init__(str(reason))
+        self.reason = Reason(note=reason) if isinstance(reason, str) else reason
 
 
 class _Side:
@@ -141,9 +146,9 @@ def measure_speedup(
     job.conditions |= conditions.since() | _of_sides(*sides)
     _check_cpu(sides[1], max_cores)
     job.speed = speed = _speed(_prior(job, part), blocks, bar)
-    if job.reference_speedup and not part and speed["estimate"] > REVIEW_FROM * job.reference_speedup:
+    if job.reference_speedup and not part and speed.estimate > REVIEW_FROM * job.reference_speedup:
         job.flag(
-            f"{speed['estimate']:.2f}× is faster than {REVIEW_FROM:g} × our reference "
+            f"{speed.estimate:.2f}× is faster than {REVIEW_FROM:g} × our reference "
             f"({job.reference_speedup:.2f}× on this machine)"
         )
     if (found := sides[1].unpinned) and found["threads"] != job.threads:
@@ -229,17 +234,17 @@ def _check_cpu(side: _Side, max_cores: float) -> None:
         )
 
 
-def _speed(prior: list[float], blocks: list[Block], bar: float) -> dict[str, Any]:
+def _speed(prior: list[float], blocks: list[Block], bar: float) -> Speed:
     values = np.array(prior + [b.y for b in blocks])
     # A block's y is ½(a₁ + a₂ − b₁ − b₂) of four log times, so its spread is that of one segment against itself.
     spread = 1.4826 * float(np.median(np.abs(values - np.median(values))))
     low, high = bootstrap_interval(values)  # over the blocks of an earlier check too, as the estimate
-    return {
-        "estimate": math.exp(hodges_lehmann(values)),
-        "low": math.exp(low),
-        "high": math.exp(high),
-        "bar": bar,
-        "blocks": len(values),
-        "spread": spread,
-        "ratios": [math.exp(v) for v in values],
-    }
+    return Speed(
+        estimate=math.exp(hodges_lehmann(values)),
+        low=math.exp(low),
+        high=math.exp(high),
+        bar=bar,
+        blocks=len(values),
+        spread=spread,
+        ratios=tuple(math.exp(v) for v in values),
+    )

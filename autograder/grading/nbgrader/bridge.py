@@ -179,6 +179,7 @@ def withhold_answers(release: Path = Path("release"), **_: Any) -> None:
 
 def _answers(notebook: Path, required: Level | None) -> dict[str, dict[str, Any]]:
     """What the engine says about a notebook: arguments of `write_answer` by grade id."""
+    from autograder.common import Result
     from autograder.course import load_lesson
     from autograder.engine import check as engine
     from autograder.grading.keys import grading_bank
@@ -190,9 +191,9 @@ def _answers(notebook: Path, required: Level | None) -> dict[str, dict[str, Any]
     # nbgrader runs in the course's root: what `workbook grade` has measured there need not be measured again.
     results = results_of(Path.cwd())
 
-    def check(exercise_id: str, source: str, **how: Any) -> dict[str, Any]:
+    def check(exercise_id: str, source: str, **how: Any) -> Result:
         kept = results.get(Unit(exercise_id, source))
-        is_weaker = required and kept and LEVELS.index(kept["sandbox"] or required) > LEVELS.index(required)
+        is_weaker = required and kept and LEVELS.index(kept.sandbox or required) > LEVELS.index(required)
         return kept if kept and not is_weaker else engine.check_source(exercise_id, source, **how)
 
     report = notebook_check.check_notebook(
@@ -202,24 +203,24 @@ def _answers(notebook: Path, required: Level | None) -> dict[str, dict[str, Any]
         bank_for=functools.partial(grading_bank, Path.cwd()),
     )
     answers = {}
-    for result in report["exercises"]:
-        if required and result["sandbox"] and LEVELS.index(result["sandbox"]) > LEVELS.index(required):
-            raise UserError(f"{notebook.name}, {result['id']}: {result['reason']}")
-        answers[f"check-{result['id'].replace('.', '-')}"] = {
+    for result in report.exercises:
+        if required and result.sandbox and LEVELS.index(result.sandbox) > LEVELS.index(required):
+            raise UserError(f"{notebook.name}, {result.id}: {result.reason}")
+        answers[f"check-{result.id.replace('.', '-')}"] = {
             "html": card.result_html(result),
-            **_points(result),
+            **_points(result.score, result.max_score),
         }
-    if quiz := report["quiz"]:
-        file = notebook.with_name(f"{load_lesson(report['lesson']).slug}_answers.json")
+    if quiz := report.quiz:
+        file = notebook.with_name(f"{load_lesson(report.lesson).slug}_answers.json")
         if not file.exists():
             quiz = quiz | {"problem": f"The submission came without its answers file, {file.name}."}
         html = grade_html(quiz | {"handed_in": True})
-        answers[f"quiz-{report['lesson']}"] = {"html": html, **_points(quiz)}
+        answers[f"quiz-{report.lesson}"] = {"html": html, **_points(quiz["score"], quiz["max_score"])}
     return answers
 
 
-def _points(result: dict[str, Any]) -> dict[str, Any]:
-    return {"score": float(result["score"]), "max_score": float(result["max_score"])}
+def _points(score: float, max_score: float) -> dict[str, float]:
+    return {"score": float(score), "max_score": float(max_score)}
 
 
 def _metadata(assigned: GradebookNotebook) -> dict[str, NotebookNode]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.common import Speed
 from autograder.engine import Job
 from autograder.engine.timing import measure_speedup
 from autograder.lessons.checking import require_equal
@@ -33,7 +34,7 @@ def check_ward(job: Job) -> None:
     _require_names(job)
     for run in ILLNESSES:
         _require_equal_and_leaner(job, run)
-    speeds: dict[str, dict[str, Any]] = {}
+    speeds: dict[str, Speed] = {}
     for run in ILLNESSES:
         measure_speedup(
             job,
@@ -47,9 +48,9 @@ def check_ward(job: Job) -> None:
         )
         if job.speed is not None:
             speeds[run] = job.speed
-            job.counts[f"speedup_{run}"] = round(job.speed["estimate"], 2)
+            job.counts[f"speedup_{run}"] = round(job.speed.estimate, 2)
     # The card shows one measurement: that of the run that gained least.
-    job.speed = min(speeds.values(), key=lambda speed: speed["estimate"], default=None)
+    job.speed = min(speeds.values(), key=lambda speed: speed.estimate, default=None)
 
 
 def _require_names(job: Job) -> None:
