@@ -12,7 +12,7 @@ import pytest
 from autograder.course.lessons import lesson_ids, load_lesson
 from autograder.engine.check import check_source
 from autograder.engine.timing import calibration
-from autograder.engine.timing.calibration import calibrate, load, table
+from autograder.engine.timing.calibration import calibrate, load, reference_source, table
 from tests.autograder.solutions import reference_sources
 
 TIMED = [e for number in lesson_ids() for e in load_lesson(number).exercises if e.clock]
@@ -46,7 +46,7 @@ def write(cache: Path, *, machine: str | None = None, **speedups: float) -> None
 
 def test_the_clock_is_asked_where_the_reference_has_room(cache: Path) -> None:
     write(cache, _1_1=1.79, _1_2=1.81)  # 1.2 x the bar is 1.8
-    assert {i: entry["applies"] for i, entry in load().items()} == {"1.1": False, "1.2": True}
+    assert {i: reached.applies for i, reached in load().items()} == {"1.1": False, "1.2": True}
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"x": 1}', "\x00", '{"MACHINE": {"1.1": {}}}'])
@@ -67,7 +67,7 @@ def test_another_machine_and_another_reference_do_not_count(cache: Path) -> None
 
 
 def test_every_timed_exercise_has_a_reference() -> None:
-    assert TIMED and all(exercise.reference for exercise in TIMED)
+    assert TIMED and all(reference_source(exercise) for exercise in TIMED)
 
 
 def test_the_table_tells_what_is_asked_of_what_and_why(cache: Path) -> None:
@@ -82,17 +82,17 @@ def test_the_table_tells_what_is_asked_of_what_and_why(cache: Path) -> None:
 def test_a_bar_out_of_reach_here_moves_to_counts_and_says_so(cache: Path) -> None:
     write(cache, _1_1=1.3)
     result = check_source("1.1", reference_sources("01")["1.1"])
-    assert (result["verdict"], result["score"]) == ("pass", 10), result["reason"]
-    assert result["speedup"] is None
-    assert "Clock: not asked for" in result["reason"] and "1.5×" in result["reason"]
+    assert (result.verdict, result.score) == ("pass", 10), result.reason
+    assert result.speedup is None
+    assert "Clock: not asked for" in str(result.reason) and "1.5×" in str(result.reason)
 
 
 @pytest.mark.measures
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("exercise", TIMED, ids=lambda e: e.id)
 def test_a_reference_gets_full_marks(cache: Path, exercise: Any) -> None:
-    result = check_source(exercise.id, exercise.reference)
-    assert (result["verdict"], result["score"]) == ("pass", exercise.max_score), result["reason"]
+    result = check_source(exercise.id, reference_source(exercise))
+    assert (result.verdict, result.score) == ("pass", exercise.max_score), result.reason
 
 
 @pytest.mark.measures
@@ -105,7 +105,7 @@ def test_calibration_goes_on_where_it_was_stopped(cache: Path) -> None:
     shown: list[str] = []
     found = calibrate(lambda text, part: shown.append(text))
     assert {text.split()[0] for text in shown} == {"1.2"}
-    assert found["1.2"]["speedup"] > 1.3 and found["1.2"]["bar"] == 1.3
-    assert found["1.2"]["low"] <= found["1.2"]["speedup"] <= found["1.2"]["high"]
-    assert found == load() and found["1.1"]["speedup"] == 9.0
+    assert found["1.2"].speedup > 1.3 and found["1.2"].bar == 1.3
+    assert found["1.2"].low <= found["1.2"].speedup <= found["1.2"].high
+    assert found == load() and found["1.1"].speedup == 9.0
     assert json.loads(cache.read_text())["another processor"] == others["another processor"]

@@ -4,36 +4,33 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from autograder.cli.check_report import full_marks, table
+from autograder.common.result import Reason
 from autograder.engine.check import blank_result
 from autograder.engine.timing.conditions import disturbance, tell_what_is_busy
+from autograder.notebooks.check import Record, Report
 from autograder.show.card import result_html
+from tests.autograder.results import made_speed
 
 WHY = "4.10× is faster than 1.5 × our reference <b>"
 
 
-def report(**result: Any) -> dict[str, Any]:
-    exercise = (
-        blank_result("1.1", "pass", "Right on secret inputs.") | {"score": 10, "review": [WHY]} | result
-    )
-    return {
-        "lesson": "01",
-        "score": exercise["score"],
-        "max_score": 10,
-        "exercises": [exercise],
-        "quiz": None,
-    }
+def report(**result: Any) -> Report:
+    right = blank_result("1.1", "pass", "Right on secret inputs.")
+    exercise = replace(right, **{"score": 10, "review": (WHY,)} | result)
+    return Report(lesson="01", exercises=(exercise,))
 
 
 def test_what_a_person_should_look_at_is_told_and_takes_no_points() -> None:
     shown = report()
     assert f"For a person to look at; it costs no points: {WHY}" in table(shown)
-    html = result_html(shown["exercises"][0])
+    html = result_html(shown.exercises[0])
     assert "For a person to look at; it costs no points" in html and "our reference &lt;b&gt;" in html
     assert full_marks(shown)
 
@@ -47,19 +44,20 @@ def test_the_page_of_the_evidence_is_named_for_what_did_not_pass() -> None:
 
 def test_whether_a_record_is_confirmed_comes_last() -> None:
     says = "On record: pass, 10 points. The new check confirms it."
-    assert table(report() | {"record": {"confirmed": True, "says": says}}).endswith(says)
+    record = Record(verdict="pass", score=10, confirmed=True, says=says)
+    assert table(replace(report(), record=record)).endswith(says)
 
 
 def test_attempts_are_told_and_an_open_question_uses_none() -> None:
-    speed = {"attempts": 2, "spread": 0.03}
+    speed = made_speed(attempts=2)
     assert "attempt 2 of 5 for this code" in table(report(speedup=speed))
     still_open = report(speedup=speed, verdict="inconclusive")
     assert "no attempt used: 2 of 5 for this code so far" in table(still_open)
 
 
 def test_a_stopped_check_shows_no_points() -> None:
-    (stopped,) = report(verdict="stopped", score=0, seconds=3.0)["exercises"]
-    assert "points" not in result_html(stopped | {"review": []}) and "stopped after 3.0 s" in result_html(
+    (stopped,) = report(verdict="stopped", score=0, seconds=3.0).exercises
+    assert "points" not in result_html(replace(stopped, review=())) and "stopped after 3.0 s" in result_html(
         stopped
     )
 
@@ -75,11 +73,10 @@ def test_what_disturbed_the_clock_is_named() -> None:
 
 
 def test_the_learner_is_told_what_is_busy_only_where_the_machine_was_restless() -> None:
-    restless = blank_result("1.1", "inconclusive", "Likely: noise.\nNext: wait") | {
-        "speedup": {"spread": 0.5}
-    }
-    assert tell_what_is_busy(restless)["reason"].endswith("\nNext: wait")
-    calm = restless | {"speedup": {"spread": 0.05}}
+    reason = Reason(likely="noise.", next="wait")
+    restless = replace(blank_result("1.1", "inconclusive", reason), speedup=made_speed(spread=0.5))
+    assert str(tell_what_is_busy(restless).reason).endswith("\nNext: wait")
+    calm = replace(restless, speedup=made_speed(spread=0.05))
     assert tell_what_is_busy(calm) == calm
     with subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True) as busy:
         try:  # asked by a process whose child it is not

@@ -23,6 +23,7 @@ from autograder.notebooks.check import check_notebook
 from autograder.show.card import result_html, result_text, speed_plot
 from autograder.show.score import Score
 from course_lib.base.errors import UserError
+from tests.autograder.results import made_speed
 from tests.autograder.solutions import reference_sources
 
 RIGHT = """\
@@ -81,7 +82,7 @@ def test_the_answer_no_is_exit_1_and_a_user_error_exit_2(tmp_path: Path) -> None
 
 def test_evidence_is_run_again(tmp_path: Path) -> None:
     result = check_source("0.1", WRONG)
-    ran = run("-m", "autograder.cli.main", "check", "--evidence", result["evidence"], "--json")
+    ran = run("-m", "autograder.cli.main", "check", "--evidence", result.evidence, "--json")
     assert ran.returncode == 1, ran.stderr
     again = json.loads(ran.stdout)
     assert again["exercises"][0]["verdict"] == "fail"
@@ -114,9 +115,9 @@ def test_a_mistake_of_ours_is_a_result_and_the_next_exercise_is_checked(
     monkeypatch.setattr(Job, "learner", breaks)
     sources = reference_sources("01").values()
     path = write_notebook(tmp_path, *sources, name="01_efficient_training_loops.ipynb")
-    broken, other = check_notebook(path, only=["1.3", "1.4"])["exercises"]
-    assert (broken["verdict"], broken["score"]) == ("error", 0) and says in broken["reason"]
-    assert other["verdict"] == "pass", other["reason"]
+    broken, other = check_notebook(path, only=["1.3", "1.4"]).exercises
+    assert (broken.verdict, broken.score) == ("error", 0) and says in str(broken.reason)
+    assert other.verdict == "pass", other.reason
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is one level")
@@ -138,14 +139,14 @@ def test_a_worker_that_proves_less_than_required_gets_no_grade(monkeypatch: pyte
     monkeypatch.setattr(Job, "level", lambda job: "limits")
     monkeypatch.setattr(engine, "probe", lambda: SandboxStatus("bubblewrap", ""))
     result = check_source("0.1", RIGHT, require_sandbox="bubblewrap")
-    assert (result["verdict"], result["score"]) == ("error", 0)
-    assert "proved sandbox level 'limits', and 'bubblewrap' is required" in result["reason"]
-    assert check_source("0.1", RIGHT, require_sandbox="limits")["score"] == 1
+    assert (result.verdict, result.score) == ("error", 0)
+    assert "proved sandbox level 'limits', and 'bubblewrap' is required" in str(result.reason)
+    assert check_source("0.1", RIGHT, require_sandbox="limits").score == 1
 
 
 def test_a_missing_cell_is_not_attempted(tmp_path: Path) -> None:
-    (result,) = check_notebook(write_notebook(tmp_path, "x = 1"))["exercises"]
-    assert result["verdict"] == "not_attempted" and result["score"] == 0
+    (result,) = check_notebook(write_notebook(tmp_path, "x = 1")).exercises
+    assert result.verdict == "not_attempted" and result.score == 0
 
 
 @pytest.mark.parametrize(
@@ -162,8 +163,8 @@ def test_a_missing_cell_is_not_attempted(tmp_path: Path) -> None:
 )
 def test_what_does_not_run_is_explained(source: str, verdict: str, says: str) -> None:
     result = check_source("0.1", source)
-    assert (result["verdict"], result["score"]) == (verdict, 0), result["reason"]
-    assert says in result["reason"]
+    assert (result.verdict, result.score) == (verdict, 0), result.reason
+    assert says in str(result.reason)
 
 
 def test_the_same_check_in_a_kernel(tmp_path: Path) -> None:
@@ -219,7 +220,7 @@ def test_pytest_runs_a_notebook_as_items(tmp_path: Path) -> None:
 
 def test_a_score_is_a_number_that_knows_why() -> None:
     result = check_source("0.1", RIGHT)
-    score = Score(result["score"], result)
+    score = Score(result.score, result)
     assert repr(score) == "1" and score + 1 == 2
     assert "Passed" in score._repr_html_()
 
@@ -231,8 +232,7 @@ def test_cards_escape_what_learners_write() -> None:
 
 
 def test_the_plot_shows_every_block_and_says_what_it_shows() -> None:
-    speed = {"ratios": [1.9, 2.1, 2.0], "bar": 1.5, "estimate": 2.0, "low": 1.9, "high": 2.1}
-    plot = speed_plot(speed)
+    plot = speed_plot(made_speed())
     assert plot.count("<circle") == 3 and 'role="img"' in plot and "asked for 1.5 times" in plot
 
 

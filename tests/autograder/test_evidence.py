@@ -25,6 +25,7 @@ from autograder.lessons.checking.mutants import load_mutants
 from autograder.notebooks.check import check_evidence
 from autograder.show.evidence_page import page
 from course_lib.base.errors import UserError
+from tests.autograder.results import result_of
 from tests.autograder.solutions import reference_sources
 
 RIGHT = """\
@@ -55,7 +56,7 @@ def speed(blocks: list[dict[str, Any]], bar: float = 1.3) -> dict[str, Any]:
 @pytest.fixture
 def record(tmp_path: Path) -> tuple[Path, dict[str, Any]]:
     """A copy of the evidence of a wrong solution, and what it holds."""
-    written = Path(check_source("0.1", WRONG)["evidence"])
+    written = Path(check_source("0.1", WRONG).evidence)
     path = tmp_path / "record.json"
     path.write_bytes(written.read_bytes())
     return path, json.loads(path.read_text())
@@ -67,18 +68,18 @@ def record(tmp_path: Path) -> tuple[Path, dict[str, Any]]:
 def test_the_schema_says_every_field_and_real_evidence_follows_it() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     result = check_source("0.1", RIGHT)
-    found = json.loads(Path(result["evidence"]).read_text())
+    found = json.loads(Path(result.evidence).read_text())
     jsonschema.validate(found, SCHEMA)
     assert found.keys() == SCHEMA["properties"].keys() == set(SCHEMA["required"])
     assert found["result"].keys() == SCHEMA["properties"]["result"]["properties"].keys()
-    assert found["result"] == {key: value for key, value in result.items() if key != "evidence"}
+    assert found["result"] == {key: value for key, value in result.to_dict().items() if key != "evidence"}
 
 
 @pytest.mark.measures
 def test_evidence_of_a_measurement_follows_the_schema(root: Path) -> None:
     source = reference_sources("01")["1.1"]
     result = check_source("1.1", source)
-    found = json.loads(Path(result["evidence"] or result["reason"]).read_text())
+    found = json.loads(Path(result.evidence or str(result.reason)).read_text())
     jsonschema.validate(found, SCHEMA)
     assert found["blocks"] and len(found["blocks"]) == found["result"]["speedup"]["blocks"]
     assert found["attempts"] == 1 and found["clock_verdict"] == found["result"]["verdict"]
@@ -104,7 +105,7 @@ def test_a_folder_that_cannot_be_written_costs_the_evidence_alone(
     (tmp_path / "evidence").write_text("a file where the folder should be")
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
     result = check_source("0.1", RIGHT)
-    assert (result["verdict"], result["score"], result["evidence"]) == ("pass", 1, None), result
+    assert (result.verdict, result.score, result.evidence) == ("pass", 1, None), result
 
 
 def test_what_a_killed_check_was_writing_is_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +116,7 @@ def test_what_a_killed_check_was_writing_is_cleared(tmp_path: Path, monkeypatch:
     leftover.parent.mkdir()
     leftover.write_text("half")
     os.utime(leftover, (0, 0))
-    path = Path(check_source("0.1", WRONG)["evidence"])
+    path = Path(check_source("0.1", WRONG).evidence)
     assert {file.name for file in path.parent.iterdir()} == {path.name, path.with_suffix(".html").name}
 
 
@@ -171,9 +172,9 @@ def test_a_damaged_record_of_our_own_is_no_history(monkeypatch: pytest.MonkeyPat
 def test_a_new_check_confirms_the_record(record: tuple[Path, dict[str, Any]]) -> None:
     before = evidence.path_of("0.1", WRONG).read_bytes()
     report = check_evidence(record[0])
-    assert report["record"]["confirmed"] is True and report["record"]["verdict"] == "fail"
-    assert "confirms" in report["record"]["says"]
-    again = report["exercises"][0]["evidence"]
+    assert report.record.confirmed is True and report.record.verdict == "fail"
+    assert "confirms" in report.record.says
+    again = report.exercises[0].evidence
     assert again.endswith("-again.json") and evidence.read(Path(again))["source"] == WRONG
     assert evidence.path_of("0.1", WRONG).read_bytes() == before
 
@@ -203,7 +204,7 @@ def test_the_page_shows_all_and_escapes_what_learners_wrote(record: tuple[Path, 
     found |= {"source": "x = '<script>'  # \ud800", "blocks": blocks, "attempts": 2, "clock_verdict": "pass"}
     found["conditions"] = {"load_per_core": 0.5, "odd": {"a": "<b>"}}
     found["result"] |= {"reason": "<script>", "speedup": speed(blocks), "review": ["Faster than `1.5 ×`."]}
-    html = page(found)
+    html = page(found, result_of(found))
     html.encode("utf-8")
     assert "<script" not in html and "http" not in html and "src=" not in html
     assert html.count("<circle") == 2 and "1.60×" in html and "load per core" in html
@@ -212,7 +213,7 @@ def test_the_page_shows_all_and_escapes_what_learners_wrote(record: tuple[Path, 
 
 
 def test_the_page_stands_beside_the_file() -> None:
-    path = Path(check_source("0.1", WRONG)["evidence"]).with_suffix(".html")
+    path = Path(check_source("0.1", WRONG).evidence).with_suffix(".html")
     html = path.read_text()
     assert "upside down" in html and "def speedup" in html and "color-scheme: light dark" in html
 
@@ -388,24 +389,24 @@ def test_the_engine_lets_the_verdict_of_the_last_attempt_stand(
 ) -> None:
     source = reference_sources("01")["1.1"]
     result = check_source("1.1", source)
-    found = json.loads(Path(result["evidence"] or result["reason"]).read_text())
+    found = json.loads(Path(result.evidence or str(result.reason)).read_text())
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
     found |= {"attempts": MAX_ATTEMPTS, "clock_verdict": "fail", "blocks": [block(1.0)] * 12}
     path = evidence.path_of("1.1", source)
     path.parent.mkdir()
     path.write_text(json.dumps(found))
     result = check_source("1.1", source)
-    assert result["verdict"] == "fail", result["reason"]
-    assert "the last of them stands" in result["reason"]
+    assert result.verdict == "fail", result.reason
+    assert "the last of them stands" in str(result.reason)
     kept = json.loads(path.read_text())
     assert (kept["attempts"], kept["blocks"]) == (MAX_ATTEMPTS, found["blocks"])
-    (again,) = check_evidence(path)["exercises"]
-    assert again["verdict"] == "pass", again["reason"]
+    (again,) = check_evidence(path).exercises
+    assert again.verdict == "pass", again.reason
 
 
 def test_other_hardware_or_versions_remember_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
-    path = Path(check_source("0.1", RIGHT)["evidence"])
+    path = Path(check_source("0.1", RIGHT).evidence)
     found = json.loads(path.read_text())
     for change in (
         {},

@@ -295,7 +295,7 @@ def test_timed_work_waits_for_a_core_whoever_has_it(tmp_path: Path, monkeypatch:
         stub = pool.submit(check_unit, Unit("1.5", ""))
         assert wait([stub], timeout=1.0).not_done
         busy.close()
-        assert stub.result()["id"] == "1.5"
+        assert stub.result().id == "1.5"
 
 
 @pytest.mark.slow

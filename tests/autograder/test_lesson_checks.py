@@ -50,8 +50,8 @@ def test_the_reference_gets_full_marks(exercise: Exercise) -> None:
 
 def require_full_marks(exercise: Exercise, source: str) -> None:
     result = check_source(exercise.id, source)
-    assert result["verdict"] == "pass", result["reason"]
-    assert result["score"] == exercise.max_score
+    assert result.verdict == "pass", result.reason
+    assert result.score == exercise.max_score
 
 
 @pytest.mark.parametrize("path", ALTERNATIVES, ids=lambda path: path.stem)
@@ -75,9 +75,9 @@ def test_an_alternative_gets_full_marks(exercise: Exercise) -> None:
 @pytest.mark.parametrize(("exercise", "mutant"), MUTANTS)
 def test_a_wrong_solution_fails_by_name(exercise: Exercise, mutant: Mutant) -> None:
     result = check_source(exercise.id, mutant.source)
-    assert (result["verdict"], result["score"]) == ("fail", 0), result["reason"]
-    assert mutant.says in result["reason"]
-    assert result["reason"].count("\n") == 3, "expected, got, likely, next"
+    assert (result.verdict, result.score) == ("fail", 0), result.reason
+    assert mutant.says in str(result.reason)
+    assert str(result.reason).count("\n") == 3, "expected, got, likely, next"
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)

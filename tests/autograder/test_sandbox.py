@@ -163,7 +163,7 @@ def test_printing_goes_nowhere_near_the_pipe() -> None:
         '@exercise("0.1")\ndef speedup(a, b):\n    print("1" * 10000)\n'
         "    if a <= 0 or b <= 0:\n        raise ValueError\n    return a / b\n"
     )
-    assert check_source("0.1", source)["verdict"] == "pass"
+    assert check_source("0.1", source).verdict == "pass"
 
 
 def test_without_bubblewrap_checks_still_run_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,12 +174,12 @@ def test_without_bubblewrap_checks_still_run_and_say_so(monkeypatch: pytest.Monk
         "        raise ValueError\n    return a / b\n"
     )
     result = check_source("0.1", source)
-    assert (result["verdict"], result["sandbox"]) == ("pass", "limits")
+    assert (result.verdict, result.sandbox) == ("pass", "limits")
     hangs = source.replace("return a / b", "import os\n    os.fork()\n    while True: pass")
     monkeypatch.setattr("autograder.engine.job.Worker.call.__kwdefaults__", {"seconds": 2.0})
     # What a worker leaves behind becomes a child of the process that forked it, which is a child of this one.
     before = set(psutil.Process().children(recursive=True))
-    assert check_source("0.1", hangs)["verdict"] == "error"
+    assert check_source("0.1", hangs).verdict == "error"
     left = set(psutil.Process().children(recursive=True)) - before
     assert not psutil.wait_procs(left, timeout=5)[1]
 

@@ -36,15 +36,15 @@ def test_a_worker_that_never_answers_is_left_at_once() -> None:
     stop = Stop()
     threading.Timer(0.5, stop.press).start()
     result = check_source("0.1", ENDLESS, stop=stop)
-    assert (result["verdict"], result["score"], result["evidence"]) == ("stopped", 0, None)
-    assert "Nothing is lost" in result["reason"] and living() == []
-    assert check_source("0.1", RIGHT)["verdict"] == "pass"
+    assert (result.verdict, result.score, result.evidence) == ("stopped", 0, None)
+    assert "Nothing is lost" in str(result.reason) and living() == []
+    assert check_source("0.1", RIGHT).verdict == "pass"
 
 
 def test_a_stop_before_the_check_has_begun_counts() -> None:
     stop = Stop()
     stop.press()
-    assert check_source("0.1", RIGHT, stop=stop)["verdict"] == "stopped"
+    assert check_source("0.1", RIGHT, stop=stop).verdict == "stopped"
 
 
 @pytest.mark.skipif(not sandbox.CAN_FORK, reason="elsewhere nothing is prepared")
@@ -52,9 +52,9 @@ def test_a_sandbox_that_is_still_loading_is_not_waited_for() -> None:
     sandbox.close()
     stop = Stop()
     threading.Timer(0.3, stop.press).start()
-    assert check_source("0.1", RIGHT, stop=stop)["verdict"] == "stopped"
+    assert check_source("0.1", RIGHT, stop=stop).verdict == "stopped"
     assert not sandbox._servers, "it was waited for until it had loaded"
-    assert check_source("0.1", RIGHT)["verdict"] == "pass"
+    assert check_source("0.1", RIGHT).verdict == "pass"
 
 
 @pytest.mark.measures
@@ -86,8 +86,8 @@ def test_the_next_check_goes_on_from_the_blocks_of_a_stopped_one() -> None:
             stop.press()
 
     result = check_source("1.1", source, on_progress=press_after_two, stop=stop)
-    assert result["verdict"] == "stopped", result["reason"]
-    assert "2 blocks are kept" in result["reason"] and result["speedup"]["blocks"] == 2
+    assert result.verdict == "stopped", result.reason
+    assert "2 blocks are kept" in str(result.reason) and result.speedup.blocks == 2
     assert not evidence.path_of("1.1", source).exists()  # no verdict, no record
     check_source("1.1", source, on_progress=lambda text, fraction: said.append(text))
     assert next(text for text in said if text.startswith("Block")).startswith("Block 3 of at most 42")
@@ -95,7 +95,7 @@ def test_the_next_check_goes_on_from_the_blocks_of_a_stopped_one() -> None:
 
 
 def test_what_was_kept_is_the_question_still_open_and_the_next_record_holds_it() -> None:
-    path = Path(check_source("0.1", RIGHT)["evidence"])
+    path = Path(check_source("0.1", RIGHT).evidence)
     before = path.read_bytes()
     assert evidence.keep_open("0.1", RIGHT, [block(1.3)] * 3)
     assert path.read_bytes() == before
@@ -107,7 +107,7 @@ def test_what_was_kept_is_the_question_still_open_and_the_next_record_holds_it()
 
 
 def test_a_stop_cannot_undo_the_last_attempt() -> None:
-    path = Path(check_source("0.1", RIGHT)["evidence"])
+    path = Path(check_source("0.1", RIGHT).evidence)
     record = path.read_text().replace('"attempts": 0', f'"attempts": {MAX_ATTEMPTS}')
     path.write_text(record.replace('"clock_verdict": null', '"clock_verdict": "fail"'))
     evidence.keep_open("0.1", RIGHT, [block(9.0)] * 40)

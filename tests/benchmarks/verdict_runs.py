@@ -16,8 +16,8 @@ import statistics
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
+from autograder.common.result import Result
 from autograder.engine.check import check_source
 from autograder.engine.evidence import hardware, path_of
 from autograder.lessons.lesson_01.mutants import SLOW
@@ -45,7 +45,7 @@ def busy_cores(is_busy: bool) -> Iterator[None]:
             process.join()
 
 
-def run(exercise_id: str, source: str) -> dict[str, Any]:
+def run(exercise_id: str, source: str) -> Result:
     """One check from a fresh start: no blocks of an earlier inconclusive run are carried on."""
     path_of(exercise_id, source).unlink(missing_ok=True)
     return check_source(exercise_id, source)
@@ -77,14 +77,12 @@ def main() -> None:
                 report(exercise_id, name, is_busy, results, arguments.out)
 
 
-def report(
-    exercise_id: str, name: str, is_busy: bool, results: list[dict[str, Any]], out: Path | None
-) -> None:
+def report(exercise_id: str, name: str, is_busy: bool, results: list[Result], out: Path | None) -> None:
     cores = "busy" if is_busy else "idle"
-    counts = {v: sum(r["verdict"] == v for r in results) for v in ("pass", "fail", "inconclusive", "error")}
-    speedups = [r["speedup"]["estimate"] for r in results if r["speedup"]]
+    counts = {v: sum(r.verdict == v for r in results) for v in ("pass", "fail", "inconclusive", "error")}
+    speedups = [r.speedup.estimate for r in results if r.speedup]
     span = f"{min(speedups):.2f} to {max(speedups):.2f}" if speedups else "-"
-    seconds = [r["seconds"] for r in results]
+    seconds = [r.seconds for r in results]
     print(
         f"| {exercise_id} | {name} | {cores} | {' | '.join(str(c) for c in counts.values())} | {span} "
         f"| {statistics.median(seconds):.0f} ({max(seconds):.0f}) |",
@@ -93,7 +91,7 @@ def report(
     if out:
         with out.open("a", encoding="utf-8") as file:
             for result in results:
-                file.write(json.dumps({"solution": name, "cores": cores} | result) + "\n")
+                file.write(json.dumps({"solution": name, "cores": cores} | result.to_dict()) + "\n")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from autograder.learner.standing import required, standings
 from autograder.quizzes.grading import load_bank
 from autograder.show.card import result_html
 from autograder.show.evidence_page import page as evidence_page
+from tests.autograder.results import result_of
 from tests.autograder.test_evidence import RIGHT, block, speed
 from tests.autograder.test_report import FOUND
 from tests.browser.lab import CHROMIUM, PATIENCE, Notebook, chromium, served
@@ -84,7 +85,7 @@ def parts(lab: Page, folder: Path) -> Notebook:
     """The parts of a lesson, all run."""
     path = folder / "parts" / "parts.ipynb"
     path.parent.mkdir()
-    (path.parent / "card.html").write_text(result_html(result()["result"]))
+    (path.parent / "card.html").write_text(result_html(result_of(result())))
     cells = [nbformat.v4.new_code_cell(source, id=name.replace(" ", "-")) for name, source in PARTS.items()]
     kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
@@ -97,7 +98,7 @@ def parts(lab: Page, folder: Path) -> Notebook:
 def result() -> dict[str, Any]:
     """Of a check that measured."""
     blocks = [block(1.6), block(1.4, "BAAB"), block(1.2)]
-    path = Path(check_source("0.1", RIGHT)["evidence"])
+    path = Path(check_source("0.1", RIGHT).evidence)
     record: dict[str, Any] = json.loads(path.read_text())
     record |= {"blocks": blocks, "attempts": 2, "clock_verdict": "pass"}
     record["result"] |= {

@@ -104,7 +104,7 @@ def test_what_was_typed_is_saved_and_graded(lesson: Path) -> None:
     entries = AnswersFile(answers, LESSON).entries()
     assert entries["predict:4a"]["value"] == 2.5
     report = check_notebook(lesson, only=["4.1"])
-    assert report["exercises"][0]["verdict"] == "pass"
+    assert report.exercises[0].verdict == "pass"
     quiz = grade_quiz(LESSON, read_answers(answers))
     assert quiz["passed"]
     assert quiz["score"] < quiz["max_score"]
