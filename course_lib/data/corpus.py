@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 
 from course_lib.data.cache import cache_dir, digest, installed_version
-from course_lib.data.extract import MASK, ROLES, extract_all
 from course_lib.data.texts import Texts, normalise, text_key
 from course_lib.errors import UserError
 from course_lib.files import atomic_write_text
+from tools.extract import MASK, ROLES, extract_all
 
 # Raise these when the same packages give another corpus, of docstrings or of source.
 FORMAT, SOURCE_FORMAT = "6", "7"

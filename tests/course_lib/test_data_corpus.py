@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from course_lib.data import corpus, load_docstrings
-from course_lib.data import extract as extract_module
-from course_lib.data.extract import Mask, docstrings, extract, extract_all
 from course_lib.data.texts import Texts, normalise
+from tools import extract as extract_module
+from tools.extract import Mask, docstrings, extract, extract_all
 
 
 @pytest.fixture(scope="module")

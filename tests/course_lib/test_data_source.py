@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from course_lib.data import load_source, split
-from course_lib.data.extract import ROLES, labelled_words
+from tools.extract import ROLES, labelled_words
 
 SOURCE = """import os
 @dec.orate(x)
