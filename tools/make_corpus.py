@@ -9,7 +9,6 @@ The same versions give the same files, byte for byte. Other versions give anothe
 from __future__ import annotations
 
 import importlib.machinery
-import importlib.metadata
 import json
 import platform
 import re
@@ -25,6 +24,7 @@ import numpy as np
 from tqdm import tqdm
 
 from course_lib.data import corpus
+from course_lib.data.cache import installed_version
 from course_lib.data.texts import Texts, normalise, text_key
 from tools.corpus_licences import licences
 from tools.extract import MASK, ROLES, Mask, extract, labelled_words
@@ -95,21 +95,24 @@ def select(rows: list[_Row]) -> tuple[list[_Row], list[str]]:
 
 
 def python_files(label: str) -> dict[Path, tuple[str, ...]]:
-    """The files that are read of a package: path → its parts below the package's folder. None if it is absent."""
-    if label == STANDARD_LIBRARY:
-        roots = [sysconfig.get_paths()["stdlib"]]
-    else:
-        spec = importlib.machinery.PathFinder.find_spec(_MODULES.get(label, label))
-        roots = [*((spec and spec.submodule_search_locations) or ())]
-    found = {
-        path: path.relative_to(root).parts for root in roots[:1] for path in sorted(Path(root).rglob("*.py"))
-    }
+    """The files that are read of a package, none if it is absent: path → its parts below the package's folder."""
+    root = _folder(label)
+    paths = sorted(root.rglob("*.py")) if root else []
+    found = {path: path.relative_to(str(root)).parts for path in paths}
     return {path: parts for path, parts in found.items() if _SKIPPED_FOLDERS.isdisjoint(parts)}
+
+
+def _folder(label: str) -> Path | None:
+    """Where a package is installed; None when it is not. Imports nothing."""
+    if label == STANDARD_LIBRARY:
+        return Path(sysconfig.get_paths()["stdlib"])
+    spec = importlib.machinery.PathFinder.find_spec(_MODULES.get(label, label))
+    return Path(spec.submodule_search_locations[0]) if spec and spec.submodule_search_locations else None
 
 
 def versions() -> dict[str, str]:
     """Label → the installed version, without what names a build of it (`2.13.0+cpu`)."""
-    packages = {label: importlib.metadata.version(label).partition("+")[0] for label in LABELS[1:]}
+    packages = {label: (installed_version(label) or "absent").partition("+")[0] for label in LABELS[1:]}
     return {STANDARD_LIBRARY: platform.python_version()} | packages
 
 
@@ -134,9 +137,8 @@ def main(folder: Path) -> None:
     sizes = np.bincount(docstrings.labels)
     text = licences(versions(), {label: [*python_files(label)] for label in LABELS}, sizes.tolist())
     (folder / "corpus_licences.txt").write_text(text, encoding="utf-8")
-    print(
-        f"{target}: {target.stat().st_size / 1e6:.2f} MB, {len(docstrings)} docstrings, {len(source)} of source"
-    )
+    size = target.stat().st_size / 1e6
+    print(f"{target}: {size:.2f} MB, {len(docstrings)} docstrings, {len(source)} pieces of source")
     print(f'DOCSTRINGS_FINGERPRINT = "{docstrings.fingerprint}"\nSOURCE_FINGERPRINT = "{source.fingerprint}"')
 
 
