@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 @pytest.fixture(scope="session", autouse=True)
 def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Progress, evidence and handed-out notebooks go to a temporary folder. The data cache is shared on purpose:
-    what it holds is found by fingerprint, and building it for every run would take a minute."""
+    what it holds is found by fingerprint, and tokenising the corpus for every run would take seconds."""
     folder = tmp_path_factory.mktemp("user")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WORKBOOK_DATA", str(folder / "data"))

@@ -242,9 +242,12 @@ def test_wheel_and_sdist_carry_the_same_and_all_of_it(root: Path, project_copy: 
     carried = {f"autograder/release/{path.relative_to(release)}" for path in release.rglob("*.ipynb")}
     assert carried and carried <= wheel
     assert {"course_lib/py.typed", "autograder/py.typed"} <= wheel
+    assert {"course_lib/data/corpus.zip", "course_lib/data/corpus_licences.txt"} <= wheel
     quizzes = {str(path.relative_to(root)) for path in root.glob("autograder/lessons/*/quiz.json")}
     assert quizzes <= wheel
-    assert not any(name.startswith(("tests/", "bootstrap/", "notebooks/", "build/")) for name in wheel)
+    assert not any(
+        name.startswith(("tests/", "tools/", "bootstrap/", "notebooks/", "build/")) for name in wheel
+    )
 
     with tarfile.open(build(project_copy, "sdist")) as archive:
         archive.extractall(tmp_path, filter="data")

@@ -74,10 +74,10 @@ class Job:
         return self.worker("twin", source)
 
     def corpus(self) -> None:
-        """Make sure that the built-in data are built before a worker, which may only read, asks for them."""
+        """Make sure that the built-in data are tokenised before a worker, which may only read, asks for them."""
         from course_lib.data import docstring_store
 
-        self.progress("Looking for the built-in data (built once, in about a minute)", 0.0)
+        self.progress("Looking for the built-in data (tokenised once, in about ten seconds)", 0.0)
         docstring_store(progress=False)
 
     def seed(self) -> int:

@@ -18,7 +18,7 @@ from course_lib.base.cache import cache_dir, digest
 from course_lib.base.errors import UserError
 from course_lib.base.files import atomic_directory, atomic_write_text
 from course_lib.data.batching import IGNORE
-from course_lib.data.corpus import corpus_key, load_docstrings
+from course_lib.data.corpus import DOCSTRINGS_FINGERPRINT, load_docstrings
 from course_lib.data.texts import Texts, split
 from course_lib.data.tokenizer import copied, load_tokenizer, pad_id, parallel_tokenizers, train_tokenizer
 
@@ -230,17 +230,17 @@ def split_store(
 def docstring_store(*, max_length: int = 1024, progress: bool = True) -> tuple[TokenStore, TokenStore]:
     """The docstring corpus ready to train on: (train, validation), split by source file, ids at hand.
 
-    The first call builds corpus, tokenizer (on the training split only) and store, with progress bars on
-    stdout; later calls take a fraction of a second. Errors as `load_docstrings` and `TokenStore.build`.
+    The first call builds tokenizer (on the training split only) and store, in about ten seconds, with a progress
+    bar on stdout; later calls take a fraction of a second. Errors as `load_docstrings` and `TokenStore.build`.
     """
-    key = digest(corpus_key(), str(max_length), str(SPLIT_SEED), str(VOCAB_SIZE), str(FORMAT))
+    key = digest(DOCSTRINGS_FINGERPRINT, str(max_length), str(SPLIT_SEED), str(VOCAB_SIZE), str(FORMAT))
     index = cache_dir() / f"docstring-store-{key[:20]}.json"
     try:
         store = TokenStore.load(index.parent / json.loads(index.read_text(encoding="utf-8")))
         parts = split(store, seed=SPLIT_SEED)
         return store.subset(parts[0]), store.subset(parts[1])
     except (OSError, ValueError, TypeError):  # a UserError is a ValueError
-        stores = split_store(load_docstrings(progress=progress), max_length=max_length, progress=progress)
+        stores = split_store(load_docstrings(), max_length=max_length, progress=progress)
         atomic_write_text(index, json.dumps(stores[0].directory.name))
         return stores
 

@@ -50,7 +50,7 @@ def load_data(config: TrainConfig, folder: RunFolder, *, progress: bool = True) 
 def _load_texts(config: TrainConfig, progress: bool) -> Texts:
     is_built_in, is_of_words = config.data == BUILT_IN_DATA, config.task == "token-classification"
     if is_built_in:
-        return (load_source if is_of_words else load_docstrings)(progress=progress)
+        return load_source() if is_of_words else load_docstrings()
     if is_of_words:
         raise UserError(
             f"task={config.task} has no data but data={BUILT_IN_DATA}: give that, or another task"

@@ -27,7 +27,7 @@ def write_corpus(path: Path, num_bytes: int, seed: int = 0) -> int:
     """Docstrings again and again, a tenth of their words replaced by words of others; returns the rows."""
     from course_lib.data import load_docstrings
 
-    texts = load_docstrings(progress=False)
+    texts = load_docstrings()
     rng = random.Random(seed)
     words = " ".join(texts.texts[::50]).split()
     names = [texts.label_names[label] for label in texts.labels]

@@ -1,29 +1,29 @@
-"""The docstring corpus: real, masked, without repeats, kept whole."""
+"""The docstring corpus: real, masked, without repeats, kept whole, and the same on every machine."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import sysconfig
 import time
-from pathlib import Path
+import zipfile
 
 import numpy as np
 import pytest
+from course_lib.errors import UserError
 
-from course_lib.data import corpus, load_docstrings
-from course_lib.data import extract as extract_module
-from course_lib.data.extract import Mask, docstrings, extract, extract_all
+from course_lib.data import corpus, load_docstrings, load_source
 from course_lib.data.texts import Texts, normalise
+from tools.make_corpus import LABELS
+
+LICENCES = corpus.CORPUS.with_name("corpus_licences.txt")
 
 
 @pytest.fixture(scope="module")
 def texts() -> Texts:
-    return load_docstrings(progress=False)
+    return load_docstrings()
 
 
 def test_it_is_large_and_has_many_labels(texts):
@@ -76,7 +76,7 @@ def test_each_file_has_one_label_and_what_was_left_out_is_reported(texts):
 
 
 def test_it_is_the_same_every_time(texts):
-    again = load_docstrings(progress=False)
+    again = load_docstrings()
     assert again.fingerprint == texts.fingerprint == texts.content_fingerprint()
     assert again.texts == texts.texts and again.notes == texts.notes
     assert again.groups.tolist() == texts.groups.tolist()
@@ -88,164 +88,59 @@ def test_it_loads_in_under_a_second(texts):
     assert time.process_time() - before < 1.0
 
 
-def test_masking():
-    mask = Mask(["stats", "optimize"])
-    for text, wanted in {
-        "Call torch.nn.Linear. Then stop.": "Call NAME. Then stop.",
-        ">>> import numpy as np\n>>> np.sum(x)": ">>> import NAME as NAME\n>>> NAME(x)",
-        "See PyTorch, SciPy's docs and TORCH_HOME": "See NAME, NAME's docs and NAME",
-        ":func:`stats.norm` beats os.path.join(a)": ":func:`NAME` beats NAME(a)",
-        "statistics and stats of a string, in time": "statistics and stats of a string, in time",
-        "`~matplotlib.axes.Axes`, :class:`_orm.Session`": "`~NAME`, :class:`NAME`",
-        "from hf_xet import HfApi on the Hugging  Face Hub": "from NAME import NAME on the NAME Hub",
-        "self.x, G.add_edge, e.g. i.e. 3.14": "self.x, G.add_edge, e.g. i.e. 3.14",
-        "Lex it.\n\n:copyright: by the team\n:license: BSD\nEnd": "Lex it.\n\nEnd",
-        "exp(-x-np.exp(-x)), sympy-style, Prompt-Toolkit": "exp(-x-NAME(-x)), NAME-style, NAME",
-        "simple example_mpl": "simple example_mpl",
-        "https://numpy.org/doc": "https://NAME/doc",
-    }.items():
-        assert mask(text) == wanted
+def test_one_small_file_holds_both_corpora_and_the_licences_of_all_they_come_from(texts):
+    assert corpus.CORPUS.stat().st_size <= 8e6
+    with zipfile.ZipFile(corpus.CORPUS) as archive:
+        assert sorted(archive.namelist()) == ["docstrings.json", "source.json", "versions.json"]
+        versions = json.loads(archive.read("versions.json"))
+    assert tuple(versions) == LABELS == texts.label_names
+    listed, rule = LICENCES.read_text(encoding="utf-8"), "=" * 100
+    for (label, version), size in zip(versions.items(), np.bincount(texts.labels), strict=True):
+        row = re.search(rf"^{label} +{re.escape(version)} +([\w.-]+) +([\d,]+)$", listed, re.MULTILINE)
+        assert row and row[2] == f"{size:,}", label
+        heading = f"\n{label} {version}: {row[1]}\n{rule}"
+        section = listed.partition(heading)[2].partition(rule)[0]
+        assert re.search(r"\nCopyright lines of .*:\n  .*opyright", section), label
+        assert re.search(r"\n--- (?:LICENSE|COPYING).* ---\n[\s\S]*(?:permi|grant)", section), label
 
 
-def test_masking_long_words_takes_no_time():
-    before = time.process_time()
-    Mask()("a" * 200_000 + " " + "a." * 100_000 + " " + "-" * 100_000)
-    assert time.process_time() - before < 2.0
+def test_it_needs_no_folder_to_write_to_and_says_nothing(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("COURSE_LIB_CACHE", str(tmp_path / "cache"))
+    assert len(load_docstrings()) > len(load_source()) > 0
+    assert capfd.readouterr() == ("", "") and not (tmp_path / "cache").exists()
 
 
-def test_all_docstrings_of_a_file_in_order_without_running_it(capfd):
-    source = b'''"""Module text."""
-raise SystemExit("imported!")
-class A:
-    """Class text."""
-    async def f(self):
-        """Indented
-
-            text with a bad escape \\d.
-        """
-if True:
-    try:
-        pass
-    except ValueError:
-        def g():
-            "Nested text."
-    finally:
-        def h(): "Last text \\ud800."
-    match 1:
-        case 1:
-            def m(): "Case text."
-def without(): return """no docstring"""
-x = """no docstring"""
-'''
-    assert list(docstrings(source)) == [
-        "Module text.",
-        "Class text.",
-        "Indented\n\ntext with a bad escape \\d.",
-        "Nested text.",
-        "Last text ?.",
-        "Case text.",
-    ]
-    assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize(
-    "content", [b"def f(:", b"x = '\0'", b"\xff\xfe", b"x = " + b"(" * 5000, b"x = " + b"-" * 500_000 + b"1"]
-)
-def test_a_file_that_cannot_be_parsed_is_passed_over(tmp_path, content):
-    (tmp_path / "bad.py").write_bytes(content)
-    assert extract(str(tmp_path / "bad.py"), Mask()) == []
-    assert extract(str(tmp_path / "absent.py"), Mask()) == []
-
-
-def some_files() -> list[Path]:
-    return sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py"))[:40]
-
-
-def test_processes_change_nothing_and_may_fail(monkeypatch, tmp_path, capfd):
-    (tmp_path / "bad.py").write_text("def f(:")
-    paths = [*some_files(), tmp_path / "bad.py", tmp_path / "absent.py"]
-    wanted = [extract(str(path), Mask(["stats"])) for path in paths]
-    assert wanted[-2:] == [[], []] and sum(map(bool, wanted)) > 20
-    assert extract_all(paths, modules=["stats"], progress=True) == wanted
-    out, err = capfd.readouterr()
-    assert "Reading: 100%" in out and err == "", "a line on stderr costs a notebook cell its points"
-    dying = 'import sys; sys.stdin.readline(); print("[0, [", flush=True); sys.exit(3)'
-    (tmp_path / "dying.py").write_text(dying)
-    for executable in ("/nowhere/to/be/found", sys.executable):
-        with monkeypatch.context() as patch:
-            patch.setattr(extract_module.sys, "executable", executable)
-            if executable == sys.executable:
-                patch.setattr(extract_module, "__file__", str(tmp_path / "dying.py"))
-            assert extract_all(paths, modules=["stats"], progress=False) == wanted
-    assert extract_all([], modules=[], progress=False) == []
-
-
-def test_an_absent_package_is_left_out_and_named(monkeypatch):
-    with monkeypatch.context() as patch:
-        packages = {"tornado": "tornado", "nowhere": "no_such_package_here", "pip": "xdist"}
-        patch.setattr(corpus, "_PACKAGES", packages)
-        texts = corpus.build_docstrings(progress=False)
-        key = corpus.corpus_key()
-    assert texts.label_names == ("stdlib", "tornado")
-    assert "labels left out, not installed or too small: nowhere, pip" in texts.notes
-    assert key != corpus.corpus_key()
-
-
-def test_short_repeated_and_contradictory_texts_are_left_out_and_counted():
-    rows = [("a", i, f"a long enough text of number {'x' * i}") for i in range(1, 121)]
-    rows += [("b", i, f"another quite different text with {'y' * i}") for i in range(1, 121)]
-    rows += [("c", 1, "only one text under label c here")]
-    extra = [("a", 500, "too short NAME"), ("a", 501, "A LONG  enough text of number x")]
-    extra += [("a", 502, "the very same words in both"), ("b", 503, "the very same words in both")]
-    kept, notes = corpus._select(rows + extra)
-    assert kept == rows[:-1]
-    assert [note[:31] for note in notes] == ["5 of 245 docstrings left out: w"]
-
-
-def test_a_damaged_cache_is_not_believed(texts, tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_LIB_CACHE", str(tmp_path))
-    path = tmp_path / "docstrings.json"
-    fifty = Texts(texts.texts[:50], texts.labels[:50], texts.label_names, texts.groups[:50])
-    corpus._cached(path.name, lambda: fifty)
-    assert corpus._cached(path.name, lambda: texts).texts == texts.texts[:50]
-    whole = path.read_text(encoding="utf-8")
-    record = json.loads(whole)
-    for damaged in (
-        whole[:-100],
-        "",
-        "[]",
-        "{}",
-        json.dumps(record | {"labels": [0] * 50, "fingerprint": "0"}),
-    ):
-        path.write_text(damaged, encoding="utf-8")
-        assert corpus._cached(path.name, lambda: fifty) is fifty
-        assert path.read_text(encoding="utf-8") == whole, "built and written again"
-
-
-@pytest.mark.parametrize("stop", [pytest.param("SIGINT", marks=pytest.mark.exhaustive), "SIGKILL"])
-def test_an_interrupted_build_leaves_nothing_behind(tmp_path, stop):
-    if not hasattr(signal, stop):
-        pytest.skip(f"no {stop} here")
-    code = "from course_lib.data import load_docstrings; load_docstrings()"
-    environment = os.environ | {"COURSE_LIB_CACHE": str(tmp_path)}
-    process = subprocess.Popen(
-        [sys.executable, "-u", "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    assert process.stdout.read(20), "the progress bar has begun"
-    time.sleep(0.5)
-    process.send_signal(getattr(signal, stop))
-    process.communicate(timeout=30)  # returns when the worker processes have let go of the pipes too
-    assert process.returncode != 0
-    assert list(tmp_path.iterdir()) == []
+def test_a_damaged_file_is_not_believed(tmp_path, monkeypatch):
+    path = tmp_path / "corpus.zip"
+    monkeypatch.setattr(corpus, "CORPUS", path)
+    whole = LICENCES.with_name("corpus.zip").read_bytes()
+    flipped = bytearray(whole)
+    flipped[1_000_000] ^= 1
+    with zipfile.ZipFile(path, "w") as archive:  # texts, but others
+        record = {"texts": ["a"], "labels": [0], "label_names": ["x"], "groups": [0], "word_labels": None}
+        archive.writestr("docstrings.json", json.dumps(record | {"notes": []}))
+    other = path.read_bytes()
+    for damaged in (None, b"", whole[:-100], whole[:100_000], bytes(flipped), b"x" * 1000, other):
+        path.unlink(missing_ok=True)
+        if damaged is not None:
+            path.write_bytes(damaged)
+        with pytest.raises(
+            UserError, match=r"cannot read the built-in texts: .*--force-reinstall.*corpus\.zip"
+        ) as error:
+            load_docstrings()
+        assert "\n" not in str(error.value)
+    path.write_bytes(whole)
+    assert load_docstrings().fingerprint == corpus.DOCSTRINGS_FINGERPRINT
 
 
 @pytest.mark.exhaustive
 def test_two_processes_may_build_everything_at_once(tmp_path):
-    """On two of the packages, so that it takes seconds: corpus, tokenizer, both stores and the index."""
+    """On few of the texts, so that it takes seconds: tokenizer, both stores and the index."""
     code = (
-        "from course_lib.data import corpus, docstring_store\n"
-        "corpus._PACKAGES = {name: name for name in ('pygments', 'tornado')}\n"
+        "from course_lib.data import Texts, docstring_store, load_docstrings, store\n"
+        "whole = load_docstrings()\n"
+        "few = Texts(whole.texts[:8000], whole.labels[:8000], whole.label_names[:2], whole.groups[:8000])\n"
+        "store.load_docstrings = lambda: few\n"
         "train, validation = docstring_store(max_length=64, progress=False)\n"
         "print(train.fingerprint, validation.fingerprint, *train.label_names)\n"
     )
@@ -258,9 +153,9 @@ def test_two_processes_may_build_everything_at_once(tmp_path):
     answers = [process.communicate(timeout=240) for process in both]
     assert [process.returncode for process in both] == [0, 0], answers
     assert answers[0] == answers[1]
-    assert answers[0][0].split()[2:] == ["stdlib", "pygments", "tornado"] and answers[0][1] == ""
+    assert answers[0][0].split()[2:] == ["stdlib", "torch"] and answers[0][1] == ""
     kept = sorted(re.sub(r"-[0-9a-f]{20}", "", path.name) for path in tmp_path.iterdir())
-    assert kept == ["docstring-store.json", "docstrings.json", "store"]
+    assert kept == ["docstring-store.json", "store"]
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert (again.stdout, again.stderr) == answers[0]

@@ -107,7 +107,7 @@ def test_every_task_has_data_without_a_file_docstrings(tmp_path, task):
         assert (
             (real == IGNORE) | (real < (data.train.vocab_size if task != "token-classification" else 11))
         ).all()
-    assert len(load_docstrings(progress=False)) > 0
+    assert len(load_docstrings()) > 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_DATA limits private memory on Linux alone")

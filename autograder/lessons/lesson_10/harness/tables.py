@@ -18,7 +18,7 @@ _SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "
 @functools.cache
 def _texts_by_label() -> tuple[list[str], ...]:
     """The built-in texts of each label that has at least 300."""
-    corpus = load_docstrings(progress=False)
+    corpus = load_docstrings()
     found = []
     for label in range(len(corpus.label_names)):
         chosen = np.flatnonzero(corpus.labels == label)

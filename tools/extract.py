@@ -1,30 +1,18 @@
-"""Docstrings of Python files, with names that give their package away masked; or words and their roles.
-
-`extract_all` runs this file as a script in several processes, so it needs the standard library only. Plain
-subprocesses rather than `multiprocessing`: nothing is forked from a kernel full of threads, and a user's
-script needs no `if __name__ == "__main__"` guard.
-"""
+"""Docstrings of Python files, with names that give their package away masked; or words and their roles."""
 
 from __future__ import annotations
 
 import ast
 import functools
-import json
 import keyword
-import os
 import re
-import subprocess
 import sys
 import tokenize
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 MASK = "NAME"
-MAX_PROCESSES = 8
-_FILES_AT_ONCE = 128
 
 # Any identifier or dotted path that contains one of these gives its label away, whoever wrote it.
 _NAMES = re.compile(
@@ -133,38 +121,3 @@ def _role_of_name(name: str, before: str, after: str) -> str:
     if before in ("def", "class"):
         return "function" if before == "def" else "class"
     return "call" if after == "(" else "attribute" if before == "." else "name"
-
-
-def extract_all(paths: Sequence[Path], *, modules: Sequence[str] | None, progress: bool) -> list[list[Any]]:
-    """Masked docstrings of each file, in the order of `paths`; none where a file cannot be parsed.
-
-    `modules` are the names that `Mask` takes; None: `labelled_words` instead of docstrings. The result does
-    not depend on the number of processes. Draws a progress bar on stdout.
-    """
-    from tqdm import tqdm
-
-    names = [str(path) for path in paths]
-    parts = [names[start : start + _FILES_AT_ONCE] for start in range(0, len(names), _FILES_AT_ONCE)]
-    try:
-        with ThreadPoolExecutor(min(MAX_PROCESSES, os.cpu_count() or 1)) as pool:
-            answers = pool.map(functools.partial(_in_process, modules), parts)
-            bar = tqdm(answers, "Reading", len(parts), mininterval=0.5, file=sys.stdout, disable=not progress)
-            return [found for answer in bar for found in answer]
-    except (OSError, ValueError, subprocess.CalledProcessError):
-        # No process could be started, or one was killed. Slower, but the same result.
-        return _read_all(modules, names)
-
-
-def _in_process(modules: Sequence[str] | None, paths: list[str]) -> Any:
-    job = json.dumps([modules, paths]).encode()
-    done = subprocess.run([sys.executable, "-I", __file__], input=job, capture_output=True, check=True)
-    return json.loads(done.stdout)
-
-
-def _read_all(modules: Sequence[str] | None, paths: list[str]) -> list[list[Any]]:
-    mask = Mask(modules or ())
-    return [labelled_words(path) if modules is None else extract(path, mask) for path in paths]
-
-
-if __name__ == "__main__":
-    print(json.dumps(_read_all(*json.load(sys.stdin))))

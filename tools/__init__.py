@@ -1,0 +1,1 @@
+"""What makers of the course run, and learners never need. Run from the checkout: `python -m tools.<name>`."""
