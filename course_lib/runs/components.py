@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from course_lib.base.errors import UserError
 from course_lib.data.batching import Batches, BucketBatchSampler, collate, evaluation_batches
+from course_lib.data.sharding import ShardedOrder, shard_evenly
 from course_lib.data.tokenizer import load_tokenizer
-from course_lib.distributed.ranks import Ranks, ShardedOrder, from_main_process, shard_evenly
+from course_lib.distributed.ranks import Ranks, from_main_process
 from course_lib.models.transformers import ModelConfig, make_model
 from course_lib.runs.config import AUTO, TrainConfig
 from course_lib.runs.metrics import RunFolder
