@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from course_lib.base.settings import read_yaml
 from course_lib.cli.common import GOOD, INTERRUPTED, NO, add_config_options, complain, config_from
-from course_lib.runs.config_io import read_yaml
 from course_lib.runs.metrics import to_json
 
 DESCRIPTION = """\

@@ -8,10 +8,11 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from course_lib.base.errors import UserError
-from course_lib.runs.config_io import as_field, check_keys
+from course_lib.base.settings import as_field, check_keys, read_yaml
 
 BUILT_IN_DATA = "docstrings"
 AUTO = "auto"
@@ -254,3 +255,13 @@ def check_same_config(old: Mapping[str, Any], new: Mapping[str, Any], *, owner: 
             f"{owner} was made with another config ({'; '.join(changed)}): "
             f"resume with the old values, or start a new run with another --out"
         )
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """The mapping in a YAML or JSON file (JSON is YAML too), keys checked.
+
+    Raises UserError naming the file and the line.
+    """
+    values = read_yaml(path)
+    check_keys(values, known_keys(), source=str(path))
+    return values

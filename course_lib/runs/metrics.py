@@ -14,7 +14,7 @@ import numpy as np
 
 from course_lib.base.errors import UserError
 from course_lib.base.files import atomic_write_text, remove_leftovers
-from course_lib.runs.config_io import read_config
+from course_lib.runs.config import read_config
 from course_lib.training.callbacks import Callback, TrainState
 
 MAX_MATRIX_LABELS = 20  # a wider heat map cannot be read

@@ -10,11 +10,11 @@ import torch
 
 from course_lib.base.environment import environment, hardware, memory_bytes
 from course_lib.base.files import atomic_write_text
+from course_lib.base.settings import to_yaml
 from course_lib.distributed import ranks as distributed
 from course_lib.measuring.profiling import StepProfiler
 from course_lib.runs.components import build_components
 from course_lib.runs.config import TrainConfig
-from course_lib.runs.config_io import to_yaml
 from course_lib.runs.cost import CostMeter
 from course_lib.runs.metrics import RecordWriter, RunFolder
 from course_lib.runs.progress import say
