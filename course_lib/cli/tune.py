@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from course_lib.base.files import to_json
 from course_lib.base.settings import read_yaml
 from course_lib.cli.common import GOOD, INTERRUPTED, NO, add_config_options, complain, config_from
-from course_lib.runs.metrics import to_json
 
 DESCRIPTION = """\
 Try values for the keys of a config and keep the best. Each trial trains a fresh model for the same number of

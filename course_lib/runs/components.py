@@ -19,7 +19,7 @@ from course_lib.data.tokenizer import load_tokenizer
 from course_lib.distributed.ranks import Ranks, from_main_process
 from course_lib.models.transformers import ModelConfig, make_model
 from course_lib.runs.config import AUTO, TrainConfig
-from course_lib.runs.metrics import RunFolder
+from course_lib.runs.folder import RunFolder
 from course_lib.runs.run_data import RunData
 from course_lib.training.checkpoint import load_checkpoint
 from course_lib.training.evaluation import to_device

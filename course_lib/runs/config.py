@@ -241,22 +241,6 @@ def known_keys() -> list[str]:
     return [field.name for field in dataclasses.fields(TrainConfig)]
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """`"learning_rate: 0.001 → 0.002"` for each key that differs and shapes the weights."""
-    keys = [key for key in {**old, **new} if key not in WITHOUT_EFFECT]
-    return [f"{key}: {old.get(key)} → {new.get(key)}" for key in keys if old.get(key) != new.get(key)]
-
-
-def check_same_config(old: Mapping[str, Any], new: Mapping[str, Any], *, owner: object) -> None:
-    """Raise UserError, naming what differs, unless a run of config `old` can go on with `new`."""
-    changed = differences(old, new)
-    if changed:
-        raise UserError(
-            f"{owner} was made with another config ({'; '.join(changed)}): "
-            f"resume with the old values, or start a new run with another --out"
-        )
-
-
 def read_config(path: str | Path) -> dict[str, Any]:
     """The mapping in a YAML or JSON file (JSON is YAML too), keys checked.
 

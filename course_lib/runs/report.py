@@ -15,7 +15,7 @@ from typing import Any
 from markupsafe import Markup
 
 from course_lib.base.files import atomic_write_text
-from course_lib.runs.metrics import RunFolder
+from course_lib.runs.folder import RunFolder
 
 # Okabe and Ito, "Color Universal Design", 2008: told apart with colour-vision deficiencies too.
 COLOURS = {"train": "#0072B2", "validation": "#D55E00"}

@@ -14,7 +14,7 @@ from course_lib.data.tables import load_table
 from course_lib.data.texts import Texts
 from course_lib.data.tokenizer import load_tokenizer
 from course_lib.runs.config import BUILT_IN_DATA, TrainConfig
-from course_lib.runs.metrics import RunFolder
+from course_lib.runs.folder import RunFolder
 
 
 class RunData(NamedTuple):

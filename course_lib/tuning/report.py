@@ -7,9 +7,8 @@ import warnings
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from course_lib.base.files import atomic_write_text
+from course_lib.base.files import atomic_write_text, to_json
 from course_lib.base.settings import to_yaml
-from course_lib.runs.metrics import to_json
 from course_lib.runs.report import render
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from course_lib.runs.cost import (
     time_to_target,
     utilisation,
 )
-from course_lib.runs.metrics import RunFolder
+from course_lib.runs.folder import RunFolder
 from course_lib.runs.train import run_training
 from course_lib.training.callbacks import Callback, TrainState
 from course_lib.training.checkpoint import load_checkpoint

@@ -12,7 +12,7 @@ from course_lib.base.errors import UserError
 from course_lib.data import load_docstrings, save_tokenizer, train_tokenizer
 from course_lib.data.batching import IGNORE
 from course_lib.runs.config import TrainConfig
-from course_lib.runs.metrics import RunFolder
+from course_lib.runs.folder import RunFolder
 from course_lib.runs.run_data import load_data
 from tests.benchmarks import larger_than_memory
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from course_lib.runs.components import load_trained
-from course_lib.runs.metrics import RunFolder
+from course_lib.runs.folder import RunFolder
 from course_lib.training.checkpoint import load_checkpoint
 from tests.course_lib.scripts.small import SCRIPTS, torchrun, torchrun_command
 

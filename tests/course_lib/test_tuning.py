@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from course_lib.base.errors import UserError
 from course_lib.runs.config import TrainConfig
-from course_lib.runs.metrics import RunFolder
+from course_lib.runs.folder import RunFolder
 
 optuna = pytest.importorskip("optuna")
 
