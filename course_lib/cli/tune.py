@@ -60,7 +60,7 @@ def _tune(arguments: argparse.Namespace) -> int:
 
 
 def _summary(study: dict[str, Any], out: str) -> str:
-    from course_lib.runs.report import cell, duration
+    from course_lib.base.figures import cell, duration
 
     spent, best = study["spent"], study["best"]
     told = f"{spent['trials']} trials ({spent['complete']} complete, {spent['pruned']} pruned), "

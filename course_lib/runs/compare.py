@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.base.errors import UserError
+from course_lib.base.figures import cell
 from course_lib.runs.config import WITHOUT_EFFECT
 from course_lib.runs.folder import RunFolder
-from course_lib.runs.report import cell
 
 SECTIONS = ("config", "data", "resolved", "environment", "hardware")
 WIDTH = 26

@@ -7,9 +7,9 @@ import warnings
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from course_lib.base.figures import render
 from course_lib.base.files import atomic_write_text, to_json
 from course_lib.base.settings import to_yaml
-from course_lib.runs.report import render
 
 if TYPE_CHECKING:
     from course_lib.tuning.study import Search
