@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.measuring.profiling import step_breakdown
+from course_lib.measuring.stages import step_breakdown
 from course_lib.models.transformers import ModelConfig, make_model
 from course_lib.runs.config import TrainConfig
 from course_lib.runs.cost import (
