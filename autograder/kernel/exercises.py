@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from autograder.engine.sandbox.stopping import CheckStopped
 from autograder.engine.service import EngineDied, EngineService
 from autograder.show.rich import in_kernel, render, show_html
-from course_lib.runs.progress import LiveOutput
+from course_lib.base.live import LiveOutput
 
 T = TypeVar("T")
 _SOURCES: dict[str, str] = {}

@@ -19,13 +19,12 @@ from filelock import FileLock, Timeout
 
 from course_lib.base.environment import resolve_device
 from course_lib.base.errors import UserError, require
+from course_lib.base.live import say
 from course_lib.distributed.ranks import Ranks
 from course_lib.runs.compare import check_same_config
-from course_lib.runs.components import build_components
+from course_lib.runs.components import build_components, load_data
 from course_lib.runs.config import TrainConfig
 from course_lib.runs.folder import RunFolder
-from course_lib.runs.progress import say
-from course_lib.runs.run_data import load_data
 from course_lib.runs.train import run_training
 from course_lib.training.callbacks import Callback, TrainState
 from course_lib.training.loop import NonFiniteError
