@@ -44,10 +44,8 @@ def _tune(arguments: argparse.Namespace) -> int:
     config = config_from(arguments)
     texts = read_yaml(arguments.space) if arguments.space else {}
     texts = {**texts, **parse_searches(arguments.search)} or default_space(config)
-    from course_lib.tuning.study import (  # after what is quick to check: torch takes seconds to load
-        Search,
-        tune,
-    )
+    from course_lib.tuning.search import Search
+    from course_lib.tuning.study import tune
 
     options = ("sampler", "pruner", "trials", "max_total_steps", "minutes")
     values = {name: getattr(arguments, name) for name in options}
