@@ -20,7 +20,8 @@ def _words(text: str) -> frozenset[str]:
 _MODULES = _words("""
     __main__ _ctypes _signal _thread atexit builtins cffi code codeop ctypes dis faulthandler importlib inspect
     linecache marshal mmap psutil ptrace resource runpy signal socket subprocess traceback wire worker
-    course_lib.measuring.counters unittest.mock torch.overrides torch.utils.cpp_extension
+    course_lib.measuring.counters course_lib.measuring.counts course_lib.measuring.operators
+    course_lib.counters course_lib.old_names.counters unittest.mock torch.overrides torch.utils.cpp_extension
 """)
 _THREADS = _words("asyncio concurrent multiprocessing threading")
 _BUILTINS = _words("__builtins__ __import__ breakpoint compile delattr eval exec input locals open vars")

@@ -12,7 +12,7 @@ from autograder.common import Reason, Result
 from autograder.engine import EngineDied, EngineService
 from autograder.engine.sandbox import CheckStopped
 from autograder.show import Score, in_kernel, render, show_html
-from course_lib.runs.progress import LiveOutput
+from course_lib.base.live import LiveOutput
 
 T = TypeVar("T")
 _SOURCES: dict[str, str] = {}

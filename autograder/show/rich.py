@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course_lib.base.errors import UserError
-from course_lib.runs.progress import in_kernel as in_kernel
+from course_lib.base.live import in_kernel as in_kernel
 
 if TYPE_CHECKING:
     from jinja2 import Environment

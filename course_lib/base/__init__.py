@@ -1,0 +1,1 @@
+"""What every room may use: errors, files, caches, settings as text, the machine, figures and live output."""

@@ -1,14 +1,20 @@
-"""Files and folders that get their name by one rename, or not at all: `kill -9` leaves the old one or the new."""
+"""Files and folders that get their name by one rename, or not at all: `kill -9` leaves the old one or the new.
+
+And the JSON that is written to them.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import math
 import os
 import secrets
 import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from course_lib.base.errors import UserError
 
@@ -110,3 +116,18 @@ def _force_to_disk(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def to_json(value: Any, *, indent: int | None = 2) -> str:
+    """Strict JSON: NaN and infinity, which JSON does not have, become null."""
+    return json.dumps(_finite(value), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value

@@ -37,11 +37,11 @@ def _bench(arguments: argparse.Namespace) -> int:
     if config.micro_batch_size == AUTO:
         config = dataclasses.replace(config, micro_batch_size=TrainConfig.micro_batch_size)
     from course_lib.base.environment import environment, hardware, resolve_device
-    from course_lib.base.files import atomic_write_text
-    from course_lib.runs.ladder import climb
-    from course_lib.runs.metrics import RunFolder, to_json
-    from course_lib.runs.report import render
-    from course_lib.runs.run_data import load_data
+    from course_lib.base.figures import render
+    from course_lib.base.files import atomic_write_text, to_json
+    from course_lib.runs.components import load_data
+    from course_lib.runs.folder import RunFolder
+    from course_lib.tuning.ladder import climb
 
     folder = RunFolder(Path(arguments.out or time.strftime("runs/bench-%Y-%m-%d-%H%M%S")))
     data = load_data(config, folder)

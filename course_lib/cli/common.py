@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from course_lib.base.errors import UserError
-from course_lib.runs.config import BUILT_IN_DATA, TrainConfig
-from course_lib.runs.config_io import parse_settings, read_config
+from course_lib.base.settings import check_keys
+from course_lib.runs.config import BUILT_IN_DATA, TrainConfig, known_keys, read_config
 
 GOOD, NO, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 
@@ -63,3 +64,20 @@ def config_from(arguments: argparse.Namespace, *, base: dict[str, Any] | None = 
 def complain(message: str, code: int) -> int:
     print(f"course-lib: {message}", file=sys.stderr)
     return code
+
+
+def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
+    """`["learning_rate=1e-3"]` -> `{"learning_rate": "1e-3"}`; the values are read as YAML."""
+    import yaml
+
+    values: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise UserError(f"--set {setting}: write --set key=value, for example --set max_epochs=5")
+        check_keys({key.strip(): None}, known_keys(), source="--set")
+        try:
+            values[key.strip()] = yaml.safe_load(text)
+        except (yaml.YAMLError, ValueError, RecursionError):
+            raise UserError(f"--set {setting}: {text!r} is not a YAML value; quote it") from None
+    return values

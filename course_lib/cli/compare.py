@@ -20,10 +20,9 @@ def add(commands: Any) -> None:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    from course_lib.base.files import atomic_write_text
+    from course_lib.base.figures import render
+    from course_lib.base.files import atomic_write_text, to_json
     from course_lib.runs.compare import compare_runs, comparison_text
-    from course_lib.runs.metrics import to_json
-    from course_lib.runs.report import render
 
     comparison = compare_runs(arguments.runs)
     if arguments.out:

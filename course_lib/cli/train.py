@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.base.errors import UserError
+from course_lib.base.files import to_json
 from course_lib.cli.common import GOOD, INTERRUPTED, add_config_options, complain, config_from, keys_help
 from course_lib.runs.config import TrainConfig
+from course_lib.runs.folder import RunFolder
 from course_lib.runs.health import health_text
-from course_lib.runs.metrics import RunFolder, to_json
 
 
 def add(commands: Any) -> None:

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from course_lib.base.files import to_json
+from course_lib.base.settings import read_yaml
 from course_lib.cli.common import GOOD, INTERRUPTED, NO, add_config_options, complain, config_from
-from course_lib.runs.config_io import read_yaml
-from course_lib.runs.metrics import to_json
 
 DESCRIPTION = """\
 Try values for the keys of a config and keep the best. Each trial trains a fresh model for the same number of
@@ -44,10 +44,8 @@ def _tune(arguments: argparse.Namespace) -> int:
     config = config_from(arguments)
     texts = read_yaml(arguments.space) if arguments.space else {}
     texts = {**texts, **parse_searches(arguments.search)} or default_space(config)
-    from course_lib.tuning.study import (  # after what is quick to check: torch takes seconds to load
-        Search,
-        tune,
-    )
+    from course_lib.tuning.search import Search
+    from course_lib.tuning.study import tune
 
     options = ("sampler", "pruner", "trials", "max_total_steps", "minutes")
     values = {name: getattr(arguments, name) for name in options}
@@ -60,7 +58,7 @@ def _tune(arguments: argparse.Namespace) -> int:
 
 
 def _summary(study: dict[str, Any], out: str) -> str:
-    from course_lib.runs.report import cell, duration
+    from course_lib.base.figures import cell, duration
 
     spent, best = study["spent"], study["best"]
     told = f"{spent['trials']} trials ({spent['complete']} complete, {spent['pruned']} pruned), "

@@ -6,8 +6,6 @@ import contextlib
 import itertools
 import json
 import shutil
-import sys
-from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +17,9 @@ from course_lib.base.errors import UserError
 from course_lib.base.files import atomic_directory, atomic_write_text
 from course_lib.data.batching import IGNORE
 from course_lib.data.corpus import DOCSTRINGS_FINGERPRINT, load_docstrings
+from course_lib.data.encoding import encode
 from course_lib.data.texts import Texts, split
-from course_lib.data.tokenizer import copied, load_tokenizer, pad_id, parallel_tokenizers, train_tokenizer
+from course_lib.data.tokenizer import load_tokenizer, pad_id, train_tokenizer
 
 if TYPE_CHECKING:
     import torch
@@ -30,7 +29,6 @@ FORMAT = 3
 SPLIT_SEED = 0
 VOCAB_SIZE = 8192
 TOKENIZER_TEXTS = 200_000
-_TEXTS_AT_ONCE = 128  # work for all cores, and little memory (about 150 bytes a token)
 
 
 class TokenStore:
@@ -116,7 +114,7 @@ class TokenStore:
             return cls.load(target)
         shutil.rmtree(target, ignore_errors=True)  # damaged
         with atomic_directory(target) as temporary:
-            meta = _encode(texts, tokenizer, max_length, temporary, progress) | {
+            meta = encode(texts, tokenizer, max_length, temporary, progress) | {
                 "format": FORMAT,
                 "fingerprint": fingerprint,
                 "task": task,
@@ -243,38 +241,3 @@ def docstring_store(*, max_length: int = 1024, progress: bool = True) -> tuple[T
         stores = split_store(load_docstrings(), max_length=max_length, progress=progress)
         atomic_write_text(index, json.dumps(stores[0].directory.name))
         return stores
-
-
-def _encode(
-    texts: Texts, tokenizer: Tokenizer, max_length: int, folder: Path, progress: bool
-) -> dict[str, Any]:
-    """Write ids, token labels and offsets as they come; returns what `meta.json` says of them."""
-    from tqdm import tqdm
-
-    tokenizer = copied(tokenizer)  # its truncation is nobody else's concern
-    tokenizer.enable_truncation(max_length)
-    dtype = "uint16" if max(tokenizer.get_vocab().values()) < 2**16 else "int32"
-    offsets, num_truncated = array("q", [0]), 0
-    rows = iter(tqdm(texts.texts, "Tokenising", mininterval=0.5, file=sys.stdout, disable=not progress))
-    word_labels = iter(texts.word_labels or ())
-    with (
-        (folder / "ids.bin").open("wb") as ids,
-        (folder / "tags.bin").open("wb") as tags,
-        parallel_tokenizers(),
-    ):
-        while chunk := list(itertools.islice(rows, _TEXTS_AT_ONCE)):
-            for encoding in tokenizer.encode_batch(chunk, is_pretokenized=texts.word_labels is not None):
-                ids.write(np.array(encoding.ids, dtype=dtype).tobytes())
-                offsets.append(offsets[-1] + len(encoding))
-                num_truncated += bool(encoding.overflowing)
-                if texts.word_labels is not None:
-                    tags.write(_tags(encoding.word_ids, next(word_labels)).tobytes())
-    np.save(folder / "offsets.npy", np.asarray(offsets))
-    return {"dtype": dtype, "num_truncated": num_truncated}
-
-
-def _tags(word_ids: list[int | None], word_labels: list[int]) -> np.ndarray:
-    """int16 [tokens]: the label of a word at its first token; -100 at special tokens and continuations."""
-    words = np.array([-1 if word is None else word for word in word_ids])
-    is_first = (words >= 0) & (np.diff(words, prepend=-1) != 0)
-    return np.where(is_first, np.array(word_labels, dtype=np.int16)[words], np.int16(IGNORE))

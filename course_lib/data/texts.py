@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from course_lib.base.cache import digest
 from course_lib.base.errors import UserError
 
-if TYPE_CHECKING:
-    from course_lib.data.store import TokenStore
+
+class Grouped(Protocol):
+    """What can be split, such as `Texts` and a `TokenStore`: `labels` int64 [n], and a group number of each."""
+
+    @property
+    def labels(self) -> np.ndarray: ...
+    def group_numbers(self) -> np.ndarray: ...
 
 
 @dataclass(frozen=True, eq=False)  # two are the same when their fingerprints are
@@ -61,9 +66,7 @@ class Texts:
         return np.fromiter((text_key(_as_one(text)) for text in self.texts), dtype=np.int64, count=len(self))
 
 
-def split(
-    texts: Texts | TokenStore, *, validation: float = 0.1, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
+def split(texts: Grouped, *, validation: float = 0.1, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Split into training and validation indices, label by label, without leaking.
 
     Texts of one group stay together; without groups, texts that are equal but for case and spacing count as

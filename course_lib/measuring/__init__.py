@@ -1,0 +1,1 @@
+"""Speed by paired timing, costs by counting, and the stages of a step."""

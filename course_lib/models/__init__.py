@@ -1,0 +1,21 @@
+"""Compact transformers, and what makes models cheaper to train: adapters, low-bit weights."""
+# ruff: noqa: F401
+
+from typing import TYPE_CHECKING
+
+from course_lib.base.lazy import attach
+
+if TYPE_CHECKING:
+    from course_lib.models.transformers import (
+        Dropout,
+        Encoder,
+        EncoderBlock,
+        LanguageModel,
+        ModelConfig,
+        TextClassifier,
+        TokenClassifier,
+        make_model,
+        masked_mean,
+    )
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

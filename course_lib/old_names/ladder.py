@@ -1,1 +1,1 @@
-from course_lib.runs.ladder import *  # noqa: F403
+from course_lib.tuning.ladder import *  # noqa: F403

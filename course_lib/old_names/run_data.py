@@ -1,1 +1,2 @@
-from course_lib.runs.run_data import *  # noqa: F403
+from course_lib.runs.components import RunData as RunData
+from course_lib.runs.components import load_data as load_data

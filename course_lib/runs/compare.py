@@ -1,4 +1,7 @@
-"""What differs between runs, what came of it, and whether the comparison is a fair one."""
+"""What differs between runs, what came of it, and whether the comparison is a fair one.
+
+And whether one of them may go on as the other.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.base.errors import UserError
+from course_lib.base.figures import cell
 from course_lib.runs.config import WITHOUT_EFFECT
-from course_lib.runs.metrics import RunFolder
-from course_lib.runs.report import cell
+from course_lib.runs.folder import RunFolder
 
 SECTIONS = ("config", "data", "resolved", "environment", "hardware")
 WIDTH = 26
@@ -89,3 +92,31 @@ def comparison_text(comparison: dict[str, Any]) -> str:
     return "\n".join(
         [*lines, "", f"equal weights: {answer}", *map("warning: {}".format, comparison["warnings"])]
     )
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """`"learning_rate: 0.001 → 0.002"` for each key that differs and shapes the weights."""
+    keys = [key for key in {**old, **new} if key not in WITHOUT_EFFECT]
+    return [f"{key}: {old.get(key)} → {new.get(key)}" for key in keys if old.get(key) != new.get(key)]
+
+
+def check_same_config(old: Mapping[str, Any], new: Mapping[str, Any], *, owner: object) -> None:
+    """Raise UserError, naming what differs, unless a run of config `old` can go on with `new`."""
+    changed = differences(old, new)
+    if changed:
+        raise UserError(
+            f"{owner} was made with another config ({'; '.join(changed)}): "
+            f"resume with the old values, or start a new run with another --out"
+        )
+
+
+def check_same_run(
+    checkpoint: Mapping[str, Any], *, config: Mapping[str, Any], data_fingerprint: str, path: str | Path
+) -> None:
+    """Raise UserError, naming what differs, unless the checkpoint is of this config and these data."""
+    check_same_config(checkpoint["config"], config, owner=path)
+    if checkpoint["data_fingerprint"] != data_fingerprint:
+        raise UserError(
+            f"{path} was made with other data (fingerprint {checkpoint['data_fingerprint'][:12]}, "
+            f"now {data_fingerprint[:12]}): put the old data back, or start a new run with another --out"
+        )

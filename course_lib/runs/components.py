@@ -1,12 +1,14 @@
-"""A config becomes objects: model, batches, optimizer, schedule, with every `auto` resolved and its reason."""
+"""A config becomes objects: data, model, batches, optimizer, schedule, with every `auto` resolved and its reason."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,13 +16,16 @@ from torch import Tensor, nn
 
 from course_lib.base.errors import UserError
 from course_lib.data.batching import Batches, BucketBatchSampler, collate, evaluation_batches
+from course_lib.data.corpus import load_docstrings, load_source
+from course_lib.data.sharding import ShardedOrder, shard_evenly
+from course_lib.data.store import TokenStore, split_store
+from course_lib.data.tables import load_table
+from course_lib.data.texts import Texts
 from course_lib.data.tokenizer import load_tokenizer
-from course_lib.distributed.ranks import Ranks, ShardedOrder, from_main_process, shard_evenly
+from course_lib.distributed.ranks import Ranks, from_main_process
 from course_lib.models.transformers import ModelConfig, make_model
-from course_lib.runs.config import AUTO, TrainConfig
-from course_lib.runs.metrics import RunFolder
-from course_lib.runs.run_data import RunData
-from course_lib.training.checkpoint import load_checkpoint
+from course_lib.runs.config import AUTO, BUILT_IN_DATA, TrainConfig
+from course_lib.runs.folder import RunFolder
 from course_lib.training.evaluation import to_device
 from course_lib.training.micro_batch import largest_micro_batch_size
 from course_lib.training.optim import make_optimizer, resolve_epochs, resolve_optimizer
@@ -29,6 +34,47 @@ from course_lib.training.schedules import make_schedule, scaled_learning_rate
 
 MAX_AUTO_BATCH = 512
 """Larger micro-batches seldom gain speed, and take updates away from an epoch."""
+
+
+class RunData(NamedTuple):
+    """What is trained on."""
+
+    train: TokenStore
+    validation: TokenStore
+    fingerprint: str
+    notes: list[str]
+
+
+def load_data(config: TrainConfig, folder: RunFolder, *, progress: bool = True) -> RunData:
+    """Texts, split, tokenizer and token store of a config. The tokenizer is the Hugging Face model's, or the
+    one that the run folder already has, or one trained on the training texts. The split does not depend on
+    `config.seed`, so that runs with several seeds are judged on the same texts. Errors are UserErrors."""
+    path = Path(config.hf_model) / "tokenizer.json" if config.hf_model else folder.tokenizer
+    with contextlib.redirect_stdout(sys.stderr):  # progress bars: stdout belongs to the answer
+        texts = _load_texts(config, progress)
+        train, validation = split_store(
+            texts,
+            max_length=config.max_length,
+            tokenizer=load_tokenizer(path) if config.hf_model or path.exists() else None,
+            vocab_size=config.vocab_size,
+            task=config.task,
+            validation=config.validation,
+            progress=progress,
+        )
+    cut = f"{train.num_truncated:,} of {len(texts):,} texts were cut to max_length={config.max_length} tokens"
+    notes = [*texts.notes, cut] if train.num_truncated else [*texts.notes]
+    return RunData(train, validation, texts.fingerprint, notes)
+
+
+def _load_texts(config: TrainConfig, progress: bool) -> Texts:
+    is_built_in, is_of_words = config.data == BUILT_IN_DATA, config.task == "token-classification"
+    if is_built_in:
+        return load_source() if is_of_words else load_docstrings()
+    if is_of_words:
+        raise UserError(
+            f"task={config.task} has no data but data={BUILT_IN_DATA}: give that, or another task"
+        )
+    return load_table(config.data, use_labels=config.task == "classification", progress=progress)
 
 
 def build_model(config: TrainConfig, *, vocab_size: int, num_classes: int) -> nn.Module:
@@ -200,31 +246,3 @@ def _longest_of(data: RunData) -> Callable[[int], dict[str, Tensor]]:
     """Batches of any size of the longest texts: what needs most memory."""
     longest = np.argsort(-data.train.lengths, kind="stable")
     return lambda size: collate([data.train[int(i)] for i in np.resize(longest, size)])
-
-
-@dataclass(frozen=True)
-class TrainedModel:
-    """A finished run, ready to use: the best weights in evaluation mode, on the CPU."""
-
-    model: nn.Module
-    tokenizer: Any
-    label_names: tuple[str, ...]
-    config: TrainConfig
-    step: int
-
-
-def load_trained(run_folder: str | Path) -> TrainedModel:
-    """The best model of a run folder. Raises UserError when the folder holds none."""
-    folder = RunFolder(run_folder)
-    config = TrainConfig.from_dict(folder.read_config(), source=str(folder.config))
-    checkpoint = load_checkpoint(folder.best)
-    extra = checkpoint["extra"]
-    model = build_model(config, vocab_size=extra["vocab_size"], num_classes=len(extra["label_names"]))
-    model.load_state_dict(checkpoint["model"])
-    return TrainedModel(
-        model=model.eval(),
-        tokenizer=load_tokenizer(folder.tokenizer),
-        label_names=tuple(extra["label_names"]),
-        config=config,
-        step=checkpoint["state"]["step"],
-    )

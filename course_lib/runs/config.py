@@ -8,10 +8,11 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from course_lib.base.errors import UserError
-from course_lib.runs.config_io import as_field, check_keys
+from course_lib.base.settings import as_field, check_keys, read_yaml
 
 BUILT_IN_DATA = "docstrings"
 AUTO = "auto"
@@ -240,17 +241,11 @@ def known_keys() -> list[str]:
     return [field.name for field in dataclasses.fields(TrainConfig)]
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """`"learning_rate: 0.001 → 0.002"` for each key that differs and shapes the weights."""
-    keys = [key for key in {**old, **new} if key not in WITHOUT_EFFECT]
-    return [f"{key}: {old.get(key)} → {new.get(key)}" for key in keys if old.get(key) != new.get(key)]
+def read_config(path: str | Path) -> dict[str, Any]:
+    """The mapping in a YAML or JSON file (JSON is YAML too), keys checked.
 
-
-def check_same_config(old: Mapping[str, Any], new: Mapping[str, Any], *, owner: object) -> None:
-    """Raise UserError, naming what differs, unless a run of config `old` can go on with `new`."""
-    changed = differences(old, new)
-    if changed:
-        raise UserError(
-            f"{owner} was made with another config ({'; '.join(changed)}): "
-            f"resume with the old values, or start a new run with another --out"
-        )
+    Raises UserError naming the file and the line.
+    """
+    values = read_yaml(path)
+    check_keys(values, known_keys(), source=str(path))
+    return values

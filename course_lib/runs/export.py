@@ -11,10 +11,9 @@ import torch
 from torch import nn
 
 from course_lib.base.errors import UserError, require
-from course_lib.base.files import atomic_file
+from course_lib.base.files import atomic_file, to_json
 from course_lib.models.lora import merge_lora
-from course_lib.runs.components import load_trained
-from course_lib.runs.metrics import to_json
+from course_lib.runs.predict import load_trained
 from course_lib.training.reproducibility import weights_sha256
 
 

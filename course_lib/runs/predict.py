@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from course_lib.base.environment import resolve_device
 from course_lib.data.batching import collate
-from course_lib.data.tokenizer import parallel_tokenizers
-from course_lib.runs.components import TrainedModel, load_trained
+from course_lib.data.tokenizer import load_tokenizer, parallel_tokenizers
+from course_lib.runs.components import build_model
+from course_lib.runs.config import TrainConfig
+from course_lib.runs.folder import RunFolder
+from course_lib.training.checkpoint import load_checkpoint
 
 TEXTS_AT_ONCE = 2048
 """Texts that are sorted by length together."""
@@ -21,6 +26,34 @@ TOKENS_AT_ONCE = 4096
 """Rows × width of a batch: a language model makes as many rows of logits as its vocabulary is wide."""
 
 Prediction = tuple[str, float]
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A finished run, ready to use: the best weights in evaluation mode, on the CPU."""
+
+    model: nn.Module
+    tokenizer: Any
+    label_names: tuple[str, ...]
+    config: TrainConfig
+    step: int
+
+
+def load_trained(run_folder: str | Path) -> TrainedModel:
+    """The best model of a run folder. Raises UserError when the folder holds none."""
+    folder = RunFolder(run_folder)
+    config = TrainConfig.from_dict(folder.read_config(), source=str(folder.config))
+    checkpoint = load_checkpoint(folder.best)
+    extra = checkpoint["extra"]
+    model = build_model(config, vocab_size=extra["vocab_size"], num_classes=len(extra["label_names"]))
+    model.load_state_dict(checkpoint["model"])
+    return TrainedModel(
+        model=model.eval(),
+        tokenizer=load_tokenizer(folder.tokenizer),
+        label_names=tuple(extra["label_names"]),
+        config=config,
+        step=checkpoint["state"]["step"],
+    )
 
 
 class Predictor:

@@ -10,20 +10,19 @@ import torch
 
 from course_lib.base.environment import environment, hardware, memory_bytes
 from course_lib.base.files import atomic_write_text
+from course_lib.base.live import say
+from course_lib.base.settings import to_yaml
 from course_lib.distributed import ranks as distributed
-from course_lib.measuring.profiling import StepProfiler
-from course_lib.runs.components import build_components
+from course_lib.runs.compare import check_same_run
+from course_lib.runs.components import RunData, build_components
 from course_lib.runs.config import TrainConfig
-from course_lib.runs.config_io import to_yaml
 from course_lib.runs.cost import CostMeter
-from course_lib.runs.metrics import RecordWriter, RunFolder
-from course_lib.runs.progress import say
-from course_lib.runs.run_data import RunData
-from course_lib.training.callbacks import Callback, TrainState
+from course_lib.runs.folder import RunFolder
+from course_lib.runs.record import RecordWriter
+from course_lib.training.callbacks import Callback, StepProfiler, TrainState
 from course_lib.training.checkpoint import (
     Checkpointer,
     capture,
-    check_same_run,
     different_conditions,
     load_checkpoint,
     restore,

@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from course_lib.base.errors import require
+from course_lib.base.live import say
 from course_lib.runs.config import tracker_names
-from course_lib.runs.metrics import RunFolder, Tracker, numbers
-from course_lib.runs.progress import say
+from course_lib.runs.folder import RunFolder
+from course_lib.runs.record import Tracker, numbers
 
 PROJECT = "course-lib"
 

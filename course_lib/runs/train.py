@@ -7,22 +7,25 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.base.environment import resolve_device
+from course_lib.base.live import in_kernel, say
 from course_lib.data.batching import evaluation_batches
 from course_lib.data.tokenizer import save_tokenizer
 from course_lib.distributed import ranks as distributed
-from course_lib.runs.components import build_components, load_trained
-from course_lib.runs.config import TrainConfig, check_same_config
+from course_lib.runs.compare import check_same_config
+from course_lib.runs.components import build_components, load_data
+from course_lib.runs.config import TrainConfig
 from course_lib.runs.cost import peak_flops, utilisation
+from course_lib.runs.folder import RunFolder
 from course_lib.runs.health import health_table
-from course_lib.runs.metrics import RecordWriter, RunFolder, evaluation_summary
-from course_lib.runs.progress import LivePlot, ProgressBar, in_kernel, say
+from course_lib.runs.predict import load_trained
+from course_lib.runs.record import LivePlot, ProgressBar, RecordWriter
 from course_lib.runs.run import Run
-from course_lib.runs.run_data import load_data
 from course_lib.runs.trackers import make_trackers, require_trackers
 from course_lib.training.callbacks import Callback, InterruptBetweenSteps
 from course_lib.training.checkpoint import load_checkpoint
 from course_lib.training.loop import evaluate, fit
 from course_lib.training.reproducibility import seed_everything, weights_sha256
+from course_lib.training.scores import evaluation_summary
 
 
 def run_training(

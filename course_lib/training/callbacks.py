@@ -1,11 +1,20 @@
-"""What `fit` tells the outside: where the run is, what was measured, and when saving is safe."""
+"""What `fit` tells the outside: where the run is, what was measured, and when saving is safe; and two who listen."""
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import threading
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
+
+import torch
+from torch.profiler import profile, schedule
+
+from course_lib.base.files import atomic_file, atomic_write_text
+from course_lib.measuring.stages import mark_stages, step_breakdown
 
 
 @dataclass
@@ -87,3 +96,62 @@ class InterruptBetweenSteps(Callback):
         if self.is_asked:
             raise KeyboardInterrupt
         self.is_asked = True
+
+
+WARMUP_STEPS = 3
+
+
+NUM_OPERATORS = 15
+
+
+class StepProfiler(Callback):
+    """Profiles `num_steps` updates after `WARMUP_STEPS`; then `trace.json` (for Perfetto or chrome://tracing),
+    `profile.json` (`breakdown`) and `profile.txt` (the same, and the operators that took longest) are in
+    `directory`, and the run goes on as if without.
+
+    Call `close` when the run ends: it may end before. Steps are slower while they are profiled, those of many
+    small operations most: read the shares, and take speeds from the log.
+    """
+
+    def __init__(self, num_steps: int, directory: str | Path) -> None:
+        self.directory = Path(directory)
+        self.breakdown: dict[str, Any] | None = None
+        # The profiler is switched on after the first step, which is thus the first one of the warm-up.
+        steps = schedule(wait=0, warmup=WARMUP_STEPS - 1, active=num_steps, repeat=1)
+        # Else Kineto writes its start and stop to stderr, into the progress bar.
+        os.environ.setdefault("KINETO_LOG_LEVEL", "6")
+        self._profile = profile(schedule=steps, on_trace_ready=self._write, acc_events=True)
+        self._is_on: bool | None = None
+
+    def on_step(self, state: TrainState) -> None:
+        if self._is_on:
+            self._profile.step()
+            if self.breakdown is not None:
+                self.close()
+        elif self._is_on is None:
+            self._switch(True)
+            self._profile.start()
+
+    def close(self) -> None:
+        """Stop profiling, and write what was seen unless it is written."""
+        if self._is_on:
+            self._switch(False)
+            self._profile.stop()
+
+    def _switch(self, is_on: bool) -> None:
+        self._is_on = is_on
+        mark_stages(is_on)
+
+    def _write(self, profiled: profile) -> None:
+        trace = self.directory / "trace.json"
+        with atomic_file(trace) as temporary:
+            profiled.export_chrome_trace(str(temporary))
+        self.breakdown = step_breakdown(trace)
+        sort_by = "self_device_time_total" if torch.cuda.is_initialized() else "self_cpu_time_total"
+        operators = profiled.key_averages().table(sort_by=sort_by, row_limit=NUM_OPERATORS)
+        lines = [
+            f"{row['seconds'] * 1e3:>12.3f} ms {row['share']:>6.1%}  {row['stage']}"
+            for row in self.breakdown["stages"]
+        ]
+        atomic_write_text(self.directory / "profile.txt", "\n".join([*lines, "", operators]))
+        atomic_write_text(self.directory / "profile.json", json.dumps(self.breakdown, indent=2) + "\n")

@@ -18,7 +18,6 @@ import torch
 from course_lib.base.errors import UserError
 from course_lib.base.files import atomic_file
 from course_lib.distributed.ranks import from_main_process, gather_objects
-from course_lib.runs.config import check_same_config
 from course_lib.training.callbacks import Callback, TrainState
 from course_lib.training.reproducibility import rng_state, set_rng_state
 
@@ -98,18 +97,6 @@ def restore(
 
 def _named(callbacks: Sequence[Callback]) -> list[Any]:
     return [callback for callback in callbacks if hasattr(callback, "name")]
-
-
-def check_same_run(
-    checkpoint: Mapping[str, Any], *, config: Mapping[str, Any], data_fingerprint: str, path: str | Path
-) -> None:
-    """Raise UserError, naming what differs, unless the checkpoint is of this config and these data."""
-    check_same_config(checkpoint["config"], config, owner=path)
-    if checkpoint["data_fingerprint"] != data_fingerprint:
-        raise UserError(
-            f"{path} was made with other data (fingerprint {checkpoint['data_fingerprint'][:12]}, "
-            f"now {data_fingerprint[:12]}): put the old data back, or start a new run with another --out"
-        )
 
 
 def _conditions() -> dict[str, Any]:

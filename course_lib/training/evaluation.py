@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from course_lib.base.errors import UserError
 from course_lib.distributed.ranks import sum_across_ranks
-from course_lib.measuring.profiling import stage
-from course_lib.runs.metrics import macro_f1, perplexity
+from course_lib.measuring.stages import stage
 from course_lib.training.losses import IGNORE, loss_sum, num_items
 from course_lib.training.precision import FULL_PRECISION, Precision
+from course_lib.training.scores import macro_f1, perplexity
 from course_lib.training.window import Batch
 
 MAX_CONFUSION_CLASSES = 1000

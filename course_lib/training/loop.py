@@ -24,7 +24,7 @@ from course_lib.distributed.ranks import (
     whole,
     world_size,
 )
-from course_lib.measuring.profiling import stage
+from course_lib.measuring.stages import stage
 from course_lib.training.callbacks import Callback, TrainState
 from course_lib.training.evaluation import evaluate as evaluate
 from course_lib.training.evaluation import to_device as to_device

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from course_lib.distributed.ranks import sum_across_ranks
-from course_lib.measuring.profiling import stage
+from course_lib.measuring.stages import stage
 
 Batch = Mapping[str, Tensor]
 """`input_ids` int64 [B, T], `attention_mask` bool [B, T] (True = real token), `labels` int64 [B] or [B, T]."""

@@ -1,0 +1,12 @@
+"""Searching for what serves best: values of a config, and changes of a training loop."""
+# ruff: noqa: F401
+
+from typing import TYPE_CHECKING
+
+from course_lib.base.lazy import attach
+
+if TYPE_CHECKING:
+    from course_lib.tuning.search import Search
+    from course_lib.tuning.study import make_sampler, open_study, tune
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

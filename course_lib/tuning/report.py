@@ -5,15 +5,12 @@ from __future__ import annotations
 import functools
 import warnings
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from course_lib.base.files import atomic_write_text
-from course_lib.runs.config_io import to_yaml
-from course_lib.runs.metrics import to_json
-from course_lib.runs.report import render
-
-if TYPE_CHECKING:
-    from course_lib.tuning.study import Search
+from course_lib.base.figures import render
+from course_lib.base.files import atomic_write_text, to_json
+from course_lib.base.settings import to_yaml
+from course_lib.tuning.search import Search
 
 STATES = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed", "RUNNING": "open"}
 MIN_TRIALS_FOR_IMPORTANCE = 10

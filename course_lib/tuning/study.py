@@ -10,26 +10,23 @@ import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Mapping
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from course_lib.base.environment import resolve_device
 from course_lib.base.errors import UserError, require
+from course_lib.base.live import say
 from course_lib.distributed.ranks import Ranks
-from course_lib.runs.components import build_components
-from course_lib.runs.config import TrainConfig, check_same_config
-from course_lib.runs.metrics import RunFolder
-from course_lib.runs.progress import say
-from course_lib.runs.run_data import load_data
+from course_lib.runs.compare import check_same_config
+from course_lib.runs.components import build_components, load_data
+from course_lib.runs.config import TrainConfig
+from course_lib.runs.folder import RunFolder
 from course_lib.runs.train import run_training
 from course_lib.training.callbacks import Callback, TrainState
 from course_lib.training.loop import NonFiniteError
 from course_lib.tuning.report import write_study
-from course_lib.tuning.search_space import grid_values, make_space
+from course_lib.tuning.search import Search
 
 optuna = require("optuna", extra="tune")
 
@@ -37,58 +34,7 @@ NUM_RUNGS = 10
 """Validations of a trial that a pruner sees, unless `validate_every_steps` says otherwise."""
 WARMUP_RUNGS = 2
 """No trial is pruned before: while the learning rate rises, a trial says little about its end."""
-DEFAULT_TRIALS = 20
-MAX_GRID = 10_000
 PRUNED = "pruned"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Search:
-    """What to search, how, and how much of it now.
-
-    Raises UserError for a search that cannot be.
-    """
-
-    config: TrainConfig
-    """What all trials share. Its steps are the budget of each trial, its `monitor` is what is compared."""
-    out: Path
-    texts: Mapping[str, Any]
-    """The search space: key → `"log:1e-4..1e-2"`, `"float:0..0.3"`, `"int:1..4"`, `"choice:a,b"` or a list."""
-    sampler: str = "tpe"
-    """`"tpe"`, `"random"` or `"grid"`."""
-    pruner: str = "median"
-    """`"median"`, `"halving"` (successive halving) or `"none"`."""
-    trials: int | None = None
-    """All trials of the study count, pruned ones too, and so do their steps. No limit at all: 20, or the grid."""
-    max_total_steps: int | None = None
-    minutes: float | None = None
-    """After so many no trial begins; the one at hand comes to its end."""
-
-    def __post_init__(self) -> None:
-        for name in ("trials", "max_total_steps", "minutes"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise UserError(f"{name} must be above 0, got {value}")
-        if self.sampler == "grid" and (size := math.prod(map(len, self.grid.values()))) > MAX_GRID:
-            raise UserError(f"a grid of {size:,} points is above {MAX_GRID:,}: search fewer keys")
-        assert self.space  # read now, for its errors
-
-    @cached_property
-    def space(self) -> dict[str, Any]:
-        return make_space(self.texts, self.config)
-
-    @cached_property
-    def grid(self) -> dict[str, list[Any]]:
-        return {key: grid_values(distribution) for key, distribution in self.space.items()}
-
-    @property
-    def max_trials(self) -> float:
-        if self.sampler == "grid":
-            return min(self.trials or math.inf, math.prod(map(len, self.grid.values())))
-        return self.trials or (math.inf if self.max_total_steps or self.minutes else DEFAULT_TRIALS)
-
-    def lock(self, name: str) -> FileLock:
-        return FileLock(self.out / "locks" / name)
 
 
 def tune(search: Search, *, progress: bool = True) -> dict[str, Any]:

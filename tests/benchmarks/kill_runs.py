@@ -30,7 +30,7 @@ import torch.utils.tensorboard  # noqa: F401
 
 from course_lib.base.files import BUILDING
 from course_lib.runs.config import TrainConfig
-from course_lib.runs.metrics import RunFolder
+from course_lib.runs.folder import RunFolder
 from course_lib.runs.train import run_training
 from course_lib.training.checkpoint import load_checkpoint
 

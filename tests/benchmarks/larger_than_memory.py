@@ -58,9 +58,9 @@ def train_within(path: Path, headroom: int, limit: int, steps: int) -> dict[str,
 
     from course_lib.data.batching import Batches, BucketBatchSampler, collate
     from course_lib.models.transformers import ModelConfig, TextClassifier
+    from course_lib.runs.components import load_data
     from course_lib.runs.config import TrainConfig
-    from course_lib.runs.metrics import RunFolder
-    from course_lib.runs.run_data import load_data
+    from course_lib.runs.folder import RunFolder
     from course_lib.training.loop import train_step
 
     # One step of a small model first: torch loads much on first use, which is not what is measured here.

@@ -26,8 +26,8 @@ import torch
 from course_lib.base.environment import hardware
 from course_lib.runs.config import TrainConfig
 from course_lib.runs.cost import CostMeter
-from course_lib.runs.metrics import RecordWriter, RunFolder
-from course_lib.runs.progress import ProgressBar
+from course_lib.runs.folder import RunFolder
+from course_lib.runs.record import ProgressBar, RecordWriter
 from course_lib.runs.train import run_training
 from course_lib.training.callbacks import Callback, TrainState
 from course_lib.training.checkpoint import Checkpointer

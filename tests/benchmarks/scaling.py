@@ -41,8 +41,8 @@ def measure(options: argparse.Namespace) -> None:
     import torch
 
     from course_lib.data.batching import Batches, BucketBatchSampler
+    from course_lib.data.sharding import ShardedOrder
     from course_lib.distributed import ranks as distributed
-    from course_lib.distributed.ranks import ShardedOrder
     from course_lib.models.transformers import ModelConfig, make_model
     from course_lib.training.callbacks import Callback, TrainState
     from course_lib.training.loop import fit

@@ -8,18 +8,12 @@ import torch
 from torch import nn
 
 from course_lib.base.errors import UserError
+from course_lib.runs.compare import check_same_run
 from course_lib.runs.config import TrainConfig
-from course_lib.runs.metrics import RunFolder
+from course_lib.runs.folder import RunFolder
 from course_lib.runs.train import run_training
 from course_lib.training.callbacks import Callback, TrainState
-from course_lib.training.checkpoint import (
-    Checkpointer,
-    capture,
-    check_same_run,
-    load_checkpoint,
-    restore,
-    save_checkpoint,
-)
+from course_lib.training.checkpoint import Checkpointer, capture, load_checkpoint, restore, save_checkpoint
 from course_lib.training.early_stopping import EarlyStopping
 from tests.benchmarks.kill_runs import make_csv
 

@@ -10,7 +10,7 @@ from record_runs import train, write_csv
 from course_lib.base.errors import UserError
 from course_lib.cli.main import main
 from course_lib.runs.compare import _different, _flat, compare_runs, comparison_text
-from course_lib.runs.metrics import RunFolder
+from course_lib.runs.folder import RunFolder
 
 
 @pytest.fixture(scope="module")

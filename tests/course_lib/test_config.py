@@ -3,8 +3,10 @@ import dataclasses
 import pytest
 
 from course_lib.base.errors import UserError
-from course_lib.runs.config import TrainConfig, differences, known_keys
-from course_lib.runs.config_io import parse_settings, read_config, to_yaml
+from course_lib.base.settings import to_yaml
+from course_lib.cli.common import parse_settings
+from course_lib.runs.compare import differences
+from course_lib.runs.config import TrainConfig, known_keys, read_config
 
 
 def test_yaml_round_trip_and_a_fingerprint_that_ignores_order(tmp_path):

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.measuring.profiling import step_breakdown
+from course_lib.measuring.stages import step_breakdown
 from course_lib.models.transformers import ModelConfig, make_model
 from course_lib.runs.config import TrainConfig
 from course_lib.runs.cost import (
@@ -22,7 +22,7 @@ from course_lib.runs.cost import (
     time_to_target,
     utilisation,
 )
-from course_lib.runs.metrics import RunFolder
+from course_lib.runs.folder import RunFolder
 from course_lib.runs.train import run_training
 from course_lib.training.callbacks import Callback, TrainState
 from course_lib.training.checkpoint import load_checkpoint

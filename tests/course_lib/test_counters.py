@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from course_lib.measuring.counters import Counts, count_events, peak_bytes
+from course_lib.measuring.counters import count_events, peak_bytes
+from course_lib.measuring.counts import Counts
 from course_lib.models.transformers import ModelConfig, TextClassifier
 from course_lib.training.memory import apply_activation_checkpointing
 

@@ -9,7 +9,7 @@ from record_runs import train, write_csv
 from course_lib.base.errors import UserError
 from course_lib.cli.main import main
 from course_lib.runs.dashboard import dashboard_html, read_runs
-from course_lib.runs.metrics import RunFolder
+from course_lib.runs.folder import RunFolder
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 

@@ -11,9 +11,9 @@ import pytest
 from course_lib.base.errors import UserError
 from course_lib.data import load_docstrings, save_tokenizer, train_tokenizer
 from course_lib.data.batching import IGNORE
+from course_lib.runs.components import load_data
 from course_lib.runs.config import TrainConfig
-from course_lib.runs.metrics import RunFolder
-from course_lib.runs.run_data import load_data
+from course_lib.runs.folder import RunFolder
 from tests.benchmarks import larger_than_memory
 
 SIZE = 48 * 2**20

@@ -11,15 +11,8 @@ from hypothesis import strategies as st
 
 from course_lib.base.errors import UserError
 from course_lib.data.batching import BucketBatchSampler, Filler, evaluation_batches
-from course_lib.distributed.ranks import (
-    Ranks,
-    ShardedOrder,
-    cleanup,
-    setup,
-    shard_evenly,
-    sum_across_ranks,
-    wrap_ddp,
-)
+from course_lib.data.sharding import ShardedOrder, shard_evenly
+from course_lib.distributed.ranks import Ranks, cleanup, setup, sum_across_ranks, wrap_ddp
 from course_lib.training.evaluation import evaluate
 from course_lib.training.loop import fit
 from course_lib.training.reproducibility import weights_sha256

@@ -12,8 +12,8 @@ import psutil
 import pytest
 import torch
 
-from course_lib.runs.components import load_trained
-from course_lib.runs.metrics import RunFolder
+from course_lib.runs.folder import RunFolder
+from course_lib.runs.predict import load_trained
 from course_lib.training.checkpoint import load_checkpoint
 from tests.course_lib.scripts.small import SCRIPTS, torchrun, torchrun_command
 

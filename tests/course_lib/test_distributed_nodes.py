@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.runs.metrics import RunFolder
+from course_lib.runs.folder import RunFolder
 from tests.course_lib.scripts.small import torchrun, torchrun_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -13,9 +13,9 @@ from course_lib.base.errors import UserError
 from course_lib.cli.main import main
 from course_lib.data.tokenizer import save_tokenizer, train_tokenizer
 from course_lib.models.transformers import ModelConfig, make_model
-from course_lib.runs.components import load_trained
 from course_lib.runs.config import TrainConfig
 from course_lib.runs.export import FORMATS, export_run
+from course_lib.runs.predict import load_trained
 from course_lib.runs.train import run_training
 
 safetensors = pytest.importorskip("safetensors")

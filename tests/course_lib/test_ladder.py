@@ -20,7 +20,8 @@ from course_lib.data.tokenizer import train_tokenizer
 from course_lib.measuring.counters import count_events
 from course_lib.models.transformers import TextClassifier
 from course_lib.runs.config import TrainConfig
-from course_lib.runs.ladder import (
+from course_lib.training.precision import resolve_precision
+from course_lib.tuning.ladder import (
     BUCKETS,
     CHANGES,
     COMPILED,
@@ -34,7 +35,6 @@ from course_lib.runs.ladder import (
     climb,
     training,
 )
-from course_lib.training.precision import resolve_precision
 
 SIZE, STEPS = 8, 6
 CONFIG = TrainConfig(

@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course_lib.base.errors import UserError
-from course_lib.runs.metrics import (
-    RecordWriter,
-    RunFolder,
+from course_lib.base.files import to_json
+from course_lib.runs.folder import RunFolder
+from course_lib.runs.record import RecordWriter
+from course_lib.training.callbacks import TrainState
+from course_lib.training.scores import (
     classification_table,
     confusion_matrix,
     evaluation_summary,
     length_slices,
     macro_f1,
     perplexity,
-    to_json,
 )
-from course_lib.training.callbacks import TrainState
 
 NAMES = ("a", "b", "c")
 ANSWERS = st.lists(

@@ -14,9 +14,8 @@ from course_lib.base.errors import UserError
 from course_lib.cli.main import main
 from course_lib.data.tokenizer import train_tokenizer
 from course_lib.models.transformers import ModelConfig, make_model
-from course_lib.runs.components import TrainedModel, load_trained
 from course_lib.runs.config import TrainConfig
-from course_lib.runs.predict import Predictor
+from course_lib.runs.predict import Predictor, TrainedModel, load_trained
 from course_lib.runs.train import run_training
 
 TOPICS = {"cooking": "onion garlic oven bake flour", "sport": "team goal match coach player"}

@@ -6,7 +6,8 @@ import time
 import pytest
 import torch
 
-from course_lib.measuring.profiling import STAGES, StepProfiler, stage, step_breakdown
+from course_lib.measuring.stages import STAGES, stage, step_breakdown
+from course_lib.training.callbacks import StepProfiler
 from course_lib.training.loop import fit
 from course_lib.training.reproducibility import seed_everything, weights_sha256
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from jupyter_client.manager import start_new_kernel
 
-from course_lib.runs.progress import MAX_POINTS, LivePlot
+from course_lib.runs.record import MAX_POINTS, LivePlot
 from course_lib.training.callbacks import TrainState
 
 RUN = """
 from course_lib.training.callbacks import TrainState
-from course_lib.runs.progress import LivePlot
+from course_lib.runs.record import LivePlot
 
 live, state = LivePlot(), TrainState()
 for state.step in range(1, 2001):

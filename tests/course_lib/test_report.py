@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from record_runs import TOPICS, train, write_csv
 
-from course_lib.runs.metrics import RunFolder, evaluation_summary
-from course_lib.runs.report import cell, duration, report_html
+from course_lib.base.figures import cell, duration
+from course_lib.runs.folder import RunFolder
+from course_lib.runs.report import report_html
+from course_lib.training.scores import evaluation_summary
 
 
 class Page(HTMLParser):

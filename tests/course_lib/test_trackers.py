@@ -10,7 +10,8 @@ import pytest
 
 from course_lib.base.errors import UserError
 from course_lib.runs.config import TrainConfig
-from course_lib.runs.metrics import RecordWriter, RunFolder
+from course_lib.runs.folder import RunFolder
+from course_lib.runs.record import RecordWriter
 from course_lib.runs.trackers import PROJECT, make_trackers
 from course_lib.runs.train import run_training
 from course_lib.training.callbacks import TrainState

@@ -15,7 +15,7 @@ import torch
 import yaml
 
 from course_lib.cli.main import COMMANDS, main
-from course_lib.runs.metrics import RunFolder
+from course_lib.runs.folder import RunFolder
 from course_lib.training.checkpoint import load_checkpoint
 from course_lib.training.reproducibility import weights_sha256
 

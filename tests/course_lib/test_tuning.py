@@ -20,14 +20,15 @@ from hypothesis import strategies as st
 
 from course_lib.base.errors import UserError
 from course_lib.runs.config import TrainConfig
-from course_lib.runs.metrics import RunFolder
+from course_lib.runs.folder import RunFolder
 
 optuna = pytest.importorskip("optuna")
 
 from course_lib.runs.train import run_training  # noqa: E402
 from course_lib.tuning.report import write_study  # noqa: E402
+from course_lib.tuning.search import Search  # noqa: E402
 from course_lib.tuning.search_space import default_space, grid_values, make_space, parse_searches  # noqa: E402
-from course_lib.tuning.study import Search, make_sampler, tune  # noqa: E402
+from course_lib.tuning.study import make_sampler, tune  # noqa: E402
 
 TOPICS = {"food": "onion garlic oven flour butter", "sport": "team goal coach season score"}
 COMMON = "the a of and we to it was in on with for this that very my our after before"

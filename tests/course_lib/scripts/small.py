@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from course_lib.data.batching import Batches, BucketBatchSampler
-from course_lib.distributed.ranks import Ranks, ShardedOrder
+from course_lib.data.sharding import ShardedOrder
+from course_lib.distributed.ranks import Ranks
 from course_lib.models.transformers import ModelConfig, TextClassifier
 
 NUM_CLASSES, MICRO_BATCH_SIZE, MAX_NORM, LEARNING_RATE = 4, 8, 0.5, 1e-2

@@ -9,6 +9,7 @@ from small import MAX_NORM, Samples, make_batches, make_model, make_optimizer, w
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
 from course_lib.data.batching import Batches, evaluation_batches
+from course_lib.data.sharding import shard_evenly
 from course_lib.distributed import ranks as distributed
 from course_lib.training.evaluation import evaluate
 from course_lib.training.loop import fit
@@ -59,7 +60,7 @@ def evaluate_shards(ranks):
     whole = evaluation_batches(samples, 4)  # 8 batches, the last of one sample
     result = {}
     for processes, order in (("even", whole.order), ("uneven", whole.order[:-1])):
-        mine = Batches(samples, distributed.shard_evenly(order, ranks))
+        mine = Batches(samples, shard_evenly(order, ranks))
         scores = evaluate(model, mine, return_predictions=True)
         parts = distributed.gather_objects((scores.pop("predictions"), scores.pop("labels")))
         result[processes] = {**scores, "predictions": torch.cat([part for part, _ in parts])}

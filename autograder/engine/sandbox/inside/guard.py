@@ -33,8 +33,8 @@ _CODE = _words("__code__ __defaults__ __kwdefaults__")
 _WATCHED = _words("""
     json json.encoder json.decoder struct time math contextlib numpy numpy.random torch torch.nn.functional
     torch.nn.utils torch.autograd torch.overrides torch.utils._python_dispatch torch.utils.data
-    torch.utils.flop_counter course_lib.measuring.counters course_lib.data course_lib.models.transformers
-    course_lib.measuring.naive
+    torch.utils.flop_counter course_lib.measuring.counters course_lib.measuring.counts
+    course_lib.measuring.operators course_lib.measuring.naive course_lib.data course_lib.models.transformers
 """)
 _WATCHED_CLASSES = _words("""
     json.JSONEncoder torch.Tensor torch.nn.Module torch.optim.Optimizer torch.optim.SGD torch.optim.AdamW
@@ -43,8 +43,8 @@ _WATCHED_CLASSES = _words("""
     torch.utils.data.DataLoader
     torch.utils._python_dispatch.TorchDispatchMode torch.overrides.TorchFunctionMode
    
-    course_lib.measuring.counters.Counts
-    course_lib.measuring.counters._Operators course_lib.models.transformers.TextClassifier
+    course_lib.measuring.counts.Counts
+    course_lib.measuring.operators.Operators course_lib.models.transformers.TextClassifier
     course_lib.models.transformers.Encoder
 """)
 _TORCH = str(Path(sysconfig.get_path("purelib")) / "torch") + os.sep

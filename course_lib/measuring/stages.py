@@ -1,27 +1,21 @@
 """Where the time of a step goes: data, transfer, forward, backward, optimizer; from a trace of torch.profiler.
 
-The loop names its stations with `stage`, which does nothing until a `StepProfiler` is among the callbacks.
+The loop names its stations with `stage`, which does nothing until a profiler asks for marks (`mark_stages`).
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch.profiler import profile, record_function, schedule
+from torch.profiler import record_function
 
-from course_lib.base.files import atomic_file, atomic_write_text
 from course_lib.measuring.bench import synchronize
-from course_lib.training.callbacks import Callback, TrainState
 
 STAGES = ("data", "transfer", "forward", "backward", "optimizer")
-WARMUP_STEPS = 3
-NUM_OPERATORS = 15
 _PREFIX, _STEP = "stage: ", "ProfilerStep#"
 _NOTHING = nullcontext()
 _is_profiling = False
@@ -39,57 +33,10 @@ def _marked(name: str) -> Iterator[None]:
         synchronize()  # what a stage has queued is its own time; only here, for it empties the queue
 
 
-class StepProfiler(Callback):
-    """Profiles `num_steps` updates after `WARMUP_STEPS`; then `trace.json` (for Perfetto or chrome://tracing),
-    `profile.json` (`breakdown`) and `profile.txt` (the same, and the operators that took longest) are in
-    `directory`, and the run goes on as if without.
-
-    Call `close` when the run ends: it may end before. Steps are slower while they are profiled, those of many
-    small operations most: read the shares, and take speeds from the log.
-    """
-
-    def __init__(self, num_steps: int, directory: str | Path) -> None:
-        self.directory = Path(directory)
-        self.breakdown: dict[str, Any] | None = None
-        # The profiler is switched on after the first step, which is thus the first one of the warm-up.
-        steps = schedule(wait=0, warmup=WARMUP_STEPS - 1, active=num_steps, repeat=1)
-        # Else Kineto writes its start and stop to stderr, into the progress bar.
-        os.environ.setdefault("KINETO_LOG_LEVEL", "6")
-        self._profile = profile(schedule=steps, on_trace_ready=self._write, acc_events=True)
-        self._is_on: bool | None = None
-
-    def on_step(self, state: TrainState) -> None:
-        if self._is_on:
-            self._profile.step()
-            if self.breakdown is not None:
-                self.close()
-        elif self._is_on is None:
-            self._switch(True)
-            self._profile.start()
-
-    def close(self) -> None:
-        """Stop profiling, and write what was seen unless it is written."""
-        if self._is_on:
-            self._switch(False)
-            self._profile.stop()
-
-    def _switch(self, is_on: bool) -> None:
-        global _is_profiling
-        _is_profiling = self._is_on = is_on
-
-    def _write(self, profiled: profile) -> None:
-        trace = self.directory / "trace.json"
-        with atomic_file(trace) as temporary:
-            profiled.export_chrome_trace(str(temporary))
-        self.breakdown = step_breakdown(trace)
-        sort_by = "self_device_time_total" if torch.cuda.is_initialized() else "self_cpu_time_total"
-        operators = profiled.key_averages().table(sort_by=sort_by, row_limit=NUM_OPERATORS)
-        lines = [
-            f"{row['seconds'] * 1e3:>12.3f} ms {row['share']:>6.1%}  {row['stage']}"
-            for row in self.breakdown["stages"]
-        ]
-        atomic_write_text(self.directory / "profile.txt", "\n".join([*lines, "", operators]))
-        atomic_write_text(self.directory / "profile.json", json.dumps(self.breakdown, indent=2) + "\n")
+def mark_stages(is_on: bool) -> None:
+    """Whether `stage` marks from now on, for a profiler that runs."""
+    global _is_profiling
+    _is_profiling = is_on
 
 
 def step_breakdown(trace: str | Path) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""Configs as text: YAML and JSON files, `--set key=value`, and the kind errors when something is misspelt."""
+"""Values as text: YAML, and the kind errors when a key is misspelt or a value is not what its field takes."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +28,6 @@ def _nearest(key: str, known: Sequence[str]) -> str:
     return (by_initials or by_part or difflib.get_close_matches(key, known, n=1, cutoff=0.0))[0]
 
 
-def read_config(path: str | Path) -> dict[str, Any]:
-    """The mapping in a YAML or JSON file (JSON is YAML too), keys checked.
-
-    Raises UserError naming the file and the line.
-    """
-    from course_lib.runs.config import known_keys
-
-    values = read_yaml(path)
-    check_keys(values, known_keys(), source=str(path))
-    return values
-
-
 def read_yaml(path: str | Path) -> dict[str, Any]:
     """The mapping in a YAML file; {} for an empty one. Raises UserError naming the file and the line."""
     import yaml
@@ -57,25 +45,6 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         return {}
     if not isinstance(values, dict):
         raise UserError(f"{path}: a config is made of 'key: value' lines, this holds a {_kind(values)}")
-    return values
-
-
-def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
-    """`["learning_rate=1e-3"]` -> `{"learning_rate": "1e-3"}`; the values are read as YAML."""
-    import yaml
-
-    from course_lib.runs.config import known_keys
-
-    values: dict[str, Any] = {}
-    for setting in settings:
-        key, equals, text = setting.partition("=")
-        if not equals:
-            raise UserError(f"--set {setting}: write --set key=value, for example --set max_epochs=5")
-        check_keys({key.strip(): None}, known_keys(), source="--set")
-        try:
-            values[key.strip()] = yaml.safe_load(text)
-        except (yaml.YAMLError, ValueError, RecursionError):
-            raise UserError(f"--set {setting}: {text!r} is not a YAML value; quote it") from None
     return values
 
 

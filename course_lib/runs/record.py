@@ -1,59 +1,75 @@
-"""What a person sees while something goes on: one live line on stderr, or one output of a notebook cell."""
+"""Where the records of a run go as they come: on disk, to TensorBoard and trackers, and before a person's eyes."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
+from course_lib.base.files import atomic_write_text, to_json
+from course_lib.base.live import LiveOutput, in_kernel, say
+from course_lib.runs.folder import RunFolder
 from course_lib.training.callbacks import Callback, TrainState
 
-MAX_PAUSE = 10.0  # seconds between two pictures of a `LiveOutput`
-MAX_POINTS = 200  # of a curve
+
+class Tracker(Protocol):
+    """A place that records go to. `course_lib.runs.trackers` makes them."""
+
+    def log(self, record: dict[str, Any]) -> None: ...
+
+    def close(self, status: str) -> None:
+        """`status`: `"finished"`, `"failed"` or `"interrupted"`."""
 
 
-def say(message: str, *, enabled: bool = True) -> None:
-    """One line on stderr: stdout belongs to the answer."""
-    if enabled:
-        print(message, file=sys.stderr, flush=True)
+class RecordWriter(Callback):
+    """Appends each record to `metrics.jsonl`, to TensorBoard and to the trackers, which are closed by their
+    maker: they are told how the run ended.
 
-
-def in_kernel() -> bool:
-    """Whether this process is a Jupyter kernel. Says so without importing IPython."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    return shell is not None and hasattr(shell, "kernel")
-
-
-class LiveOutput:
-    """One output of a notebook cell, replaced in place. Outside a notebook it shows nothing.
-
-    What was shown last is what the saved notebook holds.
+    `num_records` goes into the checkpoint: on resume, what was logged after the checkpoint is cut off, and
+    the steps that are run again log it again.
     """
 
-    def __init__(self, seconds: float) -> None:
-        """seconds: between two pictures at least. Twenty times what the last one took to draw, if that is longer, but
-        `MAX_PAUSE` at most: the first one may have to load what draws."""
-        self.seconds = seconds
-        self._due = 0.0
-        self._handle: Any = None
+    def __init__(
+        self, folder: RunFolder, *, num_records: int = 0, purge_step: int | None = None, trackers: Any = ()
+    ) -> None:
+        """`purge_step`: TensorBoard forgets what it has from this step on. `trackers`: any number of `Tracker`s."""
+        self.num_records, self.trackers = num_records, trackers
+        kept = folder.read_metrics()[:num_records]
+        atomic_write_text(folder.metrics, "".join(to_json(record, indent=None) + "\n" for record in kept))
+        self._file = folder.metrics.open("a", encoding="utf-8")
+        self._tensorboard: Any = None
+        with contextlib.suppress(ImportError):  # metrics.jsonl holds the same numbers
+            from torch.utils.tensorboard import SummaryWriter
 
-    def offer(self, draw: Callable[[], tuple[str, str]], *, at_once: bool = False) -> None:
-        """Show what `draw` returns, HTML and plain text, unless it is too early for the next picture."""
-        start = time.monotonic()
-        if not in_kernel() or (start < self._due and not at_once):
-            return
-        from IPython.display import display
+            self._tensorboard = SummaryWriter(str(folder.tensorboard), purge_step=purge_step)
 
-        html, text = draw()
-        data = {"text/html": html, "text/plain": text}
-        if self._handle is None:
-            self._handle = display(data, raw=True, display_id=True)
-        else:
-            self._handle.update(data, raw=True)
-        now = time.monotonic()
-        self._due = now + max(self.seconds, min(20 * (now - start), MAX_PAUSE))
+    def on_record(self, state: TrainState, record: dict[str, Any]) -> None:
+        self._file.write(to_json(record, indent=None) + "\n")
+        self._file.flush()
+        self.num_records += 1
+        if self._tensorboard:
+            for name, value in numbers(record).items():
+                self._tensorboard.add_scalar(name, value, record["step"])
+        for tracker in self.trackers:
+            tracker.log(record)
+
+    def close(self) -> None:
+        self._file.close()
+        if self._tensorboard:
+            self._tensorboard.close()
+
+
+def numbers(record: dict[str, Any]) -> dict[str, float]:
+    """What a tracker can plot: `{"train/loss": 0.7}`."""
+    return {
+        f"{record['kind']}/{name}": value
+        for name, value in record.items()
+        if name not in ("kind", "step") and isinstance(value, int | float)
+    }
+
+
+MAX_POINTS = 200  # of a curve
 
 
 class ProgressBar(Callback):
