@@ -103,9 +103,7 @@ def _counted(gpu: str) -> str:
     return f"{what} Only a GPU makes such a wait long, but the count is the same here."
 
 
-def _advice(
-    cores: int, memory: float, status: sandbox.SandboxStatus, calibrated: calibration.Found
-) -> str:
+def _advice(cores: int, memory: float, status: sandbox.SandboxStatus, calibrated: calibration.Found) -> str:
     """The first of what would be better; `workbook doctor` tells all."""
     wall = f"A stronger wall around your solutions is possible: {status.reason}. To get it: {status.fix}"
     if memory < SMALL_MEMORY:
