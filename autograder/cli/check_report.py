@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tqdm import tqdm
+
 from autograder.common import Result
+from autograder.engine.timing import what_is_in_the_way
 from autograder.notebooks import Report
 from autograder.quizzes import headline
 from autograder.show import result_text
@@ -42,6 +45,21 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
     finally:
         if is_terminal:
             rewrite("")
+
+
+def busy_programs_told() -> Callable[[Result], None]:
+    """The function to call with each result: where this machine was too restless to time on, it says once which
+    programs were busy. In the terminal alone: what a person runs is no part of a result and belongs in no file.
+    """
+    is_told = not sys.stderr.isatty()
+
+    def tell(result: Result) -> None:
+        nonlocal is_told
+        if not is_told and (named := what_is_in_the_way(result)):
+            is_told = True
+            tqdm.write(named, file=sys.stderr)  # above the bar of a class
+
+    return tell
 
 
 def table(report: Report) -> str:

@@ -9,7 +9,6 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
@@ -147,9 +146,8 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from autograder.cli.check_report import full_marks, progress_bar, table
+    from autograder.cli.check_report import busy_programs_told, full_marks, progress_bar, table
     from autograder.engine.sandbox import on_interrupt
-    from autograder.engine.timing import tell_what_is_busy
     from autograder.grading import bank_of_hand_in
     from autograder.notebooks import check_evidence, check_notebook
     from course_lib.base.errors import UserError
@@ -165,8 +163,10 @@ def _check(arguments: argparse.Namespace) -> int:
         raise UserError(
             f"lesson {report.lesson} has no exercise {sorted(unknown)[0]}; leave --only out to see all"
         )
-    shown = replace(report, exercises=tuple(map(tell_what_is_busy, report.exercises)))
-    answer(arguments, report.to_dict(), table(shown))
+    answer(arguments, report.to_dict(), table(report))
+    tell = busy_programs_told()
+    for result in report.exercises:
+        tell(result)
     return 0 if full_marks(report) else 1
 
 

@@ -85,6 +85,7 @@ def answer(arguments: argparse.Namespace, value: Any, text: str = "") -> None:
 
 
 def _grade(arguments: argparse.Namespace) -> int:
+    from autograder.cli.check_report import busy_programs_told
     from autograder.grading import cluster, grade, graded_text, progress_bars
 
     with contextlib.ExitStack() as stack:
@@ -99,6 +100,7 @@ def _grade(arguments: argparse.Namespace) -> int:
             executor=executor,
             require_sandbox=required,
             on_progress=show,
+            on_result=(lambda _: None) if address else busy_programs_told(),
         )
     answer(arguments, found, graded_text(found))
     return 1 if any(student["error"] for student in found["students"].values()) else 0

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import json
-import re
 from collections import Counter
 
-from autograder.common import release_folder
 from autograder.course.lessons import find_exercise
+from autograder.course.written import written
 from autograder.show import BLUE, plain, render, rich_html, show_html, told
 from course_lib.base.errors import UserError
 
-_HEADING = re.compile(r"^### (\d+\.\d+) ·", re.MULTILINE)
-_HINT = re.compile(r"<details><summary>(Hint.*?)</summary>\s*(.*?)\s*</details>", re.DOTALL)
-_LINK = re.compile(r"\[([^\]\n]+)\]\([^)\n]*\)")
 _given: Counter[str] = Counter()
 
 
@@ -33,7 +27,6 @@ def hint(exercise_id: str) -> None:
     )
 
 
-@functools.cache
 def hints(exercise_id: str) -> list[tuple[str, str]]:
     """Title and text of each hint of an exercise, in order.
 
@@ -44,13 +37,7 @@ def hints(exercise_id: str) -> list[tuple[str, str]]:
         lesson, _ = find_exercise(exercise_id)
     except (KeyError, ValueError) as error:
         raise UserError(str(error.args[0])) from None
-    notebook = release_folder() / lesson.slug / f"{lesson.slug}.ipynb"
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    text = _LINK.sub(r"\1", text)  # they lead within the lesson; elsewhere they lead nowhere
-    _, *parts = _HEADING.split(text)
-    sections = zip(parts[::2], parts[1::2], strict=True)
-    found = [pair for number, part in sections if number == exercise_id for pair in _HINT.findall(part)]
-    if not found:
+    said = written().get(lesson.id, {"exercises": {}})["exercises"].get(exercise_id, {"hints": []})
+    if not said["hints"]:
         raise UserError(f"exercise {exercise_id} has no hints; its check says what to look at")
-    return found
+    return [(title, text) for title, text in said["hints"]]

@@ -145,7 +145,6 @@ def main() -> None:
 
     from autograder.engine.check import check_source
     from autograder.engine.sandbox import start as sandbox
-    from autograder.engine.timing import tell_what_is_busy
 
     sandbox.warm()
     with contextlib.suppress(queue.Empty):
@@ -154,7 +153,7 @@ def main() -> None:
             result = check_source(
                 exercise_id, source, on_progress=lambda *said: say("progress", said), stop=stop
             )
-            say("result", tell_what_is_busy(result).to_message())
+            say("result", result.to_message())
 
 
 def _read(requests: Requests) -> None:

@@ -37,6 +37,7 @@ def grade(
     executor: Executor | None = None,
     require_sandbox: str | None = None,
     on_progress: OnProgress = lambda *_: None,
+    on_result: Callable[[Result], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Grade what the students handed in, and return what there is to say about it.
 
@@ -46,6 +47,7 @@ def grade(
         executor: what runs `check_unit`, in place of `jobs` engines on this machine.
         require_sandbox: the weakest sandbox level that a grade may be given at.
         on_progress: gets the phase, how many of its parts are done, and how many there are.
+        on_result: gets the result of each check that ran, once it is kept.
 
     Returns:
         lesson; graded: how many; checked: units that ran, reused: units whose result was there;
@@ -74,6 +76,7 @@ def grade(
             on_progress(phase, 0, len(units))
         for number, (unit, result) in enumerate(done, start=1):
             results.put(unit, result)
+            on_result(result)
             on_progress(phase, number, len(units))
 
     with _checking(executor, jobs or num_cores()) as check:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import sys
 import time
@@ -58,14 +59,34 @@ def check(exercise_id: str) -> Score:
         result = _result(exercise_id) or _stopped(exercise_id)
     except KeyboardInterrupt:
         result = _stopped(exercise_id)
+    busy = _busy_programs(result)
     _clear_progress()
     if result.verdict == "stopped":
         show_html(Score(0, result)._repr_html_(), result_text(result))
         raise CheckStopped from None  # so that the cells below do not run either
     progress.record_check(result.to_dict())
+    if busy:
+        print(busy)  # beside the card: what a person runs is no part of a result
     if not in_kernel():  # a notebook shows the card
         print(result_text(result))
     return Score(result.score, result)
+
+
+def _busy_programs(result: Result) -> str:
+    """What kept this machine restless, for the eyes of a person who sits at it; "" where nobody does."""
+    from autograder.engine.timing import what_is_in_the_way
+
+    if _somebody_is_here():
+        with contextlib.suppress(KeyboardInterrupt):  # the result is there already
+            return what_is_in_the_way(result)
+    return ""
+
+
+def _somebody_is_here() -> bool:
+    """A kernel in which nobody can be asked runs a notebook for its file, such as nbgrader's."""
+    if in_kernel():
+        return bool(getattr(sys.modules["IPython"].get_ipython().kernel, "_allow_stdin", False))
+    return sys.stdout.isatty()
 
 
 def _stopped(exercise_id: str) -> Result:

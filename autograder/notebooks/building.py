@@ -4,6 +4,7 @@
                                   →  notebooks/release/<stem>/<stem>.ipynb   without them, committed
     notebooks/lessons/NN_quiz.toml  →  autograder/lessons/lesson_NN/quiz.json
                                        (an exam's from the texts in the folder that it names as well)
+    all of a lesson                 →  autograder/course/course.json    titles, minutes, places, hints (`describing`)
 
 A lesson's author writes no grading metadata: what a cell holds decides what it is.
 
@@ -23,6 +24,7 @@ import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import jupytext
 import nbformat
@@ -30,6 +32,7 @@ from nbformat import NotebookNode
 
 from autograder.course import load_lesson
 from autograder.notebooks.build_cells import mark_cells, name_cells
+from autograder.notebooks.describing import course_json, describe
 from autograder.quizzes import compile_bank, num_questions
 from course_lib.base.errors import UserError
 
@@ -51,7 +54,7 @@ def build(
     notebooks_dir: str | Path | None = None,
     package_dir: str | Path | None = None,
 ) -> list[str]:
-    """Generate every notebook and quiz from the texts; return the files that changed.
+    """Generate every notebook, quiz and the course's outline from the texts; return the files that changed.
 
     `only` names lessons by their numbers ("01"); without it all are made.
 
@@ -73,8 +76,12 @@ def build(
     texts = [text for text in texts if not only or text.name[:2] in only]
     if not texts:
         raise UserError(f"no lesson texts in {notebooks / 'lessons'}: run this in a checkout of the project")
+    sources = {text: _source(text) for text in texts}
     with tempfile.TemporaryDirectory(prefix="workbook-build-") as scratch:
-        wanted = _generate(texts, notebooks, Path(scratch))
+        wanted = _generate(sources, notebooks, Path(scratch))
+    outline = package / "course" / "course.json"
+    described = {text.name[:2]: _described(text, notebook) for text, notebook in sources.items()}
+    wanted[outline] = course_json(described, outline if only else None)
     quizzes = [text for text in (notebooks / "lessons").glob(QUIZ_TEXTS) if not only or text.name[:2] in only]
     wanted |= {package / "lessons" / f"lesson_{text.name[:2]}" / "quiz.json": _quiz(text) for text in quizzes}
     changed = [path for path, content in wanted.items() if _differs(path, content, check=check)]
@@ -124,14 +131,25 @@ def lesson_points(lesson_id: str, quiz_text: Path) -> dict[str, float]:
     return points
 
 
-def _generate(texts: list[Path], notebooks: Path, scratch: Path) -> dict[Path, bytes]:
+def _source(text: Path) -> NotebookNode:
+    lesson_id = text.name[:2]
+    return source_notebook(text, lesson_points(lesson_id, text.with_name(f"{lesson_id}_quiz.toml")))
+
+
+def _described(text: Path, notebook: NotebookNode) -> dict[str, Any]:
+    try:
+        return describe(notebook)
+    except UserError as error:
+        raise UserError(f"{text.name}: {error}") from None
+
+
+def _generate(sources: Mapping[Path, NotebookNode], notebooks: Path, scratch: Path) -> dict[Path, bytes]:
     """Source and release notebooks of all texts, made in `scratch`, keyed by where they belong."""
-    for text in texts:
-        points = lesson_points(text.name[:2], text.with_name(f"{text.name[:2]}_quiz.toml"))
+    for text, notebook in sources.items():
         target = scratch / "source" / text.stem / f"{text.stem}.ipynb"
         target.parent.mkdir(parents=True)
-        nbformat.write(source_notebook(text, points), target)
-    for text in texts:
+        nbformat.write(notebook, target)
+    for text in sources:
         _generate_release(scratch, text.stem, notebooks / "nbgrader_config.py")
     made = [path for step in ("source", "release") for path in sorted((scratch / step).glob("*/*.ipynb"))]
     return {notebooks / path.relative_to(scratch): path.read_bytes() for path in made}

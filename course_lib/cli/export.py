@@ -15,7 +15,7 @@ def add(commands: Any) -> None:
         description="Write the best model of a run as one file, tokenizer and label names inside.",
     )
     export.add_argument("run_folder", metavar="RUN", help="the folder of a run")
-    export.add_argument("--format", choices=("safetensors", "torch-export", "torchscript"), required=True)
+    export.add_argument("--format", choices=("safetensors", "torch-export"), required=True)
     export.add_argument("--out", metavar="FILE", help="default: RUN/exports/, named by run, step and weights")
     export.add_argument("--json", action="store_true", help="print JSON alone")
     export.set_defaults(run=_export)

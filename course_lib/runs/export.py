@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,13 +57,6 @@ def _torch_export(model: nn.Module, max_length: int, extra: dict[str, str], path
         torch.export.save(program, file, extra_files=extra)
 
 
-def _torchscript(model: nn.Module, max_length: int, extra: dict[str, str], path: Path) -> None:
-    # It warns that it is old, and of shapes that Python reads: those are checked by the models, or re-read.
-    with warnings.catch_warnings(action="ignore"), torch.no_grad(), path.open("wb") as file:
-        script = torch.jit.trace(model, _example(max_length), check_trace=False)
-        torch.jit.save(script, file, _extra_files=extra)
-
-
 def _example(max_length: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Ids and mask [3, T], one row padded: what is traced must not hold for whole rows alone."""
     width = min(5, max_length)
@@ -76,7 +68,5 @@ def _example(max_length: int) -> tuple[torch.Tensor, torch.Tensor]:
 FORMATS: dict[str, tuple[str, Callable[..., Any]]] = {
     "safetensors": (".safetensors", _safetensors),
     "torch-export": (".pt2", _torch_export),
-    "torchscript": (".ts", _torchscript),
 }
-"""Suffix and writer: weights alone; a graph for any batch size and width; an older graph format that needs
-no Python."""
+"""Suffix and writer: weights alone; a graph for any batch size and width."""

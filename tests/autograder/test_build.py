@@ -36,9 +36,28 @@ def test_build_names_what_it_wrote_and_then_has_nothing_to_do(project: Path) -> 
     assert {
         f"notebooks/release/{LESSON_01}/{LESSON_01}.ipynb",
         "autograder/lessons/lesson_01/quiz.json",
+        "autograder/course/course.json",
     } <= set(written)
     assert set(written) <= set(contents(project))
     assert run(project) == [] and run(project, check=True) == []
+
+
+def test_one_lesson_built_alone_changes_its_own_part_of_the_outline(project: Path) -> None:
+    run(project)
+    text = project / "notebooks" / "lessons" / f"{LESSON_01}.py"
+    said = text.read_text(encoding="utf-8").replace("*About 115 minutes", "*About 120 minutes")
+    text.write_text(said, encoding="utf-8")
+    outline = project / "autograder" / "course" / "course.json"
+    before = json.loads(outline.read_text(encoding="utf-8"))
+    assert "autograder/course/course.json" in run(project, check=True)
+    folders = {"notebooks_dir": project / "notebooks", "package_dir": project / "autograder"}
+    assert "autograder/course/course.json" in build(["01"], **folders)
+    after = json.loads(outline.read_text(encoding="utf-8"))
+    assert list(after) == list(before) and after.pop("01") == before.pop("01") | {"minutes": 120}
+    assert after == before
+    text.write_text(said.replace("*About 120 minutes", "*About two hours"), encoding="utf-8")
+    with pytest.raises(UserError, match=rf"{LESSON_01}\.py: begin with a heading .* minutes"):
+        build(["01"], **folders)
 
 
 def test_two_builds_are_equal_to_the_byte(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +9,8 @@ from typing import Any
 import psutil
 
 from autograder.cli.check_report import full_marks, table
-from autograder.common.result import Reason
 from autograder.engine.check import blank_result
-from autograder.engine.timing.conditions import disturbance, tell_what_is_busy
+from autograder.engine.timing.conditions import disturbance
 from autograder.notebooks.check import Record, Report
 from autograder.show.card import result_html
 from tests.autograder.results import made_speed
@@ -70,18 +67,3 @@ def test_what_disturbed_the_clock_is_named() -> None:
     said = disturbance(quiet | worse | {"busy_share": 1.0, "cores_used": {"baseline": 0.5}})
     for cause in ("other programs kept", "took 20% of its time away", "(1.5 cores)", "was hot"):
         assert cause in said
-
-
-def test_the_learner_is_told_what_is_busy_only_where_the_machine_was_restless() -> None:
-    reason = Reason(likely="noise.", next="wait")
-    restless = replace(blank_result("1.1", "inconclusive", reason), speedup=made_speed(spread=0.5))
-    assert str(tell_what_is_busy(restless).reason).endswith("\nNext: wait")
-    calm = replace(restless, speedup=made_speed(spread=0.05))
-    assert tell_what_is_busy(calm) == calm
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True) as busy:
-        try:  # asked by a process whose child it is not
-            code = "from autograder.engine.timing.conditions import busiest; print(busiest(2.0))"
-            said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-            assert psutil.Process(busy.pid).name() in said.stdout
-        finally:
-            busy.kill()

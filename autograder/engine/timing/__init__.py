@@ -7,7 +7,7 @@ from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
     from autograder.engine.timing.calibration import MINUTES, calibrate, load, table
-    from autograder.engine.timing.conditions import core_seconds, num_cores, tell_what_is_busy
+    from autograder.engine.timing.conditions import core_seconds, num_cores, what_is_in_the_way
     from autograder.engine.timing.measure import APPLIES_FROM, Inconclusive, measure_speedup
     from autograder.engine.timing.verdict import ALPHA_PASS, decide, successes_needed
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -84,7 +83,7 @@ def disturbance(found: dict[str, Any]) -> str:
 def busiest(seconds: float = 0.5) -> str:
     """Which programs use the processor now, in a sentence; "" when none takes a tenth of a core. Takes `seconds`.
 
-    For the eyes of whoever sits at this machine: it names what they run, and belongs in no file.
+    For the eyes of whoever sits at this machine: it names what they run, and belongs in no result and no file.
     """
     me = psutil.Process()  # and the kernel or the shell that waits for it
     ours = {process.pid for process in [me, *me.parents()[:1], *me.children(recursive=True)]}
@@ -99,12 +98,10 @@ def busiest(seconds: float = 0.5) -> str:
     return f"Busy on this machine now: {', '.join(named)}." if named else ""
 
 
-def tell_what_is_busy(result: Result) -> Result:
-    """The result of a check; with `busiest` in its reason where the machine was too restless to time on."""
+def what_is_in_the_way(result: Result) -> str:
+    """`busiest` where the machine was too restless to time on; "" for every other result of a check."""
     is_restless = result.verdict == "inconclusive" and result.speedup and result.speedup.spread > MAX_SPREAD
-    if is_restless and (named := busiest()):
-        return replace(result, reason=replace(result.reason, likely=f"{result.reason.likely} {named}"))
-    return result
+    return busiest() if is_restless else ""
 
 
 def _cpu_seconds(process: psutil.Process) -> float:
