@@ -25,7 +25,7 @@ from autograder.common import Result, data_directory
 from autograder.engine.timing import decide
 from autograder.show import page
 from course_lib.base.cache import installed_version
-from course_lib.base.environment import processor_name
+from course_lib.base.machine import processor_name
 from course_lib.base.errors import UserError
 from course_lib.base.files import atomic_write_text, remove_leftovers
 

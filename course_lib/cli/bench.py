@@ -36,7 +36,7 @@ def _bench(arguments: argparse.Namespace) -> int:
         raise UserError("bench measures the library's own classifier: leave out task and hf_model")
     if config.micro_batch_size == AUTO:
         config = dataclasses.replace(config, micro_batch_size=TrainConfig.micro_batch_size)
-    from course_lib.base.environment import environment, hardware, resolve_device
+    from course_lib.base.machine import environment, hardware, resolve_device
     from course_lib.base.figures import render
     from course_lib.base.files import atomic_write_text, to_json
     from course_lib.runs.components import load_data

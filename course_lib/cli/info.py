@@ -18,7 +18,7 @@ def add(commands: Any) -> None:
 
 def _info(arguments: argparse.Namespace) -> int:
     from course_lib.base.cache import cache_dir
-    from course_lib.base.environment import environment, hardware, resolve_device
+    from course_lib.base.machine import environment, hardware, resolve_device
     from course_lib.base.files import to_json
     from course_lib.training.precision import resolve_precision
 

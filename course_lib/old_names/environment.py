@@ -1,1 +1,1 @@
-from course_lib.base.environment import *  # noqa: F403
+from course_lib.base.machine import *  # noqa: F403

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from course_lib.base.environment import resolve_device
+from course_lib.base.machine import resolve_device
 from course_lib.data.batching import collate
 from course_lib.data.tokenizer import load_tokenizer, parallel_tokenizers
 from course_lib.runs.components import build_model

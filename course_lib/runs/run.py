@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from course_lib.base.environment import environment, hardware, memory_bytes
+from course_lib.base.machine import environment, hardware, memory_bytes
 from course_lib.base.files import atomic_write_text
 from course_lib.base.live import say
 from course_lib.base.settings import to_yaml

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from course_lib.base.environment import resolve_device
+from course_lib.base.machine import resolve_device
 from course_lib.base.live import in_kernel, say
 from course_lib.data.batching import evaluation_batches
 from course_lib.data.tokenizer import save_tokenizer

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
-from course_lib.base.environment import memory_bytes
+from course_lib.base.machine import memory_bytes
 from course_lib.distributed.ranks import (
     from_main_process,
     no_sync,

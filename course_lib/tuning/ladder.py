@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from course_lib.base.environment import resolve_device
+from course_lib.base.machine import resolve_device
 from course_lib.base.errors import UserError
 from course_lib.data.batching import Batches, BucketBatchSampler
 from course_lib.data.store import TokenStore

@@ -14,7 +14,7 @@ from typing import Any
 
 from filelock import Timeout
 
-from course_lib.base.environment import resolve_device
+from course_lib.base.machine import resolve_device
 from course_lib.base.errors import UserError, require
 from course_lib.base.live import say
 from course_lib.distributed.ranks import Ranks

@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 
-from course_lib.base.environment import hardware
+from course_lib.base.machine import hardware
 from course_lib.runs.config import TrainConfig
 from course_lib.runs.cost import CostMeter
 from course_lib.runs.folder import RunFolder

@@ -27,7 +27,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from course_lib.base.environment import hardware
+from course_lib.base.machine import hardware
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS, HAND = "course_lib", "hand-written"

@@ -86,7 +86,7 @@ def measure(options: argparse.Namespace) -> None:
 
 
 def compare(options: argparse.Namespace, passed_on: list[str]) -> dict[str, Any]:
-    from course_lib.base.environment import hardware
+    from course_lib.base.machine import hardware
     from tests.course_lib.scripts.small import torchrun
 
     speeds: dict[int, list[float]] = {1: [], 2: []}

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from course_lib.base.environment import hardware
+from course_lib.base.machine import hardware
 from course_lib.data import TokenStore, docstring_store
 from course_lib.data.batching import Batches, BucketBatchSampler, evaluation_batches
 from course_lib.measuring.naive import naive_epoch

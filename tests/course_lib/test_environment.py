@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from course_lib.base.environment import environment, git_state, hardware, memory_bytes, resolve_device
+from course_lib.base.machine import environment, git_state, hardware, memory_bytes, resolve_device
 from course_lib.base.errors import UserError
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -38,7 +38,7 @@ def test_commit_and_changes_of_a_repository(tmp_path):
 
 
 def test_no_git_is_no_error(tmp_path):
-    code = "from course_lib.base.environment import environment; print(environment()['code'])"
+    code = "from course_lib.base.machine import environment; print(environment()['code'])"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PATH": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])},
