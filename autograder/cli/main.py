@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ):  # a window that knows fewer letters than we print gets "?" for them
             stream.reconfigure(errors="replace")
     arguments = _parser().parse_args(argv)
-    from course_lib.base.errors import UserError
+    from course_lib.base import UserError
 
     try:
         return arguments.run(arguments)
@@ -150,7 +150,7 @@ def _check(arguments: argparse.Namespace) -> int:
     from autograder.engine.sandbox import on_interrupt
     from autograder.grading import bank_of_hand_in
     from autograder.notebooks import check_evidence, check_notebook
-    from course_lib.base.errors import UserError
+    from course_lib.base import UserError
 
     if arguments.evidence:
         ask = partial(check_evidence, arguments.evidence)

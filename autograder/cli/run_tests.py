@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNS = (  # options of pytest

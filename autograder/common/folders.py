@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 START_PAGE = Path("00_start_here", "00_start_here.ipynb")
 

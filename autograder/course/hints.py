@@ -7,7 +7,7 @@ from collections import Counter
 from autograder.course.lessons import find_exercise
 from autograder.course.written import written
 from autograder.show import BLUE, plain, render, rich_html, show_html, told
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 _given: Counter[str] = Counter()
 

@@ -16,7 +16,7 @@ from autograder.engine.job import CheckFailed, Job, Progress, WorkerFailed
 from autograder.engine.notebook_source import as_python, is_stub
 from autograder.engine.sandbox import LEVELS, Level, Stop, probe
 from autograder.engine.timing import Inconclusive, calibration
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 NOTHING_LOST = "Nothing is lost, and no points are given or taken."
 _STANDS = (

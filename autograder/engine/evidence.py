@@ -24,10 +24,7 @@ from autograder.common import MAX_ATTEMPTS as MAX_ATTEMPTS
 from autograder.common import Result, data_directory
 from autograder.engine.timing import decide
 from autograder.show import page
-from course_lib.base.cache import installed_version
-from course_lib.base.machine import processor_name
-from course_lib.base.errors import UserError
-from course_lib.base.files import atomic_write_text, remove_leftovers
+from course_lib.base import UserError, atomic_write_text, installed_version, processor_name, remove_leftovers
 
 SCHEMA_VERSION = 2
 _PACKAGES = ("torch", "numpy", "scipy", "tokenizers", "training-workbook")

@@ -10,7 +10,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 _CELL_MAGIC = re.compile(r"\A(\s*)(%%)")
 _MARK = re.compile(r"""^\s*@exercise\(\s*(['"])(?P<id>\d+\.\d+)\1\s*\)""", re.MULTILINE)

@@ -23,8 +23,7 @@ from typing import Any
 
 from autograder.common import Result
 from autograder.grading.units import Unit, check_died, check_unit
-from course_lib.base.errors import UserError, require
-from course_lib.base.files import atomic_write_text
+from course_lib.base import UserError, atomic_write_text, require
 
 CONNECT_SECONDS = 10
 LANE = "lane"

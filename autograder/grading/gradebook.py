@@ -23,8 +23,7 @@ from autograder.grading.keys import grading_bank, keys_path
 from autograder.grading.submissions import Submission, stage
 from autograder.grading.units import FOLDER, Results, cannot_write, units_of
 from autograder.quizzes import has_quiz
-from course_lib.base.errors import UserError
-from course_lib.base.files import atomic_write_text
+from course_lib.base import UserError, atomic_write_text
 
 if TYPE_CHECKING:
     from nbgrader.api import Gradebook

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from autograder.grading.submissions import MAX_NOTEBOOK_BYTES
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 MAX_FILES = 1_000  # of one student
 MAX_BYTES = 2 * MAX_NOTEBOOK_BYTES  # of one student, unpacked

@@ -20,8 +20,7 @@ from typing import Any
 from autograder.course import Lesson, lesson_ids
 from autograder.grading.units import FOLDER
 from autograder.quizzes import compile_bank, has_quiz, is_exam, keyless_name, load_bank
-from course_lib.base.errors import UserError
-from course_lib.base.files import atomic_write_text
+from course_lib.base import UserError, atomic_write_text
 
 
 def own_bank(lesson: Lesson, course: Path, path: Path | None = None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from autograder.engine.timing import num_cores
 from autograder.grading.gradebook import Entries
 from autograder.grading.submissions import read_submission, students_of
 from autograder.grading.units import Unit, check_unit, engines, results_of, units_of
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 OnProgress = Callable[[str, int, int], None]
 Done = tuple[Unit, Result]

@@ -26,8 +26,7 @@ from autograder.grading.marking import known_lesson
 from autograder.grading.nbgrader import withhold_answers
 from autograder.grading.units import FOLDER
 from autograder.quizzes import has_quiz, keyless_name, load_bank, num_questions, without_keys
-from course_lib.base.errors import UserError
-from course_lib.base.files import atomic_write_text
+from course_lib.base import UserError, atomic_write_text
 
 _CELLS_STAY = "; keep the exercise, and set the points of its check to 0 instead"
 

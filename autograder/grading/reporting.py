@@ -22,8 +22,7 @@ from autograder.grading.units import Results, results_of, units_of
 from autograder.kept import read_answers
 from autograder.quizzes import grade_quiz, has_quiz
 from autograder.show import WORDS, plain, render
-from course_lib.base.errors import UserError
-from course_lib.base.files import atomic_write_text
+from course_lib.base import UserError, atomic_write_text
 
 NUM_BINS = 10
 WEAK = 0.2

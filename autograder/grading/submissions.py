@@ -21,7 +21,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_
 from autograder.course import Lesson
 from autograder.engine import exercise_sources
 from autograder.kept import read_answers
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 MAX_NOTEBOOK_BYTES = 200_000_000
 _MAX_CELLS = 5_000

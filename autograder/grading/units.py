@@ -26,8 +26,7 @@ from autograder.engine import EngineDied, EngineService
 from autograder.engine.sandbox import inside as sandboxed
 from autograder.engine.timing import num_cores
 from autograder.grading.submissions import Submission
-from course_lib.base.errors import UserError
-from course_lib.base.files import atomic_write_text
+from course_lib.base import UserError, atomic_write_text
 
 _OURS = ("autograder", "course_lib")
 _IN_THE_SANDBOX = [str(path) for path in Path(sandboxed.__file__).parent.glob("*.py")]  # run by their paths

@@ -19,7 +19,7 @@ from pathlib import Path
 from autograder.course import Lesson, lesson_ids, load_lesson
 from autograder.grading.gradebook import nbgrader_api
 from autograder.grading.handins import HandedIn
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 _MOODLE = re.compile(r"(?P<name>[^_]+)_(?P<number>\d+)_assignsubmission_file_(?P<file>.*)")
 _MOODLE_OTHER = re.compile(r".+_\d+_assignsubmission_\w+_.*")  # text typed in, comments

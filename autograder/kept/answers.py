@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.common import locked
-from course_lib.base.errors import UserError
-from course_lib.base.files import atomic_write_text
+from course_lib.base import UserError, atomic_write_text
 
 MAX_BYTES = 5_000_000  # a whole lesson's answers are a few kilobytes; a submission's file is never trusted
 Entry = dict[str, Any]

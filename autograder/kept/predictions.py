@@ -7,7 +7,7 @@ import re
 
 from autograder.kept import progress
 from autograder.kept.answers import AnswersFile, answers_file
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 
 def prediction_file(name: str) -> AnswersFile:

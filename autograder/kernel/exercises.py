@@ -13,7 +13,7 @@ from autograder.common import Reason, Result
 from autograder.engine import EngineDied, EngineService
 from autograder.engine.sandbox import CheckStopped
 from autograder.show import Score, in_kernel, render, show_html
-from course_lib.base.live import LiveOutput
+from course_lib.base import LiveOutput
 
 T = TypeVar("T")
 _SOURCES: dict[str, str] = {}

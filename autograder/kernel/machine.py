@@ -11,7 +11,7 @@ from autograder.course import lesson_ids, load_lesson
 from autograder.engine.sandbox import start as sandbox
 from autograder.engine.timing import calibration, num_cores
 from autograder.show import BLUE, plain, render
-from course_lib.base.cache import installed_version
+from course_lib.base import installed_version
 
 SMALL_MEMORY = 4.0  # GiB; below, a check may have to swap
 _WALLS = {

@@ -9,7 +9,7 @@ import ipywidgets as widgets
 
 from autograder.kept import AnswersFile, kept_prediction, parse_number, save_prediction, why_key
 from autograder.show import render, rich_html, spoken
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 
 class SavedBox:

@@ -9,7 +9,7 @@ from typing import Any
 
 from autograder.kept import kept_prediction, parse_number, prediction_file, save_prediction, why_key
 from autograder.show import BLUE, plain, render, show_html, show_widget, told
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 
 @told()

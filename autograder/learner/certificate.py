@@ -21,8 +21,7 @@ from autograder.kept import progress
 from autograder.learner.standing import Standing, required, standings
 from autograder.quizzes import PASS_MARK
 from autograder.show import BLUE, GREEN, render, told
-from course_lib.base.errors import UserError
-from course_lib.base.files import atomic_write_text
+from course_lib.base import UserError, atomic_write_text
 
 FILE_NAME = "certificate.html"
 # Tells our own page, which may be replaced, from anybody else's file.

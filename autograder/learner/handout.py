@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.common import default_folder
-from course_lib.base.errors import UserError
-from course_lib.base.files import atomic_file, atomic_write_text
+from course_lib.base import UserError, atomic_file, atomic_write_text
 
 #: In the learner's folder: the last release seen of each file, as {relative path: sha256}.
 RECORD = ".workbook-release.json"

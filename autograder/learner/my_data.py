@@ -15,8 +15,7 @@ from typing import Any
 
 from autograder.common import data_directory
 from autograder.kept import learner_name, progress_path, read_answers, with_database
-from course_lib.base.errors import UserError
-from course_lib.base.files import atomic_write_text
+from course_lib.base import UserError, atomic_write_text
 
 _WORDS = {"exercise": "checks", "answer": "quiz answers", "quiz": "quiz grades", "visit": "visits"}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from autograder.common import locked
 from autograder.learner.handout import copy, dated_releases, read_record, release_files, sha256, write_record
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 
 def reset(lesson: str, release: Path, folder: Path, *, with_answers: bool = False) -> list[str]:

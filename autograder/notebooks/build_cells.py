@@ -10,7 +10,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.engine import exercise_ids
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 _GRADED_CELL = re.compile(r"""(check|check_quiz)\(\s*["']([\w.]+)["']\s*\)""")
 _BEGIN, _END = "### BEGIN SOLUTION", "### END SOLUTION"

@@ -34,7 +34,7 @@ from autograder.course import load_lesson
 from autograder.notebooks.build_cells import mark_cells, name_cells
 from autograder.notebooks.describing import course_json, describe
 from autograder.quizzes import compile_bank, num_questions
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 PACKAGE = Path(__file__).resolve().parents[1]
 NOTEBOOKS = PACKAGE.parent / "notebooks"

@@ -13,7 +13,7 @@ from autograder.common import Result
 from autograder.course import Lesson, load_lesson
 from autograder.engine import Progress, blank_result, check_source, evidence, exercise_sources, read_notebook
 from autograder.engine.sandbox import CheckStopped, Level, Stop
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 _CONFIRMED = {
     True: "The new check confirms it.",

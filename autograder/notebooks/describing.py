@@ -14,7 +14,7 @@ from typing import Any
 
 from nbformat import NotebookNode
 
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 _TITLE = re.compile(r"^# (?:\d\d · )?(.+)$", re.MULTILINE)
 _MINUTES = re.compile(r"^\*(?:About )?(?:\d+ to )?(\d+) minutes", re.MULTILINE)

@@ -14,7 +14,7 @@ from autograder.quizzes.bank import SECOND, Judgement, Question, is_keyless, jud
 from autograder.quizzes.card import feedback_text, grade_html, grade_text
 from autograder.quizzes.grading import bank_in, grade_quiz, is_exam, letters, load_bank
 from autograder.show import Score, in_kernel, told
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 GRADED_LATER = "; it is graded after you hand in"
 

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.quizzes.bank import SECOND, Question, high, low, seal, second_form, unseal
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 KINDS = ("diagnose", "bug", "estimate", "interpret")
 NOTE = "Practice release: the keys come with the quiz, only lightly hidden. Looking them up would cheat only you."

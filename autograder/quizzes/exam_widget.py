@@ -14,7 +14,7 @@ from autograder.quizzes.card import grade_html, headline
 from autograder.quizzes.grading import grade_quiz
 from autograder.quizzes.widget import BUTTON, QuizView
 from autograder.show import render, spoken
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 
 class ExamView:

@@ -13,7 +13,7 @@ from typing import Any
 
 from autograder.kept import AnswersFile
 from autograder.quizzes.bank import second_form, unanswered
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 KEY = "quiz"  # of the entry in the answers file
 

@@ -22,7 +22,7 @@ from autograder.quizzes.bank import (
     without_keys,
 )
 from autograder.quizzes.forms import has_second
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 
 def has_quiz(lesson_id: str) -> bool:

@@ -10,7 +10,7 @@ from autograder.quizzes import forms as quiz_forms
 from autograder.quizzes.card import quiz_text
 from autograder.quizzes.grading import bank_in, graded, is_exam, load_bank
 from autograder.show import show_widget, told
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 
 @told()

@@ -14,7 +14,7 @@ from autograder.quizzes.bank import Question, is_keyless, judge
 from autograder.quizzes.card import feedback_html, solution
 from autograder.quizzes.forms import is_second, shown_form, turn
 from autograder.show import plain, render, rich_html, spoken
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 BUTTON = {"width": "auto", "align_self": "flex-start", "padding": "0 1.2em"}
 

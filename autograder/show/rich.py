@@ -10,8 +10,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_lib.base.errors import UserError
-from course_lib.base.live import in_kernel as in_kernel
+from course_lib.base import UserError
+from course_lib.base import in_kernel as in_kernel
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -1,1 +1,24 @@
 """What every room may use: errors, files, caches, settings as text, the machine, figures and live output."""
+# ruff: noqa: F401
+
+from typing import TYPE_CHECKING
+
+from course_lib.base.lazy import attach
+
+if TYPE_CHECKING:
+    from course_lib.base.cache import cache_dir, digest, installed_version
+    from course_lib.base.errors import UserError, require
+    from course_lib.base.figures import COLOURS, cell, draw, duration, render
+    from course_lib.base.files import (
+        BUILDING,
+        atomic_directory,
+        atomic_file,
+        atomic_write_text,
+        remove_leftovers,
+        to_json,
+    )
+    from course_lib.base.live import LiveOutput, in_kernel, say
+    from course_lib.base.machine import environment, hardware, memory_bytes, processor_name, resolve_device
+    from course_lib.base.settings import as_field, check_keys, read_yaml, to_yaml
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 from course_lib.cli.common import GOOD, add_config_options, config_from
-from course_lib.runs.config import AUTO, TrainConfig
+from course_lib.runs import AUTO, TrainConfig
 
 
 def add(commands: Any) -> None:
@@ -36,12 +36,9 @@ def _bench(arguments: argparse.Namespace) -> int:
         raise UserError("bench measures the library's own classifier: leave out task and hf_model")
     if config.micro_batch_size == AUTO:
         config = dataclasses.replace(config, micro_batch_size=TrainConfig.micro_batch_size)
-    from course_lib.base.machine import environment, hardware, resolve_device
-    from course_lib.base.figures import render
-    from course_lib.base.files import atomic_write_text, to_json
-    from course_lib.runs.components import load_data
-    from course_lib.runs.folder import RunFolder
-    from course_lib.tuning.ladder import climb
+    from course_lib.base import atomic_write_text, environment, hardware, render, resolve_device, to_json
+    from course_lib.runs import RunFolder, load_data
+    from course_lib.tuning import climb
 
     folder = RunFolder(Path(arguments.out or time.strftime("runs/bench-%Y-%m-%d-%H%M%S")))
     data = load_data(config, folder)

@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from course_lib.base.errors import UserError
-from course_lib.base.settings import check_keys
-from course_lib.runs.config import BUILT_IN_DATA, TrainConfig, known_keys, read_config
+from course_lib.base import UserError, check_keys
+from course_lib.runs import BUILT_IN_DATA, TrainConfig, known_keys, read_config
 
 GOOD, NO, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 

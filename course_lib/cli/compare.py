@@ -20,9 +20,8 @@ def add(commands: Any) -> None:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    from course_lib.base.figures import render
-    from course_lib.base.files import atomic_write_text, to_json
-    from course_lib.runs.compare import compare_runs, comparison_text
+    from course_lib.base import atomic_write_text, render, to_json
+    from course_lib.runs import compare_runs, comparison_text
 
     comparison = compare_runs(arguments.runs)
     if arguments.out:

@@ -19,8 +19,8 @@ def add(commands: Any) -> None:
 
 
 def _dashboard(arguments: argparse.Namespace) -> int:
-    from course_lib.base.files import atomic_write_text
-    from course_lib.runs.dashboard import dashboard_html, read_runs
+    from course_lib.base import atomic_write_text
+    from course_lib.runs import dashboard_html, read_runs
 
     directory = Path(arguments.directory)
     rows = read_runs(directory)

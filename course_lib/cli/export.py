@@ -22,8 +22,8 @@ def add(commands: Any) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from course_lib.base.files import to_json
-    from course_lib.runs.export import export_run
+    from course_lib.base import to_json
+    from course_lib.runs import export_run
 
     path = export_run(arguments.run_folder, arguments.format, arguments.out)
     print(to_json({"path": str(path), "format": arguments.format}) if arguments.json else path)

@@ -17,10 +17,8 @@ def add(commands: Any) -> None:
 
 
 def _info(arguments: argparse.Namespace) -> int:
-    from course_lib.base.cache import cache_dir
-    from course_lib.base.machine import environment, hardware, resolve_device
-    from course_lib.base.files import to_json
-    from course_lib.training.precision import resolve_precision
+    from course_lib.base import cache_dir, environment, hardware, resolve_device, to_json
+    from course_lib.training import resolve_precision
 
     device, reason = resolve_device("auto")
     precision = resolve_precision("auto", device)

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 from course_lib.cli.common import GOOD, INTERRUPTED, NO, USER_ERROR, complain
 
 COMMANDS = ("train", "tune", "bench", "predict", "export", "compare", "dashboard", "info")
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # wait for as soon as anything else runs on the machine (a browser is enough).
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if os.environ.get("RANK", "0") != "0":  # under torchrun only the first process speaks
-        from course_lib.distributed.ranks import quiet_other_ranks
+        from course_lib.distributed import quiet_other_ranks
 
         quiet_other_ranks()
     try:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 from course_lib.cli.common import GOOD
 
 _COLUMNS = ("text", "label", "probability")
@@ -39,7 +39,7 @@ def add(commands: Any) -> None:
 def _predict(arguments: argparse.Namespace) -> int:
     from tqdm import tqdm
 
-    from course_lib.runs.predict import Predictor
+    from course_lib.runs import Predictor
 
     predictor = Predictor.load(arguments.run_folder)
     file = arguments.file or (None if arguments.texts else "-")
@@ -64,7 +64,7 @@ def _predict(arguments: argparse.Namespace) -> int:
 
 def _read(file: str) -> Iterator[str]:
     if file.endswith(_TABLES):
-        from course_lib.data.tables import load_table
+        from course_lib.data import load_table
 
         yield from load_table(file, use_labels=False).texts
         return
@@ -76,7 +76,7 @@ def _read(file: str) -> Iterator[str]:
 
 
 def _write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    from course_lib.base.files import atomic_file
+    from course_lib.base import atomic_file
 
     with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, _COLUMNS)

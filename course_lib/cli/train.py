@@ -9,12 +9,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from course_lib.base.errors import UserError
-from course_lib.base.files import to_json
+from course_lib.base import UserError, to_json
 from course_lib.cli.common import GOOD, INTERRUPTED, add_config_options, complain, config_from, keys_help
-from course_lib.runs.config import TrainConfig
-from course_lib.runs.folder import RunFolder
-from course_lib.runs.health import health_text
+from course_lib.runs import RunFolder, TrainConfig, health_text
 
 
 def add(commands: Any) -> None:
@@ -53,7 +50,7 @@ def _train(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         return _dry_run(config, out, as_json=arguments.json)
     # Here and not above: torch takes seconds to load, and a typing error should not wait for it.
-    from course_lib.runs.train import run_training
+    from course_lib.runs import run_training
 
     try:
         record = run_training(config, out, resume=arguments.resume)
@@ -65,7 +62,7 @@ def _train(arguments: argparse.Namespace) -> int:
 
 
 def _dry_run(config: TrainConfig, out: Path, *, as_json: bool) -> int:
-    from course_lib.runs.train import plan_training
+    from course_lib.runs import plan_training
 
     plan = plan_training(config, out)
     lines = [f"{name.replace('_', ' '):<18} {value}" for name, value in plan.items()]

@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from course_lib.base.files import to_json
-from course_lib.base.settings import read_yaml
+from course_lib.base import read_yaml, to_json
 from course_lib.cli.common import GOOD, INTERRUPTED, NO, add_config_options, complain, config_from
 
 DESCRIPTION = """\
@@ -39,13 +38,12 @@ def add(commands: Any) -> None:
 
 
 def _tune(arguments: argparse.Namespace) -> int:
-    from course_lib.tuning.search_space import default_space, parse_searches
+    from course_lib.tuning import default_space, parse_searches
 
     config = config_from(arguments)
     texts = read_yaml(arguments.space) if arguments.space else {}
     texts = {**texts, **parse_searches(arguments.search)} or default_space(config)
-    from course_lib.tuning.search import Search
-    from course_lib.tuning.study import tune
+    from course_lib.tuning import Search, tune
 
     options = ("sampler", "pruner", "trials", "max_total_steps", "minutes")
     values = {name: getattr(arguments, name) for name in options}
@@ -58,7 +56,7 @@ def _tune(arguments: argparse.Namespace) -> int:
 
 
 def _summary(study: dict[str, Any], out: str) -> str:
-    from course_lib.base.figures import cell, duration
+    from course_lib.base import cell, duration
 
     spent, best = study["spent"], study["best"]
     told = f"{spent['trials']} trials ({spent['complete']} complete, {spent['pruned']} pruned), "

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from course_lib.base.cache import digest
-from course_lib.base.errors import UserError
+from course_lib.base import UserError, digest
 
 if TYPE_CHECKING:
     import torch

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 from course_lib.data.texts import Texts
 
 CORPUS = Path(__file__).with_name("corpus.zip")

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 from course_lib.data.batching import Filler
 
 _POOL_WINDOWS = 256

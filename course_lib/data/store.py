@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_lib.base.cache import cache_dir, digest
-from course_lib.base.errors import UserError
-from course_lib.base.files import atomic_directory, atomic_write_text
+from course_lib.base import UserError, atomic_directory, atomic_write_text, cache_dir, digest
 from course_lib.data.batching import IGNORE
 from course_lib.data.corpus import DOCSTRINGS_FINGERPRINT, load_docstrings
 from course_lib.data.encoding import encode

@@ -21,8 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.base.cache import digest
-from course_lib.base.errors import UserError, require
+from course_lib.base import UserError, digest, require
 from course_lib.data.texts import Texts, text_key
 
 _UTF8 = "Save the file as UTF-8 (spreadsheets call it 'CSV UTF-8')"

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from course_lib.base.cache import digest
-from course_lib.base.errors import UserError
+from course_lib.base import UserError, digest
 
 
 class Grouped(Protocol):

@@ -20,8 +20,7 @@ from torch.distributed.checkpoint import state_dict as dcp_state
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
 
-from course_lib.base.errors import UserError
-from course_lib.base.files import BUILDING
+from course_lib.base import BUILDING, UserError
 from course_lib.distributed.ranks import Ranks, from_main_process, world_size
 
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 T = TypeVar("T")
 

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
+    from course_lib.models.hf import load_hf_model
+    from course_lib.models.lora import add_lora, merge_lora
+    from course_lib.models.low_bit import quantize_frozen
     from course_lib.models.transformers import (
         Dropout,
         Encoder,

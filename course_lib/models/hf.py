@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_lib.base.errors import UserError, require
-from course_lib.data.tokenizer import load_tokenizer, pad_id
+from course_lib.base import UserError, require
+from course_lib.data import load_tokenizer, pad_id
 from course_lib.models.low_bit import Int8Linear, is_linear
 
 _CLASSES = {

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from course_lib.base.errors import UserError
-from course_lib.base.figures import cell
+from course_lib.base import UserError, cell
 from course_lib.runs.config import WITHOUT_EFFECT
 from course_lib.runs.folder import RunFolder
 

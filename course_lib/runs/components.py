@@ -14,23 +14,37 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from course_lib.base.errors import UserError
-from course_lib.data.batching import Batches, BucketBatchSampler, collate, evaluation_batches
-from course_lib.data.corpus import load_docstrings, load_source
-from course_lib.data.sharding import ShardedOrder, shard_evenly
-from course_lib.data.store import TokenStore, split_store
-from course_lib.data.tables import load_table
-from course_lib.data.texts import Texts
-from course_lib.data.tokenizer import load_tokenizer
-from course_lib.distributed.ranks import Ranks, from_main_process
-from course_lib.models.transformers import ModelConfig, make_model
+from course_lib.base import UserError
+from course_lib.data import (
+    Batches,
+    BucketBatchSampler,
+    ShardedOrder,
+    Texts,
+    TokenStore,
+    collate,
+    evaluation_batches,
+    load_docstrings,
+    load_source,
+    load_table,
+    load_tokenizer,
+    shard_evenly,
+    split_store,
+)
+from course_lib.distributed import Ranks, from_main_process
+from course_lib.models import ModelConfig, make_model
 from course_lib.runs.config import AUTO, BUILT_IN_DATA, TrainConfig
 from course_lib.runs.folder import RunFolder
-from course_lib.training.evaluation import to_device
-from course_lib.training.micro_batch import largest_micro_batch_size
-from course_lib.training.optim import make_optimizer, resolve_epochs, resolve_optimizer
-from course_lib.training.precision import Precision, resolve_precision
-from course_lib.training.schedules import make_schedule, scaled_learning_rate
+from course_lib.training import (
+    Precision,
+    largest_micro_batch_size,
+    make_optimizer,
+    make_schedule,
+    resolve_epochs,
+    resolve_optimizer,
+    resolve_precision,
+    scaled_learning_rate,
+    to_device,
+)
 
 MAX_AUTO_BATCH = 512
 """Larger micro-batches seldom gain speed, and take updates away from an epoch."""
@@ -80,7 +94,7 @@ def _load_texts(config: TrainConfig, progress: bool) -> Texts:
 def build_model(config: TrainConfig, *, vocab_size: int, num_classes: int) -> nn.Module:
     """The model of a config on the CPU, randomly initialised (or from `hf_model`), adapters included."""
     if config.hf_model:
-        from course_lib.models.hf import load_hf_model
+        from course_lib.models import load_hf_model
 
         model: nn.Module = load_hf_model(
             config.hf_model, config.task, num_classes, max_length=config.max_length
@@ -91,15 +105,15 @@ def build_model(config: TrainConfig, *, vocab_size: int, num_classes: int) -> nn
         # A language model has no classes, and its data name none.
         model = make_model(ModelConfig(vocab_size=vocab_size, num_classes=max(num_classes, 1), **sizes))
     if config.lora_rank:
-        from course_lib.models.lora import add_lora
+        from course_lib.models import add_lora
 
         model = add_lora(model, config.lora_rank)
     if config.use_low_bit_base:
-        from course_lib.models.low_bit import quantize_frozen
+        from course_lib.models import quantize_frozen
 
         quantize_frozen(model)
     if config.activation_checkpointing:
-        from course_lib.training.memory import apply_activation_checkpointing
+        from course_lib.training import apply_activation_checkpointing
 
         apply_activation_checkpointing(model)
     return model
@@ -173,12 +187,12 @@ def build_components(
     )
     is_sharded = config.sharding == "fsdp"  # on one process only in the form of its checkpoints
     if config.compile:
-        from course_lib.training.memory import compile_model
+        from course_lib.training import compile_model
 
         batch = to_device(_longest_of(data)(micro_batch_size), device)
         reasons["compile"] = compile_model(model, batch, precision=precision)[1]["reason"]
     if is_sharded:  # before the optimizer, which must see the parts
-        from course_lib.distributed.fsdp import shard
+        from course_lib.distributed import shard
 
         model = shard(model, precision=precision.name, cpu_offload=config.cpu_offload)
     optimizer = make_optimizer(

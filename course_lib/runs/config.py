@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from course_lib.base.errors import UserError
-from course_lib.base.settings import as_field, check_keys, read_yaml
+from course_lib.base import UserError, as_field, check_keys, read_yaml
 
 BUILT_IN_DATA = "docstrings"
 AUTO = "auto"

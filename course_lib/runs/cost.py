@@ -15,12 +15,10 @@ import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from course_lib.distributed.ranks import from_main_process
-from course_lib.measuring.bench import synchronize
-from course_lib.measuring.counters import count_events
+from course_lib.distributed import from_main_process
+from course_lib.measuring import count_events, synchronize
 from course_lib.runs.config import TrainConfig
-from course_lib.training.callbacks import Callback, TrainState
-from course_lib.training.evaluation import evaluation_mode
+from course_lib.training import Callback, TrainState, evaluation_mode
 
 Records = Sequence[Mapping[str, Any]]
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from statistics import mode
 from typing import Any
 
-from course_lib.base.errors import UserError
-from course_lib.base.figures import draw, render
+from course_lib.base import UserError, draw, render
 from course_lib.runs.folder import RunFolder
 
 _X_AXES = {"cost_to_target": "cost to target", "cost": "cost", "train_seconds": "training time, s"}

@@ -9,11 +9,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from course_lib.base.errors import UserError, require
-from course_lib.base.files import atomic_file, to_json
-from course_lib.models.lora import merge_lora
+from course_lib.base import UserError, atomic_file, require, to_json
+from course_lib.models import merge_lora
 from course_lib.runs.predict import load_trained
-from course_lib.training.reproducibility import weights_sha256
+from course_lib.training import weights_sha256
 
 
 def export_run(run_folder: str | Path, file_format: str, out: str | Path | None = None) -> Path:

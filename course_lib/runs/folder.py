@@ -7,8 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from course_lib.base.errors import UserError
-from course_lib.base.files import atomic_write_text, remove_leftovers, to_json
+from course_lib.base import UserError, atomic_write_text, remove_leftovers, to_json
 from course_lib.runs.config import read_config
 
 

@@ -12,13 +12,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from course_lib.base.machine import resolve_device
-from course_lib.data.batching import collate
-from course_lib.data.tokenizer import load_tokenizer, parallel_tokenizers
+from course_lib.base import resolve_device
+from course_lib.data import collate, load_tokenizer, parallel_tokenizers
 from course_lib.runs.components import build_model
 from course_lib.runs.config import TrainConfig
 from course_lib.runs.folder import RunFolder
-from course_lib.training.checkpoint import load_checkpoint
+from course_lib.training import load_checkpoint
 
 TEXTS_AT_ONCE = 2048
 """Texts that are sorted by length together."""

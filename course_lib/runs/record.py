@@ -7,10 +7,9 @@ import sys
 import time
 from typing import Any, Protocol
 
-from course_lib.base.files import atomic_write_text, to_json
-from course_lib.base.live import LiveOutput, in_kernel, say
+from course_lib.base import LiveOutput, atomic_write_text, in_kernel, say, to_json
 from course_lib.runs.folder import RunFolder
-from course_lib.training.callbacks import Callback, TrainState
+from course_lib.training import Callback, TrainState
 
 
 class Tracker(Protocol):

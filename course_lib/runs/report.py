@@ -7,8 +7,7 @@ import html
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from course_lib.base.figures import COLOURS, draw, render
-from course_lib.base.files import atomic_write_text
+from course_lib.base import COLOURS, atomic_write_text, draw, render
 from course_lib.runs.folder import RunFolder
 
 _FIGURES = {

@@ -8,10 +8,7 @@ from typing import Any
 
 import torch
 
-from course_lib.base.machine import environment, hardware, memory_bytes
-from course_lib.base.files import atomic_write_text
-from course_lib.base.live import say
-from course_lib.base.settings import to_yaml
+from course_lib.base import atomic_write_text, environment, hardware, memory_bytes, say, to_yaml
 from course_lib.distributed import ranks as distributed
 from course_lib.runs.compare import check_same_run
 from course_lib.runs.components import RunData, build_components
@@ -19,16 +16,18 @@ from course_lib.runs.config import TrainConfig
 from course_lib.runs.cost import CostMeter
 from course_lib.runs.folder import RunFolder
 from course_lib.runs.record import RecordWriter
-from course_lib.training.callbacks import Callback, StepProfiler, TrainState
-from course_lib.training.checkpoint import (
+from course_lib.training import (
+    Callback,
     Checkpointer,
+    EarlyStopping,
+    StepProfiler,
+    TrainState,
     capture,
     different_conditions,
     load_checkpoint,
     restore,
+    seed_everything,
 )
-from course_lib.training.early_stopping import EarlyStopping
-from course_lib.training.reproducibility import seed_everything
 
 
 class Run:
@@ -103,7 +102,7 @@ class Run:
             stateful["scaler"] = parts.precision.scaler
         if not parts.is_sharded:
             return {"model": parts.model, "optimizer": parts.optimizer, **stateful}
-        from course_lib.distributed.fsdp import ShardedParts, WholeWeights
+        from course_lib.distributed import ShardedParts, WholeWeights
 
         if is_best:
             return {"model": WholeWeights(parts.model), **stateful}

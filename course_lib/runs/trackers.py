@@ -13,8 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from course_lib.base.errors import require
-from course_lib.base.live import say
+from course_lib.base import require, say
 from course_lib.runs.config import tracker_names
 from course_lib.runs.folder import RunFolder
 from course_lib.runs.record import Tracker, numbers

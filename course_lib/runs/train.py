@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from course_lib.base.machine import resolve_device
-from course_lib.base.live import in_kernel, say
-from course_lib.data.batching import evaluation_batches
-from course_lib.data.tokenizer import save_tokenizer
+from course_lib.base import in_kernel, resolve_device, say
+from course_lib.data import evaluation_batches, save_tokenizer
 from course_lib.distributed import ranks as distributed
 from course_lib.runs.compare import check_same_config
 from course_lib.runs.components import build_components, load_data
@@ -21,11 +19,16 @@ from course_lib.runs.predict import load_trained
 from course_lib.runs.record import LivePlot, ProgressBar, RecordWriter
 from course_lib.runs.run import Run
 from course_lib.runs.trackers import make_trackers, require_trackers
-from course_lib.training.callbacks import Callback, InterruptBetweenSteps
-from course_lib.training.checkpoint import load_checkpoint
-from course_lib.training.loop import evaluate, fit
-from course_lib.training.reproducibility import seed_everything, weights_sha256
-from course_lib.training.scores import evaluation_summary
+from course_lib.training import (
+    Callback,
+    InterruptBetweenSteps,
+    evaluate,
+    evaluation_summary,
+    fit,
+    load_checkpoint,
+    seed_everything,
+    weights_sha256,
+)
 
 
 def run_training(
@@ -72,7 +75,7 @@ def run_training(
 
 def plan_training(config: TrainConfig, out: str | Path) -> dict[str, str]:
     """What `run_training` would do: every `auto` resolved, with its reason. Draws the schedule into `out`."""
-    from course_lib.training.schedules import plot_schedule
+    from course_lib.training import plot_schedule
 
     folder = RunFolder(out)
     device, device_reason = resolve_device(config.device)

@@ -1,1 +1,33 @@
 """A stranger's own training loop: steps, evaluation, callbacks, checkpoints, precision, optimizers, schedules."""
+# ruff: noqa: F401
+
+from typing import TYPE_CHECKING
+
+from course_lib.base.lazy import attach
+
+if TYPE_CHECKING:
+    from course_lib.training.callbacks import Callback, InterruptBetweenSteps, StepProfiler, TrainState
+    from course_lib.training.checkpoint import (
+        Checkpointer,
+        capture,
+        different_conditions,
+        load_checkpoint,
+        restore,
+    )
+    from course_lib.training.early_stopping import EarlyStopping
+    from course_lib.training.evaluation import evaluation_mode, to_device
+    from course_lib.training.loop import NonFiniteError, evaluate, fit, train_step
+    from course_lib.training.memory import apply_activation_checkpointing, compile_model
+    from course_lib.training.micro_batch import largest_micro_batch_size
+    from course_lib.training.optim import make_optimizer, resolve_epochs, resolve_optimizer
+    from course_lib.training.precision import FULL_PRECISION, Precision, known_gain, resolve_precision
+    from course_lib.training.reproducibility import seed_everything, weights_sha256
+    from course_lib.training.schedules import (
+        make_schedule,
+        plot_schedule,
+        scaled_learning_rate,
+        warmup_cosine,
+    )
+    from course_lib.training.scores import evaluation_summary
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

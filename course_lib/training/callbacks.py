@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch.profiler import profile, schedule
 
-from course_lib.base.files import atomic_file, atomic_write_text
-from course_lib.measuring.stages import mark_stages, step_breakdown
+from course_lib.base import atomic_file, atomic_write_text
+from course_lib.measuring import mark_stages, step_breakdown
 
 
 @dataclass

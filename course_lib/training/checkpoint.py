@@ -15,9 +15,8 @@ from typing import Any
 
 import torch
 
-from course_lib.base.errors import UserError
-from course_lib.base.files import atomic_file
-from course_lib.distributed.ranks import from_main_process, gather_objects
+from course_lib.base import UserError, atomic_file
+from course_lib.distributed import from_main_process, gather_objects
 from course_lib.training.callbacks import Callback, TrainState
 from course_lib.training.reproducibility import rng_state, set_rng_state
 

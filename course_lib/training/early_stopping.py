@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 from course_lib.training.callbacks import Callback, TrainState
 
 

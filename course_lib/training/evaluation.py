@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from course_lib.base.errors import UserError
-from course_lib.distributed.ranks import sum_across_ranks
-from course_lib.measuring.stages import stage
+from course_lib.base import UserError
+from course_lib.distributed import sum_across_ranks
+from course_lib.measuring import stage
 from course_lib.training.losses import IGNORE, loss_sum, num_items
 from course_lib.training.precision import FULL_PRECISION, Precision
 from course_lib.training.scores import macro_f1, perplexity

@@ -15,16 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
-from course_lib.base.machine import memory_bytes
-from course_lib.distributed.ranks import (
-    from_main_process,
-    no_sync,
-    sum_across_ranks,
-    unwrap,
-    whole,
-    world_size,
-)
-from course_lib.measuring.stages import stage
+from course_lib.base import memory_bytes
+from course_lib.distributed import from_main_process, no_sync, sum_across_ranks, unwrap, whole, world_size
+from course_lib.measuring import stage
 from course_lib.training.callbacks import Callback, TrainState
 from course_lib.training.evaluation import evaluate as evaluate
 from course_lib.training.evaluation import to_device as to_device

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.data.batching import IGNORE as IGNORE
+from course_lib.data import IGNORE as IGNORE
 
 
 def loss_sum(logits: Tensor, labels: Tensor, label_smoothing: float = 0.0) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from course_lib.measuring.bench import paired_speedup
+from course_lib.measuring import paired_speedup
 from course_lib.training.losses import loss_sum
 from course_lib.training.precision import FULL_PRECISION, Precision
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from course_lib.base.errors import UserError
-from course_lib.measuring.counters import peak_bytes
+from course_lib.base import UserError
+from course_lib.measuring import peak_bytes
 from course_lib.training.loop import to_device, train_step
 from course_lib.training.optim import make_optimizer
 from course_lib.training.precision import FULL_PRECISION, Precision

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from course_lib.base.errors import UserError, require
+from course_lib.base import UserError, require
 
 AUTO_STEPS = 500
 AUTO_EPOCHS = (3, 100)

@@ -14,9 +14,7 @@ from typing import Any
 
 import torch
 
-from course_lib.base.cache import cache_dir, digest
-from course_lib.base.errors import UserError
-from course_lib.base.files import atomic_write_text
+from course_lib.base import UserError, atomic_write_text, cache_dir, digest
 
 DTYPES = {"32-true": torch.float32, "bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
 MIN_LAYER_GAIN = 1.15
@@ -109,7 +107,7 @@ def layer_gain(width: int) -> float:
 
     Interleaved, the best of five each after a warm-up. CPU time, for another busy program stretches the clock's.
     """
-    from course_lib.models.transformers import EncoderBlock, ModelConfig
+    from course_lib.models import EncoderBlock, ModelConfig
 
     width = max(8, min(width, MAX_PROBE_WIDTH) // 8 * 8)  # beyond the limit the gain only grows
     config = ModelConfig(

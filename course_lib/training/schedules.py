@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 SCHEDULES = ("constant", "linear", "cosine", "cosine-restarts", "step", "one-cycle", "plateau")
 ONE_CYCLE_RISE, ONE_CYCLE_START = 0.3, 1 / 25

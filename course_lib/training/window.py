@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from course_lib.distributed.ranks import sum_across_ranks
-from course_lib.measuring.stages import stage
+from course_lib.distributed import sum_across_ranks
+from course_lib.measuring import stage
 
 Batch = Mapping[str, Tensor]
 """`input_ids` int64 [B, T], `attention_mask` bool [B, T] (True = real token), `labels` int64 [B] or [B, T]."""

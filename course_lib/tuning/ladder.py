@@ -12,19 +12,19 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from course_lib.base.machine import resolve_device
-from course_lib.base.errors import UserError
-from course_lib.data.batching import Batches, BucketBatchSampler
-from course_lib.data.store import TokenStore
-from course_lib.measuring.bench import RunSegment, paired_segments, synchronize
-from course_lib.measuring.naive import naive_epoch
-from course_lib.runs.components import build_model
-from course_lib.runs.config import TrainConfig
-from course_lib.training.evaluation import to_device
-from course_lib.training.loop import train_step
-from course_lib.training.memory import compile_model
-from course_lib.training.optim import make_optimizer
-from course_lib.training.precision import FULL_PRECISION, Precision, resolve_precision
+from course_lib.base import UserError, resolve_device
+from course_lib.data import Batches, BucketBatchSampler, TokenStore
+from course_lib.measuring import RunSegment, naive_epoch, paired_segments, synchronize
+from course_lib.runs import TrainConfig, build_model
+from course_lib.training import (
+    FULL_PRECISION,
+    Precision,
+    compile_model,
+    make_optimizer,
+    resolve_precision,
+    to_device,
+    train_step,
+)
 
 STORED, DYNAMIC, BUCKETS = "tokens stored once", "dynamic padding", "length buckets"
 LEAN, FUSED = "no sync per step, lean batches", "fused optimizer"

@@ -7,9 +7,7 @@ import warnings
 from collections import Counter
 from typing import Any
 
-from course_lib.base.figures import render
-from course_lib.base.files import atomic_write_text, to_json
-from course_lib.base.settings import to_yaml
+from course_lib.base import atomic_write_text, render, to_json, to_yaml
 from course_lib.tuning.search import Search
 
 STATES = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed", "RUNNING": "open"}

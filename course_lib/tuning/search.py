@@ -11,8 +11,8 @@ from typing import Any
 
 from filelock import FileLock
 
-from course_lib.base.errors import UserError
-from course_lib.runs.config import TrainConfig
+from course_lib.base import UserError
+from course_lib.runs import TrainConfig
 from course_lib.tuning.search_space import grid_values, make_space
 
 DEFAULT_TRIALS = 20

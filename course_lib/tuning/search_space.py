@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.base.errors import UserError, require
-from course_lib.base.settings import check_keys
-from course_lib.runs.config import WITHOUT_EFFECT, TrainConfig, known_keys
+from course_lib.base import UserError, check_keys, require
+from course_lib.runs import WITHOUT_EFFECT, TrainConfig, known_keys
 
 HOW = "write KEY=log:1e-4..1e-2, KEY=float:0..0.3, KEY=int:1..4 or KEY=choice:32,64"
 GRID_VALUES = 4

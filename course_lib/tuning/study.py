@@ -14,17 +14,17 @@ from typing import Any
 
 from filelock import Timeout
 
-from course_lib.base.machine import resolve_device
-from course_lib.base.errors import UserError, require
-from course_lib.base.live import say
-from course_lib.distributed.ranks import Ranks
-from course_lib.runs.compare import check_same_config
-from course_lib.runs.components import build_components, load_data
-from course_lib.runs.config import TrainConfig
-from course_lib.runs.folder import RunFolder
-from course_lib.runs.train import run_training
-from course_lib.training.callbacks import Callback, TrainState
-from course_lib.training.loop import NonFiniteError
+from course_lib.base import UserError, require, resolve_device, say
+from course_lib.distributed import Ranks
+from course_lib.runs import (
+    RunFolder,
+    TrainConfig,
+    build_components,
+    check_same_config,
+    load_data,
+    run_training,
+)
+from course_lib.training import Callback, NonFiniteError, TrainState
 from course_lib.tuning.report import write_study
 from course_lib.tuning.search import Search
 

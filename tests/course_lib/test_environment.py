@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from course_lib.base.machine import environment, git_state, hardware, memory_bytes, resolve_device
 from course_lib.base.errors import UserError
+from course_lib.base.machine import environment, git_state, hardware, memory_bytes, resolve_device
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from autograder.cli.doctor.findings import Found, reinstall, set_variable
 from autograder.cli.jupyterlab import FIRST_PORT, HOST, choose_port, open_here, running_lab, write_settings
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 KERNEL_SECONDS = 60
 _MANAGER = "@jupyter-widgets/jupyterlab-manager"

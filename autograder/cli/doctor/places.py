@@ -29,7 +29,7 @@ def _folders() -> dict[str, tuple[Path, str]]:
     from jupyter_core.paths import jupyter_config_dir, jupyter_data_dir, jupyter_runtime_dir
 
     from autograder.common import data_directory, default_folder
-    from course_lib.base.cache import cache_dir
+    from course_lib.base import cache_dir
 
     ipython = os.environ.get("IPYTHONDIR") or Path.home() / ".ipython"
     return {

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.cli.jupyterlab.settings import lab_arguments, write_settings
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 HOST = "127.0.0.1"
 READY_SECONDS = 120.0

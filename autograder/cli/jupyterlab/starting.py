@@ -17,7 +17,7 @@ from pathlib import Path
 from autograder.cli.jupyterlab.server import HOST, running_lab
 from autograder.common import START_PAGE, data_directory, default_folder, release_folder
 from autograder.learner import hand_out
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 FIRST_PORT = 8888
 

@@ -155,6 +155,6 @@ def _around(path: Path, hidden: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _cache_folder() -> str:
-    from course_lib.base.cache import cache_dir
+    from course_lib.base import cache_dir
 
     return str(cache_dir())

@@ -22,8 +22,7 @@ from autograder.course import Exercise, find_exercise, lesson_ids, load_lesson
 from autograder.engine.evidence import hardware
 from autograder.engine.job import CheckFailed, Job, WorkerFailed
 from autograder.engine.timing.measure import APPLIES_FROM, Inconclusive
-from course_lib.base.errors import UserError
-from course_lib.base.files import atomic_write_text
+from course_lib.base import UserError, atomic_write_text
 
 MINUTES = 3  # that `calibrate` takes, about
 

@@ -22,13 +22,7 @@ from autograder.engine.sandbox import Stopped
 from autograder.engine.timing.conditions import Conditions, core_seconds, disturbance, num_cores
 from autograder.engine.timing.verdict import ALPHA_PASS, MAX_BLOCKS, Decision, decide
 from autograder.show import too_slow, undecided
-from course_lib.measuring.bench import (
-    Block,
-    bootstrap_interval,
-    choose_num_steps,
-    hodges_lehmann,
-    measure_block,
-)
+from course_lib.measuring import Block, bootstrap_interval, choose_num_steps, hodges_lehmann, measure_block
 
 Compare = Callable[[Any, Any], None]
 MIN_SECONDS = 0.05  # of the faster side's segment; the slower one's is longer by the speedup

@@ -37,7 +37,7 @@ from nbgrader.utils import is_grade, is_solution
 from traitlets import Enum
 
 from autograder.engine.sandbox import LEVELS, Level
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 CODE_STUB = '# Your turn: replace the next line with your code.\nraise NotImplementedError("not written yet")'
 

@@ -3,7 +3,7 @@
 
 from typing import TYPE_CHECKING
 
-from course_lib.base.lazy import attach
+from course_lib.base import attach
 
 if TYPE_CHECKING:
     from autograder.lessons.checking.mutants import Mutant, edited

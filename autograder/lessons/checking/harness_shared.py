@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.data import collate
-from course_lib.models.transformers import ModelConfig, TextClassifier
+from course_lib.models import ModelConfig, TextClassifier
 
 learner: Any = globals().get("learner")
 

@@ -14,7 +14,7 @@ def _model_and_batch(num_texts: int = 32, num_tokens: int = 64) -> tuple[Any, di
     import torch
 
     from course_lib.data import collate
-    from course_lib.models.transformers import ModelConfig, TextClassifier
+    from course_lib.models import ModelConfig, TextClassifier
 
     rng = np.random.default_rng(0)
     config = ModelConfig(
@@ -61,7 +61,7 @@ def _saved_bytes_ratio(num_texts: int, num_tokens: int) -> float:
     import torch
     import torch.nn.functional as F
 
-    from course_lib.measuring.counters import count_events
+    from course_lib.measuring import count_events
 
     saved = []
     for is_mixed in (False, True):

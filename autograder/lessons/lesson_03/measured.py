@@ -11,10 +11,9 @@ from typing import Any
 def _peak(rows: int, words: int = 8192) -> int:
     import torch
 
-    from course_lib.measuring.counters import peak_bytes
-    from course_lib.models.transformers import ModelConfig, TextClassifier
-    from course_lib.training.loop import train_step
-    from course_lib.training.optim import make_optimizer
+    from course_lib.measuring import peak_bytes
+    from course_lib.models import ModelConfig, TextClassifier
+    from course_lib.training import make_optimizer, train_step
 
     width = 64
     with torch.random.fork_rng():

@@ -12,7 +12,7 @@ def _checkpoint_over_weights(*, embeddings_learn: bool) -> float:
 
     import torch
 
-    from course_lib.models.transformers import ModelConfig, TextClassifier
+    from course_lib.models import ModelConfig, TextClassifier
 
     config = ModelConfig(vocab_size=8192, num_classes=20, max_length=256)
     model = TextClassifier(config)

@@ -11,8 +11,8 @@ def _flops_of_a_step(prepare: Callable[[Any], object]) -> float:
     """FLOPs of forward and backward of a small classifier, after `prepare` was given the model."""
     import torch
 
-    from course_lib.measuring.counters import count_events
-    from course_lib.models.transformers import ModelConfig, TextClassifier
+    from course_lib.measuring import count_events
+    from course_lib.models import ModelConfig, TextClassifier
 
     sizes: dict[str, Any] = {"vocab_size": 8192, "num_classes": 16, "max_length": 256}
     ids, mask = torch.ones(8, 64, dtype=torch.long), torch.ones(8, 64, dtype=torch.bool)
@@ -27,7 +27,7 @@ def _flops_of_a_step(prepare: Callable[[Any], object]) -> float:
 @functools.cache
 def lora_flops_share() -> float:
     """FLOPs of a training step with adapters of rank 4 over those of one in which all parameters learn. 0 … 1."""
-    from course_lib.models.lora import add_lora
+    from course_lib.models import add_lora
 
     return _flops_of_a_step(lambda model: add_lora(model, rank=4)) / _flops_of_a_step(lambda _model: None)
 

@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.data import collate
-from course_lib.models.transformers import masked_mean
-from course_lib.training.loop import train_step
+from course_lib.models import masked_mean
+from course_lib.training import train_step
 
 Batch = dict[str, torch.Tensor]
 

@@ -16,10 +16,8 @@ import numpy as np
 import torch
 
 from course_lib.data import TokenStore, collate, docstring_store
-from course_lib.models.transformers import ModelConfig, TextClassifier
-from course_lib.training.loop import evaluate, train_step
-from course_lib.training.optim import make_optimizer
-from course_lib.training.schedules import warmup_cosine
+from course_lib.models import ModelConfig, TextClassifier
+from course_lib.training import evaluate, make_optimizer, train_step, warmup_cosine
 
 NUM_SEEDS = 60
 PATH = Path(__file__).with_name("real_seeds.json")

@@ -21,7 +21,7 @@ def syncs_in_20_steps() -> float:
     """Values that Python waits for in the loop of the question."""
     import torch
 
-    from course_lib.measuring.counters import count_events
+    from course_lib.measuring import count_events
 
     batches = torch.rand(20, 8)
 
@@ -68,8 +68,8 @@ def fours_added_in_bf16() -> float:
 @functools.cache
 def flops_ratio_of_checkpointing() -> float:
     """FLOPs of a training step with activation checkpointing over those without."""
-    from course_lib.measuring.counters import count_events
-    from course_lib.training.memory import apply_activation_checkpointing
+    from course_lib.measuring import count_events
+    from course_lib.training import apply_activation_checkpointing
 
     flops = []
     for prepare in (lambda model: model, apply_activation_checkpointing):
@@ -85,7 +85,7 @@ def peak_ratio_of_summed_losses() -> float:
     """Peak live bytes of 8 micro-batches with one backward for their sum over those with a backward after each."""
     import torch
 
-    from course_lib.measuring.counters import peak_bytes
+    from course_lib.measuring import peak_bytes
 
     def summed() -> None:
         sum((_loss(model, 8) / 8 for _ in range(8)), start=torch.zeros(())).backward()
@@ -136,7 +136,7 @@ def duplicates_of_a_distributed_sampler() -> float:
 @functools.cache
 def backward_flops_over_forward() -> float:
     """FLOPs of a backward pass over those of the forward pass before it."""
-    from course_lib.measuring.counters import count_events
+    from course_lib.measuring import count_events
 
     model = _small_transformer()
     with count_events() as counts:
@@ -151,7 +151,7 @@ def flops_per_token_512_over_64() -> float:
     """FLOPs of a forward pass per token, in texts of 512 tokens over those in texts of 64."""
     import torch
 
-    from course_lib.measuring.counters import count_events
+    from course_lib.measuring import count_events
 
     per_token = []
     for width in (512, 64):
@@ -188,7 +188,7 @@ def weights_moved_by_one_draw() -> float:
 def _small_transformer() -> nn.Module:
     import torch
 
-    from course_lib.models.transformers import ModelConfig, TextClassifier
+    from course_lib.models import ModelConfig, TextClassifier
 
     with torch.random.fork_rng(devices=[]):  # the learner's own stream stays where it is
         return TextClassifier(ModelConfig(vocab_size=512, num_classes=4, max_length=512, dropout=0.0))

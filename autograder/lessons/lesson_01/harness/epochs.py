@@ -20,9 +20,8 @@ from autograder.lessons.lesson_01.harness.shared import (
     sizes,
 )
 from course_lib.data import collate, docstring_store
-from course_lib.measuring.counters import count_events
-from course_lib.measuring.counts import Counts
-from course_lib.models.transformers import TextClassifier
+from course_lib.measuring import Counts, count_events
+from course_lib.models import TextClassifier
 
 
 class _SlowSamples(torch.utils.data.Dataset):

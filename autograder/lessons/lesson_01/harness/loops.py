@@ -13,7 +13,7 @@ from autograder.lessons.checking.harness_shared import (
     small_model,
     weights_of,
 )
-from course_lib.measuring.counters import count_events
+from course_lib.measuring import count_events
 
 
 def train_epoch_once(seed: int, num_batches: int, max_norm: float, gradient_scale: float) -> dict[str, Any]:

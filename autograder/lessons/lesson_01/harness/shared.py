@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from course_lib.data import TokenStore, collate, docstring_store
-from course_lib.models.transformers import ModelConfig, TextClassifier
+from course_lib.models import ModelConfig, TextClassifier
 
 MICRO_BATCH_SIZE = 8
 BATCHES_PER_STEP = {"1.1": 1, "1.2": 3, "1.6": 2}  # of a timed segment; bucketing needs a pool to choose from

@@ -41,7 +41,7 @@ def check_train_epoch(job: Job) -> None:
 
 
 def _measure(job: Job) -> None:
-    from course_lib.training.precision import known_gain
+    from course_lib.training import known_gain
 
     job.progress("Probing this machine for bf16", 0.0)
     gain = known_gain(TIMED_WIDTH)

@@ -19,9 +19,8 @@ from autograder.lessons.lesson_02.harness.shared import (
     full_batch,
 )
 from course_lib.data import TokenStore, collate, docstring_store
-from course_lib.measuring.counters import count_events
-from course_lib.training.loop import train_step
-from course_lib.training.precision import resolve_precision
+from course_lib.measuring import count_events
+from course_lib.training import resolve_precision, train_step
 
 ROWS, WIDTH, D_MODEL = 16, 64, 256  # of a timed step: wide enough for 16-bit units to show
 

@@ -19,7 +19,7 @@ from autograder.lessons.checking.harness_shared import (
     weights_of,
 )
 from autograder.lessons.lesson_02.harness.shared import Recorder, deep_model, dtypes_of, full_batch
-from course_lib.measuring.counters import count_events
+from course_lib.measuring import count_events
 
 # What torch's GradScaler says when it is used in the wrong order.
 _SCALER_SAYS = ("unscale_()", "step()", "FP16 gradients", "inf checks")

@@ -9,8 +9,8 @@ import torch
 
 from autograder.lessons.checking.harness_shared import learner, numbers, small_model, weights_of
 from course_lib.data import collate
-from course_lib.measuring.counters import count_events
-from course_lib.models.transformers import ModelConfig, TokenClassifier
+from course_lib.measuring import count_events
+from course_lib.models import ModelConfig, TokenClassifier
 
 
 def token_model(seed: int) -> TokenClassifier:

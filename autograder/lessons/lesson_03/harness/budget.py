@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from autograder.lessons.checking.harness_shared import learner, numbers, small_model, weights_of
 from autograder.lessons.lesson_03.harness.memory import ON_CPU, random_batch
-from course_lib.measuring.counters import count_events, peak_bytes
+from course_lib.measuring import count_events, peak_bytes
 
 TEXTS_PER_UPDATE = 64
 LONGEST = 96

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from autograder.lessons.checking.harness_shared import learner, small_batches, weights_of
-from course_lib.models.transformers import ModelConfig, TextClassifier
+from course_lib.models import ModelConfig, TextClassifier
 
 
 class _Trial:

@@ -10,7 +10,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from autograder.lessons.checking.harness_shared import learner, small_model, weights_of
 from autograder.lessons.lesson_06.harness.shared import gradients_of, loss_of, on_ranks, shares
-from course_lib.measuring.counters import count_events
+from course_lib.measuring import count_events
 
 
 def hand_made(seed: int, rows: list[list[int]]) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import torch
 from autograder.lessons.checking.harness_shared import learner, small, weights_of
 from autograder.lessons.lesson_06.harness.shared import Crew, Parted
 from course_lib.data import collate
-from course_lib.measuring.counters import count_events
-from course_lib.models.transformers import ModelConfig, TextClassifier
+from course_lib.measuring import count_events
+from course_lib.models import ModelConfig, TextClassifier
 
 GLOBAL_BATCH_SIZE = 48
 _crews: dict[int, Crew] = {}

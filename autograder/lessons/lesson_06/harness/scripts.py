@@ -16,7 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from autograder.lessons.checking.harness_shared import learner, small_model, weights_of
 from autograder.lessons.lesson_06.harness.shared import CELL, Crew, Parted, free_port, loss_of, shares
-from course_lib.models.transformers import TextClassifier
+from course_lib.models import TextClassifier
 
 TORCHRUN_SECONDS = 150.0  # some seconds on a quiet machine
 # A DDP that is freed after its group was taken down may wait for ever for gloo's thread, which waits for Python's lock

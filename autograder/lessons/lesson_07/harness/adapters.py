@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from autograder.lessons.checking.harness_shared import learner, plain_step
 from course_lib.data import collate
-from course_lib.models.transformers import ModelConfig, TextClassifier
+from course_lib.models import ModelConfig, TextClassifier
 
 ADAPTED_WORDS = 600
 Arrays = dict[str, np.ndarray]

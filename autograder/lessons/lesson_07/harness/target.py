@@ -14,9 +14,8 @@ import torch
 
 from autograder.lessons.checking.harness_shared import learner
 from course_lib.data import BucketBatchSampler, TokenStore, docstring_store
-from course_lib.models.transformers import ModelConfig, TextClassifier
-from course_lib.training.loop import train_step
-from course_lib.training.optim import make_optimizer
+from course_lib.models import ModelConfig, TextClassifier
+from course_lib.training import make_optimizer, train_step
 
 Settings = dict[str, Any]
 BASELINE: Settings = {

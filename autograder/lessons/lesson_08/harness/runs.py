@@ -11,7 +11,7 @@ import torch
 
 from autograder.lessons.checking.harness_shared import learner, weights_of
 from autograder.lessons.lesson_08.harness.shared import scramble
-from course_lib.models.transformers import ModelConfig, TextClassifier
+from course_lib.models import ModelConfig, TextClassifier
 
 
 class _Augmented:
