@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from autograder.engine.check import blank_result, check_source
     from autograder.engine.job import CheckFailed, Job, Progress, Worker, failure
     from autograder.engine.notebook_source import exercise_ids, exercise_sources, is_stub, read_notebook
+    from autograder.engine.rules import key_of
     from autograder.engine.service import EngineDied, EngineService
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

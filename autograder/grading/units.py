@@ -7,12 +7,7 @@ its own exercise and nothing else, and a grader that was killed goes on with wha
 from __future__ import annotations
 
 import contextlib
-import functools
-import hashlib
-import importlib
-import inspect
 import json
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,14 +17,11 @@ from filelock import FileLock, Timeout
 
 from autograder.common import Result, data_directory
 from autograder.course import Lesson, find_exercise
-from autograder.engine import EngineDied, EngineService
-from autograder.engine.sandbox import inside as sandboxed
+from autograder.engine import EngineDied, EngineService, key_of
 from autograder.engine.timing import num_cores
 from autograder.grading.submissions import Submission
 from course_lib.base import UserError, atomic_write_text
 
-_OURS = ("autograder", "course_lib")
-_IN_THE_SANDBOX = [str(path) for path in Path(sandboxed.__file__).parent.glob("*.py")]  # run by their paths
 FOLDER = ".workbook"  # of what grading keeps, in the course
 _MAX_TRIES = 2
 _LANE_SECONDS = 0.2  # between looks for a free one
@@ -52,8 +44,7 @@ class Unit:
     @property
     def key(self) -> str:
         """Name of its result."""
-        parts = (_rules(self.exercise_id), self.exercise_id, self.source)
-        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+        return key_of(self.exercise_id, self.source)
 
 
 def units_of(submission: Submission, lesson: Lesson) -> list[Unit]:
@@ -172,34 +163,3 @@ def _service() -> EngineService:
         _own.service = EngineService()
         _services.append(_own.service)
     return _own.service
-
-
-@functools.cache
-def _rules(exercise_id: str) -> str:
-    """SHA-256 of the code that decides what a check says: the lesson's harness, and every module of ours that the check
-    or the engine imports, by itself or by another."""
-    lesson, exercise = find_exercise(exercise_id)
-    about = {name: value for name, value in vars(exercise).items() if name != "check"}
-    rules = hashlib.sha256(f"{about}\0{lesson.harness}".encode())
-    modules = _reached({exercise.check.__module__, "autograder.engine.check"})
-    for file in sorted({inspect.getfile(sys.modules[name]) for name in modules} | set(_IN_THE_SANDBOX)):
-        rules.update(Path(file).name.encode() + b"\0" + Path(file).read_bytes())
-    return rules.hexdigest()
-
-
-def _reached(names: set[str]) -> set[str]:
-    """These modules, and those of ours that they hold something of, and so on."""
-    found: set[str] = set()
-    while new := names - found:
-        found |= new
-        for name in new:
-            for value in vars(importlib.import_module(name)).values():
-                home = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None)
-                # A package holds its modules once anybody has loaded them: that is no import of its own.
-                if (
-                    isinstance(home, str)
-                    and home.partition(".")[0] in _OURS
-                    and not home.startswith(f"{name}.")
-                ):
-                    names = names | {home}
-    return found
