@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
-    from autograder.lessons.checking.mutants import Mutant, edited
+    from autograder.lessons.checking.mutants import Mutant, edited, wrong
     from autograder.lessons.checking.quality import (
         HEAD_START,
         TOLERANCES,
