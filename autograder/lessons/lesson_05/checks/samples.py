@@ -41,20 +41,15 @@ def _secret_space(rng: np.random.Generator) -> dict[str, dict[str, Any]]:
     low = 10 ** rng.uniform(-6, -4)
     first = int(rng.integers(1, 4))
     optimizers = ["adamw", "sgd", "lion"]
-    parent = str(rng.choice(optimizers))
+    condition = {"when": ("optimizer", str(rng.choice(optimizers)))}
     parts: dict[str, dict[str, Any]] = {
         "learning_rate": {"kind": "log", "low": low, "high": low * 10 ** rng.uniform(2.5, 4)},
         "weight_decay": {"kind": "log", "low": 10 ** rng.uniform(-4, -3), "high": 10 ** rng.uniform(-1.5, 0)},
         "dropout": {"kind": "float", "low": rng.uniform(0, 0.1), "high": rng.uniform(0.3, 0.6)},
         "num_layers": {"kind": "int", "low": first, "high": first + int(rng.integers(3, 6))},
         "optimizer": {"kind": "choice", "values": optimizers},
-        "momentum": {
-            "kind": "float",
-            "low": 0.5,
-            "high": rng.uniform(0.9, 0.99),
-            "when": ("optimizer", parent),
-        },
-        "use_nesterov": {"kind": "choice", "values": [True, False], "when": ("optimizer", parent)},
+        "momentum": {"kind": "float", "low": 0.5, "high": rng.uniform(0.9, 0.99)} | condition,
+        "use_nesterov": {"kind": "choice", "values": [True, False]} | condition,
         "width": {"kind": "choice", "values": [32, 64, 128]},
     }
     return {name: parts[name] for name in rng.permutation(list(parts)).tolist()}

@@ -11,12 +11,8 @@ import numpy as np
 from autograder.engine import Job
 from autograder.lessons.checking import TOLERANCES, require_each_once
 
-SETTINGS = (
-    (3e-1, 0.0),
-    (1e-3, 0.1),
-    (3e-2, 0.3),
-    (1e30, 0.0),
-)  # learning rate, dropout; the last diverges at once
+# Learning rate, dropout; the last diverges at once.
+SETTINGS = ((3e-1, 0.0), (1e-3, 0.1), (3e-2, 0.3), (1e30, 0.0))
 
 
 def check_run_trials(job: Job) -> None:
