@@ -98,8 +98,9 @@ def test_its_exercise_is_solved_and_each_wrong_solution_is_named(tmp_path: Path)
 
 
 def test_its_clock_is_that_of_the_exercise_it_names() -> None:
-    clock = eval(f"dict({block('clock=Clock(')})", {"Clock": Clock})["clock"]
-    assert clock == find_exercise("1.1")[1].clock
+    names: dict[str, Any] = {"Clock": Clock}
+    exec(block("clock = Clock("), names)
+    assert names["clock"] == find_exercise("1.1")[1].clock
 
 
 def test_its_question_compiles(tmp_path: Path) -> None:
