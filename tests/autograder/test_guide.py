@@ -13,10 +13,10 @@ import pytest
 from nbgrader.apps.nbgraderapp import NbGraderApp
 
 from autograder.cli.main import _parser
-from autograder.course.lessons import Exercise, load_lesson
+from autograder.course.lessons import Clock, Exercise, find_exercise, load_lesson
 from autograder.engine.job import CheckFailed, Job
 from autograder.engine.notebook_source import exercise_sources
-from autograder.lessons.checking.mutants import Mutant, edited
+from autograder.lessons.checking.mutants import Mutant, edited, wrong
 from autograder.notebooks.building import source_notebook
 from autograder.quizzes.compiler import compile_bank
 
@@ -97,6 +97,12 @@ def test_its_exercise_is_solved_and_each_wrong_solution_is_named(tmp_path: Path)
             _check(exercise, mutant.source)
 
 
+def test_its_clock_is_that_of_the_exercise_it_names() -> None:
+    names: dict[str, Any] = {"Clock": Clock}
+    exec(block("clock = Clock("), names)
+    assert names["clock"] == find_exercise("1.1")[1].clock
+
+
 def test_its_question_compiles(tmp_path: Path) -> None:
     number = len(re.findall(r'^id = "01\.\d+"$', _text("notebooks/lessons/01_quiz.toml"), re.MULTILINE))
     question = block("[[question]]")
@@ -112,16 +118,14 @@ def _text(name: str) -> str:
 
 def _run(code: str) -> dict[str, Any]:
     """The names that a block defines, where it would stand."""
-    names: dict[str, Any] = {"Mutant": Mutant, "edited": edited, "Job": Job, "Exercise": Exercise}
+    names: dict[str, Any] = {"Mutant": Mutant, "edited": edited, "wrong": wrong, "Job": Job}
     names["math"] = __import__("math")
     exec(f"from __future__ import annotations\n{code}", names)
     return names
 
 
 def _exercise() -> Exercise:
-    checks = _run(block("def check_padding_share"))
-    entry = block('title="The share of padding"').replace("batches.check", "check")
-    (exercise,) = eval(f"[{entry}]", {"Exercise": Exercise, **checks})
+    exercise = eval(block('title="The share of padding"'), {"Exercise": Exercise})
     assert isinstance(exercise, Exercise)
     return exercise
 
@@ -129,8 +133,11 @@ def _exercise() -> Exercise:
 def _check(exercise: Exercise, source: str) -> None:
     """Raises as the check does."""
     harness = 'learner = globals().get("learner")\n' + block("def padding_shares")
+    module, _, name = exercise.check.rpartition(".")
+    assert f"`autograder/lessons/lesson_01/{module.replace('.', '/')}.py`" in PROSE
+    check = _run(block(f"def {name}"))[name]
     job = Job(exercise.id, exercise.entry, source, harness, np.random.default_rng())
     try:
-        exercise.check(job)
+        check(job)
     finally:
         job.close()

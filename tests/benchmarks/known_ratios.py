@@ -79,10 +79,10 @@ def train_step(model, optimizer, seed):
 """
 
 
-def new_job(repeats: int) -> Job:
-    """A job whose candidate repeats its work so often."""
-    source = SOURCE.format(repeats=repeats)
-    return Job(exercise_id="known", entry=ENTRY, source=source, harness=HARNESS, rng=np.random.default_rng())
+def new_job(repeats: int, baseline: int = 0) -> Job:
+    """A job whose candidate repeats its work so often, and its baseline so often."""
+    source, rng = SOURCE.format(repeats=repeats), np.random.default_rng()
+    return Job("known", ENTRY, source, HARNESS, rng, bar=BAR, baseline=SOURCE.format(repeats=baseline))
 
 
 def flops(repeats: int) -> int:
@@ -103,12 +103,10 @@ def one_verdict(case: str, load: str) -> dict[str, Any]:
     load_average = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     start = time.monotonic()
     verdict, reason = "pass", ""
-    with contextlib.closing(new_job(candidate)) as job:
+    with contextlib.closing(new_job(candidate, baseline)) as job:
         try:
             measure_speedup(
                 job,
-                baseline=SOURCE.format(repeats=baseline),
-                bar=BAR,
                 compare=require_same_losses,
                 function="segment",
                 likely="it is as slow as it was made",

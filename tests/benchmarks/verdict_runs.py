@@ -1,9 +1,9 @@
-"""Verdicts of lesson 1's speed checks, again and again: references must not fail, slow solutions must not pass.
+"""Verdicts of speed checks, again and again: references must not fail, slow solutions must not pass.
 
     python -m tests.benchmarks.verdict_runs [--runs 20] [--exercises 1.1 1.2 1.6] [--out FILE.jsonl]
 
 Half of the runs have every core kept busy by another process. A slow solution is right in every respect but time
-(`SLOW` in autograder/lessons/lesson_01/mutants.py). Prints a table; `--out` keeps each result.
+(`slow` of its clock, in the lesson's declaration). Prints a table; `--out` keeps each result.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from autograder.common.result import Result
+from autograder.course import find_exercise
 from autograder.engine.check import check_source
 from autograder.engine.evidence import hardware, path_of
-from autograder.lessons.lesson_01.mutants import SLOW
 from tests.autograder.solutions import reference_sources
 
 
@@ -67,9 +67,12 @@ def main() -> None:
     )
     print("|---|---|---|---|---|---|---|---|---|")
     for exercise_id in arguments.exercises:
+        lesson, exercise = find_exercise(exercise_id)
+        if exercise.clock is None:
+            parser.error(f"exercise {exercise_id} asks nothing of the clock: name one that does, such as 1.1")
         for name, source, runs in (
-            ("reference", reference_sources("01")[exercise_id], arguments.runs),
-            ("slow", SLOW[exercise_id], arguments.runs // 2),
+            ("reference", reference_sources(lesson.id)[exercise_id], arguments.runs),
+            ("slow", exercise.part(exercise.clock.slow), arguments.runs // 2),
         ):
             for is_busy in (False, True):
                 with busy_cores(is_busy):

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from course_lib.base import attach
 
 if TYPE_CHECKING:
-    from autograder.lessons.checking.mutants import Mutant, edited
+    from autograder.lessons.checking.mistakes import name_the_mistake, twin_of
+    from autograder.lessons.checking.mutants import Mutant, edited, wrong
     from autograder.lessons.checking.quality import (
         HEAD_START,
         TOLERANCES,
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
         require_equal,
         require_no_worse,
     )
-    from autograder.lessons.checking.requirements import require_close, require_keys
+    from autograder.lessons.checking.requirements import (
+        require_close,
+        require_each_once,
+        require_keys,
+        require_repeatable,
+        require_report,
+        require_same_parts,
+        watched,
+    )
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+Edit = tuple[str, str]
+"""Old text, new text."""
+Mistake = tuple[str, str, str] | tuple[str, *tuple[Edit, ...]]
+"""What the check must say of it, and the edit that makes it: `(says, old, new)`, or `(says, edit, edit, …)`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +25,27 @@ class Mutant:
     is_timed: bool = False
 
 
-def edited(source: str, *edits: tuple[str, str]) -> str:
+def wrong(source: str, mistakes: Mapping[str, Mistake], *, is_timed: bool = False) -> tuple[Mutant, ...]:
+    """A right solution with one mistake after the other made in it, as a table.
+
+    Args:
+        mistakes: `{name: (says, old, new)}`; where it takes several edits, `{name: (says, (old, new), (old, new))}`.
+        is_timed: only the clock shows what is wrong with these. `{name: (says,)}` is then `source` as it stands: right,
+            and too slow.
+
+    Raises:
+        ValueError: an edit finds nothing to replace, or there is none, so that a mutant would be a right solution.
+    """
+    mutants = []
+    for name, (says, *edits) in mistakes.items():
+        if not edits and not is_timed:
+            raise ValueError(f"{name!r} edits nothing: its source would be right")
+        pairs = [(edits[0], edits[1])] if edits and isinstance(edits[0], str) else edits
+        mutants.append(Mutant(name=name, source=edited(source, *pairs), says=says, is_timed=is_timed))
+    return tuple(mutants)
+
+
+def edited(source: str, *edits: Edit) -> str:
     """A right solution with a mistake made in it: each edit is (old text, new text).
 
     Raises:

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant
+from autograder.lessons.checking import Mutant, wrong
 
+_SPEEDUP = """@exercise("0.1")
+def speedup(baseline_seconds, candidate_seconds):
+    if baseline_seconds <= 0 or candidate_seconds <= 0:
+        raise ValueError
+    return baseline_seconds / candidate_seconds
+"""
 _REFUSE = "    if baseline_seconds <= 0 or candidate_seconds <= 0:\n        raise ValueError\n"
-
-
-def _speedup(body: str) -> str:
-    return f'@exercise("0.1")\ndef speedup(baseline_seconds, candidate_seconds):\n{body}'
-
+_RATIO = "baseline_seconds / candidate_seconds"
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "0.1": (
-        Mutant(
-            name="upside down",
-            source=_speedup(_REFUSE + "    return candidate_seconds / baseline_seconds\n"),
-            says="upside down",
-        ),
-        Mutant(
-            name="share of time saved",
-            source=_speedup(_REFUSE + "    return 1 - candidate_seconds / baseline_seconds\n"),
-            says="share of time saved",
-        ),
-        Mutant(
-            name="difference",
-            source=_speedup(_REFUSE + "    return baseline_seconds - candidate_seconds\n"),
-            says="difference in seconds",
-        ),
-        Mutant(
-            name="zero is not refused",
-            source=_speedup("    return baseline_seconds / max(candidate_seconds, 1e-9)\n"),
-            says="not refused",
-        ),
+    "0.1": wrong(
+        _SPEEDUP,
+        {
+            "upside down": ("upside down", _RATIO, "candidate_seconds / baseline_seconds"),
+            "share of time saved": (
+                "share of time saved",
+                _RATIO,
+                "1 - candidate_seconds / baseline_seconds",
+            ),
+            "difference": ("difference in seconds", _RATIO, "baseline_seconds - candidate_seconds"),
+            "zero is not refused": (
+                "not refused",
+                (_REFUSE, ""),
+                (_RATIO, "baseline_seconds / max(candidate_seconds, 1e-9)"),
+            ),
+        },
     )
 }

@@ -2,33 +2,11 @@
 
 from autograder.course import Clock, Exercise, Lesson
 
-FILE_CALLS = (
-    *(
-        "open",
-        "os.open",
-        "os.close",
-        "os.fdopen",
-        "os.write",
-        "os.fsync",
-        "os.fdatasync",
-        "os.sync",
-        "os.replace",
-        "os.rename",
-    ),
-    *(
-        "os.remove",
-        "os.unlink",
-        "os.O_RDONLY",
-        "os.O_WRONLY",
-        "os.O_RDWR",
-        "os.O_CREAT",
-        "os.O_TRUNC",
-        "os.O_EXCL",
-        "os.O_SYNC",
-        "os.O_DSYNC",
-        "os.O_DIRECTORY",
-    ),
+_OS_CALLS = (
+    "open close fdopen write fsync fdatasync sync replace rename remove unlink "
+    "O_RDONLY O_WRONLY O_RDWR O_CREAT O_TRUNC O_EXCL O_SYNC O_DSYNC O_DIRECTORY"
 )
+FILE_CALLS = ("open", *(f"os.{name}" for name in _OS_CALLS.split()))
 
 LESSON = Lesson(
     id="04",

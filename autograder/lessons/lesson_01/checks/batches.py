@@ -9,8 +9,7 @@ import numpy as np
 
 from autograder.engine import Job
 from autograder.engine.timing import measure_speedup
-from autograder.lessons.checking import require_equal
-from autograder.lessons.lesson_01 import baselines
+from autograder.lessons.checking import require_each_once, require_equal, require_repeatable
 
 PAD_ID = 0
 
@@ -148,19 +147,17 @@ def check_bucket_sampler(job: Job) -> None:
     for epoch in epochs:
         _require_permutation(job, epoch, len(lengths), 16)
     first, second, again = (epoch["indices"] for epoch in epochs)
-    job.require(
-        not np.array_equal(first, second),
-        expected="another order after set_epoch(1)",
-        got="the batches of epoch 0 again",
-        likely="bucketing that never reshuffles: the order does not depend on the epoch",
-        look="where does `set_epoch` go, and who reads it?",
-    )
-    job.require(
-        np.array_equal(second, again),
-        expected="the same batches for the same seed and epoch",
-        got="two different orders",
-        likely="an unseeded generator, or one that carries on from the last epoch",
-        look="make the generator from seed and epoch at the start of `__iter__`",
+    require_repeatable(
+        job,
+        what="order of batches",
+        is_same=np.array_equal(second, again),
+        when="for the same seed and epoch",
+        unseeded="an unseeded generator, or one that carries on from the last epoch",
+        look_unseeded="make the generator from seed and epoch at the start of `__iter__`",
+        is_another=not np.array_equal(first, second),
+        another="after set_epoch(1)",
+        fixed="bucketing that never reshuffles: the order does not depend on the epoch",
+        look_fixed="where does `set_epoch` go, and who reads it?",
     )
     _require_order_and_padding(job, epochs[1], lengths)
     job.corpus()
@@ -174,22 +171,16 @@ def check_bucket_sampler(job: Job) -> None:
 
 
 def _require_permutation(job: Job, epoch: dict[str, Any], size: int, micro_batch_size: int) -> None:
-    indices, sizes = epoch["indices"], epoch["sizes"]
-    counts = np.bincount(indices[(indices >= 0) & (indices < size)], minlength=size)
-    missing, repeated = int((counts == 0).sum()), int((counts > 1).sum())
-    job.require(
-        missing == 0,
+    sizes = epoch["sizes"]
+    require_each_once(
+        job,
+        epoch["indices"],
+        range(size),
         expected=f"all {size} indices once",
-        got=f"{missing} that never come",
         likely="the tail is dropped: the last, shorter batch is missing",
         look=f"count what comes out of an epoch: {size} is no multiple of {micro_batch_size}, on purpose",
-    )
-    job.require(
-        repeated == 0 and len(indices) == size,
-        expected=f"all {size} indices once",
-        got=f"{repeated} that come twice or more, {len(indices)} in all",
-        likely="the tail is filled up with samples that were already used",
-        look="leave the last batch shorter",
+        likely_repeated="the tail is filled up with samples that were already used",
+        look_repeated="leave the last batch shorter",
     )
     short = int((sizes < micro_batch_size).sum())
     job.require(
@@ -233,10 +224,11 @@ def _require_order_and_padding(job: Job, epoch: dict[str, Any], lengths: np.ndar
 
 
 def _require_all_used(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:
-    job.require(
-        np.array_equal(np.sort(learner["used"]), np.sort(baseline["used"])),
+    require_each_once(
+        job,
+        learner["used"],
+        baseline["used"],
         expected=f"each of {len(baseline['used'])} samples trained once",
-        got=f"{len(np.unique(learner['used']))} different ones in {len(learner['used'])}",
         likely="on other lengths the sampler drops or repeats samples",
         look="try your sampler on the lengths of `docstring_store()[0]`",
     )
@@ -259,7 +251,7 @@ def _require_these_losses(job: Job, baseline: dict[str, Any], learner: dict[str,
     """The baseline's worker trains on the learner's batches: the same samples give the same losses."""
     segment = {"seed": baseline["seed"], "num_steps": baseline["num_steps"]}
     batches = {"used": learner["used"], "sizes": learner["sizes"]}
-    trusted = job.worker("baseline", baselines.RANDOM_BATCHES)
+    trusted = job.worker("baseline", job.baseline)
     expected = trusted.call("sampler_replay", **segment, **batches)
     require_equal(
         job,

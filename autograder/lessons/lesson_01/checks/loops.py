@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job, failure
-from autograder.lessons.checking import TOLERANCES, are_equal, require_close, require_keys
+from autograder.lessons.checking import (
+    TOLERANCES,
+    are_equal,
+    name_the_mistake,
+    require_report,
+    twin_of,
+    watched,
+)
 from autograder.lessons.lesson_01 import baselines
 
 MAX_SYNCS_PER_EPOCH = 8
@@ -28,11 +35,11 @@ def check_train_one_epoch(job: Job) -> None:
         twin = job.twin(baselines.TRAIN_EPOCH).call("train_epoch_once", **arguments)
         _require_steps(job, answer, num_batches)
         if not are_equal(answer["weights"], twin["weights"], "float32"):
-            _name_the_mistake(job, answer, twin, arguments)
+            _fail_by_name(job, answer, twin, arguments)
         _require_report(job, answer["report"], twin["report"])
     job.counts["syncs_per_epoch"] = answer["syncs"]
     job.counts["steps_per_epoch"] = num_batches
-    flag_unwatched(job, answer)
+    watched(job, answer, "syncs are not counted, as in another thread")
     job.require(
         answer["syncs"] <= MAX_SYNCS_PER_EPOCH,
         expected=f"at most {MAX_SYNCS_PER_EPOCH} device syncs in an epoch of {num_batches} steps",
@@ -40,14 +47,6 @@ def check_train_one_epoch(job: Job) -> None:
         likely="a sync every step: `.item()`, `float()`, `int()` or `if tensor` inside the loop",
         look="keep sums as tensors, and bring them to Python after the loop",
     )
-
-
-def flag_unwatched(job: Job, answer: dict[str, Any]) -> None:
-    """Syncs are counted in one thread: work beside it has to be looked at."""
-    if answer["unwatched"]:
-        job.flag(
-            f"{answer['unwatched']} forwards or steps ran where syncs are not counted, as in another thread"
-        )
 
 
 def _require_steps(job: Job, answer: dict[str, Any], num_batches: int) -> None:
@@ -74,28 +73,32 @@ def _require_steps(job: Job, answer: dict[str, Any], num_batches: int) -> None:
     )
 
 
-def _name_the_mistake(
-    job: Job, answer: dict[str, Any], twin: dict[str, Any], arguments: dict[str, Any]
-) -> None:
-    """The weights are wrong. A twin that makes one known mistake and ends with equal weights names it."""
-    likely = {
-        "scheduler first": "the scheduler is stepped before the optimizer, so every step uses the next step's lr",
-        "gradients never cleared": "gradients are never cleared: each step adds those of all steps before",
-        "unclipped": "clipping comes before backward (or not at all), so there is nothing to clip yet",
-    }
-    for mistake, text in likely.items():
-        source = baselines.TRAIN_EPOCH.replace('MISTAKE = "none"', f'MISTAKE = "{mistake}"')
-        wrong = job.twin(source).call("train_epoch_once", **arguments)
-        if are_equal(answer["weights"], wrong["weights"], "float32"):
-            norm = answer["report"].get("grad_norm", math.nan)
-            if mistake == "unclipped" and math.isclose(norm, wrong["report"]["grad_norm"], rel_tol=1e-3):
-                text = "clipping comes after the optimizer's step, so the step itself is unclipped"
-            raise failure(
-                expected="the weights of a loop that clears, goes backward, clips, steps, schedules",
-                got="other weights",
-                likely=text,
-                look="write the five calls of a step in order on paper, then compare",
-            )
+def _fail_by_name(job: Job, answer: dict[str, Any], twin: dict[str, Any], arguments: dict[str, Any]) -> None:
+    """The weights are wrong."""
+
+    def unclipped(wrong: dict[str, Any]) -> str:
+        if math.isclose(
+            answer["report"].get("grad_norm", math.nan), wrong["report"]["grad_norm"], rel_tol=1e-3
+        ):
+            return "clipping comes after the optimizer's step, so the step itself is unclipped"
+        return "clipping comes before backward (or not at all), so there is nothing to clip yet"
+
+    mistake = name_the_mistake(
+        {
+            "scheduler first": "the scheduler is stepped before the optimizer, so every step uses the next step's lr",
+            "gradients never cleared": "gradients are never cleared: each step adds those of all steps before",
+            "unclipped": unclipped,
+        },
+        twin=twin_of(job, baselines.TRAIN_EPOCH, "train_epoch_once", arguments),
+        is_same=lambda wrong: are_equal(answer["weights"], wrong["weights"], "float32"),
+    )
+    if mistake:
+        raise failure(
+            expected="the weights of a loop that clears, goes backward, clips, steps, schedules",
+            got="other weights",
+            likely=mistake,
+            look="write the five calls of a step in order on paper, then compare",
+        )
     difference = float(np.abs(answer["weights"] - twin["weights"]).max())
     raise failure(
         expected="the weights of a hand-written loop on the same batches",
@@ -105,31 +108,24 @@ def _name_the_mistake(
     )
 
 
+_BY_HAND = "work NAME out by hand for two batches of 3 and 1 samples"
+
+
 def _require_report(job: Job, report: dict[str, float], expected: dict[str, float]) -> None:
-    require_keys(job, report, ("loss", "grad_norm", "num_samples", "num_tokens", "pad_fraction"))
-    _require_loss(job, report, expected)
-    hints = {
+    likely = {
+        "loss": _why_another_loss(report, expected),
         "grad_norm": "the norm after clipping, or only of the last step; clip_grad_norm_ returns the norm before",
         "num_samples": "batches counted as if all were full",
         "num_tokens": "padding counted as tokens",
         "pad_fraction": "the mean of the batches' fractions; it is one fraction over the whole epoch",
     }
-    for name, likely in hints.items():
-        require_close(job, name, report[name], expected[name], likely=likely, look=_by_hand(name))
+    require_report(job, report, expected, likely, look=_BY_HAND)
 
 
-def _require_loss(job: Job, report: dict[str, float], expected: dict[str, float]) -> None:
-    averaged = math.isclose(report["loss"], expected["mean_of_means"], rel_tol=TOLERANCES["float32"])
-    likely = (
-        "averaged batch means: the short last batch counts as much as a full one"
-        if averaged
-        else "a sum where a mean is asked for, or a mean over the wrong number"
-    )
-    require_close(job, "loss", report["loss"], expected["loss"], likely=likely, look=_by_hand("loss"))
-
-
-def _by_hand(name: str) -> str:
-    return f"work {name} out by hand for two batches of 3 and 1 samples"
+def _why_another_loss(report: dict[str, float], expected: dict[str, float]) -> str:
+    if math.isclose(report.get("loss", math.nan), expected["mean_of_means"], rel_tol=TOLERANCES["float32"]):
+        return "averaged batch means: the short last batch counts as much as a full one"
+    return "a sum where a mean is asked for, or a mean over the wrong number"
 
 
 def check_evaluate(job: Job) -> None:
@@ -139,15 +135,12 @@ def check_evaluate(job: Job) -> None:
         answer = job.learner().call("evaluate_once", **arguments)
         twin = job.twin(baselines.EVALUATE).call("evaluate_once", **arguments)
         _require_quiet_forward(job, answer, twin, training)
-        require_keys(job, answer["report"], ("loss", "accuracy", "num_samples"))
-        _require_loss(job, answer["report"], twin["report"])
-        hints = {
+        likely = {
+            "loss": _why_another_loss(answer["report"], twin["report"]),
             "accuracy": "the mean of the batches' accuracies, or a count that was not divided",
             "num_samples": "batches counted",
         }
-        for name, likely in hints.items():
-            got, expected = answer["report"][name], twin["report"][name]
-            require_close(job, name, got, expected, likely=likely, look=_by_hand(name))
+        require_report(job, answer["report"], twin["report"], likely, look=_BY_HAND)
 
 
 def _require_quiet_forward(job: Job, answer: dict[str, Any], twin: dict[str, Any], training: bool) -> None:

@@ -31,15 +31,8 @@ def new_model(seed: int) -> tuple[TextClassifier, torch.optim.Optimizer]:
 
 
 def sizes(num_classes: int, max_length: int) -> ModelConfig:
-    return ModelConfig(
-        vocab_size=VOCABULARY,
-        num_classes=num_classes,
-        max_length=max_length,
-        d_model=32,
-        num_layers=1,
-        num_heads=2,
-        dropout=0.0,
-    )
+    own: dict[str, Any] = {"d_model": 32, "num_layers": 1, "num_heads": 2, "dropout": 0.0}
+    return ModelConfig(vocab_size=VOCABULARY, num_classes=num_classes, max_length=max_length, **own)
 
 
 def secret_samples(rng: np.random.Generator, number: int) -> np.ndarray:
@@ -54,9 +47,8 @@ def secret_samples(rng: np.random.Generator, number: int) -> np.ndarray:
 
 def renamed(store: TokenStore, indices: np.ndarray, rng: np.random.Generator) -> list[tuple[np.ndarray, Any]]:
     """These samples with every word called something else, so that what was kept of a text says nothing of it."""
-    names = np.concatenate(
-        [np.arange(3), 3 + rng.permutation(VOCABULARY - 3)]
-    )  # 0 … 2 mean padding and the like
+    # 0 … 2 mean padding and the like.
+    names = np.concatenate([np.arange(3), 3 + rng.permutation(VOCABULARY - 3)])
     samples = [store[int(index)] for index in indices]
     return [(names[ids].astype(ids.dtype), label) for ids, label in samples]
 

@@ -4,5 +4,3 @@ from autograder.lessons.checking import Mutant
 from autograder.lessons.lesson_01.mutants import batches, epochs, loops
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = batches.MUTANTS | loops.MUTANTS | epochs.MUTANTS
-#: Right and too slow: these must never pass.
-SLOW: dict[str, str] = batches.SLOW | epochs.SLOW

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, edited, wrong
 
 _COLLATE = """
 import torch
@@ -42,103 +42,73 @@ class BucketBatchSampler:
             yield batch.tolist()
 """
 
+# Right and too slow: these must never pass.
+SLOW_COLLATE = edited(
+    _COLLATE,
+    ("torch.zeros(len(batch), width, ", "torch.zeros(len(batch), 1024, "),
+    (
+        "        input_ids[row, : len(ids)] = torch.as_tensor(ids)[:width]\n        mask[row, : len(ids)] = True\n",
+        "        for column in range(1024):\n"
+        "            mask[row, column] = column < len(ids)\n"
+        "            if mask[row, column]:\n"
+        "                input_ids[row, column] = int(ids[column])\n",
+    ),
+    (
+        '"input_ids": input_ids, "attention_mask": mask',
+        '"input_ids": input_ids[:, :width], "attention_mask": mask[:, :width]',
+    ),
+)
+SLOW_SAMPLER = edited(
+    _SAMPLER,
+    (
+        "        for batch in batches:\n",
+        "        for batch in batches:\n            sum(i * i for i in range(400_000))\n",
+    ),
+)
+
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "1.1": (
-        Mutant(
-            name="padding to a global maximum",
-            source=edited(_COLLATE, ("max(len(ids) for ids, _ in batch)", "1024")),
-            says="global maximum",
-        ),
-        Mutant(
-            name="attention mask ignores padding",
-            source=edited(_COLLATE, ("mask[row, : len(ids)] = True", "mask[row] = True")),
-            says="marks padding as real",
-        ),
-        Mutant(
-            name="long samples are cut",
-            source=edited(
-                _COLLATE,
+    "1.1": wrong(
+        _COLLATE,
+        {
+            "padding to a global maximum": ("global maximum", "max(len(ids) for ids, _ in batch)", "1024"),
+            "attention mask ignores padding": (
+                "marks padding as real",
+                "mask[row, : len(ids)] = True",
+                "mask[row] = True",
+            ),
+            "long samples are cut": (
+                "long samples are cut",
                 ("max(len(ids) for ids, _ in batch)", "min(len(ids) for ids, _ in batch)"),
                 ("input_ids[row, : len(ids)]", "input_ids[row, : min(len(ids), width)]"),
             ),
-            says="long samples are cut",
-        ),
-        Mutant(
-            name="mask of the wrong type",
-            source=edited(_COLLATE, ("dtype=torch.bool", "dtype=torch.int64")),
-            says="another dtype",
-        ),
+            "mask of the wrong type": ("another dtype", "dtype=torch.bool", "dtype=torch.int64"),
+        },
     ),
-    "1.2": (
-        Mutant(
-            name="bucketing that never reshuffles",
-            source=edited(_SAMPLER, ("[self.seed, self.epoch]", "self.seed")),
-            says="never reshuffles",
-        ),
-        Mutant(
-            name="drops the tail",
-            source=edited(
-                _SAMPLER,
-                (
-                    "range(0, len(order), self.micro_batch_size)]",
-                    "range(0, len(order) - self.micro_batch_size + 1, self.micro_batch_size)]",
-                ),
-            ),
-            says="tail is dropped",
-        ),
-        Mutant(
-            name="repeats the tail",
-            source=edited(
-                _SAMPLER,
-                (
-                    "self.lengths))\n",
-                    "self.lengths))\n        missing = -len(order) % self.micro_batch_size\n"
-                    "        order = np.concatenate([order, order[:missing]])\n",
-                ),
-            ),
-            says="already used",
-        ),
-        Mutant(
-            name="batches from short to long",
-            source=edited(_SAMPLER, ("        rng.shuffle(batches := list(batches))\n", "")),
-            says="curriculum nobody asked for",
-        ),
-        Mutant(
-            name="random batches",
-            source=edited(
-                _SAMPLER,
-                (
-                    "np.lexsort((rng.random(len(self.lengths)), self.lengths))",
-                    "rng.permutation(len(self.lengths))",
-                ),
-            ),
-            says="still mix short and long",
-        ),
-    ),
-}
-
-# Right and too slow: these must never pass.
-SLOW: dict[str, str] = {
-    "1.1": edited(
-        _COLLATE,
-        ("torch.zeros(len(batch), width, ", "torch.zeros(len(batch), 1024, "),
-        (
-            "        input_ids[row, : len(ids)] = torch.as_tensor(ids)[:width]\n        mask[row, : len(ids)] = True\n",
-            "        for column in range(1024):\n"
-            "            mask[row, column] = column < len(ids)\n"
-            "            if mask[row, column]:\n"
-            "                input_ids[row, column] = int(ids[column])\n",
-        ),
-        (
-            '"input_ids": input_ids, "attention_mask": mask',
-            '"input_ids": input_ids[:, :width], "attention_mask": mask[:, :width]',
-        ),
-    ),
-    "1.2": edited(
+    "1.2": wrong(
         _SAMPLER,
-        (
-            "        for batch in batches:\n",
-            "        for batch in batches:\n            sum(i * i for i in range(400_000))\n",
-        ),
+        {
+            "bucketing that never reshuffles": ("never reshuffles", "[self.seed, self.epoch]", "self.seed"),
+            "drops the tail": (
+                "tail is dropped",
+                "range(0, len(order), self.micro_batch_size)]",
+                "range(0, len(order) - self.micro_batch_size + 1, self.micro_batch_size)]",
+            ),
+            "repeats the tail": (
+                "already used",
+                "self.lengths))\n",
+                "self.lengths))\n        missing = -len(order) % self.micro_batch_size\n"
+                "        order = np.concatenate([order, order[:missing]])\n",
+            ),
+            "batches from short to long": (
+                "curriculum nobody asked for",
+                "        rng.shuffle(batches := list(batches))\n",
+                "",
+            ),
+            "random batches": (
+                "still mix short and long",
+                "np.lexsort((rng.random(len(self.lengths)), self.lengths))",
+                "rng.permutation(len(self.lengths))",
+            ),
+        },
     ),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, edited, wrong
 
 _LOADER = """
 from torch.utils.data import DataLoader
@@ -45,72 +45,48 @@ def fast_epoch(model, samples, optimizer, micro_batch_size, seed):
     return {"loss": total.item() / len(order), "num_samples": len(order)}
 """
 
+# Right and too slow: these must never pass.
+SLOW_LOADER = edited(_LOADER, (", num_workers=4, persistent_workers=True", ""))
+SLOW_EPOCH = edited(_FAST, ("max(len(ids) for ids, _ in batch)", "model.config.max_length"))
+
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "1.5": (
-        Mutant(
-            name="one after the other",
-            source=edited(_LOADER, (", num_workers=4, persistent_workers=True", "")),
-            says="one after the other",
-            is_timed=True,
-        ),
-        Mutant(
-            name="drops the tail",
-            source=edited(_LOADER, ("num_workers=4", "num_workers=4, drop_last=True")),
-            says="tail is dropped",
-        ),
-        Mutant(
-            name="shuffles",
-            source=edited(_LOADER, ("num_workers=4", "num_workers=4, shuffle=True")),
-            says="the loader shuffles",
-        ),
-        Mutant(
-            name="used up after one pass",
-            source=edited(
-                _LOADER, ("return DataLoader(", "return iter(DataLoader("), ("=True\n    )", "=True\n    ))")
+    "1.5": wrong(SLOW_LOADER, {"one after the other": ("one after the other",)}, is_timed=True)
+    + wrong(
+        _LOADER,
+        {
+            "drops the tail": ("tail is dropped", "num_workers=4", "num_workers=4, drop_last=True"),
+            "shuffles": ("the loader shuffles", "num_workers=4", "num_workers=4, shuffle=True"),
+            "used up after one pass": (
+                "used up after one pass",
+                ("return DataLoader(", "return iter(DataLoader("),
+                ("=True\n    )", "=True\n    ))"),
             ),
-            says="used up after one pass",
-        ),
+        },
     ),
-    "1.6": (
-        Mutant(
-            name="padding to a global maximum",
-            source=edited(_FAST, ("max(len(ids) for ids, _ in batch)", "model.config.max_length")),
-            says="padding to a global maximum",
-            is_timed=True,
-        ),
-        Mutant(
-            name="drops the tail",
-            source=edited(
-                _FAST, ("np.arange(0, len(order),", "np.arange(0, len(order) - micro_batch_size + 1,")
+    "1.6": wrong(SLOW_EPOCH, {"padding to a global maximum": ("padding to a global maximum",)}, is_timed=True)
+    + wrong(
+        _FAST,
+        {
+            "drops the tail": (
+                "tail is dropped",
+                "np.arange(0, len(order),",
+                "np.arange(0, len(order) - micro_batch_size + 1,",
             ),
-            says="tail is dropped",
-        ),
-        Mutant(
-            name="texts cut short",
-            source=edited(
-                _FAST,
+            "texts cut short": (
+                "texts are cut short",
                 ("max(len(ids) for ids, _ in batch)", "min(32, max(len(ids) for ids, _ in batch))"),
                 ("ids_array[row, : len(ids)]", "ids_array[row, : min(len(ids), width)]"),
             ),
-            says="texts are cut short",
-        ),
-        Mutant(
-            name="bigger batches, fewer steps",
-            source=edited(_FAST, ("    rng = np.random", "    micro_batch_size *= 4\n    rng = np.random")),
-            says="other batch sizes",
-        ),
-        Mutant(
-            name="saves a checkpoint at every step",
-            source=edited(
-                _FAST,
-                ("        total +=", "        torch.save(model.state_dict(), 'last.pt')\n        total +="),
+            "bigger batches, fewer steps": (
+                "other batch sizes",
+                "    rng = np.random",
+                "    micro_batch_size *= 4\n    rng = np.random",
             ),
-            says="a checkpoint is saved",
-        ),
+            "saves a checkpoint at every step": (
+                "a checkpoint is saved",
+                "        total +=",
+                "        torch.save(model.state_dict(), 'last.pt')\n        total +=",
+            ),
+        },
     ),
-}
-
-# Right and too slow: these must never pass.
-SLOW: dict[str, str] = {
-    "1.6": edited(_FAST, ("max(len(ids) for ids, _ in batch)", "model.config.max_length")),
 }

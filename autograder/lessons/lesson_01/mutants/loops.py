@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _TRAIN = """
 import torch
@@ -62,76 +62,50 @@ def evaluate(model, batches):
 """
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "1.3": (
-        Mutant(
-            name="a sync every step",
-            source=edited(_TRAIN, ("loss.detach() * rows", "loss.item() * rows")),
-            says="a sync every step",
-        ),
-        Mutant(
-            name="scheduler stepped before the optimizer",
-            source=edited(_TRAIN, (_SCHEDULE, ""), (_STEP, _SCHEDULE + _STEP)),
-            says="scheduler is stepped before the optimizer",
-        ),
-        Mutant(
-            name="clipping before backward",
-            source=edited(_TRAIN, (_CLIP, ""), (_BACKWARD, _CLIP + _BACKWARD)),
-            says="clipping comes before backward",
-        ),
-        Mutant(
-            name="clipping after the step",
-            source=edited(_TRAIN, (_CLIP + _STEP, _STEP + _CLIP)),
-            says="clipping comes after the optimizer's step",
-        ),
-        Mutant(
-            name="gradients never cleared",
-            source=edited(_TRAIN, ("        optimizer.zero_grad(set_to_none=True)\n", "")),
-            says="never cleared",
-        ),
-        Mutant(
-            name="averaged batch means",
-            source=edited(
-                _TRAIN,
+    "1.3": wrong(
+        _TRAIN,
+        {
+            "a sync every step": ("a sync every step", "loss.detach() * rows", "loss.item() * rows"),
+            "scheduler stepped before the optimizer": (
+                "scheduler is stepped before the optimizer",
+                (_SCHEDULE, ""),
+                (_STEP, _SCHEDULE + _STEP),
+            ),
+            "clipping before backward": (
+                "clipping comes before backward",
+                (_CLIP, ""),
+                (_BACKWARD, _CLIP + _BACKWARD),
+            ),
+            "clipping after the step": (
+                "clipping comes after the optimizer's step",
+                _CLIP + _STEP,
+                _STEP + _CLIP,
+            ),
+            "gradients never cleared": (
+                "never cleared",
+                "        optimizer.zero_grad(set_to_none=True)\n",
+                "",
+            ),
+            "averaged batch means": (
+                "averaged batch means",
                 ("loss.detach() * rows", "loss.detach()"),
                 ("float(total) / samples", "float(total) / steps"),
             ),
-            says="averaged batch means",
-        ),
-        Mutant(
-            name="forgot train()",
-            source=edited(_TRAIN, ("    model.train()\n", "")),
-            says="`model.train()` is missing",
-        ),
+            "forgot train()": ("`model.train()` is missing", "    model.train()\n", ""),
+        },
     ),
-    "1.4": (
-        Mutant(
-            name="forgot eval()",
-            source=edited(_EVALUATE, ("    model.eval()\n", "    model.train()\n")),
-            says="forgot `model.eval()`",
-        ),
-        Mutant(
-            name="averaged batch means",
-            source=edited(_EVALUATE, ("loss / samples", "sum(means) / len(means)")),
-            says="averaged batch means",
-        ),
-        Mutant(
-            name="gradients still on",
-            source=edited(_EVALUATE, ("torch.inference_mode()", "torch.enable_grad()")),
-            says="gradients are still on",
-        ),
-        Mutant(
-            name="weights left frozen",
-            source=edited(
-                _EVALUATE,
+    "1.4": wrong(
+        _EVALUATE,
+        {
+            "forgot eval()": ("forgot `model.eval()`", "    model.eval()\n", "    model.train()\n"),
+            "averaged batch means": ("averaged batch means", "loss / samples", "sum(means) / len(means)"),
+            "gradients still on": ("gradients are still on", "torch.inference_mode()", "torch.enable_grad()"),
+            "weights left frozen": (
+                "next epoch would train nothing",
                 ("torch.inference_mode()", "torch.enable_grad()"),
                 ("    model.eval()\n", "    model.eval()\n    model.requires_grad_(False)\n"),
             ),
-            says="next epoch would train nothing",
-        ),
-        Mutant(
-            name="left in evaluation mode",
-            source=edited(_EVALUATE, ("    model.train(was_training)\n", "")),
-            says="the mode is not put back",
-        ),
+            "left in evaluation mode": ("the mode is not put back", "    model.train(was_training)\n", ""),
+        },
     ),
 }

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job, failure
-from autograder.lessons.checking import are_equal, require_close, require_equal, require_keys
+from autograder.lessons.checking import (
+    are_equal,
+    name_the_mistake,
+    require_close,
+    require_equal,
+    require_keys,
+    twin_of,
+)
 from autograder.lessons.lesson_02 import baselines
 
 ORDER = "scale, backward, unscale, clip, step, update: write the six down, then compare with your code"
@@ -116,7 +123,7 @@ def _require_step(
         return
     for part in ("body", "head"):
         if not are_equal(own["gradients"][part], right["gradients"][part], "float16"):
-            _name_the_mistake(job, own, right, part, where, arguments)
+            _fail_by_name(job, own, right, part, where, arguments)
     require_close(
         job,
         "grad_norm",
@@ -160,7 +167,7 @@ def _require_scale(job: Job, own: float, right: float, where: _Where) -> None:
     )
 
 
-def _name_the_mistake(
+def _fail_by_name(
     job: Job,
     own: dict[str, Any],
     right: dict[str, Any],
@@ -168,30 +175,30 @@ def _name_the_mistake(
     where: _Where,
     arguments: dict[str, Any],
 ) -> None:
-    """The gradients are wrong. A twin that makes one known mistake and has equal ones names it."""
-    mistakes = {
+    """The gradients are wrong. Those of the first step show why: later ones start from other weights."""
+    likely = {
         "no scaling": "no loss scaling: small gradients underflow to zero in fp16 on their way through the model",
         "divided alone": "no loss scaling before backward, and then a division by the scale all the same",
         "clipped while scaled": "clipping without unscale: the norm is the scale times too large, so all is clipped",
         "unscaled twice": "unscaled twice: the gradients are divided by the scale two times",
         "never unscaled": "the gradients are never divided by the scale, so each step is the scale times too long",
     }
-    if where.is_resumed:
-        mistakes = {}
-    for mistake, text in mistakes.items():
-        source = baselines.FP16_TRAINER.replace('MISTAKE = "none"', f'MISTAKE = "{mistake}"')
-        # The first step shows it: later ones start from other weights.
-        wrong = job.twin(source).call("fp16_steps", **arguments)["steps"][0]
-        if are_equal(own["gradients"][part], wrong["gradients"][part], "float16"):
-            raise failure(
-                expected="the gradients of a step with loss scaling, unscaled and then clipped",
-                got="other gradients",
-                likely=text,
-                look=ORDER,
-            )
+    gradients, twin = own["gradients"][part], twin_of(job, baselines.FP16_TRAINER, "fp16_steps", arguments)
+    mistake = name_the_mistake(
+        {} if where.is_resumed else likely,
+        twin=lambda mistake: twin(mistake)["steps"][0]["gradients"][part],
+        is_same=lambda wrong: are_equal(gradients, wrong, "float16"),
+    )
+    if mistake:
+        raise failure(
+            expected="the gradients of a step with loss scaling, unscaled and then clipped",
+            got="other gradients",
+            likely=mistake,
+            look=ORDER,
+        )
     require_equal(
         job,
-        own["gradients"][part],
+        gradients,
         right["gradients"][part],
         dtype="float16",
         what=f"gradients of the {part} in {where.text}",

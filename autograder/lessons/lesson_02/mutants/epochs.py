@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, edited, wrong
 from autograder.lessons.lesson_02.baselines import FRAGILE
 
 _EPOCH = """
@@ -34,30 +34,29 @@ _STURDY = edited(
 )
 _REPAIR = "        pooled = pooled.float()\n"
 
+# Right and too slow: it must never pass.
+SLOW_EPOCH = edited(
+    _EPOCH,
+    ("        optimizer.step()\n", "        optimizer.step()\n        sum(i * i for i in range(400_000))\n"),
+)
+
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "2.4": (
-        Mutant(
-            name="fp32 whatever is asked for",
-            source=edited(_EPOCH, ("enabled=is_mixed", "enabled=False")),
-            says="does not reach the model's call",
-        ),
-        Mutant(
-            name="autocast in 32-true as well",
-            source=edited(_EPOCH, (", enabled=is_mixed", "")),
-            says="whatever was asked for",
-        ),
-        Mutant(
-            name="the model itself in bf16",
-            source=edited(
-                _EPOCH,
-                ("    model.train()\n", "    model.train()\n    if is_mixed:\n        model.bfloat16()\n"),
+    "2.4": wrong(
+        _EPOCH,
+        {
+            "fp32 whatever is asked for": (
+                "does not reach the model's call",
+                "enabled=is_mixed",
+                "enabled=False",
             ),
-            says="the model itself is turned to bf16",
-        ),
-        Mutant(
-            name="the model in bf16 for the step alone",
-            source=edited(
-                _EPOCH,
+            "autocast in 32-true as well": ("whatever was asked for", ", enabled=is_mixed", ""),
+            "the model itself in bf16": (
+                "the model itself is turned to bf16",
+                "    model.train()\n",
+                "    model.train()\n    if is_mixed:\n        model.bfloat16()\n",
+            ),
+            "the model in bf16 for the step alone": (
+                "the model itself is turned to bf16",
                 (
                     "        optimizer.step()\n",
                     "        model.bfloat16()\n        optimizer.step()\n        model.float()\n",
@@ -67,89 +66,51 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "    model.train()\n    model.bfloat16 = model.bfloat16 if is_mixed else lambda: None\n",
                 ),
             ),
-            says="the model itself is turned to bf16",
-        ),
-        Mutant(
-            name="a second forward for the log",
-            source=edited(
-                _EPOCH,
-                (
-                    "        total +=",
-                    '        with torch.no_grad():\n            model(batch["input_ids"], batch["attention_mask"])\n'
-                    "        total +=",
-                ),
+            "a second forward for the log": (
+                "a second forward for the log",
+                "        total +=",
+                '        with torch.no_grad():\n            model(batch["input_ids"], batch["attention_mask"])\n'
+                "        total +=",
             ),
-            says="a second forward for the log",
-        ),
-        Mutant(
-            name="a look for infinities at every step",
-            source=edited(
-                _EPOCH,
-                (
-                    "        optimizer.step()\n",
-                    "        if torch.isfinite(loss):\n            optimizer.step()\n",
-                ),
+            "a look for infinities at every step": (
+                "a sync every step",
+                "        optimizer.step()\n",
+                "        if torch.isfinite(loss):\n            optimizer.step()\n",
             ),
-            says="a sync every step",
-        ),
-        Mutant(
-            name="mean of batch means",
-            source=edited(
-                _EPOCH,
+            "mean of batch means": (
+                "a mean of batch means",
                 ('loss.detach() * len(batch["labels"])', "loss.detach()"),
                 ("total.item() / num_samples", f"total.item() / {12}"),
             ),
-            says="a mean of batch means",
-        ),
+        },
     ),
-    "2.5": (
-        Mutant(
-            name="not repaired",
-            source=edited(_STURDY, (_REPAIR, "")),
-            says="a square above 65,504 is infinite",
-        ),
-        Mutant(
-            name="converted after the square",
-            source=edited(
-                _STURDY, (_REPAIR, ""), ("(pooled * pooled).mean", "(pooled * pooled).float().mean")
+    "2.5": wrong(
+        _STURDY,
+        {
+            "not repaired": ("a square above 65,504 is infinite", _REPAIR, ""),
+            "converted after the square": (
+                "a square above 65,504 is infinite",
+                (_REPAIR, ""),
+                ("(pooled * pooled).mean", "(pooled * pooled).float().mean"),
             ),
-            says="a square above 65,504 is infinite",
-        ),
-        Mutant(
-            name="clamped",
-            source=edited(_STURDY, (_REPAIR, "        pooled = pooled.clamp(-250, 250)\n")),
-            says="the repair changes the mathematics",
-        ),
-        Mutant(
-            name="a constant factor",
-            source=edited(
-                _STURDY,
+            "clamped": (
+                "the repair changes the mathematics",
+                _REPAIR,
+                "        pooled = pooled.clamp(-250, 250)\n",
+            ),
+            "a constant factor": (
+                "underflow to zero",
                 (_REPAIR, ""),
                 ("(pooled * pooled).mean", "((pooled / 4096) * (pooled / 4096)).mean"),
                 ("torch.sqrt(mean_square + 1e-6)", "(4096 * torch.sqrt(mean_square + 1e-6 / 4096**2))"),
             ),
-            says="underflow to zero",
-        ),
-        Mutant(
-            name="the whole forward in fp32",
-            source=edited(
-                _STURDY,
-                (
-                    "        weights = ",
-                    "        torch.set_autocast_enabled('cpu', False)\n        weights = ",
-                ),
+            "the whole forward in fp32": (
+                "the whole forward is taken out of fp16",
+                "        weights = ",
+                "        torch.set_autocast_enabled('cpu', False)\n        weights = ",
             ),
-            says="the whole forward is taken out of fp16",
-        ),
-        Mutant(
-            name="another epsilon",
-            source=edited(_STURDY, ("1e-6", "1e3")),
-            says="another epsilon",
-        ),
-        Mutant(
-            name="__init__ changed",
-            source=edited(_STURDY, ("std=200.0", "std=1.0")),
-            says="`__init__` was changed",
-        ),
+            "another epsilon": ("another epsilon", "1e-6", "1e3"),
+            "__init__ changed": ("`__init__` was changed", "std=200.0", "std=1.0"),
+        },
     ),
 }

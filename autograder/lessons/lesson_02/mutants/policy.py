@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _RESOLVE = """
 @exercise("2.1")
@@ -24,59 +24,46 @@ def resolve_precision(requested, facts, measure_gain):
 """
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "2.1": (
-        Mutant(
-            name="no loss scaling with fp16",
-            source=edited(_RESOLVE, ('name == "16-mixed"', "False")),
-            says="no loss scaling with fp16",
-        ),
-        Mutant(
-            name="a scaler for bf16 too",
-            source=edited(_RESOLVE, ('name == "16-mixed"', 'name != "32-true"')),
-            says="a scaler where nothing can underflow",
-        ),
-        Mutant(
-            name="units believed without a measurement",
-            source=edited(_RESOLVE, ("measure_gain()", "2.0")),
-            says="guessed from the units",
-        ),
-        Mutant(
-            name="the measurement is taken and not believed",
-            source=edited(_RESOLVE, ("if gain >= 1.15", "if gain > 0")),
-            says="the units are believed and not the measurement",
-        ),
-        Mutant(
-            name="bf16 on a CPU without units",
-            source=edited(_RESOLVE, ('== "cpu" and facts["bf16_units"]', '== "cpu"')),
-            says="a CPU without bf16 units is believed to gain",
-        ),
-        Mutant(
-            name="measured where nothing hangs on it",
-            source=edited(
-                _RESOLVE, ("    name, reason = requested", "    measure_gain()\n    name, reason = requested")
+    "2.1": wrong(
+        _RESOLVE,
+        {
+            "no loss scaling with fp16": ("no loss scaling with fp16", 'name == "16-mixed"', "False"),
+            "a scaler for bf16 too": (
+                "a scaler where nothing can underflow",
+                'name == "16-mixed"',
+                'name != "32-true"',
             ),
-            says="measured where it decides nothing",
-        ),
-        Mutant(
-            name="an unknown name becomes fp32",
-            source=edited(
-                _RESOLVE, ("        raise ValueError(", '        requested = "32-true"\n        (')
+            "units believed without a measurement": ("guessed from the units", "measure_gain()", "2.0"),
+            "the measurement is taken and not believed": (
+                "the units are believed and not the measurement",
+                "if gain >= 1.15",
+                "if gain > 0",
             ),
-            says="falls through to a default",
-        ),
-        Mutant(
-            name="a reason that says nothing",
-            source=edited(
-                _RESOLVE, ("{facts['device_name']}: {reason}", "the best precision for this device")
+            "bf16 on a CPU without units": (
+                "a CPU without bf16 units is believed to gain",
+                '== "cpu" and facts["bf16_units"]',
+                '== "cpu"',
             ),
-            says="does not say what decided",
-        ),
-        Mutant(
-            name="the same reason whatever decided",
-            source=edited(
-                _RESOLVE, ('"computes in bf16" if facts["bf16_units"] else "has no bf16 units"', '"a GPU"')
+            "measured where nothing hangs on it": (
+                "measured where it decides nothing",
+                "    name, reason = requested",
+                "    measure_gain()\n    name, reason = requested",
             ),
-            says="same sentence whatever decided",
-        ),
+            "an unknown name becomes fp32": (
+                "falls through to a default",
+                "        raise ValueError(",
+                '        requested = "32-true"\n        (',
+            ),
+            "a reason that says nothing": (
+                "does not say what decided",
+                "{facts['device_name']}: {reason}",
+                "the best precision for this device",
+            ),
+            "the same reason whatever decided": (
+                "same sentence whatever decided",
+                '"computes in bf16" if facts["bf16_units"] else "has no bf16 units"',
+                '"a GPU"',
+            ),
+        },
     )
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _TRAINER = """
 import torch
@@ -54,168 +54,96 @@ def mixed_step(model, batch, optimizer, max_norm):
 _LOSS = "        loss = F.cross_entropy"
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "2.2": (
-        Mutant(
-            name="no loss scaling with fp16",
-            source=edited(_TRAINER, ("init_scale=init_scale,", "enabled=False,")),
-            says="no loss scaling",
-        ),
-        Mutant(
-            name="the loss is not scaled",
-            source=edited(
-                _TRAINER,
-                ("self.scaler.scale(loss).backward()", "self.scaler.scale(loss)\n        loss.backward()"),
+    "2.2": wrong(
+        _TRAINER,
+        {
+            "no loss scaling with fp16": ("no loss scaling", "init_scale=init_scale,", "enabled=False,"),
+            "the loss is not scaled": (
+                "no loss scaling",
+                "self.scaler.scale(loss).backward()",
+                "self.scaler.scale(loss)\n        loss.backward()",
             ),
-            says="no loss scaling",
-        ),
-        Mutant(
-            name="clip without unscale",
-            source=edited(_TRAINER, (_UNSCALE, "")),
-            says="clipping without unscale",
-        ),
-        Mutant(
-            name="update forgotten",
-            source=edited(_TRAINER, (_UPDATE, "")),
-            says="`update()` is missing",
-        ),
-        Mutant(
-            name="unscale twice",
-            source=edited(_TRAINER, (_CLIP, _CLIP + _UNSCALE)),
-            says="unscaled twice",
-        ),
-        Mutant(
-            name="unscale twice, the second time by hand",
-            source=edited(
-                _TRAINER,
-                (
-                    _CLIP,
-                    "        for p in self.model.parameters():\n"
-                    "            p.grad /= self.scaler.get_scale()\n" + _CLIP,
-                ),
+            "clip without unscale": ("clipping without unscale", _UNSCALE, ""),
+            "update forgotten": ("`update()` is missing", _UPDATE, ""),
+            "unscale twice": ("unscaled twice", _CLIP, _CLIP + _UNSCALE),
+            "unscale twice, the second time by hand": (
+                "unscaled twice",
+                _CLIP,
+                "        for p in self.model.parameters():\n"
+                "            p.grad /= self.scaler.get_scale()\n" + _CLIP,
             ),
-            says="unscaled twice",
-        ),
-        Mutant(
-            name="half on the model",
-            source=edited(
-                _TRAINER, ("        self.scaler = ", "        model.half()\n        self.scaler = ")
+            "half on the model": (
+                "`.half()` on the model",
+                "        self.scaler = ",
+                "        model.half()\n        self.scaler = ",
             ),
-            says="`.half()` on the model",
-        ),
-        Mutant(
-            name="the optimizer steps by itself",
-            source=edited(_TRAINER, ("self.scaler.step(self.optimizer)", "self.optimizer.step()")),
-            says="a gradient that overflowed is used",
-        ),
-        Mutant(
-            name="scaler state not saved",
-            source=edited(
-                _TRAINER,
+            "the optimizer steps by itself": (
+                "a gradient that overflowed is used",
+                "self.scaler.step(self.optimizer)",
+                "self.optimizer.step()",
+            ),
+            "scaler state not saved": (
+                "the scaler's state is not saved",
                 ("return self.scaler.state_dict()", "return {}"),
                 ("        self.scaler.load_state_dict(state)", "        pass"),
             ),
-            says="the scaler's state is not saved",
-        ),
-        Mutant(
-            name="only the scale is saved",
-            source=edited(
-                _TRAINER,
+            "only the scale is saved": (
+                "the scaler's state is not saved, or only its scale",
                 ("return self.scaler.state_dict()", 'return {"scale": self.scaler.get_scale()}'),
                 (
                     "        self.scaler.load_state_dict(state)",
                     '        self.scaler.load_state_dict(self.scaler.state_dict() | {"scale": state["scale"]})',
                 ),
             ),
-            says="the scaler's state is not saved, or only its scale",
-        ),
-        Mutant(
-            name="the scaler itself is saved",
-            source=edited(
-                _TRAINER,
+            "the scaler itself is saved": (
+                "an object is saved",
                 ("return self.scaler.state_dict()", 'return {"scaler": self.scaler}'),
                 ("        self.scaler.load_state_dict(state)", '        self.scaler = state["scaler"]'),
             ),
-            says="an object is saved",
-        ),
-        Mutant(
-            name="the scaled loss in the report",
-            source=edited(
-                _TRAINER,
-                (
-                    "self.scaler.scale(loss).backward()",
-                    "loss = self.scaler.scale(loss)\n        loss.backward()",
-                ),
+            "the scaled loss in the report": (
+                "reported while it is multiplied by the scale",
+                "self.scaler.scale(loss).backward()",
+                "loss = self.scaler.scale(loss)\n        loss.backward()",
             ),
-            says="reported while it is multiplied by the scale",
-        ),
-        Mutant(
-            name="loss outside autocast, in fp16",
-            source=edited(
-                _TRAINER,
-                (
-                    f"loss = F.cross_entropy({_FORWARD}",
-                    f"logits = {_FORWARD}\n        loss = F.cross_entropy(logits",
-                ),
+            "loss outside autocast, in fp16": (
+                "outside autocast, from fp16 logits",
+                f"loss = F.cross_entropy({_FORWARD}",
+                f"logits = {_FORWARD}\n        loss = F.cross_entropy(logits",
             ),
-            says="outside autocast, from fp16 logits",
-        ),
-        Mutant(
-            name="bf16, the default on CPUs",
-            source=edited(_TRAINER, (", torch.float16)", ")")),
-            says="in another type",
-        ),
+            "bf16, the default on CPUs": ("in another type", ", torch.float16)", ")"),
+        },
     ),
-    "2.3": (
-        Mutant(
-            name="bfloat16 on the model",
-            source=edited(
-                _STEP,
-                ("    with torch.autocast", "    model.bfloat16()\n    with torch.autocast"),
+    "2.3": wrong(
+        _STEP,
+        {
+            "bfloat16 on the model": (
+                "on the model",
+                "    with torch.autocast",
+                "    model.bfloat16()\n    with torch.autocast",
             ),
-            says="on the model",
-        ),
-        Mutant(
-            name="bfloat16 on the model, and back after the step",
-            source=edited(
-                _STEP,
+            "bfloat16 on the model, and back after the step": (
+                "on the model",
                 ("    with torch.autocast", "    model.bfloat16()\n    with torch.autocast"),
                 ("    return", "    model.float()\n    return"),
             ),
-            says="on the model",
-        ),
-        Mutant(
-            name="autocast around backward",
-            source=edited(
-                _STEP,
-                (
-                    "    optimizer.zero_grad(set_to_none=True)\n    loss",
-                    "        optimizer.zero_grad(set_to_none=True)\n        loss",
-                ),
+            "autocast around backward": (
+                "autocast around backward",
+                "    optimizer.zero_grad(set_to_none=True)\n    loss",
+                "        optimizer.zero_grad(set_to_none=True)\n        loss",
             ),
-            says="autocast around backward",
-        ),
-        Mutant(
-            name="loss outside autocast",
-            source=edited(_STEP, (_LOSS, _LOSS[4:])),
-            says="outside autocast, from bf16 logits",
-        ),
-        Mutant(
-            name="autocast around the loss alone",
-            source=edited(
-                _STEP,
-                (
-                    '    with torch.autocast("cpu", torch.bfloat16):\n'
-                    '        logits = model(batch["input_ids"], batch["attention_mask"])\n',
-                    '    logits = model(batch["input_ids"], batch["attention_mask"])\n'
-                    '    with torch.autocast("cpu", torch.bfloat16):\n',
-                ),
+            "loss outside autocast": ("outside autocast, from bf16 logits", _LOSS, _LOSS[4:]),
+            "autocast around the loss alone": (
+                "around the loss alone",
+                '    with torch.autocast("cpu", torch.bfloat16):\n'
+                '        logits = model(batch["input_ids"], batch["attention_mask"])\n',
+                '    logits = model(batch["input_ids"], batch["attention_mask"])\n'
+                '    with torch.autocast("cpu", torch.bfloat16):\n',
             ),
-            says="around the loss alone",
-        ),
-        Mutant(
-            name="gradients never cleared",
-            source=edited(_STEP, ("    optimizer.zero_grad(set_to_none=True)\n", "")),
-            says="gradients of two steps",
-        ),
+            "gradients never cleared": (
+                "gradients of two steps",
+                "    optimizer.zero_grad(set_to_none=True)\n",
+                "",
+            ),
+        },
     ),
 }

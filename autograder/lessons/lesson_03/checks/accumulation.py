@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job, failure
-from autograder.lessons.checking import are_equal, require_close, require_keys
+from autograder.lessons.checking import are_equal, name_the_mistake, require_report, twin_of
 from autograder.lessons.lesson_03 import baselines
 
 # What another micro-batch of the same update keeps for backward may stand beside the one at work; the whole may not.
@@ -38,7 +38,7 @@ def check_train_accumulated(job: Job) -> None:
             look="sum the losses; divide by the labels of the whole window, which always has some",
         )
         if not are_equal(answer["weights"], twin["weights"], "float32"):
-            _name_the_divisor(job, answer, twin, arguments)
+            _fail_by_divisor(job, answer, twin, arguments)
         job.counts["optimizer_steps"] = answer["optimizer_steps"]
         job.counts["saved_bytes"] = answer["saved_bytes"]
         job.require(
@@ -81,10 +81,10 @@ def _require_windows(job: Job, answer: dict[str, Any], num_micro_batches: int, s
     )
 
 
-def _name_the_divisor(
+def _fail_by_divisor(
     job: Job, answer: dict[str, Any], twin: dict[str, Any], arguments: dict[str, Any]
 ) -> None:
-    """The weights are wrong. A twin that makes one known mistake and ends with equal weights names it."""
+    """The weights are wrong."""
     likely = {
         "not divided": "the loss is not divided: the means of the micro-batches are added up, so the step grows with "
         "the number of micro-batches",
@@ -100,33 +100,32 @@ def _name_the_divisor(
         "cleared inside": "`zero_grad` inside the window: only the last micro-batch reaches the step",
         "never cleared": "gradients are never cleared: each update adds those of all updates before",
     }
-    for mistake, text in likely.items():
-        source = baselines.TRAIN_ACCUMULATED.replace('MISTAKE = "none"', f'MISTAKE = "{mistake}"')
-        wrong = job.twin(source).call("accumulated_once", **arguments)
-        if are_equal(answer["weights"], wrong["weights"], "float32"):
-            raise failure(
-                expected="the weights of a loop that takes each window as one big batch",
-                got="other weights",
-                likely=text,
-                look="two micro-batches, one with 1 label and one with 3: what does each label weigh?",
-            )
+    mistake = name_the_mistake(
+        likely,
+        twin=twin_of(job, baselines.TRAIN_ACCUMULATED, "accumulated_once", arguments),
+        is_same=lambda wrong: are_equal(answer["weights"], wrong["weights"], "float32"),
+    )
     difference = float(np.abs(answer["weights"] - twin["weights"]).max())
     raise failure(
         expected="the weights of a loop that takes each window as one big batch",
-        got=f"weights that differ by up to {difference:.3g}",
-        likely="another loss than the mean over the labels of the window, or gradients of other micro-batches",
-        look="compare `p.grad` before the step with that of one big batch made of the same rows",
+        got="other weights" if mistake else f"weights that differ by up to {difference:.3g}",
+        likely=mistake
+        or "another loss than the mean over the labels of the window, or gradients of other micro-batches",
+        look="two micro-batches, one with 1 label and one with 3: what does each label weigh?"
+        if mistake
+        else "compare `p.grad` before the step with that of one big batch made of the same rows",
     )
 
 
 def _require_report(job: Job, report: dict[str, float], expected: dict[str, float]) -> None:
-    require_keys(job, report, ("loss", "num_updates"))
-    averaged = math.isclose(report["loss"], expected["mean_of_means"], rel_tol=1e-4)
-    likely = "a mean of the micro-batches' means" if averaged else "a sum, or a mean over the wrong number"
-    require_close(job, "loss", report["loss"], expected["loss"], likely=likely)
-    require_close(
-        job, "num_updates", report["num_updates"], expected["num_updates"], likely="micro-batches are counted"
-    )
+    averaged = math.isclose(report.get("loss", math.nan), expected["mean_of_means"], rel_tol=1e-4)
+    likely = {
+        "loss": "a mean of the micro-batches' means"
+        if averaged
+        else "a sum, or a mean over the wrong number",
+        "num_updates": "micro-batches are counted",
+    }
+    require_report(job, report, expected, likely)
 
 
 def check_train_accumulated_mixed(job: Job) -> None:
@@ -168,7 +167,7 @@ def check_train_accumulated_mixed(job: Job) -> None:
             look="no `.half()` and no `.bfloat16()` on the model",
         )
         if not are_equal(answer["moved"], twin["moved"], "bfloat16"):
-            _name_the_place(job, answer, twin, arguments)
+            _fail_by_place(job, answer, twin, arguments)
         _require_mixed_report(job, answer["report"], twin["report"])
 
 
@@ -194,9 +193,8 @@ def _require_schedule_and_scale(
     )
 
 
-def _name_the_place(
-    job: Job, answer: dict[str, Any], twin: dict[str, Any], arguments: dict[str, Any]
-) -> None:
+def _fail_by_place(job: Job, answer: dict[str, Any], twin: dict[str, Any], arguments: dict[str, Any]) -> None:
+    """The updates are wrong."""
     likely = {
         "clipped at every micro-step": "clipping at every micro-step: what is left of the sum depends on the order of "
         "the micro-batches",
@@ -205,31 +203,25 @@ def _name_the_place(
         "not divided": "the loss is not divided by the samples of the window",
         "mean of means": "divided by the wrong count: the number of micro-batches, which are uneven",
     }
-    for mistake, text in likely.items():
-        source = baselines.TRAIN_ACCUMULATED_MIXED.replace('MISTAKE = "none"', f'MISTAKE = "{mistake}"')
-        wrong = job.twin(source).call("mixed_once", **arguments)
-        if are_equal(answer["moved"], wrong["moved"], "bfloat16"):
-            raise failure(
-                expected="the updates of a loop that scales, gathers, unscales, clips, steps, updates, schedules",
-                got="other updates",
-                likely=text,
-                look="write the calls of one update in order on paper, then compare",
-            )
+    mistake = name_the_mistake(
+        likely,
+        twin=twin_of(job, baselines.TRAIN_ACCUMULATED_MIXED, "mixed_once", arguments),
+        is_same=lambda wrong: are_equal(answer["moved"], wrong["moved"], "bfloat16"),
+    )
     share = float(np.linalg.norm(answer["moved"])) / max(float(np.linalg.norm(twin["moved"])), 1e-12)
     raise failure(
         expected="the updates of a loop that scales, gathers, unscales, clips, steps, updates, schedules",
-        got=f"weights that moved {share:.2f} times as far, or elsewhere",
-        likely="gradients of two windows are mixed, or a call stands on the wrong side of the step",
+        got="other updates" if mistake else f"weights that moved {share:.2f} times as far, or elsewhere",
+        likely=mistake
+        or "gradients of two windows are mixed, or a call stands on the wrong side of the step",
         look="write the calls of one update in order on paper, then compare",
     )
 
 
 def _require_mixed_report(job: Job, report: dict[str, float], expected: dict[str, float]) -> None:
-    require_keys(job, report, ("loss", "grad_norm", "num_updates"))
-    hints = {
+    likely = {
         "loss": "a mean of the micro-batches' means, or a loss that is still scaled",
         "grad_norm": "the norm after clipping, of scaled gradients, or of one micro-batch",
         "num_updates": "micro-batches are counted",
     }
-    for name, likely in hints.items():
-        require_close(job, name, report[name], expected[name], likely=likely, rel_tol=0.03)
+    require_report(job, report, expected, likely, rel_tol=0.03)

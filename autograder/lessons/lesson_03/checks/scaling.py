@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job
+from autograder.lessons.checking import require_keys
 
 BASE_BATCH, BASE_RATE, GROWTH, UPDATES = 8, 0.02, 8, 60
 # Of the small batch's loss. Scaled rates reached 1.00 of it, with a decay to zero 1.05 to 1.09, unscaled 1.26 or more.
@@ -44,14 +45,7 @@ def check_plan_large_batch(job: Job) -> None:
 
 def _require_sizes(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> None:
     names = ("micro_batch_size", "grad_accum_steps", "global_batch_size", "learning_rates")
-    missing = [name for name in names if name not in plan]
-    job.require(
-        not missing,
-        expected=f"a plan with {', '.join(names)}",
-        got=f"no {', '.join(missing)}",
-        likely="a key is missing or misspelt",
-        look="the docstring lists them",
-    )
+    require_keys(job, plan, names, what="a plan", likely="a key is missing or misspelt")
     micro, steps, total = (plan[name] for name in names[:3])
     limit, world_size, target = (
         wanted[name] for name in ("max_micro_batch_size", "world_size", "target_batch_size")

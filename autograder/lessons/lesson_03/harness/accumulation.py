@@ -42,9 +42,7 @@ def accumulated_once(seed: int, num_micro_batches: int, grad_accum_steps: int, e
     """One pass of the learner's loop on a small tagger: final weights, report, and what was counted."""
     model = token_model(seed)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.5)
-    for (
-        parameter
-    ) in model.parameters():  # left over from an earlier pass: a loop that never clears them shows
+    for parameter in model.parameters():  # gradients are left over: a loop that never clears them shows
         parameter.grad = torch.full_like(parameter, 0.1)
     batches = token_batches(seed, num_micro_batches, empty)
     with count_events(model) as counts:

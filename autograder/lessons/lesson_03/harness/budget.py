@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from autograder.lessons.checking.harness_shared import learner, numbers, small_model, weights_of
 from autograder.lessons.lesson_03.harness.memory import ON_CPU, random_batch
-from course_lib.measuring import count_events, peak_bytes
+from course_lib.measuring import Counts, count_events, peak_bytes
 
 TEXTS_PER_UPDATE = 64
 LONGEST = 96
@@ -61,25 +61,14 @@ def budget_once(seed: int, num_extra: int) -> dict[str, Any]:
     """One pass over an update of the longest texts, one of mixed ones and a rest, with all that can be counted."""
     mixed = np.random.default_rng(seed).permutation(LENGTHS)
     lengths = np.concatenate([np.full(TEXTS_PER_UPDATE, LONGEST), mixed, mixed[:num_extra]])
-    samples = budget_samples(seed, lengths)
-    model, optimizer = budget_model(seed)
-    budget = step_bytes(ROWS_OF_THE_LONGEST, LONGEST)
-    shapes, hook = _shapes_of(model)
-    with count_events(model) as counts:
-        report = learner(model, samples, optimizer, TEXTS_PER_UPDATE, budget, step_bytes)
-    hook.remove()
-    return {
-        "weights": weights_of(model),
-        "report": numbers(report),
-        "steps": counts.num_optimizer_steps,
+    answer, counts = _trained(seed, lengths)
+    return answer | {
         "forwards": counts.num_forwards,
         "rows": counts.num_rows,
-        "expected_rows": len(samples),
-        "tokens": counts.num_tokens,
+        "expected_rows": len(lengths),
         "expected_tokens": int(lengths.sum()),
         "peak": counts.peak_live_bytes,
-        "budget": budget,
-        "positions": max(shapes, default=0),
+        "budget": step_bytes(ROWS_OF_THE_LONGEST, LONGEST),
     }
 
 
@@ -87,28 +76,29 @@ def budget_segment(seed: int, num_steps: int) -> dict[str, Any]:
     """`num_steps` updates of 64 secret texts each; every update has the same lengths in another order."""
     rng = np.random.default_rng(seed)
     lengths = np.concatenate([rng.permutation(LENGTHS) for _ in range(num_steps)])
+    return _trained(seed, lengths, operators=False)[0]
+
+
+def _trained(seed: int, lengths: np.ndarray, *, operators: bool = True) -> tuple[dict[str, Any], Counts]:
+    """One pass of the learner's loop over texts of these lengths: what both comparisons need, and all counts."""
     samples = budget_samples(seed, lengths)
     model, optimizer = budget_model(seed)
     budget = step_bytes(ROWS_OF_THE_LONGEST, LONGEST)
-    shapes, hook = _shapes_of(model)
-    with count_events(model, operators=False) as counts:
-        report = learner(model, samples, optimizer, TEXTS_PER_UPDATE, budget, step_bytes)
-    hook.remove()
-    return {
-        "weights": weights_of(model),
-        "report": numbers(report),
-        "steps": counts.num_optimizer_steps,
-        "tokens": counts.num_tokens,
-        "positions": max(shapes, default=0),
-    }
-
-
-def _shapes_of(model: Any) -> tuple[list[int], Any]:
-    """Rows × width of each batch that the model is called with."""
-    found: list[int] = []
+    found: list[int] = []  # rows × width of each batch that the model is called with
 
     def note(_model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor)]
         found.append(tensors[0].numel())
 
-    return found, model.register_forward_pre_hook(note, with_kwargs=True)
+    hook = model.register_forward_pre_hook(note, with_kwargs=True)
+    with count_events(model, operators=operators) as counts:
+        report = learner(model, samples, optimizer, TEXTS_PER_UPDATE, budget, step_bytes)
+    hook.remove()
+    answer = {
+        "weights": weights_of(model),
+        "report": numbers(report),
+        "steps": counts.num_optimizer_steps,
+        "tokens": counts.num_tokens,
+        "positions": max(found, default=0),
+    }
+    return answer, counts

@@ -6,5 +6,3 @@ from autograder.lessons.lesson_03.mutants import accumulation, budget, memory, s
 MUTANTS: dict[str, tuple[Mutant, ...]] = (
     accumulation.MUTANTS | memory.MUTANTS | scaling.MUTANTS | budget.MUTANTS
 )
-#: Right and too slow: these must never pass.
-SLOW: dict[str, str] = memory.SLOW | budget.SLOW

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _ACCUMULATED = """
 from itertools import islice
@@ -67,115 +67,85 @@ _SCHEDULE = "        scheduler.step()\n"
 _GATHER = "            total = total + loss.detach()\n"
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "3.1": (
-        Mutant(
-            name="loss not divided",
-            source=edited(_ACCUMULATED, ("loss / labels", f"loss / {_OWN}")),
-            says="the loss is not divided",
-        ),
-        Mutant(
-            name="divided by the number of micro-batches",
-            source=edited(_ACCUMULATED, ("loss / labels", f"loss / {_OWN} / len(window)")),
-            says="divided by the wrong count: the number of micro-batches",
-        ),
-        Mutant(
-            name="divided by grad_accum_steps in a short window",
-            source=edited(_ACCUMULATED, ("loss / labels", f"loss / {_OWN} / grad_accum_steps")),
-            says="divided by the wrong count",
-        ),
-        Mutant(
-            name="padding counted in the divisor",
-            source=edited(_ACCUMULATED, (_OWN, 'batch["labels"].numel()')),
-            says="divided by the wrong count: all positions",
-        ),
-        Mutant(
-            name="last partial window dropped",
-            source=edited(
-                _ACCUMULATED,
-                (_CLEAR, "        if len(window) < grad_accum_steps:\n            break\n" + _CLEAR),
+    "3.1": wrong(
+        _ACCUMULATED,
+        {
+            "loss not divided": ("the loss is not divided", "loss / labels", f"loss / {_OWN}"),
+            "divided by the number of micro-batches": (
+                "divided by the wrong count: the number of micro-batches",
+                "loss / labels",
+                f"loss / {_OWN} / len(window)",
             ),
-            says="last partial window is dropped",
-        ),
-        Mutant(
-            name="step at every micro-step",
-            source=edited(
-                _ACCUMULATED, (_STEP, ""), ("            total =", "    " + _STEP + "            total =")
+            "divided by grad_accum_steps in a short window": (
+                "divided by the wrong count",
+                "loss / labels",
+                f"loss / {_OWN} / grad_accum_steps",
             ),
-            says="a step at every micro-batch",
-        ),
-        Mutant(
-            name="zero_grad inside the window",
-            source=edited(_ACCUMULATED, (_CLEAR + _LOOP, _LOOP + "    " + _CLEAR)),
-            says="`zero_grad` inside the window",
-        ),
-        Mutant(
-            name="one graph for the whole window",
-            source=edited(
-                _ACCUMULATED,
+            "padding counted in the divisor": (
+                "divided by the wrong count: all positions",
+                _OWN,
+                'batch["labels"].numel()',
+            ),
+            "last partial window dropped": (
+                "last partial window is dropped",
+                _CLEAR,
+                "        if len(window) < grad_accum_steps:\n            break\n" + _CLEAR,
+            ),
+            "step at every micro-step": (
+                "a step at every micro-batch",
+                (_STEP, ""),
+                ("            total =", "    " + _STEP + "            total ="),
+            ),
+            "zero_grad inside the window": (
+                "`zero_grad` inside the window",
+                _CLEAR + _LOOP,
+                _LOOP + "    " + _CLEAR,
+            ),
+            "one graph for the whole window": (
+                "every graph is alive until then",
                 (_LOOP, "        graph = 0.0\n" + _LOOP),
                 ("(loss / labels).backward()", "graph = graph + loss / labels"),
                 (_STEP, "        graph.backward()\n" + _STEP),
             ),
-            says="every graph is alive until then",
-        ),
-        Mutant(
-            name="mean over a micro-batch without labels",
-            source=edited(
-                _ACCUMULATED,
-                ('reduction="sum")', f'reduction="mean") * {_OWN}'),
+            "mean over a micro-batch without labels": (
+                "0 / 0",
+                'reduction="sum")',
+                f'reduction="mean") * {_OWN}',
             ),
-            says="0 / 0",
-        ),
+        },
     ),
-    "3.3": (
-        Mutant(
-            name="scheduler per micro-step",
-            source=edited(_MIXED, (_SCHEDULE, ""), (_GATHER, _GATHER + "    " + _SCHEDULE)),
-            says="scheduler is stepped per micro-batch",
-        ),
-        Mutant(
-            name="unscale and clip per micro-step",
-            source=edited(
-                _MIXED, (_UNSCALE + _CLIP, ""), (_GATHER, _GATHER + "    " + _UNSCALE + "    " + _CLIP)
+    "3.3": wrong(
+        _MIXED,
+        {
+            "scheduler per micro-step": (
+                "scheduler is stepped per micro-batch",
+                (_SCHEDULE, ""),
+                (_GATHER, _GATHER + "    " + _SCHEDULE),
             ),
-            says="unscale and clip at every micro-step",
-        ),
-        Mutant(
-            name="clip per micro-step",
-            source=edited(
-                _MIXED,
-                (
-                    _GATHER,
-                    _GATHER
-                    + "            torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm * scaler.get_scale())\n",
-                ),
+            "unscale and clip per micro-step": (
+                "unscale and clip at every micro-step",
+                (_UNSCALE + _CLIP, ""),
+                (_GATHER, _GATHER + "    " + _UNSCALE + "    " + _CLIP),
             ),
-            says="clipping at every micro-step",
-        ),
-        Mutant(
-            name="clip without unscale",
-            source=edited(_MIXED, (_UNSCALE, "")),
-            says="the clip sees scaled gradients",
-        ),
-        Mutant(
-            name="loss not divided",
-            source=edited(_MIXED, ("loss / rows", 'loss / len(batch["labels"])')),
-            says="the loss is not divided",
-        ),
-        Mutant(
-            name="divided by the number of micro-batches",
-            source=edited(_MIXED, ("loss / rows", 'loss / len(batch["labels"]) / len(window)')),
-            says="divided by the wrong count",
-        ),
-        Mutant(
-            name="no autocast",
-            source=edited(_MIXED, ('torch.autocast("cpu", torch.bfloat16)', "torch.enable_grad()")),
-            says="autocast is missing",
-        ),
-        Mutant(
-            name="scale never updated",
-            source=edited(_MIXED, ("        scaler.update()\n", "")),
-            says="`scaler.update()` is missing",
-        ),
+            "clip per micro-step": (
+                "clipping at every micro-step",
+                _GATHER,
+                _GATHER
+                + "            torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm * scaler.get_scale())\n",
+            ),
+            "clip without unscale": ("the clip sees scaled gradients", _UNSCALE, ""),
+            "loss not divided": ("the loss is not divided", "loss / rows", 'loss / len(batch["labels"])'),
+            "divided by the number of micro-batches": (
+                "divided by the wrong count",
+                "loss / rows",
+                'loss / len(batch["labels"]) / len(window)',
+            ),
+            "no autocast": (
+                "autocast is missing",
+                'torch.autocast("cpu", torch.bfloat16)',
+                "torch.enable_grad()",
+            ),
+            "scale never updated": ("`scaler.update()` is missing", "        scaler.update()\n", ""),
+        },
     ),
 }

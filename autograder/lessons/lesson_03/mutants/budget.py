@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, edited, wrong
 
 _BUDGET = """
 import torch
@@ -35,51 +35,35 @@ def train_in_budget(model, samples, optimizer, global_batch_size, budget_bytes, 
 _FIT = "step_bytes(size + 1, len(rest[size][0])) <= budget_bytes"
 _STEP = "        optimizer.step()\n"
 _SORTED = "sorted(samples[start : start + global_batch_size], key=lambda sample: len(sample[0]))"
-_FOURS = edited(_BUDGET, (_FIT, "size < 4"), (_SORTED, "samples[start : start + global_batch_size]"))
+# Right and too slow: it must never pass.
+SLOW_BUDGET = edited(_BUDGET, (_FIT, "size < 4"), (_SORTED, "samples[start : start + global_batch_size]"))
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "3.6": (
-        Mutant(
-            name="micro-batches of 4",
-            source=_FOURS,
-            says="micro-batches an update",
-            is_timed=True,
-        ),
-        Mutant(
-            name="the whole update at once",
-            source=edited(_BUDGET, (_FIT, "True")),
-            says="too large for the longest texts",
-        ),
-        Mutant(
-            name="sized for a typical width",
-            source=edited(_BUDGET, (_FIT, "step_bytes(size + 1, 32) <= budget_bytes")),
-            says="too large for the longest texts",
-        ),
-        Mutant(
-            name="mean of uneven micro-batches",
-            source=edited(_BUDGET, ("loss / len(window)", "loss / len(chosen)")),
-            says="divided by the wrong count",
-        ),
-        Mutant(
-            name="last partial window dropped",
-            source=edited(
-                _BUDGET,
-                (
-                    "        optimizer.zero_grad",
-                    "        if len(window) < global_batch_size:\n            break\n        optimizer.zero_grad",
-                ),
+    "3.6": wrong(SLOW_BUDGET, {"micro-batches of 4": ("micro-batches an update",)}, is_timed=True)
+    + wrong(
+        _BUDGET,
+        {
+            "the whole update at once": ("too large for the longest texts", _FIT, "True"),
+            "sized for a typical width": (
+                "too large for the longest texts",
+                _FIT,
+                "step_bytes(size + 1, 32) <= budget_bytes",
             ),
-            says="last partial window is dropped",
-        ),
-        Mutant(
-            name="step at every micro-batch",
-            source=edited(
-                _BUDGET, (_STEP, ""), ("            total +=", "    " + _STEP + "            total +=")
+            "mean of uneven micro-batches": (
+                "divided by the wrong count",
+                "loss / len(window)",
+                "loss / len(chosen)",
             ),
-            says="a step at every micro-batch",
-        ),
-    ),
+            "last partial window dropped": (
+                "last partial window is dropped",
+                "        optimizer.zero_grad",
+                "        if len(window) < global_batch_size:\n            break\n        optimizer.zero_grad",
+            ),
+            "step at every micro-batch": (
+                "a step at every micro-batch",
+                (_STEP, ""),
+                ("            total +=", "    " + _STEP + "            total +="),
+            ),
+        },
+    )
 }
-
-# Right and too slow: these must never pass.
-SLOW: dict[str, str] = {"3.6": _FOURS}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, edited, wrong
 
 _SEARCH = """
 import torch
@@ -38,122 +38,76 @@ def checkpoint_blocks(model):
 """
 _ONE = "functools.partial(checkpoint, block.forward, use_reentrant=False)"
 
+# Right and too slow: it must never pass.
+SLOW_BLOCKS = edited(
+    _CHECKPOINT,
+    ("        block.forward =", "        for _ in range(6):\n            block.forward ="),
+    ("use_reentrant=False", "use_reentrant=True"),
+)
+
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "3.2": (
-        Mutant(
-            name="one size after the other",
-            source=edited(
-                _SEARCH,
-                (
-                    _LOOP,
-                    "    return next((n - 1 for n in range(1, max_size + 1) if not fits(n)), max_size)\n",
-                ),
+    "3.2": wrong(
+        _SEARCH,
+        {
+            "one size after the other": (
+                "one size after the other",
+                _LOOP,
+                "    return next((n - 1 for n in range(1, max_size + 1) if not fits(n)), max_size)\n",
             ),
-            says="one size after the other",
-        ),
-        Mutant(
-            name="doubling alone",
-            source=edited(
-                _SEARCH,
-                (
-                    _LOOP,
-                    "    size = 0\n    while size < max_size and fits(min(max(1, 2 * size), max_size)):\n"
-                    "        size = min(max(1, 2 * size), max_size)\n    return size\n",
-                ),
+            "doubling alone": (
+                "doubling alone",
+                _LOOP,
+                "    size = 0\n    while size < max_size and fits(min(max(1, 2 * size), max_size)):\n"
+                "        size = min(max(1, 2 * size), max_size)\n    return size\n",
             ),
-            says="doubling alone",
-        ),
-        Mutant(
-            name="starts at the top",
-            source=edited(
-                _SEARCH,
-                (
-                    _LOOP,
-                    "    size = max_size\n    while size and not fits(size):\n        size //= 2\n    return size\n",
-                ),
+            "starts at the top": (
+                "starts at the top",
+                _LOOP,
+                "    size = max_size\n    while size and not fits(size):\n        size //= 2\n    return size\n",
             ),
-            says="starts at the top",
-        ),
-        Mutant(
-            name="memory taken as proportional",
-            source=edited(
-                _SEARCH,
-                (_LOOP, "    return min(budget_bytes // try_step(1), max_size)\n"),
+            "memory taken as proportional": (
+                "memory taken as proportional",
+                _LOOP,
+                "    return min(budget_bytes // try_step(1), max_size)\n",
             ),
-            says="memory taken as proportional",
-        ),
-        Mutant(
-            name="first size that does not fit",
-            source=edited(_SEARCH, ("return good", "return min(bad, max_size) if good else 0")),
-            says="the first size that does not fit",
-        ),
-        Mutant(
-            name="out of memory not caught",
-            source=edited(_SEARCH, ("torch.OutOfMemoryError", "ZeroDivisionError")),
-            says="out-of-memory error is not caught",
-        ),
+            "first size that does not fit": (
+                "the first size that does not fit",
+                "return good",
+                "return min(bad, max_size) if good else 0",
+            ),
+            "out of memory not caught": (
+                "out-of-memory error is not caught",
+                "torch.OutOfMemoryError",
+                "ZeroDivisionError",
+            ),
+        },
     ),
-    "3.5": (
-        Mutant(
-            name="dropout's random state lost",
-            source=edited(
-                _CHECKPOINT, ("use_reentrant=False", "use_reentrant=False, preserve_rng_state=False")
+    "3.5": wrong(
+        _CHECKPOINT,
+        {
+            "dropout's random state lost": (
+                "dropout's random numbers is lost",
+                "use_reentrant=False",
+                "use_reentrant=False, preserve_rng_state=False",
             ),
-            says="dropout's random numbers is lost",
-        ),
-        Mutant(
-            name="one checkpoint around everything",
-            source=edited(
-                _CHECKPOINT,
+            "one checkpoint around everything": (
+                "one checkpoint around everything",
                 ("    for block in model.blocks:\n        block.forward", "    model.encode"),
                 ("block.forward", "model.encode"),
             ),
-            says="one checkpoint around everything",
-        ),
-        Mutant(
-            name="the last block in place of all",
-            source=edited(
-                _CHECKPOINT,
-                (
-                    _ONE,
-                    "lambda *inputs: checkpoint(type(block).forward, block, *inputs, use_reentrant=False)",
-                ),
+            "the last block in place of all": (
+                "one block in place of all",
+                _ONE,
+                "lambda *inputs: checkpoint(type(block).forward, block, *inputs, use_reentrant=False)",
             ),
-            says="one block in place of all",
-        ),
-        Mutant(
-            name="some blocks only",
-            source=edited(_CHECKPOINT, ("model.blocks", "list(model.blocks)[:1]")),
-            says="only some of the blocks",
-        ),
-        Mutant(
-            name="dropout switched off",
-            source=edited(
-                _CHECKPOINT,
-                (
-                    "    for block",
-                    "    for block in model.blocks:\n        block.dropout.threshold = 0\n    for block",
-                ),
+            "some blocks only": ("only some of the blocks", "model.blocks", "list(model.blocks)[:1]"),
+            "dropout switched off": (
+                "dropout is switched off",
+                "    for block",
+                "    for block in model.blocks:\n        block.dropout.threshold = 0\n    for block",
             ),
-            says="dropout is switched off",
-        ),
-        Mutant(
-            name="graph cut",
-            source=edited(_CHECKPOINT, (_ONE, "torch.no_grad()(block.forward)")),
-            says="the graph is cut",
-        ),
-        Mutant(
-            name="computed again and again",
-            source=edited(
-                _CHECKPOINT,
-                ("        block.forward =", "        for _ in range(6):\n            block.forward ="),
-                ("use_reentrant=False", "use_reentrant=True"),
-            ),
-            says="computed again more than once",
-            is_timed=True,
-        ),
-    ),
+            "graph cut": ("the graph is cut", _ONE, "torch.no_grad()(block.forward)"),
+        },
+    )
+    + wrong(SLOW_BLOCKS, {"computed again and again": ("computed again more than once",)}, is_timed=True),
 }
-
-# Right and too slow: these must never pass.
-SLOW: dict[str, str] = {"3.5": MUTANTS["3.5"][-1].source}

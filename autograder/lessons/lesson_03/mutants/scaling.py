@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _PLAN = """
 import math
@@ -21,54 +21,39 @@ def plan_large_batch(*, target_batch_size, max_micro_batch_size, world_size, bas
 """
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "3.4": (
-        Mutant(
-            name="learning rate unchanged",
-            source=edited(_PLAN, ('* (growth if optimizer == "sgd" else math.sqrt(growth))', "")),
-            says="the learning rate is unchanged",
-        ),
-        Mutant(
-            name="linear scaling for Adam too",
-            source=edited(_PLAN, ("math.sqrt(growth))", "growth)")),
-            says="the other optimizer's rule",
-        ),
-        Mutant(
-            name="no warmup",
-            source=edited(_PLAN, ("max(2, max_steps // 10)", "1")),
-            says="no warmup",
-        ),
-        Mutant(
-            name="accumulation rounded down",
-            source=edited(
-                _PLAN,
+    "3.4": wrong(
+        _PLAN,
+        {
+            "learning rate unchanged": (
+                "the learning rate is unchanged",
+                '* (growth if optimizer == "sgd" else math.sqrt(growth))',
+                "",
+            ),
+            "linear scaling for Adam too": ("the other optimizer's rule", "math.sqrt(growth))", "growth)"),
+            "no warmup": ("no warmup", "max(2, max_steps // 10)", "1"),
+            "accumulation rounded down": (
+                "rounded down",
                 (
                     "math.ceil(target_batch_size / (max_micro_batch_size * world_size))",
                     "max(1, target_batch_size // (max_micro_batch_size * world_size))",
                 ),
                 ("math.ceil(target_batch_size / (steps * world_size))", "max_micro_batch_size"),
             ),
-            says="rounded down",
-        ),
-        Mutant(
-            name="a micro-batch that does not fit",
-            source=edited(_PLAN, ("math.ceil(target_batch_size / (max_micro_batch_size * world_size))", "1")),
-            says="rows that do not fit",
-        ),
-        Mutant(
-            name="devices forgotten",
-            source=edited(_PLAN, ("total = micro * steps * world_size", "total = micro * steps")),
-            says="a factor is missing",
-        ),
-        Mutant(
-            name="decays at once",
-            source=edited(
-                _PLAN,
-                (
-                    "for step in range(max_steps)",
-                    "* 0.8 ** max(0, step - warmup) for step in range(max_steps)",
-                ),
+            "a micro-batch that does not fit": (
+                "rows that do not fit",
+                "math.ceil(target_batch_size / (max_micro_batch_size * world_size))",
+                "1",
             ),
-            says="too low for most of the run",
-        ),
-    ),
+            "devices forgotten": (
+                "a factor is missing",
+                "total = micro * steps * world_size",
+                "total = micro * steps",
+            ),
+            "decays at once": (
+                "too low for most of the run",
+                "for step in range(max_steps)",
+                "* 0.8 ** max(0, step - warmup) for step in range(max_steps)",
+            ),
+        },
+    )
 }

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job
-from autograder.lessons.checking import require_close, require_keys
+from autograder.lessons.checking import require_report
 from autograder.lessons.lesson_04 import baselines
 
 NUM_RUNS = 8
@@ -88,13 +88,11 @@ def _require_best(job: Job, answer: dict[str, Any], found: dict[str, Any]) -> No
         if name in ("train", "worst", "accuracy")
         else "copy the weights at each new best (`copy.deepcopy(model.state_dict())`), and load them at the end",
     )
-    require_keys(job, answer["report"], ("best_step", "loss"))
-    for name, value in (("best_step", right["step"]), ("loss", right["loss"])):
-        require_close(
-            job,
-            name,
-            answer["report"][name],
-            value,
-            likely="the report is of another validation than the weights: of the last, not the best",
-            look="report what `validate` said when the weights were kept",
-        )
+    likely_report = "the report is of another validation than the weights: of the last, not the best"
+    require_report(
+        job,
+        answer["report"],
+        {"best_step": right["step"], "loss": right["loss"]},
+        dict.fromkeys(("best_step", "loss"), likely_report),
+        look="report what `validate` said when the weights were kept",
+    )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job
+from autograder.lessons.checking import require_same_parts
 from autograder.lessons.lesson_04 import baselines
 
 NUM_BEFORE, NUM_AFTER = 10, 8  # an epoch has 6 steps
@@ -32,10 +33,14 @@ _PARTS = {
         "the sampler's position is forgotten: the epoch starts anew, and some samples are seen twice",
     ),
 }
+_FORGOTTEN = "the state of {} is forgotten, or something draws from it after it was put back"
 _GENERATORS = {
-    "python": "Python's `random`",
-    "numpy": "NumPy's global generator",
-    "torch": "torch's generator, from which dropout draws",
+    name: (what, _FORGOTTEN.format(what))
+    for name, what in (
+        ("python", "Python's `random`"),
+        ("numpy", "NumPy's global generator"),
+        ("torch", "torch's generator, from which dropout draws"),
+    )
 }
 
 
@@ -86,22 +91,24 @@ def _require_all_back(job: Job, loaded: dict[str, Any], moment: dict[str, Any]) 
         likely="the step is not in the file, or not returned",
         look="whoever resumes must know how many steps are left",
     )
-    for name, (what, likely) in _PARTS.items():
-        job.require(
-            np.array_equal(loaded[name], moment[name]),
-            expected=f"{what} as they were when the run was saved",
-            got="others",
-            likely=likely,
-            look="go through the arguments of `__init__`: which has no line in `save`, or none in `load`?",
-        )
-    for name, what in _GENERATORS.items():
-        job.require(
-            loaded["draws"][name] == moment["draws"][name],
-            expected=f"{what} to go on where it was",
-            got="another random number",
-            likely=f"the state of {what} is forgotten, or something draws from it after it was put back",
-            look="there are three generators on a CPU: Python's, NumPy's and torch's; put them back last",
-        )
+    require_same_parts(
+        job,
+        loaded,
+        moment,
+        _PARTS,
+        expected="WHAT as they were when the run was saved",
+        said="others",
+        look="go through the arguments of `__init__`: which has no line in `save`, or none in `load`?",
+    )
+    require_same_parts(
+        job,
+        loaded["draws"],
+        moment["draws"],
+        _GENERATORS,
+        expected="WHAT to go on where it was",
+        said="another random number",
+        look="there are three generators on a CPU: Python's, NumPy's and torch's; put them back last",
+    )
     job.require(
         loaded["training"] == moment["training"],
         expected="the model in training mode, as before",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job, failure
+from autograder.lessons.checking import name_the_mistake
 
 NUM_CASES = 60
 METRICS = ("loss", "accuracy", "macro_f1", "train_loss")
@@ -160,18 +161,18 @@ def _require_right(
     wrong = [i for i, (own, right) in enumerate(zip(got, expected, strict=True)) if own != right["stop"]]
     if not wrong:
         return
-    likely = "a comparison or the counting is off"
-    for mistake, text in _LIKELY.items():
-        if got == [simulate(case["metrics"], case["settings"], mistake)["stop"] for case in cases]:
-            likely = text
-            break
+    mistake = name_the_mistake(
+        _LIKELY,
+        twin=lambda mistake: [simulate(case["metrics"], case["settings"], mistake)["stop"] for case in cases],
+        is_same=lambda stops: bool(stops == got),
+    )
     case = cases[min(wrong, key=lambda i: expected[i]["stop"] or 99)]
     settings = ", ".join(f"{name}={value!r}" for name, value in case["settings"].items())
     at = cases.index(case)
     raise failure(
         expected=f"with {settings}: {_stops(expected[at]['stop'])}",
         got=f"{_stops(got[at])} ({len(wrong)} of {len(cases)} sequences are wrong)",
-        likely=likely,
+        likely=mistake or "a comparison or the counting is off",
         look=f"go through this one by hand: {_shown(case)}",
     )
 

@@ -4,5 +4,3 @@ from autograder.lessons.checking import Mutant
 from autograder.lessons.lesson_04.mutants import atomic, cadence, resume, stopping
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = resume.MUTANTS | atomic.MUTANTS | stopping.MUTANTS | cadence.MUTANTS
-#: Right and too slow: these must never pass.
-SLOW: dict[str, str] = cadence.SLOW

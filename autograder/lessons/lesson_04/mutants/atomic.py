@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _SAVE = """
 import os
@@ -40,77 +40,72 @@ _RENAME = "        os.replace(temporary, path)\n"
 _SYNC = "            file.flush()\n            os.fsync(file.fileno())\n"
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "4.2": (
-        Mutant(
-            name="overwriting in place",
-            source=edited(_SAVE, ("open(temporary, ", "open(path, "), (_RENAME, "")),
-            says="overwriting in place",
-        ),
-        Mutant(
-            name="the old file removed first",
-            source=edited(_SAVE, (_RENAME, f"        path.unlink()\n{_RENAME}")),
-            says="emptied, or removed, before the new one is there",
-        ),
-        Mutant(
-            name="copied into place",
-            source=edited(_SAVE, (_RENAME, "        shutil.copyfile(temporary, path)\n        os.sync()\n")),
-            says="overwriting in place",
-        ),
-        Mutant(
-            name="moved from another disk",
-            source=edited(
-                _SAVE,
+    "4.2": wrong(
+        _SAVE,
+        {
+            "overwriting in place": (
+                "overwriting in place",
+                ("open(temporary, ", "open(path, "),
+                (_RENAME, ""),
+            ),
+            "the old file removed first": (
+                "emptied, or removed, before the new one is there",
+                _RENAME,
+                f"        path.unlink()\n{_RENAME}",
+            ),
+            "copied into place": (
+                "overwriting in place",
+                _RENAME,
+                "        shutil.copyfile(temporary, path)\n        os.sync()\n",
+            ),
+            "moved from another disk": (
+                "overwriting in place",
                 ("import os\n", "import os\nimport tempfile\nfrom pathlib import Path\n"),
                 ("path.with_name(path.name + ", "Path(tempfile.gettempdir(), path.name + "),
                 ("os.replace(", "shutil.move("),
             ),
-            says="overwriting in place",
-        ),
-        Mutant(
-            name="half a temporary file left on a full disk",
-            source=_BARE.replace("WRITE", "with open(temporary, 'wb') as file:\n        file.write(content)"),
-            says="a temporary file is left behind",
-        ),
-        Mutant(
-            name="a short write taken for a whole one",
-            source=_BARE.replace(
+        },
+    )
+    + wrong(
+        _BARE,
+        {
+            "half a temporary file left on a full disk": (
+                "a temporary file is left behind",
+                "WRITE",
+                "with open(temporary, 'wb') as file:\n        file.write(content)",
+            ),
+            "a short write taken for a whole one": (
+                "a short write is not noticed",
                 "WRITE",
                 "handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)\n"
                 "    os.write(handle, content)\n    os.close(handle)",
             ),
-            says="a short write is not noticed",
-        ),
-        Mutant(name="no fsync", source=edited(_SAVE, (_SYNC, "")), says="no fsync"),
-        Mutant(
-            name="fsync after the rename",
-            source=edited(
-                _SAVE,
+        },
+    )
+    + wrong(
+        _SAVE,
+        {
+            "no fsync": ("no fsync", _SYNC, ""),
+            "fsync after the rename": (
+                "the order is turned round",
                 (_SYNC, ""),
                 (
                     _RENAME,
                     f'{_RENAME}        with open(path, "rb+") as file:\n            os.fsync(file.fileno())\n',
                 ),
             ),
-            says="the order is turned round",
-        ),
-        Mutant(
-            name="a temporary file left behind",
-            source=edited(
-                _SAVE,
+            "a temporary file left behind": (
+                "a temporary file is left behind",
                 ("    try:\n", "    if True:\n"),
                 ("    finally:\n        temporary.unlink(missing_ok=True)\n", ""),
             ),
-            says="a temporary file is left behind",
-        ),
-        Mutant(
-            name="an error swallowed",
-            source=edited(_SAVE, ("    finally:\n", "    except Exception:\n        pass\n    finally:\n")),
-            says="the error is swallowed",
-        ),
-        Mutant(
-            name="a thread that nobody waits for",
-            source=edited(
-                _SAVE,
+            "an error swallowed": (
+                "the error is swallowed",
+                "    finally:\n",
+                "    except Exception:\n        pass\n    finally:\n",
+            ),
+            "a thread that nobody waits for": (
+                "no such file, or another content",
                 ("import os\n", "import os\nimport threading\nimport time\n"),
                 (
                     "    temporary = path",
@@ -118,7 +113,6 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "def _save(checkpoint, path):\n    time.sleep(0.01)\n    temporary = path",
                 ),
             ),
-            says="no such file, or another content",
-        ),
-    ),
+        },
+    )
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, edited, wrong
 
 _CADENCE = """
 import time
@@ -21,17 +21,16 @@ class Cadence:
 """
 _DUE = "        return self.clock() - self.saved_at >= self.wait\n"
 
+# Right and too slow: it must never pass.
+SLOW_CADENCE = edited(_CADENCE, (_DUE, "        sum(i * i for i in range(4_000))\n" + _DUE))
+
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "4.5": (
-        Mutant(
-            name="saves at every step",
-            source=edited(_CADENCE, (_DUE, "        return True\n")),
-            says="at nearly every step",
-        ),
-        Mutant(
-            name="counts steps, not seconds",
-            source=edited(
-                _CADENCE,
+    "4.5": wrong(
+        _CADENCE,
+        {
+            "saves at every step": ("at nearly every step", _DUE, "        return True\n"),
+            "counts steps, not seconds": (
+                "it counts steps, not seconds",
                 ("clock\n\n", "clock\n        self.every = None\n\n"),
                 (
                     "        self.saved_at = self.clock()\n",
@@ -45,38 +44,24 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "        return self.count >= self.every\n",
                 ),
             ),
-            says="it counts steps, not seconds",
-        ),
-        Mutant(
-            name="never looks at what a save costs",
-            source=edited(
-                _CADENCE, ("max(self.max_lost_seconds, seconds / self.max_overhead)", "self.max_lost_seconds")
+            "never looks at what a save costs": (
+                "the cost of a save is not looked at",
+                "max(self.max_lost_seconds, seconds / self.max_overhead)",
+                "self.max_lost_seconds",
             ),
-            says="the cost of a save is not looked at",
-        ),
-        Mutant(
-            name="reads a clock of its own",
-            source=edited(
-                _CADENCE,
-                ("= max_lost_seconds, max_overhead, clock", "= max_lost_seconds, max_overhead, time.time"),
+            "reads a clock of its own": (
+                "reads another clock",
+                "= max_lost_seconds, max_overhead, clock",
+                "= max_lost_seconds, max_overhead, time.time",
             ),
-            says="reads another clock",
-        ),
-        Mutant(
-            name="saves too late",
-            source=edited(_CADENCE, ("max(self.max_lost_seconds,", "max(3 * self.max_lost_seconds,")),
-            says="it saves too late",
-        ),
-        Mutant(
-            name="asking costs more than saving",
-            source=edited(_CADENCE, (_DUE, "        sum(i * i for i in range(4_000))\n" + _DUE)),
-            says="asking costs as much as saving",
-            is_timed=True,
-        ),
-    ),
-}
-
-# Right and too slow: these must never pass.
-SLOW: dict[str, str] = {
-    "4.5": edited(_CADENCE, (_DUE, "        sum(i * i for i in range(4_000))\n" + _DUE)),
+            "saves too late": (
+                "it saves too late",
+                "max(self.max_lost_seconds,",
+                "max(3 * self.max_lost_seconds,",
+            ),
+        },
+    )
+    + wrong(
+        SLOW_CADENCE, {"asking costs more than saving": ("asking costs as much as saving",)}, is_timed=True
+    )
 }

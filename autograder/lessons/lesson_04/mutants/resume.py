@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, edited, wrong
 
 _CHECKPOINT = """
 import random
@@ -39,76 +39,69 @@ class RunCheckpoint:
 """
 
 
-def _without(*names: str) -> str:
-    return edited(
-        _CHECKPOINT,
-        (
-            "        for key, part in self.parts.items():\n            part.load",
-            f"        for key, part in self.parts.items():\n            if key in {names!r}:\n"
-            "                continue\n            part.load",
-        ),
-    )
-
+_LOADED = edited(
+    _CHECKPOINT,
+    (
+        "        for key, part in self.parts.items():\n            part.load",
+        "        for key, part in self.parts.items():\n            if key in FORGOTTEN:\n"
+        "                continue\n            part.load",
+    ),
+)
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "4.1": (
-        Mutant(
-            name="model weights only",
-            source=_without("optimizer", "scheduler", "scaler", "sampler"),
-            says="model weights only",
-        ),
-        Mutant(name="scheduler forgotten", source=_without("scheduler"), says="the scheduler is forgotten"),
-        Mutant(name="scaler forgotten", source=_without("scaler"), says="the scaler is forgotten"),
-        Mutant(
-            name="sampler position forgotten",
-            source=_without("sampler"),
-            says="the sampler's position is forgotten",
-        ),
-        Mutant(
-            name="torch's generator forgotten",
-            source=edited(_CHECKPOINT, ('        torch.set_rng_state(saved["torch"])\n', "")),
-            says="the state of torch's generator",
-        ),
-        Mutant(
-            name="NumPy's generator forgotten",
-            source=edited(
-                _CHECKPOINT,
-                ("        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))\n", ""),
+    "4.1": wrong(
+        _LOADED,
+        {
+            "model weights only": (
+                "model weights only",
+                "FORGOTTEN",
+                "('optimizer', 'scheduler', 'scaler', 'sampler')",
             ),
-            says="the state of NumPy's global generator",
-        ),
-        Mutant(
-            name="Python's generator forgotten",
-            source=edited(_CHECKPOINT, ("        random.setstate((version, tuple(internal), gauss))\n", "")),
-            says="the state of Python's `random`",
-        ),
-        Mutant(
-            name="pickled model object",
-            source=edited(
-                _CHECKPOINT,
+            "scheduler forgotten": ("the scheduler is forgotten", "FORGOTTEN", "('scheduler',)"),
+            "scaler forgotten": ("the scaler is forgotten", "FORGOTTEN", "('scaler',)"),
+            "sampler position forgotten": (
+                "the sampler's position is forgotten",
+                "FORGOTTEN",
+                "('sampler',)",
+            ),
+        },
+    )
+    + wrong(
+        _CHECKPOINT,
+        {
+            "torch's generator forgotten": (
+                "the state of torch's generator",
+                '        torch.set_rng_state(saved["torch"])\n',
+                "",
+            ),
+            "NumPy's generator forgotten": (
+                "the state of NumPy's global generator",
+                "        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))\n",
+                "",
+            ),
+            "Python's generator forgotten": (
+                "the state of Python's `random`",
+                "        random.setstate((version, tuple(internal), gauss))\n",
+                "",
+            ),
+            "pickled model object": (
+                "whole objects are pickled",
                 (
                     '        saved["step"] = step\n',
                     '        saved["step"] = step\n        saved["whole"] = self.parts["model"]\n',
                 ),
                 ("weights_only=True", "weights_only=False"),
             ),
-            says="whole objects are pickled",
-        ),
-        Mutant(
-            name="a load that trusts any file",
-            source=edited(_CHECKPOINT, ("weights_only=True", "weights_only=False")),
-            says="`weights_only=False`",
-        ),
-        Mutant(
-            name="saving draws a number",
-            source=edited(
-                _CHECKPOINT,
-                (
-                    "        torch.save(saved, path)\n",
-                    "        torch.save(saved, path)\n        torch.rand(1)\n",
-                ),
+            "a load that trusts any file": (
+                "`weights_only=False`",
+                "weights_only=True",
+                "weights_only=False",
             ),
-            says="saving draws a random number",
-        ),
-    ),
+            "saving draws a number": (
+                "saving draws a random number",
+                "        torch.save(saved, path)\n",
+                "        torch.save(saved, path)\n        torch.rand(1)\n",
+            ),
+        },
+    )
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _STOPPING = """
 import math
@@ -53,105 +53,83 @@ def train_with_early_stopping(run):
 """
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "4.3": (
-        Mutant(
-            name="mode inverted",
-            source=edited(_STOPPING, ('self.mode == "min"', 'self.mode == "max"')),
-            says="`mode` is inverted",
-        ),
-        Mutant(
-            name="mode not used",
-            source=edited(_STOPPING, ('self.mode == "min"', "True")),
-            says="`mode` is not used",
-        ),
-        Mutant(
-            name="counter not reset",
-            source=edited(
-                _STOPPING, ("self.best_step, self.num_bad = value, step, 0", "self.best_step = value, step")
+    "4.3": wrong(
+        _STOPPING,
+        {
+            "mode inverted": ("`mode` is inverted", 'self.mode == "min"', 'self.mode == "max"'),
+            "mode not used": ("`mode` is not used", 'self.mode == "min"', "True"),
+            "counter not reset": (
+                "the counter is not reset",
+                "self.best_step, self.num_bad = value, step, 0",
+                "self.best_step = value, step",
             ),
-            says="the counter is not reset",
-        ),
-        Mutant(
-            name="an equal value counts",
-            source=edited(
-                _STOPPING,
+            "an equal value counts": (
+                "an equal value counts",
                 ("value < self.best - self.min_delta", "value <= self.best - self.min_delta"),
                 ("value > self.best + self.min_delta", "value >= self.best + self.min_delta"),
             ),
-            says="an equal value counts",
-        ),
-        Mutant(
-            name="min_delta not used",
-            source=edited(
-                _STOPPING,
+            "min_delta not used": (
+                "`min_delta` is not used",
                 ("self.best - self.min_delta", "self.best"),
                 ("self.best + self.min_delta", "self.best"),
             ),
-            says="`min_delta` is not used",
-        ),
-        Mutant(
-            name="patience off by one",
-            source=edited(_STOPPING, ("self.num_bad >= self.patience", "self.num_bad > self.patience")),
-            says="stops one validation late",
-        ),
-        Mutant(
-            name="NaN becomes the best",
-            source=edited(_STOPPING, ("not math.isnan(value)", "True")),
-            says="a NaN becomes the best",
-        ),
-        Mutant(
-            name="counter not in the state",
-            source=edited(_STOPPING, (', "num_bad": self.num_bad}', "}"), ('state["num_bad"]', "0")),
-            says="the counter of bad validations is not in the state",
-        ),
-        Mutant(
-            name="best not in the state",
-            source=edited(_STOPPING, ('{"best": self.best, ', '{"best": None, ')),
-            says="the best value, its step or the counter is not in the state",
-        ),
-        Mutant(
-            name="watches the training loss",
-            source=edited(_STOPPING, ("metrics[self.monitor]", 'metrics["train_loss"]')),
-            says="it watches `train_loss`",
-        ),
-    ),
-    "4.4": (
-        Mutant(
-            name="best chosen on train loss",
-            source=edited(
-                _TRAIN, ('found["loss"] < best["loss"]', 'found["train_loss"] < best["train_loss"]')
+            "patience off by one": (
+                "stops one validation late",
+                "self.num_bad >= self.patience",
+                "self.num_bad > self.patience",
             ),
-            says="chosen on the training loss",
-        ),
-        Mutant(
-            name="final report from the last, not the best",
-            source=edited(_TRAIN, ("    run.model.load_state_dict(weights)\n", "")),
-            says="the last weights, not the best",
-        ),
-        Mutant(
-            name="best kept without a copy",
-            source=edited(_TRAIN, ("copy.deepcopy(run.model.state_dict())", "run.model.state_dict()")),
-            says="was no copy",
-        ),
-        Mutant(
-            name="mode inverted",
-            source=edited(_TRAIN, ('found["loss"] < best["loss"]', 'found["loss"] > best["loss"]')),
-            says="the worst validation is taken for the best",
-        ),
-        Mutant(
-            name="never stops",
-            source=edited(_TRAIN, (" and bad < 6", "")),
-            says="nothing ends the loop",
-        ),
-        Mutant(
-            name="gives up at the first bump",
-            source=edited(_TRAIN, ("bad < 6", "bad < 1"), ("run.train(10)", "run.train(2)")),
-            says="patience is too small",
-        ),
-        Mutant(
-            name="report of another validation",
-            source=edited(_TRAIN, ('"loss": best["loss"]', '"loss": found["loss"]')),
-            says="of the last, not the best",
-        ),
+            "NaN becomes the best": ("a NaN becomes the best", "not math.isnan(value)", "True"),
+            "counter not in the state": (
+                "the counter of bad validations is not in the state",
+                (', "num_bad": self.num_bad}', "}"),
+                ('state["num_bad"]', "0"),
+            ),
+            "best not in the state": (
+                "the best value, its step or the counter is not in the state",
+                '{"best": self.best, ',
+                '{"best": None, ',
+            ),
+            "watches the training loss": (
+                "it watches `train_loss`",
+                "metrics[self.monitor]",
+                'metrics["train_loss"]',
+            ),
+        },
+    ),
+    "4.4": wrong(
+        _TRAIN,
+        {
+            "best chosen on train loss": (
+                "chosen on the training loss",
+                'found["loss"] < best["loss"]',
+                'found["train_loss"] < best["train_loss"]',
+            ),
+            "final report from the last, not the best": (
+                "the last weights, not the best",
+                "    run.model.load_state_dict(weights)\n",
+                "",
+            ),
+            "best kept without a copy": (
+                "was no copy",
+                "copy.deepcopy(run.model.state_dict())",
+                "run.model.state_dict()",
+            ),
+            "mode inverted": (
+                "the worst validation is taken for the best",
+                'found["loss"] < best["loss"]',
+                'found["loss"] > best["loss"]',
+            ),
+            "never stops": ("nothing ends the loop", " and bad < 6", ""),
+            "gives up at the first bump": (
+                "patience is too small",
+                ("bad < 6", "bad < 1"),
+                ("run.train(10)", "run.train(2)"),
+            ),
+            "report of another validation": (
+                "of the last, not the best",
+                '"loss": best["loss"]',
+                '"loss": found["loss"]',
+            ),
+        },
     ),
 }

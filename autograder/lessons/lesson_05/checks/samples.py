@@ -13,6 +13,7 @@ import numpy as np
 from scipy import stats
 
 from autograder.engine import Job
+from autograder.lessons.checking import require_repeatable
 
 P_VALUE = 1e-6
 NUM_SAMPLES = 4000
@@ -22,8 +23,8 @@ def check_sampler(job: Job) -> None:
     """5.1: distributions, ends, conditions, independence, repeatability, and refusals of spaces that cannot be."""
     space = _secret_space(job.rng)
     drawn = job.learner().call("draw_samples", space=space, seed=job.seed(), number=NUM_SAMPLES)
-    _require_keys(job, space, drawn)
-    _require_repeatable(job, drawn)
+    _require_names(job, space, drawn)
+    _require_reads_alone(job, drawn)
     values = {name: drawn["columns"][name][drawn["present"][name]] for name in space}
     for name, part in space.items():
         if part["kind"] in ("log", "float"):
@@ -40,26 +41,21 @@ def _secret_space(rng: np.random.Generator) -> dict[str, dict[str, Any]]:
     low = 10 ** rng.uniform(-6, -4)
     first = int(rng.integers(1, 4))
     optimizers = ["adamw", "sgd", "lion"]
-    parent = str(rng.choice(optimizers))
+    condition = {"when": ("optimizer", str(rng.choice(optimizers)))}
     parts: dict[str, dict[str, Any]] = {
         "learning_rate": {"kind": "log", "low": low, "high": low * 10 ** rng.uniform(2.5, 4)},
         "weight_decay": {"kind": "log", "low": 10 ** rng.uniform(-4, -3), "high": 10 ** rng.uniform(-1.5, 0)},
         "dropout": {"kind": "float", "low": rng.uniform(0, 0.1), "high": rng.uniform(0.3, 0.6)},
         "num_layers": {"kind": "int", "low": first, "high": first + int(rng.integers(3, 6))},
         "optimizer": {"kind": "choice", "values": optimizers},
-        "momentum": {
-            "kind": "float",
-            "low": 0.5,
-            "high": rng.uniform(0.9, 0.99),
-            "when": ("optimizer", parent),
-        },
-        "use_nesterov": {"kind": "choice", "values": [True, False], "when": ("optimizer", parent)},
+        "momentum": {"kind": "float", "low": 0.5, "high": rng.uniform(0.9, 0.99)} | condition,
+        "use_nesterov": {"kind": "choice", "values": [True, False]} | condition,
         "width": {"kind": "choice", "values": [32, 64, 128]},
     }
     return {name: parts[name] for name in rng.permutation(list(parts)).tolist()}
 
 
-def _require_keys(job: Job, space: dict[str, Any], drawn: dict[str, Any]) -> None:
+def _require_names(job: Job, space: dict[str, Any], drawn: dict[str, Any]) -> None:
     for name, part in space.items():
         present = drawn["present"][name]
         if "when" not in part:
@@ -98,13 +94,14 @@ def _require_keys(job: Job, space: dict[str, Any], drawn: dict[str, Any]) -> Non
     )
 
 
-def _require_repeatable(job: Job, drawn: dict[str, Any]) -> None:
-    job.require(
-        drawn["is_repeatable"],
-        expected="the same samples from a generator in the same state",
-        got="other samples",
-        likely="numbers come from another generator than `rng`: the search cannot be repeated or resumed",
-        look="`random`, `np.random.…` and a new `default_rng()` all have a state of their own",
+def _require_reads_alone(job: Job, drawn: dict[str, Any]) -> None:
+    require_repeatable(
+        job,
+        what="sample",
+        is_same=drawn["is_repeatable"],
+        when="from a generator in the same state",
+        unseeded="numbers come from another generator than `rng`: the search cannot be repeated or resumed",
+        look_unseeded="`random`, `np.random.…` and a new `default_rng()` all have a state of their own",
     )
     job.require(
         drawn["is_unchanged"],

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 
 from autograder.engine import Job
-from autograder.lessons.checking import TOLERANCES
+from autograder.lessons.checking import TOLERANCES, require_each_once
 
-SETTINGS = (
-    (3e-1, 0.0),
-    (1e-3, 0.1),
-    (3e-2, 0.3),
-    (1e30, 0.0),
-)  # learning rate, dropout; the last diverges at once
+# Learning rate, dropout; the last diverges at once.
+SETTINGS = ((3e-1, 0.0), (1e-3, 0.1), (3e-2, 0.3), (1e30, 0.0))
 
 
 def check_run_trials(job: Job) -> None:
@@ -108,14 +105,15 @@ def _require_seed_policy(job: Job, lives: list[dict[str, Any]], num_configs: int
         "their luck then counts as their merit",
         look="ask `task.train_batches(seed)` anew for each trial, with the same seeds for every configuration",
     )
-    found = {(life["config"], life["seed"]): life["first_weights"] for life in lives}
-    job.require(
-        len(found) == num_configs * num_seeds and min(found)[0] >= 0,
+    require_each_once(
+        job,
+        [(life["config"], life["seed"]) for life in lives],
+        itertools.product(range(num_configs), range(num_seeds)),
         expected="every configuration once with every seed",
-        got=f"{len(found)} different pairs",
         likely="a seed that is used twice, or a configuration that is changed on the way",
         look="two loops, one in the other",
     )
+    found = {(life["config"], life["seed"]): life["first_weights"] for life in lives}
     by_seed = [[found[config, seed] for config in range(num_configs)] for seed in range(num_seeds)]
     job.require(
         all(np.array_equal(one[0], other) for one in by_seed for other in one),

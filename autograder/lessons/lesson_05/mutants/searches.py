@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _HALVING = """
 import math
@@ -71,84 +71,64 @@ _UNIFORM = 'rng.uniform(part["low"], part["high"])'
 _LOG_UNIFORM = 'math.exp(rng.uniform(math.log(part["low"]), math.log(part["high"])))'
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "5.3": (
-        Mutant(
-            name="pruned trials left out of the bill",
-            source=edited(
-                _HALVING, ('"total_steps": sum(spent)', '"total_steps": sum(spent[place] for place in alive)')
+    "5.3": wrong(
+        _HALVING,
+        {
+            "pruned trials left out of the bill": (
+                "pruned trials are counted as free",
+                '"total_steps": sum(spent)',
+                '"total_steps": sum(spent[place] for place in alive)',
             ),
-            says="pruned trials are counted as free",
-        ),
-        Mutant(
-            name="pruned trials free for the budget",
-            source=edited(
-                _HALVING,
-                (
-                    "sum(spent) + cost > max_total_steps",
-                    "sum(spent[p] for p in kept) + cost > max_total_steps",
-                ),
+            "pruned trials free for the budget": (
+                "pruned trials are counted as free",
+                "sum(spent) + cost > max_total_steps",
+                "sum(spent[p] for p in kept) + cost > max_total_steps",
             ),
-            says="pruned trials are counted as free",
-        ),
-        Mutant(
-            name="every round from the beginning",
-            source=edited(
-                _HALVING,
+            "every round from the beginning": (
+                "pays for its whole length again",
                 ("train(configs[place], steps - spent[place])", "train(configs[place], steps)"),
                 ("spent[place] = steps\n", "spent[place] += steps\n"),
             ),
-            says="pays for its whole length again",
-        ),
-        Mutant(
-            name="different budgets compared",
-            source=edited(
-                _HALVING,
+            "different budgets compared": (
+                "losses after different budgets are compared",
                 ("best = alive[0]", "best = lowest.index(min(lowest))"),
                 ('"value": losses[best]', '"value": lowest[best]'),
             ),
-            says="losses after different budgets are compared",
-        ),
-        Mutant(
-            name="NaN goes on",
-            source=edited(
-                _HALVING, ("loss if math.isfinite(loss) else math.inf", "loss if loss == loss else 0.0")
+            "NaN goes on": (
+                "one whose loss is NaN",
+                "loss if math.isfinite(loss) else math.inf",
+                "loss if loss == loss else 0.0",
             ),
-            says="one whose loss is NaN",
-        ),
-        Mutant(
-            name="the worst go on",
-            source=edited(
-                _HALVING, ("sorted(alive, key=losses.get)", "sorted(alive, key=losses.get, reverse=True)")
+            "the worst go on": (
+                "others go on than should",
+                "sorted(alive, key=losses.get)",
+                "sorted(alive, key=losses.get, reverse=True)",
             ),
-            says="others go on than should",
-        ),
+        },
     ),
     "5.5": (
         Mutant(name="the whole grid", source=_GRID, says="every trial gets its full length"),
-        Mutant(
-            name="pruned trials counted as free",
-            source=edited(_SEARCH, ("range(24)", "range(60)")),
-            says="pruned trials are counted as free",
-        ),
-        Mutant(
-            name="uniform learning rate",
-            source=edited(_SEARCH, (_LOG_UNIFORM, _UNIFORM), ("range(24)", "range(9)")),
-            says="a uniform learning rate",
-        ),
-        Mutant(
-            name="picked after a few steps",
-            source=edited(
-                _SEARCH,
-                ("range(24)", "range(120)"),
-                ("full_steps // 9, 0", "1, 0"),
-                ("if steps >= full_steps", "if steps >= 3"),
-            ),
-            says="picked after a few steps",
-        ),
-        Mutant(
-            name="the first that comes",
-            source=edited(_SEARCH, ("range(24)", "range(1)")),
-            says="hardly anything was tried",
+        *wrong(
+            _SEARCH,
+            {
+                "pruned trials counted as free": (
+                    "pruned trials are counted as free",
+                    "range(24)",
+                    "range(60)",
+                ),
+                "uniform learning rate": (
+                    "a uniform learning rate",
+                    (_LOG_UNIFORM, _UNIFORM),
+                    ("range(24)", "range(9)"),
+                ),
+                "picked after a few steps": (
+                    "picked after a few steps",
+                    ("range(24)", "range(120)"),
+                    ("full_steps // 9, 0", "1, 0"),
+                    ("if steps >= full_steps", "if steps >= 3"),
+                ),
+                "the first that comes": ("hardly anything was tried", "range(24)", "range(1)"),
+            },
         ),
     ),
 }

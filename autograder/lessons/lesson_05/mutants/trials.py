@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _SAMPLE = """
 import math
@@ -109,67 +109,44 @@ def choose_winner(losses, confidence=0.95):
 """
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "5.1": (
-        Mutant(
-            name="uniform learning rate",
-            source=edited(_SAMPLE, (_LOG, 'rng.uniform(part["low"], part["high"])')),
-            says="uniform where log-uniform is asked for",
-        ),
-        Mutant(
-            name="silently clipped",
-            source=edited(
-                _SAMPLE,
-                (
-                    _LOG,
-                    'min(part["high"], max(part["low"], math.exp(rng.uniform(math.log(part["low"]) - 1, '
-                    'math.log(part["high"]) + 1))))',
-                ),
+    "5.1": wrong(
+        _SAMPLE,
+        {
+            "uniform learning rate": (
+                "uniform where log-uniform is asked for",
+                _LOG,
+                'rng.uniform(part["low"], part["high"])',
             ),
-            says="silently clipped",
-        ),
-        Mutant(
-            name="a log range from 0 is repaired",
-            source=edited(
-                _SAMPLE,
+            "silently clipped": (
+                "silently clipped",
+                _LOG,
+                'min(part["high"], max(part["low"], math.exp(rng.uniform(math.log(part["low"]) - 1, '
+                'math.log(part["high"]) + 1))))',
+            ),
+            "a log range from 0 is repaired": (
+                "silently repaired",
                 ('if part["kind"] == "log" and part["low"] <= 0:', "if False:"),
                 ('math.log(part["low"])', 'math.log(max(1e-12, part["low"]))'),
             ),
-            says="silently repaired",
-        ),
-        Mutant(
-            name="refuses only what it draws",
-            source=edited(
-                _SAMPLE,
+            "refuses only what it draws": (
+                "only where the key is drawn",
                 (_REFUSES, ""),
                 ("            drawn[name] = draw", _REFUSES_LATE + "            drawn[name] = draw"),
             ),
-            says="only where the key is drawn",
-        ),
-        Mutant(
-            name="condition ignored",
-            source=edited(_SAMPLE, ('if "when" in part:', "if False:")),
-            says="condition `when` is ignored",
-        ),
-        Mutant(
-            name="upper end never drawn",
-            source=edited(_SAMPLE, ('part["high"] + 1', 'part["high"]')),
-            says="an end that is left out",
-        ),
-        Mutant(
-            name="a generator of its own",
-            source=edited(
-                _SAMPLE,
+            "condition ignored": ("condition `when` is ignored", 'if "when" in part:', "if False:"),
+            "upper end never drawn": ("an end that is left out", 'part["high"] + 1', 'part["high"]'),
+            "a generator of its own": (
+                "cannot be repeated",
                 ("import math\n", "import math\nimport numpy as np\n"),
                 ("draw(part, rng)\n            del", "draw(part, np.random.default_rng())\n            del"),
             ),
-            says="cannot be repeated",
-        ),
+        },
     ),
-    "5.2": (
-        Mutant(
-            name="reused model",
-            source=edited(
-                _RUN,
+    "5.2": wrong(
+        _RUN,
+        {
+            "reused model": (
+                "a reused model",
                 (_SEED + _MODEL + _OPTIMIZER, ""),
                 (
                     _LOSSES,
@@ -177,112 +154,78 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "    optimizer = task.make_optimizer(model, configs[0])\n",
                 ),
             ),
-            says="a reused model",
-        ),
-        Mutant(
-            name="reused optimizer",
-            source=edited(
-                _RUN,
+            "reused optimizer": (
+                "a reused optimizer",
                 (_OPTIMIZER, "            optimizer = optimizer or task.make_optimizer(model, config)\n"),
                 (_LOSSES, _LOSSES + "    optimizer = None\n"),
             ),
-            says="a reused optimizer",
-        ),
-        Mutant(
-            name="different budgets",
-            source=edited(
-                _RUN,
-                (
-                    "                loss = loss_of(model, batch)\n",
-                    "                loss = loss_of(model, batch)\n                if not loss < 2.5:\n"
-                    "                    break\n",
-                ),
+            "different budgets": (
+                "different budgets",
+                "                loss = loss_of(model, batch)\n",
+                "                loss = loss_of(model, batch)\n                if not loss < 2.5:\n"
+                "                    break\n",
             ),
-            says="different budgets",
-        ),
-        Mutant(
-            name="picked on train",
-            source=edited(
-                _RUN,
-                ("judge(model, task.validation_batches())", "judge(model, [batch])"),
+            "picked on train": (
+                "picked on train",
+                "judge(model, task.validation_batches())",
+                "judge(model, [batch])",
             ),
-            says="picked on train",
-        ),
-        Mutant(
-            name="picked on test",
-            source=edited(_RUN, ("task.validation_batches()", "task.test_batches()")),
-            says="picked on test",
-        ),
-        Mutant(
-            name="seeded after the model is built",
-            source=edited(_RUN, (_SEED + _MODEL, _MODEL + _SEED)),
-            says="seeded after the model is built",
-        ),
-        Mutant(
-            name="one stream for all trials",
-            source=edited(
-                _RUN, (_BATCHES, ""), (_LOSSES, _LOSSES + "    batches = task.train_batches(seeds[0])\n")
+            "picked on test": ("picked on test", "task.validation_batches()", "task.test_batches()"),
+            "seeded after the model is built": (
+                "seeded after the model is built",
+                _SEED + _MODEL,
+                _MODEL + _SEED,
             ),
-            says="one stream of batches shared",
-        ),
-        Mutant(
-            name="another seed for each configuration",
-            source=edited(
-                _RUN,
-                (_SEED, "            seed = seed + 10_000 * row\n" + _SEED),
+            "one stream for all trials": (
+                "one stream of batches shared",
+                (_BATCHES, ""),
+                (_LOSSES, _LOSSES + "    batches = task.train_batches(seeds[0])\n"),
             ),
-            says="configurations compared at different seeds",
-        ),
-        Mutant(
-            name="NaN kept as it is",
-            source=edited(_RUN, (" if math.isfinite(value) else math.inf", "")),
-            says="NaN is neither smaller nor larger",
-        ),
+            "another seed for each configuration": (
+                "configurations compared at different seeds",
+                _SEED,
+                "            seed = seed + 10_000 * row\n" + _SEED,
+            ),
+            "NaN kept as it is": (
+                "NaN is neither smaller nor larger",
+                " if math.isfinite(value) else math.inf",
+                "",
+            ),
+        },
     ),
-    "5.4": (
-        Mutant(
-            name="best of noise from one seed",
-            source=edited(_CHOOSE, ("best = int(np.argmax(means))", "best = int(np.nanargmax(gains[:, 0]))")),
-            says="one lucky seed decides",
-        ),
-        Mutant(
-            name="the lowest mean wins",
-            source=edited(_CHOOSE, ("best + 1 if low > 0 else 0", "best + 1 if means[best] > 0 else 0")),
-            says="best of noise",
-        ),
-        Mutant(
-            name="no price for many candidates",
-            source=edited(_CHOOSE, ("(1 - confidence) / num_candidates", "1 - confidence")),
-            says="the best of many is picked first",
-        ),
-        Mutant(
-            name="normal quantile for four seeds",
-            source=edited(
-                _CHOOSE, ("stats.t.ppf(1 - share / 2, num_seeds - 1)", "stats.norm.ppf(1 - share / 2)")
+    "5.4": wrong(
+        _CHOOSE,
+        {
+            "best of noise from one seed": (
+                "one lucky seed decides",
+                "best = int(np.argmax(means))",
+                "best = int(np.nanargmax(gains[:, 0]))",
             ),
-            says="too narrow for so few seeds",
-        ),
-        Mutant(
-            name="pairs not used",
-            source=edited(
-                _CHOOSE,
-                (
-                    "gains[best].std(ddof=1) / math.sqrt(num_seeds)",
-                    "math.sqrt((losses[0].var(ddof=1) + losses[best + 1].var(ddof=1)) / num_seeds)",
-                ),
+            "the lowest mean wins": (
+                "best of noise",
+                "best + 1 if low > 0 else 0",
+                "best + 1 if means[best] > 0 else 0",
             ),
-            says="the pairs are not used",
-        ),
-        Mutant(
-            name="NaN wins",
-            source=edited(
-                _CHOOSE,
-                (
-                    "np.where(np.isfinite(gains).all(axis=1), gains.mean(axis=1), -np.inf)",
-                    "gains.mean(axis=1)",
-                ),
+            "no price for many candidates": (
+                "the best of many is picked first",
+                "(1 - confidence) / num_candidates",
+                "1 - confidence",
             ),
-            says="NaN wins",
-        ),
+            "normal quantile for four seeds": (
+                "too narrow for so few seeds",
+                "stats.t.ppf(1 - share / 2, num_seeds - 1)",
+                "stats.norm.ppf(1 - share / 2)",
+            ),
+            "pairs not used": (
+                "the pairs are not used",
+                "gains[best].std(ddof=1) / math.sqrt(num_seeds)",
+                "math.sqrt((losses[0].var(ddof=1) + losses[best + 1].var(ddof=1)) / num_seeds)",
+            ),
+            "NaN wins": (
+                "NaN wins",
+                "np.where(np.isfinite(gains).all(axis=1), gains.mean(axis=1), -np.inf)",
+                "gains.mean(axis=1)",
+            ),
+        },
     ),
 }

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from autograder.engine import Job
-from autograder.lessons.checking import require_close, require_keys
+from autograder.lessons.checking import require_report
 from autograder.lessons.lesson_06 import baselines
 from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
 
@@ -31,18 +31,20 @@ def check_evaluate(job: Job) -> None:
                 likely="`model.eval()` is missing, or the mode that the model came in is not put back",
                 look="exercise 1.4 of lesson 01 does both",
             )
-            require_keys(job, seen["report"], KEYS)
-            report = seen["report"]
+            report, loss = seen["report"], seen["report"].get("loss", math.nan)
             likely = "another number is summed over the ranks, or it is divided before it is summed"
-            if math.isclose(report["loss"], twin["mean_of_rank_means"], rel_tol=1e-4):
+            if math.isclose(loss, twin["mean_of_rank_means"], rel_tol=1e-4):
                 likely = "mean of rank means: a rank with few samples weighs as much as one with many"
-            elif any(math.isclose(report["loss"], own, rel_tol=1e-4) for own in twin["own"]):
+            elif any(math.isclose(loss, own, rel_tol=1e-4) for own in twin["own"]):
                 likely = f"rank {rank} reports its own shard: nothing was exchanged"
             elif rank:  # rank 0's are right
                 likely = "only rank 0 knows the result: the others have what `reduce` has left there"
-            look = "sums and counts cross the ranks; the division comes last"
-            for name in KEYS:
-                require_close(
-                    job, f"{name} on rank {rank}", report[name], twin[name], likely=likely, look=look
-                )
+            require_report(
+                job,
+                report,
+                twin,
+                dict.fromkeys(KEYS, likely),
+                where=f" on rank {rank}",
+                look="sums and counts cross the ranks; the division comes last",
+            )
     job.counts["ranks_tried"] = 3

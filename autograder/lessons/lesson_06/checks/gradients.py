@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine import Job, failure
-from autograder.lessons.checking import are_equal, require_equal
+from autograder.engine import Job, Worker, failure
+from autograder.lessons.checking import are_equal, name_the_mistake, require_equal
 from autograder.lessons.lesson_06 import baselines
 from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
 
@@ -40,26 +40,24 @@ def _require_gradients(
     job: Job, got: dict[str, Any], expected: dict[str, Any], rank: int, world_size: int
 ) -> None:
     gradients = got["gradients"]
-    known = {
-        "the gradients are summed, not averaged: each step is world_size times too long": world_size
-        * expected["gradients"],
-        "the gradients of the ranks' means are summed": expected["sum_of_means"],
-        "mean of rank means: a rank with few samples weighs as much as one with many": expected[
-            "mean_of_means"
-        ],
-        "nothing is exchanged: these are this rank's own gradients": expected["own"][rank],
+    likely = {
+        "own": "nothing is exchanged: these are this rank's own gradients",
+        "mean_of_means": "mean of rank means: a rank with few samples weighs as much as one with many",
+        "sum_of_means": "the gradients of the ranks' means are summed",
+        "sum": "the gradients are summed, not averaged: each step is world_size times too long",
     }
-    likely = "another loss than the mean over all ranks' samples, or a parameter that is left out"
-    for text, wrong in known.items():
-        if are_equal(gradients, wrong, "float32"):
-            likely = text
+    twins = expected | {"own": expected["own"][rank], "sum": world_size * expected["gradients"]}
+    mistake = name_the_mistake(
+        likely, twin=twins.__getitem__, is_same=lambda wrong: are_equal(gradients, wrong, "float32")
+    )
     require_equal(
         job,
         gradients,
         expected["gradients"],
         dtype="float32",
         what=f"gradients on rank {rank} as in one process on all samples",
-        likely=likely,
+        likely=mistake
+        or "another loss than the mean over all ranks' samples, or a parameter that is left out",
         look="write it for two ranks with 3 samples and 1: which number must each rank's sum be divided by?",
     )
     job.require(
@@ -103,7 +101,7 @@ def check_accumulate(job: Job) -> None:
         look="all micro-batches but the last belong inside `with model.no_sync():`, forward *and* backward",
     )
     if not all(are_equal(rank["weights"], expected, "float32") for rank in ranks):
-        _name_the_mistake(job, ranks, twin, arguments)
+        _fail_by_name(ranks, twin, arguments)
     _require_closed(job, ranks, most // num_steps)
 
 
@@ -116,24 +114,27 @@ def _why_so_many(got: int, needed: int, num_micro: int) -> str:
     return "more than one backward of each step is synchronised"
 
 
-def _name_the_mistake(job: Job, ranks: list[dict[str, Any]], twin: Any, arguments: dict[str, Any]) -> None:
-    mistakes = {
-        "not divided by the ranks": "loss not rescaled: DDP divides the sum over ranks by world_size once more",
-        "mean of micro-batch means": "loss not rescaled by samples: small micro-batches weigh as much as large ones",
-        "mean of rank means": "each rank divides by its own number of samples: a mean of rank means",
-        "sum of micro-batch means": "loss not rescaled: the micro-batches' means are added up",
-    }
-    likely = "gradients of an earlier step are left in, or the loss is divided by another number"
-    if not are_equal(ranks[0]["weights"], ranks[1]["weights"], "float32"):
+def _fail_by_name(ranks: list[dict[str, Any]], twin: Worker, arguments: dict[str, Any]) -> None:
+    """The weights are wrong."""
+    weights = ranks[0]["weights"]
+    if not are_equal(weights, ranks[1]["weights"], "float32"):
         likely = "the ranks' weights differ: the last micro-batch is inside `no_sync` too, so nothing was exchanged"
     else:
-        for mistake, text in mistakes.items():
-            wrong = twin.call("accumulated_alone", mistake=mistake, **arguments)
-            likely = text if are_equal(ranks[0]["weights"], wrong, "float32") else likely
+        likely = name_the_mistake(
+            {
+                "sum of micro-batch means": "loss not rescaled: the micro-batches' means are added up",
+                "mean of rank means": "each rank divides by its own number of samples: a mean of rank means",
+                "mean of micro-batch means": "loss not rescaled by samples: small micro-batches weigh as much as large "
+                "ones",
+                "not divided by the ranks": "loss not rescaled: DDP divides the sum over ranks by world_size once more",
+            },
+            twin=lambda mistake: twin.call("accumulated_alone", mistake=mistake, **arguments),
+            is_same=lambda wrong: are_equal(weights, wrong, "float32"),
+        )
     raise failure(
         expected="on every rank the weights of one process that takes all micro-batches as one batch",
         got=f"weights that differ by up to {_distance(ranks):.3g} between ranks, and from that process",
-        likely=likely,
+        likely=likely or "gradients of an earlier step are left in, or the loss is divided by another number",
         look="loss sum × world_size / samples of the whole step on all ranks; DDP's average makes a sum of it",
     )
 

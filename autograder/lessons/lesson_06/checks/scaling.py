@@ -7,10 +7,9 @@ from typing import Any
 from autograder.engine import CheckFailed, Job
 from autograder.engine.timing import APPLIES_FROM, Inconclusive, measure_speedup, num_cores
 from autograder.lessons.checking import require_equal
-from autograder.lessons.lesson_06 import baselines, references
+from autograder.lessons.lesson_06 import references
 from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
 
-BAR = 1.3
 MAX_CORES = 2.4  # two processes of one thread, and a little for what carries the gradients
 
 
@@ -18,14 +17,13 @@ def check_train_in_parallel(job: Job) -> None:
     """6.6: the weights of one process, half the samples on each rank, and 1.3× the samples per second."""
     job.talks = True
     arguments = {"seed": job.seed(), "num_steps": 5}
-    baseline = job.worker("baseline", baselines.ONE_PROCESS)
+    baseline = job.worker("baseline", job.baseline)
     alone = baseline.call("parallel_segment", seconds=SECONDS, **arguments)
     together = job.learner().call("parallel_segment", seconds=SECONDS, **arguments)
     _require_same_training(job, alone, together)
     job.counts["samples_of_rank_0"], job.counts["samples_of_rank_1"] = together["rows"]
-    is_reference = (
-        job.source == references.TRAIN_IN_PARALLEL
-    )  # `workbook calibrate` wants its time, whatever it is
+    # Of the reference `workbook calibrate` wants the time, whatever it is.
+    is_reference = job.source == references.TRAIN_IN_PARALLEL
     if num_cores() < 2 and not is_reference:
         job.reference_speedup = 1.0
     try:
@@ -48,7 +46,7 @@ def _require_two_whole_cores(job: Job) -> None:
 
     In CPU time, so that what else the machine does is left out: half cores and a narrow memory bus show, load does not.
     """
-    worker = job.worker("baseline", baselines.ONE_PROCESS)
+    worker = job.worker("baseline", job.baseline)
     seconds: dict[int, list[float]] = {1: [], 2: []}
     for processes in (1, 2, 2, 1):
         arguments: dict[str, Any] = {"seed": job.seed(), "processes": processes}
@@ -58,10 +56,10 @@ def _require_two_whole_cores(job: Job) -> None:
         seconds[processes].append((worker.cpu_seconds() - start) / processes)
     capacity = 2 * sum(seconds[1]) / sum(seconds[2])
     job.conditions["two_processes_side_by_side"] = capacity
-    if capacity < APPLIES_FROM * BAR:
+    if capacity < APPLIES_FROM * job.bar:
         raise Inconclusive(
             f"The clock could not decide: two processes that share nothing reach {capacity:.2f}× of one here, so no "
-            f"solution could show {BAR:g}× clearly: the second core seems to be half of the first. Run "
+            f"solution could show {job.bar:g}× clearly: the second core seems to be half of the first. Run "
             "`workbook calibrate`, which moves the points to counts on such a machine. The points that need no clock "
             "are yours."
         )

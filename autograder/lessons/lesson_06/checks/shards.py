@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job
+from autograder.lessons.checking import require_each_once, require_repeatable
 
 
 def check_shard_sampler(job: Job) -> None:
@@ -53,41 +54,34 @@ def _require_shards(
         likely="`__len__` counts all samples, or without the filling",
         look="it is the number of indices that one rank yields",
     )
-    together = np.concatenate([rank["orders"][number] for rank in ranks])
-    times = np.bincount(together[(together >= 0) & (together < num_samples)], minlength=num_samples)
-    job.require(
-        bool((times > 0).all()) and bool(((together >= 0) & (together < num_samples)).all()),
-        expected=f"{who}each index 0 … {num_samples - 1} on some rank",
-        got=f"{int((times == 0).sum())} are on none, {int((times > 1).sum())} on several",
+    most = math.ceil(world_size * share / num_samples)
+    require_each_once(
+        job,
+        np.concatenate([rank["orders"][number] for rank in ranks]),
+        range(num_samples),
+        most=most,
+        expected=f"{who}each index 0 … {num_samples - 1} on some rank, and none more than {most} times",
         likely="each rank shuffles for itself (its rank is in the seed), so that the shards overlap and leave gaps",
         look="all ranks make the *same* order from seed and epoch; then each takes its part of it",
-    )
-    most = math.ceil(world_size * share / num_samples)
-    job.require(
-        int(times.max()) <= most,
-        expected=f"{who}no index more than {most} times, and {world_size * share - num_samples} repeats in all",
-        got=f"one index {int(times.max())} times",
-        likely="the filling repeats one sample over and over: it counts for many",
-        look="fill up with the first samples of the order, each once",
+        likely_repeated="the filling repeats one sample over and over: it counts for many",
+        look_repeated="fill up with the first samples of the order, each once",
     )
 
 
 def _require_new_order(job: Job, ranks: list[dict[str, Any]], world_size: int) -> None:
     for number, rank in enumerate(ranks):
         first, second, again = rank["orders"]
-        job.require(
-            not np.array_equal(first, second),
-            expected=f"another order on rank {number} after set_epoch(1)",
-            got="that of epoch 0",
-            likely="forgot set_epoch: the order does not depend on the epoch, so every epoch is the same",
-            look="make the generator from seed and epoch",
-        )
-        job.require(
-            np.array_equal(second, again),
-            expected="the same order for the same seed and epoch",
-            got="two different orders",
-            likely="an unseeded generator, or one that carries on: ranks could not agree on an order",
-            look="make the generator anew in `__iter__`",
+        require_repeatable(
+            job,
+            what="order",
+            is_same=np.array_equal(second, again),
+            when="for the same seed and epoch",
+            unseeded="an unseeded generator, or one that carries on: ranks could not agree on an order",
+            look_unseeded="make the generator anew in `__iter__`",
+            is_another=not np.array_equal(first, second),
+            another=f"on rank {number} after set_epoch(1)",
+            fixed="forgot set_epoch: the order does not depend on the epoch, so every epoch is the same",
+            look_fixed="make the generator from seed and epoch",
         )
         both = len(np.intersect1d(first, second)) / len(first)
         job.require(

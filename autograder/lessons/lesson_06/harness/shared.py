@@ -125,21 +125,9 @@ def _raise_first(answers: dict[int, Any], world_size: int) -> None:
 def _is_lost_peer(answer: dict[str, Any]) -> bool:
     if answer["type"] == DIED:
         return True
-    words = (
-        "gloo",
-        "Connection closed",
-        "Timed out",
-        "timed out",
-        "Connection reset",
-        "peer",
-        "wait timeout",
-    )
-    return answer["type"] in (
-        "RuntimeError",
-        "DistBackendError",
-        "DistNetworkError",
-        "DistStoreError",
-    ) and any(word in answer["message"] for word in words)
+    words = "gloo", "Connection closed", "Timed out", "timed out", "Connection reset", "peer", "wait timeout"
+    types = "RuntimeError", "DistBackendError", "DistNetworkError", "DistStoreError"
+    return answer["type"] in types and any(word in answer["message"] for word in words)
 
 
 def _serve_rank(pipe: Any, meeting: str, joins: bool, place: dict[str, int]) -> None:

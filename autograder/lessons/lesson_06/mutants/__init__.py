@@ -6,5 +6,3 @@ from autograder.lessons.lesson_06.mutants import evaluation, gradients, scaling,
 MUTANTS: dict[str, tuple[Mutant, ...]] = (
     shards.MUTANTS | gradients.MUTANTS | scripts.MUTANTS | evaluation.MUTANTS | scaling.MUTANTS
 )
-#: Right and too slow: these must never pass.
-SLOW: dict[str, str] = scaling.SLOW

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _EVALUATE = """
 import torch
@@ -27,53 +27,34 @@ def evaluate_on_ranks(model, batches):
 _REDUCE = "    dist.all_reduce(sums)\n"
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "6.5": (
-        Mutant(
-            name="mean of rank means",
-            source=edited(
-                _EVALUATE,
-                (
-                    _REDUCE,
-                    "    has_any = torch.tensor(float(sums[2] > 0))\n    dist.all_reduce(has_any)\n"
-                    "    count = sums[2].clone()\n    means = sums / count.clamp(min=1)\n"
-                    "    dist.all_reduce(means)\n    dist.all_reduce(count)\n"
-                    "    sums = means / has_any * count\n    sums[2] = count\n",
-                ),
+    "6.5": wrong(
+        _EVALUATE,
+        {
+            "mean of rank means": (
+                "mean of rank means",
+                _REDUCE,
+                "    has_any = torch.tensor(float(sums[2] > 0))\n    dist.all_reduce(has_any)\n"
+                "    count = sums[2].clone()\n    means = sums / count.clamp(min=1)\n"
+                "    dist.all_reduce(means)\n    dist.all_reduce(count)\n"
+                "    sums = means / has_any * count\n    sums[2] = count\n",
             ),
-            says="mean of rank means",
-        ),
-        Mutant(
-            name="a collective for each batch",
-            source=edited(
-                _EVALUATE,
-                (
-                    '            sums[2] += len(batch["labels"])\n',
-                    '            sums[2] += len(batch["labels"])\n            dist.barrier()\n',
-                ),
+            "a collective for each batch": (
+                "in one branch only",
+                '            sums[2] += len(batch["labels"])\n',
+                '            sums[2] += len(batch["labels"])\n            dist.barrier()\n',
             ),
-            says="in one branch only",
-        ),
-        Mutant(
-            name="a barrier on rank 0 alone",
-            source=edited(
-                _EVALUATE, (_REDUCE, _REDUCE + "    if dist.get_rank() == 0:\n        dist.barrier()\n")
+            "a barrier on rank 0 alone": (
+                "in one branch only",
+                _REDUCE,
+                _REDUCE + "    if dist.get_rank() == 0:\n        dist.barrier()\n",
             ),
-            says="in one branch only",
-        ),
-        Mutant(
-            name="only rank 0 knows the result",
-            source=edited(_EVALUATE, (_REDUCE, "    dist.reduce(sums, dst=0)\n")),
-            says="only rank 0 knows the result",
-        ),
-        Mutant(
-            name="each rank reports its own shard",
-            source=edited(_EVALUATE, (_REDUCE, "    sums += 1e-12\n")),
-            says="reports its own shard",
-        ),
-        Mutant(
-            name="forgot eval",
-            source=edited(_EVALUATE, ("    model.eval()\n", "")),
-            says="`model.eval()` is missing",
-        ),
-    ),
+            "only rank 0 knows the result": (
+                "only rank 0 knows the result",
+                _REDUCE,
+                "    dist.reduce(sums, dst=0)\n",
+            ),
+            "each rank reports its own shard": ("reports its own shard", _REDUCE, "    sums += 1e-12\n"),
+            "forgot eval": ("`model.eval()` is missing", "    model.eval()\n", ""),
+        },
+    )
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _PLAIN = """
 import torch
@@ -55,101 +55,77 @@ _LOSS = """            logits = model(batch["input_ids"], batch["attention_mask"
 _SCALED = "(loss * dist.get_world_size() / total)"
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "6.2": (
-        Mutant(
-            name="no broadcast at the start",
-            source=edited(
-                _PLAIN,
-                (
-                    "        for tensor in model.state_dict().values():\n            dist.broadcast(tensor, src=0)\n",
-                    "",
-                ),
+    "6.2": wrong(
+        _PLAIN,
+        {
+            "no broadcast at the start": (
+                "nothing is broadcast",
+                "        for tensor in model.state_dict().values():\n            dist.broadcast(tensor, src=0)\n",
+                "",
             ),
-            says="nothing is broadcast",
-        ),
-        Mutant(
-            name="summed, not averaged",
-            source=edited(_PLAIN, ("(loss / totals[1])", "(loss / totals[1] * dist.get_world_size())")),
-            says="summed, not averaged",
-        ),
-        Mutant(
-            name="mean of rank means",
-            source=edited(
-                _PLAIN,
-                ("(loss / totals[1])", '(loss / len(batch["labels"]) / dist.get_world_size())'),
+            "summed, not averaged": (
+                "summed, not averaged",
+                "(loss / totals[1])",
+                "(loss / totals[1] * dist.get_world_size())",
             ),
-            says="mean of rank means",
-        ),
-        Mutant(
-            name="gradients stay on their rank",
-            source=edited(
-                _PLAIN,
+            "mean of rank means": (
+                "mean of rank means",
+                "(loss / totals[1])",
+                '(loss / len(batch["labels"]) / dist.get_world_size())',
+            ),
+            "gradients stay on their rank": (
+                "nothing is exchanged",
                 (_REDUCE, "                pass\n"),
                 ("(loss / totals[1])", '(loss / len(batch["labels"]))'),
             ),
-            says="nothing is exchanged",
-        ),
-        Mutant(
-            name="an all-reduce on rank 0 alone",
-            source=edited(
-                _PLAIN,
-                (
-                    "        return",
-                    "        if dist.get_rank() == 0:\n            dist.all_reduce(torch.zeros(1))\n        return",
-                ),
+            "an all-reduce on rank 0 alone": (
+                "in one branch only",
+                "        return",
+                "        if dist.get_rank() == 0:\n            dist.all_reduce(torch.zeros(1))\n        return",
             ),
-            says="in one branch only",
-        ),
+        },
     ),
-    "6.4": (
-        Mutant(
-            name="no no_sync at all",
-            source=edited(_ACCUMULATE, (_WITH, "        with contextlib.nullcontext():\n")),
-            says="gradients cross at every micro-batch",
-        ),
-        Mutant(
-            name="no_sync around backward alone",
-            source=edited(_ACCUMULATE, (_WITH + _LOSS, _LOSS.replace("    " * 3, "    " * 2) + _WITH)),
-            says="DDP decides in `forward`",
-        ),
-        Mutant(
-            name="no_sync around the last one too",
-            source=edited(
-                _ACCUMULATE, ("contextlib.nullcontext() if is_last else model.no_sync()", "model.no_sync()")
+    "6.4": wrong(
+        _ACCUMULATE,
+        {
+            "no no_sync at all": (
+                "gradients cross at every micro-batch",
+                _WITH,
+                "        with contextlib.nullcontext():\n",
             ),
-            says="the last micro-batch is inside `no_sync` too",
-        ),
-        Mutant(
-            name="no_sync left open when an exception is raised",
-            source=edited(
-                _ACCUMULATE,
-                (_WITH, "        model.require_backward_grad_sync = is_last\n        if True:\n"),
+            "no_sync around backward alone": (
+                "DDP decides in `forward`",
+                _WITH + _LOSS,
+                _LOSS.replace("    " * 3, "    " * 2) + _WITH,
             ),
-            says="left open when an exception is raised",
-        ),
-        Mutant(
-            name="loss not rescaled for DDP's average",
-            source=edited(_ACCUMULATE, (_SCALED, "(loss / total)")),
-            says="divides the sum over ranks by world_size once more",
-        ),
-        Mutant(
-            name="mean of micro-batch means",
-            source=edited(_ACCUMULATE, (_SCALED, '(loss / len(batch["labels"]) / len(micro_batches))')),
-            says="small micro-batches weigh as much as large ones",
-        ),
-        Mutant(
-            name="swallows the error",
-            source=edited(
-                _ACCUMULATE,
-                (
-                    _LOSS,
-                    "            try:\n"
-                    + '                logits = model(batch["input_ids"], batch["attention_mask"])\n'
-                    + "            except IndexError:\n                continue\n"
-                    + '            loss = F.cross_entropy(logits, batch["labels"], reduction="sum")\n',
-                ),
+            "no_sync around the last one too": (
+                "the last micro-batch is inside `no_sync` too",
+                "contextlib.nullcontext() if is_last else model.no_sync()",
+                "model.no_sync()",
             ),
-            says="swallows errors",
-        ),
+            "no_sync left open when an exception is raised": (
+                "left open when an exception is raised",
+                _WITH,
+                "        model.require_backward_grad_sync = is_last\n        if True:\n",
+            ),
+            "loss not rescaled for DDP's average": (
+                "divides the sum over ranks by world_size once more",
+                _SCALED,
+                "(loss / total)",
+            ),
+            "mean of micro-batch means": (
+                "small micro-batches weigh as much as large ones",
+                _SCALED,
+                '(loss / len(batch["labels"]) / len(micro_batches))',
+            ),
+            "swallows the error": (
+                "swallows errors",
+                _LOSS,
+                "            try:\n"
+                + '                logits = model(batch["input_ids"], batch["attention_mask"])\n'
+                + "            except IndexError:\n                continue\n"
+                + '            loss = F.cross_entropy(logits, batch["labels"], reduction="sum")\n',
+            ),
+        },
     ),
 }

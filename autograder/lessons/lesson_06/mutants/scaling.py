@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, edited, wrong
 
 _PARALLEL = """
 import torch.distributed as dist
@@ -23,7 +23,8 @@ def train_in_parallel(model, batches, optimizer):
         optimizer.step()
 """
 
-_TURNS = edited(
+# Right and too slow: it must never pass.
+SLOW_RANKS = edited(
     _PARALLEL,
     ("    ddp = DistributedDataParallel(model)\n", ""),
     (
@@ -40,41 +41,30 @@ _TURNS = edited(
 )
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "6.6": (
-        Mutant(
-            name="no sampler: every rank computes everything",
-            source=edited(_PARALLEL, ("tensor[rank::world_size]", "tensor"), (" * world_size / ", " / ")),
-            says="every rank computes the whole batch",
-        ),
-        Mutant(
-            name="drops what does not divide evenly",
-            source=edited(
-                _PARALLEL,
-                (
-                    "tensor[rank::world_size]",
-                    "tensor[: len(tensor) // world_size * world_size][rank::world_size]",
-                ),
+    "6.6": wrong(
+        _PARALLEL,
+        {
+            "no sampler: every rank computes everything": (
+                "every rank computes the whole batch",
+                ("tensor[rank::world_size]", "tensor"),
+                (" * world_size / ", " / "),
             ),
-            says="samples are dropped",
-        ),
-        Mutant(
-            name="loss not rescaled",
-            source=edited(_PARALLEL, ('* world_size / len(batch["labels"])', '/ len(share["labels"])')),
-            says="loss not rescaled",
-        ),
-        Mutant(
-            name="gradients stay on their rank",
-            source=edited(_PARALLEL, ("ddp = DistributedDataParallel(model)", "ddp = model")),
-            says="gradients are not exchanged",
-        ),
-        Mutant(
-            name="one rank after the other",
-            source=_TURNS,
-            says="the ranks wait",
-            is_timed=True,
-        ),
-    ),
+            "drops what does not divide evenly": (
+                "samples are dropped",
+                "tensor[rank::world_size]",
+                "tensor[: len(tensor) // world_size * world_size][rank::world_size]",
+            ),
+            "loss not rescaled": (
+                "loss not rescaled",
+                '* world_size / len(batch["labels"])',
+                '/ len(share["labels"])',
+            ),
+            "gradients stay on their rank": (
+                "gradients are not exchanged",
+                "ddp = DistributedDataParallel(model)",
+                "ddp = model",
+            ),
+        },
+    )
+    + wrong(SLOW_RANKS, {"one rank after the other": ("the ranks wait",)}, is_timed=True)
 }
-
-# Right and too slow: these must never pass.
-SLOW: dict[str, str] = {"6.6": _TURNS}

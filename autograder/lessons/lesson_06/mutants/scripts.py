@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _SCRIPT = """
 import os
@@ -54,61 +54,60 @@ if "RANK" in os.environ:
 """
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "6.3": (
-        Mutant(
-            name="every rank writes the checkpoint",
-            source=edited(_SCRIPT, ("    if rank == 0:\n", "    if True:\n")),
-            says="every rank writes the checkpoint",
-        ),
-        Mutant(
-            name="every local rank 0 writes the checkpoint",
-            source=edited(_SCRIPT, ("    if rank == 0:\n", "    if local_rank == 0:\n")),
-            says="every rank with *local* rank 0 writes",
-        ),
-        Mutant(
-            name="barrier in one branch only",
-            source=edited(_SCRIPT, ("    dist.barrier()\n", "    if rank == 0:\n        dist.barrier()\n")),
-            says="in one branch only",
-        ),
-        Mutant(
-            name="the same seed for dropout",
-            source=edited(_SCRIPT, ('    torch.manual_seed(job["seed"] + 1 + rank)\n', "")),
-            says="the seed is equal for dropout too",
-        ),
-        Mutant(
-            name="device 0 on every rank",
-            source=edited(_SCRIPT, ('torch.device("cuda", local_rank)', 'torch.device("cuda", 0)')),
-            says="device 0 on every rank",
-        ),
-        Mutant(
-            name="no sampler",
-            source=edited(_SCRIPT, ("tensor[rank::world_size]", "tensor"), (" * world_size / len", " / len")),
-            says="no sampler",
-        ),
-        Mutant(
-            name="mean of rank means",
-            source=edited(_SCRIPT, ('* world_size / len(batch["labels"])', '/ len(share["labels"])')),
-            says="mean of rank means",
-        ),
-        Mutant(
-            name="shares by local rank",
-            source=edited(_SCRIPT, ("tensor[rank::world_size]", "tensor[local_rank::world_size]")),
-            says="LOCAL_RANK",
-        ),
-        Mutant(
-            name="no DDP",
-            source=edited(_SCRIPT, ("ddp = DistributedDataParallel(model)", "ddp = model")),
-            says="gradients are not exchanged",
-        ),
-        Mutant(
-            name="saves the wrapper",
-            source=edited(_SCRIPT, ("torch.save(model.state_dict()", "torch.save(ddp.state_dict()")),
-            says="begin with `module.`",
-        ),
-        Mutant(
-            name="works in a notebook alone",
-            source=edited(_SCRIPT, ('if "RANK" in os.environ:\n    main(Path(sys.argv[1]))\n', "")),
-            says="the cell's last two lines are gone",
-        ),
-    ),
+    "6.3": wrong(
+        _SCRIPT,
+        {
+            "every rank writes the checkpoint": (
+                "every rank writes the checkpoint",
+                "    if rank == 0:\n",
+                "    if True:\n",
+            ),
+            "every local rank 0 writes the checkpoint": (
+                "every rank with *local* rank 0 writes",
+                "    if rank == 0:\n",
+                "    if local_rank == 0:\n",
+            ),
+            "barrier in one branch only": (
+                "in one branch only",
+                "    dist.barrier()\n",
+                "    if rank == 0:\n        dist.barrier()\n",
+            ),
+            "the same seed for dropout": (
+                "the seed is equal for dropout too",
+                '    torch.manual_seed(job["seed"] + 1 + rank)\n',
+                "",
+            ),
+            "device 0 on every rank": (
+                "device 0 on every rank",
+                'torch.device("cuda", local_rank)',
+                'torch.device("cuda", 0)',
+            ),
+            "no sampler": (
+                "no sampler",
+                ("tensor[rank::world_size]", "tensor"),
+                (" * world_size / len", " / len"),
+            ),
+            "mean of rank means": (
+                "mean of rank means",
+                '* world_size / len(batch["labels"])',
+                '/ len(share["labels"])',
+            ),
+            "shares by local rank": (
+                "LOCAL_RANK",
+                "tensor[rank::world_size]",
+                "tensor[local_rank::world_size]",
+            ),
+            "no DDP": ("gradients are not exchanged", "ddp = DistributedDataParallel(model)", "ddp = model"),
+            "saves the wrapper": (
+                "begin with `module.`",
+                "torch.save(model.state_dict()",
+                "torch.save(ddp.state_dict()",
+            ),
+            "works in a notebook alone": (
+                "the cell's last two lines are gone",
+                'if "RANK" in os.environ:\n    main(Path(sys.argv[1]))\n',
+                "",
+            ),
+        },
+    )
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _SAMPLER = """
 import math
@@ -27,55 +27,38 @@ class ShardSampler:
 """
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "6.1": (
-        Mutant(
-            name="no sampler",
-            source=edited(
-                _SAMPLER,
+    "6.1": wrong(
+        _SAMPLER,
+        {
+            "no sampler": (
+                "no sampler",
                 ("order[self.rank :: self.world_size]", "order[: self.num_samples]"),
                 ("return math.ceil(self.num_samples / self.world_size)", "return self.num_samples"),
                 ("len(self) * self.world_size", "self.num_samples"),
             ),
-            says="no sampler",
-        ),
-        Mutant(
-            name="forgot set_epoch",
-            source=edited(_SAMPLER, ("[self.seed, self.epoch]", "self.seed")),
-            says="forgot set_epoch",
-        ),
-        Mutant(
-            name="each rank shuffles for itself",
-            source=edited(_SAMPLER, ("[self.seed, self.epoch]", "[self.seed, self.epoch, self.rank]")),
-            says="each rank shuffles for itself",
-        ),
-        Mutant(
-            name="drops the tail",
-            source=edited(
-                _SAMPLER,
-                ("math.ceil(self.num_samples / self.world_size)", "self.num_samples // self.world_size"),
+            "forgot set_epoch": ("forgot set_epoch", "[self.seed, self.epoch]", "self.seed"),
+            "each rank shuffles for itself": (
+                "each rank shuffles for itself",
+                "[self.seed, self.epoch]",
+                "[self.seed, self.epoch, self.rank]",
             ),
-            says="the tail is dropped",
-        ),
-        Mutant(
-            name="uneven shards",
-            source=edited(_SAMPLER, ("        order = np.resize(order, len(self) * self.world_size)\n", "")),
-            says="different numbers of samples",
-        ),
-        Mutant(
-            name="fills up once only",
-            source=edited(
-                _SAMPLER,
-                (
-                    "order = np.resize(order, len(self) * self.world_size)",
-                    "order = np.concatenate([order, order[: len(self) * self.world_size - len(order)]])",
-                ),
+            "drops the tail": (
+                "the tail is dropped",
+                "math.ceil(self.num_samples / self.world_size)",
+                "self.num_samples // self.world_size",
             ),
-            says="the filling ends too early",
-        ),
-        Mutant(
-            name="divided first, shuffled inside",
-            source=edited(
-                _SAMPLER,
+            "uneven shards": (
+                "different numbers of samples",
+                "        order = np.resize(order, len(self) * self.world_size)\n",
+                "",
+            ),
+            "fills up once only": (
+                "the filling ends too early",
+                "order = np.resize(order, len(self) * self.world_size)",
+                "order = np.concatenate([order, order[: len(self) * self.world_size - len(order)]])",
+            ),
+            "divided first, shuffled inside": (
+                "shuffled inside each shard",
                 (
                     "order = np.random.default_rng([self.seed, self.epoch]).permutation(self.num_samples)",
                     "order = np.arange(self.num_samples)",
@@ -86,18 +69,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "        yield from rng.permutation(order[self.rank :: self.world_size]).tolist()",
                 ),
             ),
-            says="shuffled inside each shard",
-        ),
-        Mutant(
-            name="filled up with one sample",
-            source=edited(
-                _SAMPLER,
-                (
-                    "np.resize(order, len(self) * self.world_size)",
-                    "np.append(order, [order[0]] * (len(self) * self.world_size - self.num_samples))",
-                ),
+            "filled up with one sample": (
+                "one sample over and over",
+                "np.resize(order, len(self) * self.world_size)",
+                "np.append(order, [order[0]] * (len(self) * self.world_size - self.num_samples))",
             ),
-            says="one sample over and over",
-        ),
-    ),
+        },
+    )
 }

@@ -9,10 +9,8 @@ import numpy as np
 from autograder.common import Speed
 from autograder.engine import Job
 from autograder.engine.timing import measure_speedup
-from autograder.lessons.checking import require_equal
-from autograder.lessons.lesson_07 import baselines
+from autograder.lessons.checking import require_equal, watched
 
-BAR = 1.5
 ILLNESSES = {"A": "input-bound", "B": "sync-bound", "C": "tiny batch", "D": "recomputing"}
 LOOK = {
     "A": "how many samples are on their way at the same moment, and what happens during a step?",
@@ -79,7 +77,7 @@ def _require_names(job: Job) -> None:
 def _require_equal_and_leaner(job: Job, run: str) -> None:
     arguments: dict[str, Any] = {"run": run, "seed": job.seed(), "size": _SIZES[run]}
     answer = job.learner().call("ward_once", **arguments)
-    sick = job.worker("baseline", baselines.SICK_RUNS).call("ward_once", **arguments)
+    sick = job.worker("baseline", job.baseline).call("ward_once", **arguments)
     _require_same(job, run, answer, sick)
     if run == "A":
         return
@@ -93,8 +91,7 @@ def _require_equal_and_leaner(job: Job, run: str) -> None:
         "forwards": "forward passes",
         "flops": "floating-point operations",
     }
-    if answer["unwatched"]:
-        job.flag(f"run {run}: {answer['unwatched']} forwards or steps ran where they are not counted")
+    watched(job, answer, "they are not counted", of=f"run {run}")
     job.counts[f"{counted}_{run}"] = answer["counts"][counted]
     job.require(
         answer["counts"][counted] <= limit,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _LORA = """
 import torch
@@ -35,61 +35,38 @@ def add_lora(model, rank, alpha):
 """
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "7.5": (
-        Mutant(
-            name="LoRA base not frozen",
-            source=edited(_LORA, ("    model.requires_grad_(False)\n", "")),
-            says="LoRA base not frozen",
-        ),
-        Mutant(
-            name="embeddings and norms not frozen",
-            source=edited(
-                _LORA,
-                (
-                    "    model.requires_grad_(False)\n",
-                    "    for module in model.modules():\n        if isinstance(module, nn.Linear):\n"
-                    "            module.requires_grad_(False)\n",
-                ),
+    "7.5": wrong(
+        _LORA,
+        {
+            "LoRA base not frozen": ("LoRA base not frozen", "    model.requires_grad_(False)\n", ""),
+            "embeddings and norms not frozen": (
+                "LoRA base not frozen",
+                "    model.requires_grad_(False)\n",
+                "    for module in model.modules():\n        if isinstance(module, nn.Linear):\n"
+                "            module.requires_grad_(False)\n",
             ),
-            says="LoRA base not frozen",
-        ),
-        Mutant(
-            name="adapters not zero-initialised",
-            source=edited(
-                _LORA, ("torch.zeros(base.out_features, rank)", "torch.randn(base.out_features, rank)")
+            "adapters not zero-initialised": (
+                "adapters not zero-initialised",
+                "torch.zeros(base.out_features, rank)",
+                "torch.randn(base.out_features, rank)",
             ),
-            says="adapters not zero-initialised",
-        ),
-        Mutant(
-            name="both matrices zero",
-            source=edited(
-                _LORA,
-                (
-                    "torch.randn(rank, base.in_features) / base.in_features**0.5",
-                    "torch.zeros(rank, base.in_features)",
-                ),
+            "both matrices zero": (
+                "both matrices are zero",
+                "torch.randn(rank, base.in_features) / base.in_features**0.5",
+                "torch.zeros(rank, base.in_features)",
             ),
-            says="both matrices are zero",
-        ),
-        Mutant(
-            name="not divided by the rank",
-            source=edited(_LORA, ("alpha / rank\n", "alpha\n")),
-            says="not divided by the rank",
-        ),
-        Mutant(
-            name="head frozen",
-            source=edited(_LORA, ("    model.head.requires_grad_(True)\n", "")),
-            says="the head is frozen",
-        ),
-        Mutant(
-            name="merged without the scale",
-            source=edited(_LORA, ("self.base.weight += self.scale * (", "self.base.weight += (")),
-            says="the merged weight is not",
-        ),
-        Mutant(
-            name="the layers on the way out left alone",
-            source=edited(_LORA, ('name != "head"', 'name != "head" and "out" not in name')),
-            says="a kind of layer is left out",
-        ),
-    ),
+            "not divided by the rank": ("not divided by the rank", "alpha / rank\n", "alpha\n"),
+            "head frozen": ("the head is frozen", "    model.head.requires_grad_(True)\n", ""),
+            "merged without the scale": (
+                "the merged weight is not",
+                "self.base.weight += self.scale * (",
+                "self.base.weight += (",
+            ),
+            "the layers on the way out left alone": (
+                "a kind of layer is left out",
+                'name != "head"',
+                'name != "head" and "out" not in name',
+            ),
+        },
+    )
 }

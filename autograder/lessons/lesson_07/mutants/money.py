@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _COST = """
 import math
@@ -63,118 +63,75 @@ class BudgetGuard:
 """
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "7.2": (
-        Mutant(
-            name="compile time hidden",
-            source=edited(_COST, ('paid += record["seconds"]', "pass")),
-            says="compile time hidden",
-        ),
-        Mutant(
-            name="compile time counted once for all sessions",
-            source=edited(
-                _COST, ('paid += record["seconds"]', 'paid += record["seconds"] if paid == 0.0 else 0')
+    "7.2": wrong(
+        _COST,
+        {
+            "compile time hidden": ("compile time hidden", 'paid += record["seconds"]', "pass"),
+            "compile time counted once for all sessions": (
+                "compile time counted wrongly",
+                'paid += record["seconds"]',
+                'paid += record["seconds"] if paid == 0.0 else 0',
             ),
-            says="compile time counted wrongly",
-        ),
-        Mutant(
-            name="price without unit",
-            source=edited(
-                _COST,
-                (
-                    '        amount, rest = price.split()\n        currency, per = rest.split("/")\n',
-                    '        amount, _, rest = price.partition(" ")\n'
-                    '        currency, _, per = (rest or "EUR/h").partition("/")\n        per = per or "h"\n',
-                ),
+            "price without unit": (
+                "a price without unit",
+                '        amount, rest = price.split()\n        currency, per = rest.split("/")\n',
+                '        amount, _, rest = price.partition(" ")\n'
+                '        currency, _, per = (rest or "EUR/h").partition("/")\n        per = per or "h"\n',
             ),
-            says="a price without unit",
-        ),
-        Mutant(
-            name="every price taken for one per hour",
-            source=edited(_COST, ("float(amount) / SECONDS[per]", "float(amount) / 3600 + 0 * SECONDS[per]")),
-            says="the price's unit",
-        ),
-        Mutant(
-            name="the whole run, as one who optimises epoch time would report it",
-            source=edited(
-                _COST,
-                (
-                    'seconds = paid + record["session_seconds"]',
-                    'seconds = sum(r["seconds"] if r["kind"] == "start" else r["session_seconds"]\n'
-                    '                              for r in records if r["kind"] in ("start", "stop"))',
-                ),
+            "every price taken for one per hour": (
+                "the price's unit",
+                "float(amount) / SECONDS[per]",
+                "float(amount) / 3600 + 0 * SECONDS[per]",
             ),
-            says="the whole run",
-        ),
-        Mutant(
-            name="only the last session",
-            source=edited(_COST, ('paid += record["session_seconds"]', "paid = 0.0")),
-            says="only the last session",
-        ),
-        Mutant(
-            name="one device of several",
-            source=edited(_COST, (" * num_devices", "")),
-            says="one device is paid for",
-        ),
-        Mutant(
-            name="seconds of all devices",
-            source=edited(
-                _COST,
+            "the whole run, as one who optimises epoch time would report it": (
+                "the whole run",
+                'seconds = paid + record["session_seconds"]',
+                'seconds = sum(r["seconds"] if r["kind"] == "start" else r["session_seconds"]\n'
+                '                              for r in records if r["kind"] in ("start", "stop"))',
+            ),
+            "only the last session": (
+                "only the last session",
+                'paid += record["session_seconds"]',
+                "paid = 0.0",
+            ),
+            "one device of several": ("one device is paid for", " * num_devices", ""),
+            "seconds of all devices": (
+                "seconds of all devices",
                 (
                     'seconds = paid + record["session_seconds"]',
                     'seconds = (paid + record["session_seconds"]) * num_devices',
                 ),
                 (" per_second * num_devices", " per_second"),
             ),
-            says="seconds of all devices",
-        ),
+        },
     ),
-    "7.3": (
-        Mutant(
-            name="stops when the money is gone",
-            source=edited(
-                _GUARD,
-                (
-                    "self.spent + (self.longest + self.save_seconds) * self.rate <= self.budget",
-                    "self.spent < self.budget",
-                ),
+    "7.3": wrong(
+        _GUARD,
+        {
+            "stops when the money is gone": (
+                "it stops when the money is gone",
+                "self.spent + (self.longest + self.save_seconds) * self.rate <= self.budget",
+                "self.spent < self.budget",
             ),
-            says="it stops when the money is gone",
-        ),
-        Mutant(
-            name="no checkpoint before the stop",
-            source=edited(_GUARD, ("        self.save()\n", "")),
-            says="without a checkpoint",
-        ),
-        Mutant(
-            name="seconds taken for hours",
-            source=edited(_GUARD, ("price_per_hour / 3600", "price_per_hour")),
-            says="seconds taken for hours",
-        ),
-        Mutant(
-            name="earlier sessions forgotten",
-            source=edited(
-                _GUARD,
-                ('self.spent, self.longest, self.alarms = state["spent"], ', "self.longest, self.alarms = "),
+            "no checkpoint before the stop": ("without a checkpoint", "        self.save()\n", ""),
+            "seconds taken for hours": ("seconds taken for hours", "price_per_hour / 3600", "price_per_hour"),
+            "earlier sessions forgotten": (
+                "earlier sessions are forgotten",
+                'self.spent, self.longest, self.alarms = state["spent"], ',
+                "self.longest, self.alarms = ",
             ),
-            says="earlier sessions are forgotten",
-        ),
-        Mutant(
-            name="an alarm at every step",
-            source=edited(
-                _GUARD,
-                (
-                    "while self.alarms and self.spent >= self.alarms[0] * self.budget:\n"
-                    "            self.notify(self.alarms.pop(0))",
-                    "for share in self.alarms:\n            if self.spent >= share * self.budget:\n"
-                    "                self.notify(share)",
-                ),
+            "an alarm at every step": (
+                "an alarm at every step",
+                "while self.alarms and self.spent >= self.alarms[0] * self.budget:\n"
+                "            self.notify(self.alarms.pop(0))",
+                "for share in self.alarms:\n            if self.spent >= share * self.budget:\n"
+                "                self.notify(share)",
             ),
-            says="an alarm at every step",
-        ),
-        Mutant(
-            name="the save is not in the reserve",
-            source=edited(_GUARD, ("(self.longest + self.save_seconds)", "self.longest")),
-            says="not paid for",
-        ),
+            "the save is not in the reserve": (
+                "not paid for",
+                "(self.longest + self.save_seconds)",
+                "self.longest",
+            ),
+        },
     ),
 }

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant
+from autograder.lessons.checking import Mutant, wrong
 
-
-def _changes(text: str) -> str:
-    return f'@exercise("7.6")\ndef two_changes(settings):\n    return settings | {text}\n'
-
+_CHANGES = """@exercise("7.6")
+def two_changes(settings):
+    return settings | {}
+"""
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "7.6": (
-        Mutant(
-            name="optimising epoch time",
-            source=_changes('{"micro_batch_size": 128}'),
-            says="optimising epoch time",
-        ),
-        Mutant(
-            name="time taken for cost",
-            source=_changes('{"machine": "large", "save_every_steps": 25}'),
-            says="time taken for cost",
-        ),
-        Mutant(
-            name="no evaluation",
-            source=_changes('{"evaluate_every_steps": 100_000, "padding": "buckets"}'),
-            says="no evaluation",
-        ),
-        Mutant(
-            name="a learning rate that diverges",
-            source=_changes('{"learning_rate": 1.0, "padding": "buckets"}'),
-            says="a learning rate at which the run diverges",
-        ),
-        Mutant(
-            name="everything changed at once",
-            source=_changes('{"learning_rate": 1e-3, "padding": "buckets", "save_every_steps": 50}'),
-            says="everything changed at once",
-        ),
-    ),
+    "7.6": wrong(
+        _CHANGES,
+        {
+            "optimising epoch time": ("optimising epoch time", "{}", '{"micro_batch_size": 128}'),
+            "time taken for cost": (
+                "time taken for cost",
+                "{}",
+                '{"machine": "large", "save_every_steps": 25}',
+            ),
+            "no evaluation": (
+                "no evaluation",
+                "{}",
+                '{"evaluate_every_steps": 100_000, "padding": "buckets"}',
+            ),
+            "a learning rate that diverges": (
+                "a learning rate at which the run diverges",
+                "{}",
+                '{"learning_rate": 1.0, "padding": "buckets"}',
+            ),
+            "everything changed at once": (
+                "everything changed at once",
+                "{}",
+                '{"learning_rate": 1e-3, "padding": "buckets", "save_every_steps": 50}',
+            ),
+        },
+    )
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _BREAKDOWN = """
 STAGES = ("data", "transfer", "forward", "backward", "optimizer")
@@ -41,58 +41,42 @@ def step_breakdown(events, num_warmup_steps):
 """
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "7.1": (
-        Mutant(
-            name="averaging over warm-up steps",
-            source=edited(_BREAKDOWN, ("steps = steps[num_warmup_steps:]", "pass")),
-            says="averaging over the warm-up steps",
-        ),
-        Mutant(
-            name="timing CUDA without a sync: the host's ranges",
-            source=edited(
-                _BREAKDOWN,
-                (
-                    "{name: value / scale for name, value in device.items()}",
-                    "{name: value / scale if kernels else 0.0 for name, value in host.items()}",
-                ),
+    "7.1": wrong(
+        _BREAKDOWN,
+        {
+            "averaging over warm-up steps": (
+                "averaging over the warm-up steps",
+                "steps = steps[num_warmup_steps:]",
+                "pass",
             ),
-            says="timing CUDA without a sync",
-        ),
-        Mutant(
-            name="timing CUDA without a sync: by the moment when a kernel runs",
-            source=edited(
-                _BREAKDOWN,
-                (
-                    '    launches = [e for e in events if e.get("cat") in ("cuda_runtime", "cuda_driver")]\n',
-                    '    launches = [e for e in events if e.get("cat") == "kernel"]\n',
-                ),
+            "timing CUDA without a sync: the host's ranges": (
+                "timing CUDA without a sync",
+                "{name: value / scale for name, value in device.items()}",
+                "{name: value / scale if kernels else 0.0 for name, value in host.items()}",
             ),
-            says="timing CUDA without a sync",
-        ),
-        Mutant(
-            name="a time without its unit",
-            source=edited(_BREAKDOWN, ("scale = 1e6 * len(steps)", "scale = len(steps)")),
-            says="a time without its unit",
-        ),
-        Mutant(
-            name="the GPU's copies counted too",
-            source=edited(
-                _BREAKDOWN,
+            "timing CUDA without a sync: by the moment when a kernel runs": (
+                "timing CUDA without a sync",
+                '    launches = [e for e in events if e.get("cat") in ("cuda_runtime", "cuda_driver")]\n',
+                '    launches = [e for e in events if e.get("cat") == "kernel"]\n',
+            ),
+            "a time without its unit": (
+                "a time without its unit",
+                "scale = 1e6 * len(steps)",
+                "scale = len(steps)",
+            ),
+            "the GPU's copies counted too": (
+                "a range counted twice",
                 (
                     'e.get("cat") == "user_annotation" and',
                     'str(e.get("cat")).endswith("user_annotation") and',
                 ),
                 ('(e for e in ranges if e["name"]', '(e for e in ranges if e["cat"][0] == "u" and e["name"]'),
             ),
-            says="a range counted twice",
-        ),
-        Mutant(
-            name="steps sorted by name",
-            source=edited(
-                _BREAKDOWN,
-                ('key=lambda e: e["ts"])', 'key=lambda e: e["name"])'),
+            "steps sorted by name": (
+                "a name sorted as text",
+                'key=lambda e: e["ts"])',
+                'key=lambda e: e["name"])',
             ),
-            says="a name sorted as text",
-        ),
-    ),
+        },
+    )
 }

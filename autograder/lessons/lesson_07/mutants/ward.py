@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, edited, wrong
 
 _WARD = """
 from concurrent.futures import ThreadPoolExecutor
@@ -66,19 +66,20 @@ class Ward:
         return torch.stack(losses).tolist()
 """
 
+# Right and too slow: it must never pass.
+SLOW_WARD = edited(_WARD, ("ThreadPoolExecutor(16)", "ThreadPoolExecutor(1)"))
+
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "7.4": (
-        Mutant(
-            name="utilisation taken for efficiency",
-            source=edited(
-                _WARD, ('"C": "tiny batch", "D": "recomputing"', '"C": "recomputing", "D": "tiny batch"')
+    "7.4": wrong(
+        _WARD,
+        {
+            "utilisation taken for efficiency": (
+                "utilisation taken for efficiency",
+                '"C": "tiny batch", "D": "recomputing"',
+                '"C": "recomputing", "D": "tiny batch"',
             ),
-            says="utilisation taken for efficiency",
-        ),
-        Mutant(
-            name="histograms still read at every step",
-            source=edited(
-                _WARD,
+            "histograms still read at every step": (
+                "still read at every step",
                 (
                     "            if step % log_every_steps == 0:\n                log.append({",
                     "            if True:\n                log.append({",
@@ -88,61 +89,38 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     '        return [e for e in log if e["step"] % log_every_steps == 0]\n',
                 ),
             ),
-            says="still read at every step",
-        ),
-        Mutant(
-            name="histograms read after the epoch",
-            source=edited(
-                _WARD,
-                (
-                    "        return log\n",
-                    '        for entry in log:\n            entry["histograms"] = log[-1]["histograms"]\n'
-                    "        return log\n",
-                ),
+            "histograms read after the epoch": (
+                "right after the step",
+                "        return log\n",
+                '        for entry in log:\n            entry["histograms"] = log[-1]["histograms"]\n'
+                "        return log\n",
             ),
-            says="right after the step",
-        ),
-        Mutant(
-            name="a bigger batch in place of a fuller forward pass",
-            source=edited(
-                _WARD,
-                (
-                    "rows_per_update):\n        model.train()",
-                    "rows_per_update):\n        rows_per_update *= 4\n        model.train()",
-                ),
+            "a bigger batch in place of a fuller forward pass": (
+                "losses of run C",
+                "rows_per_update):\n        model.train()",
+                "rows_per_update):\n        rows_per_update *= 4\n        model.train()",
             ),
-            says="losses of run C",
-        ),
-        Mutant(
-            name="the frozen body runs in every epoch",
-            source=edited(
-                _WARD,
+            "the frozen body runs in every epoch": (
+                "still runs in every epoch",
                 (
-                    "        for _ in range(num_epochs):\n            for features, batch in zip(known, batches):\n",
+                    "        for _ in range(num_epochs):\n"
+                    "            for features, batch in zip(known, batches):\n",
                     "        for _ in range(num_epochs):\n            for batch in batches:\n"
                     '                mask = batch["attention_mask"]\n                with torch.no_grad():\n'
                     '                    features = masked_mean(model.encode(batch["input_ids"], mask), mask)\n',
                 ),
                 ("                     for b in batches]", "                     for b in batches[:1]]"),
             ),
-            says="still runs in every epoch",
-        ),
-        Mutant(
-            name="the features of the first batch for all",
-            source=edited(
-                _WARD,
-                (
-                    "for features, batch in zip(known, batches)",
-                    "for features, batch in zip(known[:1] * len(batches), batches)",
-                ),
+            "the features of the first batch for all": (
+                "losses of run D",
+                "for features, batch in zip(known, batches)",
+                "for features, batch in zip(known[:1] * len(batches), batches)",
             ),
-            says="losses of run D",
-        ),
-        Mutant(
-            name="fetched ahead by one thread",
-            source=edited(_WARD, ("ThreadPoolExecutor(16)", "ThreadPoolExecutor(1)")),
-            says="the waits still stand one after the other",
-            is_timed=True,
-        ),
-    ),
+        },
+    )
+    + wrong(
+        SLOW_WARD,
+        {"fetched ahead by one thread": ("the waits still stand one after the other",)},
+        is_timed=True,
+    )
 }

@@ -9,14 +9,8 @@ from typing import Any
 from autograder.engine import Job
 
 VERSION = 2
-TRAPS = (
-    "on",
-    "1e-3",
-    "null",
-    "'quoted': yes",
-    "# no comment",
-    "größer",
-)  # texts that YAML would read as something else
+# Texts that YAML would read as something else.
+TRAPS = ("on", "1e-3", "null", "'quoted': yes", "# no comment", "größer")
 
 
 def check_run_config(job: Job) -> None:

@@ -19,9 +19,8 @@ MACHINES: dict[str, dict[str, float]] = {
 }
 EACH = 6
 MAX_STEPS = 2000
-TOLERANCE = (
-    0.12  # of the log ratio's median error over the machines of a kind: 4 deviations for 5 pairs of one step
-)
+# Of the log ratio's median error over the machines of a kind: 4 deviations for 5 pairs of one step.
+TOLERANCE = 0.12
 MIN_COVERED = 0.5  # of the 95 % intervals; those of a bootstrap over 8 blocks hold the truth in 85 % or more
 
 
@@ -40,26 +39,17 @@ def check_cost_of_determinism(job: Job) -> None:
 def _machine(job: Job, kind: str) -> dict[str, Any]:
     rng = job.rng
     ratio = float(np.exp(rng.uniform(math.log(1.3), math.log(3.0))) ** rng.choice([1, 1, -1]))
-    facts: dict[str, Any] = {
-        "cold_steps": 0,
-        "drift": 0.0,
-        "spikes": 0.0,
-        "noise": 0.06,
-        "max_steps": MAX_STEPS,
-    }
+    facts = {"cold_steps": 0, "drift": 0.0, "spikes": 0.0, "noise": 0.06, "max_steps": MAX_STEPS}
     was_deterministic = bool(rng.integers(2))
-    return (
-        facts
-        | MACHINES[kind]
-        | {
-            "kind": kind,
-            "seed": job.seed(),
-            "ratio": ratio,
-            "seconds": float(rng.uniform(0.02, 0.2)),
-            "was_deterministic": was_deterministic,
-            "was_benchmark": not was_deterministic,
-        }
-    )
+    own = {
+        "kind": kind,
+        "seed": job.seed(),
+        "ratio": ratio,
+        "seconds": float(rng.uniform(0.02, 0.2)),
+        "was_deterministic": was_deterministic,
+        "was_benchmark": not was_deterministic,
+    }
+    return facts | MACHINES[kind] | own
 
 
 def _require_both_sides(job: Job, one: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job
+from autograder.lessons.checking import require_keys
 
 
 def check_record_run(job: Job) -> None:
@@ -72,26 +73,8 @@ def _record(job: Job, answer: dict[str, Any], run: dict[str, Any]) -> dict[str, 
         look="`try … finally` around the training",
     )
     record = json.loads(text)
-    keys = (
-        "status",
-        "failure",
-        "config",
-        "git",
-        "data",
-        "environment",
-        "hardware",
-        "metrics",
-        "artifacts",
-        "times",
-    )
-    missing = [key for key in keys if key not in record]
-    job.require(
-        not missing,
-        expected=f"a record with {', '.join(keys)}",
-        got=f"no {', '.join(missing)}",
-        likely="a key is missing or misspelt",
-        look="the docstring lists them",
-    )
+    keys = "status failure config git data environment hardware metrics artifacts times"
+    require_keys(job, record, keys.split(), what="a record", likely="a key is missing or misspelt")
     job.require(
         bool(run["failure"]) or json.loads(answer["returned"]) == record,
         expected="the record returned to be the one in run.json",

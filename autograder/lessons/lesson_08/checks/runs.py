@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job
+from autograder.lessons.checking import require_same_parts
 
 SIZE, MICRO_BATCH_SIZE, STEPS = 18, 4, 13
 STEPS_PER_EPOCH = 5
@@ -86,54 +87,50 @@ def _require_training(job: Job, run: dict[str, Any]) -> None:
     )
 
 
+_UNSEEDED = {
+    "first": (
+        "first weights",
+        "seeding after the model is built: its weights came from wherever torch stood",
+    ),
+    "read": ("order of samples", "the order is drawn from a generator that the seed does not reach"),
+    "noise": ("noise of the samples", "NumPy's or Python's seed is forgotten: augmentation draws from them"),
+    "weights": ("final weights", "torch's generator is not where the seed puts it: dropout differs"),
+}
+_NOT_SAVED = {
+    "read": (
+        "samples in another order",
+        "the position in the epoch is not saved: samples are repeated or skipped",
+    ),
+    "noise": (
+        "other noise",
+        "the states of NumPy's and Python's generators are not saved, or drawn from after",
+    ),
+    "weights": (
+        "other weights",
+        "optimizer or torch's generator is not saved: the next step or dropout differs",
+    ),
+}
+
+
 def _require_repeated(job: Job, one: dict[str, Any], two: dict[str, Any], what: str) -> None:
-    causes = (
-        (
-            "first",
-            "first weights",
-            "seeding after the model is built: its weights came from wherever torch stood",
-        ),
-        ("read", "order of samples", "the order is drawn from a generator that the seed does not reach"),
-        (
-            "noise",
-            "noise of the samples",
-            "NumPy's or Python's seed is forgotten: augmentation draws from them",
-        ),
-        ("weights", "final weights", "torch's generator is not where the seed puts it: dropout differs"),
+    require_same_parts(
+        job,
+        two,
+        one,
+        _UNSEEDED,
+        expected=f"{what} with equal seed to be equal to the bit",
+        said="other WHAT",
+        look="print the first place where two runs differ; what was drawn just before it?",
     )
-    for name, words, likely in causes:
-        job.require(
-            np.array_equal(one[name], two[name]),
-            expected=f"{what} with equal seed to be equal to the bit",
-            got=f"other {words}",
-            likely=likely,
-            look="print the first place where two runs differ; what was drawn just before it?",
-        )
 
 
 def _require_resumed(job: Job, whole: dict[str, Any], resumed: dict[str, Any], stops: list[int]) -> None:
-    causes = (
-        (
-            "read",
-            "samples in another order",
-            "the position in the epoch is not saved: samples are repeated or skipped",
-        ),
-        (
-            "noise",
-            "other noise",
-            "the states of NumPy's and Python's generators are not saved, or drawn from after",
-        ),
-        (
-            "weights",
-            "other weights",
-            "optimizer or torch's generator is not saved: the next step or dropout differs",
-        ),
+    require_same_parts(
+        job,
+        resumed,
+        whole,
+        _NOT_SAVED,
+        expected=f"a run that was stopped after step {stops} and resumed to equal one that was not",
+        said="WHAT after the interruption",
+        look="what does the next step need that this process knows and the file does not?",
     )
-    for name, words, likely in causes:
-        job.require(
-            np.array_equal(whole[name], resumed[name]),
-            expected=f"a run that was stopped after step {stops} and resumed to equal one that was not",
-            got=f"{words} after the interruption",
-            likely=likely,
-            look="what does the next step need that this process knows and the file does not?",
-        )

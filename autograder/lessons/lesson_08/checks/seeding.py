@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job
+from autograder.lessons.checking import require_each_once, require_same_parts
 
 SIZE = 40
 SOURCES = ("`dataset.rng`", "NumPy", "Python's random", "torch")
@@ -32,10 +33,11 @@ def check_seed_everything(job: Job) -> None:
 def _epochs(job: Job, arguments: dict[str, Any], disturbance: int) -> dict[str, Any]:
     answer = job.learner().call("seeded_epochs", **arguments, disturbance=disturbance)
     for epoch in answer["epochs"]:
-        job.require(
-            np.array_equal(np.sort(epoch[:, 0]), np.arange(SIZE)),
+        require_each_once(
+            job,
+            epoch[:, 0],
+            range(SIZE),
             expected=f"a loader that gives each of {SIZE} samples once an epoch, and can be iterated again",
-            got=f"{len(np.unique(epoch[:, 0]))} different ones in {len(epoch)}",
             likely="samples are dropped or repeated, or the loader is an iterator that is used up",
             look="return the `DataLoader` itself, without `drop_last`",
         )
@@ -43,14 +45,18 @@ def _epochs(job: Job, arguments: dict[str, Any], disturbance: int) -> dict[str, 
 
 
 def _require_seeded(job: Job, first: dict[str, Any], again: dict[str, Any]) -> None:
-    for name, value in first["drawn"].items():
-        job.require(
-            value == again["drawn"][name],
-            expected=f"{name} generator to give the same numbers after the same seed",
-            got="other numbers",
-            likely=f"{name[:-2]} is not seeded: each library has a generator of its own",
-            look="list every library that can draw a number in your run, and seed each",
-        )
+    require_same_parts(
+        job,
+        again["drawn"],
+        first["drawn"],
+        {
+            name: (name, f"{name[:-2]} is not seeded: each library has a generator of its own")
+            for name in first["drawn"]
+        },
+        expected="WHAT generator to give the same numbers after the same seed",
+        said="other numbers",
+        look="list every library that can draw a number in your run, and seed each",
+    )
 
 
 def _require_order(job: Job, first: dict[str, Any], again: dict[str, Any], repeat: Any) -> None:

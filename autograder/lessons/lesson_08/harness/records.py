@@ -27,13 +27,8 @@ def read_configs(texts: list[str]) -> list[dict[str, Any]]:
         try:
             config = learner.from_text(text)
         except Exception as error:
-            found.append(
-                {
-                    "error": str(error),
-                    "type": type(error).__name__,
-                    "is_value_error": isinstance(error, ValueError),
-                }
-            )
+            kind = {"type": type(error).__name__, "is_value_error": isinstance(error, ValueError)}
+            found.append({"error": str(error)} | kind)
             continue
         found.append(
             {"values": _values(config), "fingerprint": _fingerprint(config), "text": str(config.to_text())}
@@ -149,13 +144,8 @@ def _repository(project: Path, is_dirty: bool) -> Callable[..., str]:
     project.mkdir()
     if not shutil.which("git"):
         return _pretended(is_dirty)
-    settings = {
-        "user.name": "A",
-        "user.email": "a@example.org",
-        "commit.gpgsign": "false",
-        "safe.directory": "*",
-    }
-    command = ["git", *(part for name, value in settings.items() for part in ("-c", f"{name}={value}"))]
+    settings = "user.name=A", "user.email=a@example.org", "commit.gpgsign=false", "safe.directory=*"
+    command = ["git", *(part for setting in settings for part in ("-c", setting))]
     variables = {**os.environ, "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"}
 
     def git(*arguments: str) -> str:

@@ -46,16 +46,8 @@ def train_run(
     samples = _Augmented(size)
 
     def make_model() -> TextClassifier:
-        sizes = ModelConfig(
-            vocab_size=60,
-            num_classes=5,
-            max_length=16,
-            d_model=16,
-            num_layers=1,
-            num_heads=2,
-            dropout=dropout,
-        )
-        return TextClassifier(sizes)
+        sizes: dict[str, Any] = {"max_length": 16, "d_model": 16, "num_layers": 1, "num_heads": 2}
+        return TextClassifier(ModelConfig(vocab_size=60, num_classes=5, dropout=dropout, **sizes))
 
     run = learner(seed, make_model, samples)
     first = weights_of(run.model).clone()

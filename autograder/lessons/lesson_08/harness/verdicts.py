@@ -21,9 +21,8 @@ class _Machine:
     def __init__(self, facts: dict[str, Any]) -> None:
         self.facts, self.rng = facts, np.random.default_rng(facts["seed"])
         self.now = float(self.rng.uniform(0, 1000))
-        self.steps: list[
-            tuple[int, int, int]
-        ] = []  # deterministic, benchmark, readings of the clock before it
+        # Deterministic, benchmark, readings of the clock before it.
+        self.steps: list[tuple[int, int, int]] = []
         self.num_readings = 0
         self.num_of = [0, 0]
 

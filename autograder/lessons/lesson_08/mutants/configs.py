@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _CONFIG = """
 import dataclasses
@@ -72,69 +72,47 @@ _STRICT = 'raise ValueError(f"unknown key {key!r}: did you mean {nearest!r}?")'
 _HASHED = "hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()"
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "8.2": (
-        Mutant(
-            name="unknown keys ignored",
-            source=edited(
-                _CONFIG,
+    "8.2": wrong(
+        _CONFIG,
+        {
+            "unknown keys ignored": (
+                "unknown keys ignored",
                 (_STRICT, "pass"),
                 ("cls(**values)", "cls(**{k: values[k] for k in known if k in values})"),
             ),
-            says="unknown keys ignored",
-        ),
-        Mutant(
-            name="unordered hash",
-            source=edited(_CONFIG, (_HASHED, "str(hash(json.dumps(values, sort_keys=True)))")),
-            says="an unordered hash",
-        ),
-        Mutant(
-            name="fingerprint depends on the order of keys",
-            source=edited(_CONFIG, (", sort_keys=True).encode", ").encode")),
-            says="depends on the order of keys",
-        ),
-        Mutant(
-            name="the version is not looked at",
-            source=edited(_CONFIG, ('raise ValueError(f"version must be {VERSION}")', "pass")),
-            says="version of the text is not looked at",
-        ),
-        Mutant(
-            name="cast without a look",
-            source=edited(_CONFIG, ("    if number != int(number):\n", "    if False:\n")),
-            says="cast without a look",
-        ),
-        Mutant(
-            name="a bool counts as a number",
-            source=edited(_CONFIG, ("isinstance(value, bool)", "False")),
-            says="`true` counts as 1",
-        ),
-        Mutant(
-            name="numbers stay texts",
-            source=edited(
-                _CONFIG,
-                ('        put(self, "learning_rate", as_number("learning_rate", self.learning_rate))\n', ""),
+            "unordered hash": ("an unordered hash", _HASHED, "str(hash(json.dumps(values, sort_keys=True)))"),
+            "fingerprint depends on the order of keys": (
+                "depends on the order of keys",
+                ", sort_keys=True).encode",
+                ").encode",
             ),
-            says="as the file spells it",
-        ),
-        Mutant(
-            name="weights as the file spells them",
-            source=edited(_CONFIG, ('{str(k): as_number("class_weights", v) for', "{str(k): v for")),
-            says="the text of the file, not the values",
-        ),
-        Mutant(
-            name="text put together by hand",
-            source=edited(
-                _CONFIG,
-                (
-                    'yaml.safe_dump({"version": VERSION} | dataclasses.asdict(self), sort_keys=False)',
-                    '"".join(f"{k}: {v}\\n" for k, v in ({"version": VERSION} | dataclasses.asdict(self)).items())',
-                ),
+            "the version is not looked at": (
+                "version of the text is not looked at",
+                'raise ValueError(f"version must be {VERSION}")',
+                "pass",
             ),
-            says="put together by hand",
-        ),
-        Mutant(
-            name="the name is hashed",
-            source=edited(_CONFIG, ('        del values["name"]\n', "")),
-            says="`name` is hashed too",
-        ),
-    ),
+            "cast without a look": (
+                "cast without a look",
+                "    if number != int(number):\n",
+                "    if False:\n",
+            ),
+            "a bool counts as a number": ("`true` counts as 1", "isinstance(value, bool)", "False"),
+            "numbers stay texts": (
+                "as the file spells it",
+                '        put(self, "learning_rate", as_number("learning_rate", self.learning_rate))\n',
+                "",
+            ),
+            "weights as the file spells them": (
+                "the text of the file, not the values",
+                '{str(k): as_number("class_weights", v) for',
+                "{str(k): v for",
+            ),
+            "text put together by hand": (
+                "put together by hand",
+                'yaml.safe_dump({"version": VERSION} | dataclasses.asdict(self), sort_keys=False)',
+                '"".join(f"{k}: {v}\\n" for k, v in ({"version": VERSION} | dataclasses.asdict(self)).items())',
+            ),
+            "the name is hashed": ("`name` is hashed too", '        del values["name"]\n', ""),
+        },
+    )
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _RECORD = """
 import copy
@@ -52,84 +52,55 @@ def record_run(train, config, data_path, out, git):
 _DIRTY = 'bool(git("status", "--porcelain"))'
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "8.3": (
-        Mutant(
-            name="run record without the dirty flag",
-            source=edited(_RECORD, (f', "is_dirty": {_DIRTY}', "")),
-            says="without the dirty flag",
-        ),
-        Mutant(
-            name="always clean",
-            source=edited(_RECORD, (_DIRTY, "False")),
-            says="does not follow the state",
-        ),
-        Mutant(
-            name="git is asked when the run is over",
-            source=edited(
-                _RECORD,
-                (
-                    '        record["times"]',
-                    f'        record["git"] = {{"commit": git("rev-parse", "HEAD"), "is_dirty": {_DIRTY}}}\n'
-                    '        record["times"]',
-                ),
+    "8.3": wrong(
+        _RECORD,
+        {
+            "run record without the dirty flag": ("without the dirty flag", f', "is_dirty": {_DIRTY}', ""),
+            "always clean": ("does not follow the state", _DIRTY, "False"),
+            "git is asked when the run is over": (
+                "read after the run",
+                '        record["times"]',
+                f'        record["git"] = {{"commit": git("rev-parse", "HEAD"), "is_dirty": {_DIRTY}}}\n'
+                '        record["times"]',
             ),
-            says="read after the run",
-        ),
-        Mutant(
-            name="failures are not recorded",
-            source=edited(
-                _RECORD,
+            "failures are not recorded": (
+                "failures are not recorded",
                 ('        (out / "run.json").write_text(json.dumps(record, indent=2))\n', ""),
                 (
                     "    return record",
                     '    (out / "run.json").write_text(json.dumps(record))\n    return record',
                 ),
             ),
-            says="failures are not recorded",
-        ),
-        Mutant(
-            name="the error is swallowed",
-            source=edited(_RECORD, ("        raise\n", "")),
-            says="swallowed",
-        ),
-        Mutant(
-            name="the data are named, not fingerprinted",
-            source=edited(
-                _RECORD, ('"data": {"sha256": sha256(data_path)}', '"data": {"path": str(data_path)}')
+            "the error is swallowed": ("swallowed", "        raise\n", ""),
+            "the data are named, not fingerprinted": (
+                "named, not fingerprinted",
+                '"data": {"sha256": sha256(data_path)}',
+                '"data": {"path": str(data_path)}',
             ),
-            says="named, not fingerprinted",
-        ),
-        Mutant(
-            name="metrics without slices",
-            source=edited(_RECORD, ('"slices": by_slice', '"slices": {}')),
-            says="metrics without slices",
-        ),
-        Mutant(
-            name="a mean of the slices",
-            source=edited(
-                _RECORD,
+            "metrics without slices": ("metrics without slices", '"slices": by_slice', '"slices": {}'),
+            "a mean of the slices": (
+                "a mean over slices",
                 (
                     "accuracy = float(right.mean())",
                     "accuracy = float(np.mean([s['accuracy'] for s in by_slice.values()]))",
                 ),
                 ('"status": "finished"', '"status": "finished"'),
             ),
-            says="a mean over slices",
-        ),
-        Mutant(
-            name="equal runs differ",
-            source=edited(_RECORD, ('"num_cores": os', '"out": str(out), "num_cores": os')),
-            says="absolute paths stand among",
-        ),
-        Mutant(
-            name="the config as training left it",
-            source=edited(_RECORD, ("copy.deepcopy(config)", "config")),
-            says="read after the run, which may have changed it",
-        ),
-        Mutant(
-            name="a copy of the outermost dict alone",
-            source=edited(_RECORD, ("copy.deepcopy(config)", "dict(config)")),
-            says="also deep inside",
-        ),
-    ),
+            "equal runs differ": (
+                "absolute paths stand among",
+                '"num_cores": os',
+                '"out": str(out), "num_cores": os',
+            ),
+            "the config as training left it": (
+                "read after the run, which may have changed it",
+                "copy.deepcopy(config)",
+                "config",
+            ),
+            "a copy of the outermost dict alone": (
+                "also deep inside",
+                "copy.deepcopy(config)",
+                "dict(config)",
+            ),
+        },
+    )
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _RUN = """
 import numpy as np
@@ -49,62 +49,48 @@ class Run:
 """
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "8.4": (
-        Mutant(
-            name="seeding after the model is built",
-            source=edited(
-                _RUN,
+    "8.4": wrong(
+        _RUN,
+        {
+            "seeding after the model is built": (
+                "seeding after the model is built",
                 ("        seed_everything(seed)\n", ""),
                 ("self.model = make_model()\n", "self.model = make_model()\n        seed_everything(seed)\n"),
             ),
-            says="seeding after the model is built",
-        ),
-        Mutant(
-            name="NumPy seed forgotten",
-            source=edited(_RUN, ("        seed_everything(seed)\n", "        torch.manual_seed(seed)\n")),
-            says="NumPy's or Python's seed is forgotten",
-        ),
-        Mutant(
-            name="one generator shared by shuffling and dropout",
-            source=edited(
-                _RUN,
-                (
-                    "        return np.random.default_rng([self.seed, epoch]).permutation(len(self.samples))",
-                    "        if not hasattr(self, 'orders'):\n            self.orders = {}\n"
-                    "        if epoch not in self.orders:\n"
-                    "            self.orders[epoch] = torch.randperm(len(self.samples)).tolist()\n"
-                    "        return self.orders[epoch]",
-                ),
+            "NumPy seed forgotten": (
+                "NumPy's or Python's seed is forgotten",
+                "        seed_everything(seed)\n",
+                "        torch.manual_seed(seed)\n",
             ),
-            says="one generator shared by shuffling and dropout",
-        ),
-        Mutant(
-            name="the position is not saved",
-            source=edited(_RUN, ('self.step = state["step"]', "self.step = 5 * (state['step'] // 5)")),
-            says="the position in the epoch is not saved",
-        ),
-        Mutant(
-            name="generators are not saved",
-            source=edited(_RUN, ('        set_rng_state(state["rng"])\n', "")),
-            says="states of NumPy's and Python's generators are not saved",
-        ),
-        Mutant(
-            name="the optimizer is not saved",
-            source=edited(_RUN, ('        self.optimizer.load_state_dict(state["optimizer"])\n', "")),
-            says="optimizer or torch's generator is not saved",
-        ),
-        Mutant(
-            name="the same order each epoch",
-            source=edited(_RUN, ("[self.seed, epoch]", "self.seed")),
-            says="not on the epoch",
-        ),
-        Mutant(
-            name="objects in the state",
-            source=edited(
-                _RUN,
-                ('"rng": rng_state()', '"rng": rng_state(), "numpy": np.random.default_rng(1)'),
+            "one generator shared by shuffling and dropout": (
+                "one generator shared by shuffling and dropout",
+                "        return np.random.default_rng([self.seed, epoch]).permutation(len(self.samples))",
+                "        if not hasattr(self, 'orders'):\n            self.orders = {}\n"
+                "        if epoch not in self.orders:\n"
+                "            self.orders[epoch] = torch.randperm(len(self.samples)).tolist()\n"
+                "        return self.orders[epoch]",
             ),
-            says="objects in the state",
-        ),
-    ),
+            "the position is not saved": (
+                "the position in the epoch is not saved",
+                'self.step = state["step"]',
+                "self.step = 5 * (state['step'] // 5)",
+            ),
+            "generators are not saved": (
+                "states of NumPy's and Python's generators are not saved",
+                '        set_rng_state(state["rng"])\n',
+                "",
+            ),
+            "the optimizer is not saved": (
+                "optimizer or torch's generator is not saved",
+                '        self.optimizer.load_state_dict(state["optimizer"])\n',
+                "",
+            ),
+            "the same order each epoch": ("not on the epoch", "[self.seed, epoch]", "self.seed"),
+            "objects in the state": (
+                "objects in the state",
+                '"rng": rng_state()',
+                '"rng": rng_state(), "numpy": np.random.default_rng(1)',
+            ),
+        },
+    )
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _SEEDING = """
 import random
@@ -29,50 +29,37 @@ def seed_everything(seed, dataset, micro_batch_size=32, num_workers=0):
 _OF_WORKER = "np.random.default_rng(info.seed)"
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "8.1": (
-        Mutant(
-            name="NumPy seed forgotten",
-            source=edited(_SEEDING, ("    np.random.seed(seed)\n", "")),
-            says="NumPy is not seeded",
-        ),
-        Mutant(
-            name="Python seed forgotten",
-            source=edited(_SEEDING, ("    random.seed(seed)\n    np", "    np")),
-            says="Python is not seeded",
-        ),
-        Mutant(
-            name="worker seed forgotten",
-            source=edited(_SEEDING, ("worker_init_fn=seed_worker,", "")),
-            says="worker seed forgotten",
-        ),
-        Mutant(
-            name="workers get the same numbers each epoch",
-            source=edited(_SEEDING, (_OF_WORKER, "np.random.default_rng(1000 + worker_id)")),
-            says="the same number each epoch",
-        ),
-        Mutant(
-            name="one generator shared by shuffling and dropout",
-            source=edited(_SEEDING, ("generator=order, ", "")),
-            says="one generator shared by shuffling and dropout",
-        ),
-        Mutant(
-            name="the order is seeded by the system",
-            source=edited(
-                _SEEDING, ("torch.Generator().manual_seed(seed)", "torch.Generator()\n    order.seed()")
+    "8.1": wrong(
+        _SEEDING,
+        {
+            "NumPy seed forgotten": ("NumPy is not seeded", "    np.random.seed(seed)\n", ""),
+            "Python seed forgotten": ("Python is not seeded", "    random.seed(seed)\n    np", "    np"),
+            "worker seed forgotten": ("worker seed forgotten", "worker_init_fn=seed_worker,", ""),
+            "workers get the same numbers each epoch": (
+                "the same number each epoch",
+                _OF_WORKER,
+                "np.random.default_rng(1000 + worker_id)",
             ),
-            says="seeded from the clock or the system",
-        ),
-        Mutant(
-            name="a data set without workers is left alone",
-            source=edited(_SEEDING, ("    dataset.rng = np.random.default_rng(seed)\n", "")),
-            says="nobody seeds the data set",
-        ),
-        Mutant(
-            name="a seed written into the code",
-            source=edited(
-                _SEEDING, ("torch.Generator().manual_seed(seed)", "torch.Generator().manual_seed(42)")
+            "one generator shared by shuffling and dropout": (
+                "one generator shared by shuffling and dropout",
+                "generator=order, ",
+                "",
             ),
-            says="a seed is written into the code",
-        ),
-    ),
+            "the order is seeded by the system": (
+                "seeded from the clock or the system",
+                "torch.Generator().manual_seed(seed)",
+                "torch.Generator()\n    order.seed()",
+            ),
+            "a data set without workers is left alone": (
+                "nobody seeds the data set",
+                "    dataset.rng = np.random.default_rng(seed)\n",
+                "",
+            ),
+            "a seed written into the code": (
+                "a seed is written into the code",
+                "torch.Generator().manual_seed(seed)",
+                "torch.Generator().manual_seed(42)",
+            ),
+        },
+    )
 }

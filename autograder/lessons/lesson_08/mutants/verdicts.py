@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _HELPED = """
 import numpy as np
@@ -65,140 +65,92 @@ _TURNS = (
 )
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "8.5": (
-        Mutant(
-            name="comparing single seeds",
-            source=edited(
-                _HELPED,
-                (
-                    "    difference = candidate",
-                    '    return "better" if candidate[0] > baseline[0] else "worse"\n    difference = candidate',
-                ),
+    "8.5": wrong(
+        _HELPED,
+        {
+            "comparing single seeds": (
+                "comparing single seeds",
+                "    difference = candidate",
+                '    return "better" if candidate[0] > baseline[0] else "worse"\n    difference = candidate',
             ),
-            says="comparing single seeds",
-        ),
-        Mutant(
-            name="one seed is enough",
-            source=edited(
-                _HELPED,
-                (
-                    '        return "undecided"\n    difference',
-                    '        return "better" if candidate.mean() > baseline.mean() else "worse"\n    difference',
-                ),
+            "one seed is enough": (
+                "so few say nothing",
+                '        return "undecided"\n    difference',
+                '        return "better" if candidate.mean() > baseline.mean() else "worse"\n    difference',
             ),
-            says="so few say nothing",
-        ),
-        Mutant(
-            name="means without an interval",
-            source=edited(_HELPED, (_HALF, "half = 0.0")),
-            says="without asking what luck alone does",
-        ),
-        Mutant(
-            name="the pairs are not used",
-            source=edited(
-                _HELPED,
-                (
-                    "error = difference.std(ddof=1) / np.sqrt(len(difference))",
-                    "error = np.sqrt((candidate.var(ddof=1) + baseline.var(ddof=1)) / len(difference))",
-                ),
+            "means without an interval": ("without asking what luck alone does", _HALF, "half = 0.0"),
+            "the pairs are not used": (
+                "the pairs are not used",
+                "error = difference.std(ddof=1) / np.sqrt(len(difference))",
+                "error = np.sqrt((candidate.var(ddof=1) + baseline.var(ddof=1)) / len(difference))",
             ),
-            says="the pairs are not used",
-        ),
-        Mutant(
-            name="no proof of harm taken for proof of none",
-            source=edited(_HELPED, ("if low > -margin", "if not high < 0")),
-            says="no proof that it is worse",
-        ),
-        Mutant(
-            name="only the mean is held against the margin",
-            source=edited(_HELPED, ("if low > -margin", "if difference.mean() > -margin")),
-            says="only the mean is held against the margin",
-        ),
-        Mutant(
-            name="the margin is not used",
-            source=edited(_HELPED, ('    if low > -margin:\n        return "no worse"\n', "")),
-            says="the margin is not used",
-        ),
-        Mutant(
-            name="worse is asked before no worse",
-            source=edited(
-                _HELPED,
-                (
-                    '    if low > -margin:\n        return "no worse"\n    if high < 0:\n        return "worse"\n',
-                    '    if high < 0:\n        return "worse"\n    if low > -margin:\n        return "no worse"\n',
-                ),
+            "no proof of harm taken for proof of none": (
+                "no proof that it is worse",
+                "if low > -margin",
+                "if not high < 0",
             ),
-            says="'worse' is asked before 'no worse'",
-        ),
-        Mutant(
-            name="lower scores taken for better ones",
-            source=edited(_HELPED, ("candidate - baseline", "baseline - candidate")),
-            says="the wrong sign: higher scores",
-        ),
+            "only the mean is held against the margin": (
+                "only the mean is held against the margin",
+                "if low > -margin",
+                "if difference.mean() > -margin",
+            ),
+            "the margin is not used": (
+                "the margin is not used",
+                '    if low > -margin:\n        return "no worse"\n',
+                "",
+            ),
+            "worse is asked before no worse": (
+                "'worse' is asked before 'no worse'",
+                '    if low > -margin:\n        return "no worse"\n    if high < 0:\n        return "worse"\n',
+                '    if high < 0:\n        return "worse"\n    if low > -margin:\n        return "no worse"\n',
+            ),
+            "lower scores taken for better ones": (
+                "the wrong sign: higher scores",
+                "candidate - baseline",
+                "baseline - candidate",
+            ),
+        },
     ),
-    "8.6": (
-        Mutant(
-            name="no warm-up",
-            source=edited(
-                _COST,
+    "8.6": wrong(
+        _COST,
+        {
+            "no warm-up": (
+                "no warm-up",
                 (_WARM_UP, ""),
                 ("costs.mean()", "np.log(np.mean(seconds[True]) / np.mean(seconds[False]))"),
             ),
-            says="no warm-up",
-        ),
-        Mutant(
-            name="first one setting, then the other",
-            source=edited(
-                _COST,
-                (
-                    _TURNS,
-                    "        for side in (False, True):\n"
-                    "            seconds[side] = [segment(side) for _ in range(24)]\n",
-                ),
+            "first one setting, then the other": (
+                "first one setting, then the other",
+                _TURNS,
+                "        for side in (False, True):\n"
+                "            seconds[side] = [segment(side) for _ in range(24)]\n",
             ),
-            says="first one setting, then the other",
-        ),
-        Mutant(
-            name="the order never alternates",
-            source=edited(_COST, ("(False, True, True, False)", "(False, True, False, True)")),
-            says="the order never alternates",
-        ),
-        Mutant(
-            name="no interval",
-            source=edited(_COST, ("half = 2.2", "half = 0.0")),
-            says="a number without an interval",
-        ),
-        Mutant(
-            name="benchmark=True with determinism",
-            source=edited(
-                _COST,
-                ("benchmark = False", "benchmark = True"),
+            "the order never alternates": (
+                "the order never alternates",
+                "(False, True, True, False)",
+                "(False, True, False, True)",
             ),
-            says="`benchmark=True` with determinism",
-        ),
-        Mutant(
-            name="settings not put back",
-            source=edited(_COST, ("torch.use_deterministic_algorithms(before[0])", "pass")),
-            says="the settings are not put back",
-        ),
-        Mutant(
-            name="another clock",
-            source=edited(
-                _COST,
-                ("    before = torch", "    from time import perf_counter as clock\n    before = torch"),
+            "no interval": ("a number without an interval", "half = 2.2", "half = 0.0"),
+            "benchmark=True with determinism": (
+                "`benchmark=True` with determinism",
+                "benchmark = False",
+                "benchmark = True",
             ),
-            says="another clock",
-        ),
-        Mutant(
-            name="upside down",
-            source=edited(
-                _COST,
-                (
-                    "np.log(seconds[True]) - np.log(seconds[False])",
-                    "np.log(seconds[False]) - np.log(seconds[True])",
-                ),
+            "settings not put back": (
+                "the settings are not put back",
+                "torch.use_deterministic_algorithms(before[0])",
+                "pass",
             ),
-            says="upside down",
-        ),
+            "another clock": (
+                "another clock",
+                "    before = torch",
+                "    from time import perf_counter as clock\n    before = torch",
+            ),
+            "upside down": (
+                "upside down",
+                "np.log(seconds[True]) - np.log(seconds[False])",
+                "np.log(seconds[False]) - np.log(seconds[True])",
+            ),
+        },
     ),
 }

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job
+from autograder.lessons.checking import require_repeatable
 from autograder.lessons.lesson_10.harness.tables import secret_table
 
 SHARE = 0.2
@@ -27,19 +28,17 @@ def check_prepare(job: Job) -> None:
         _require_rows(job, answer, rows)
         _require_no_leak(job, answer)
         _require_stratified(job, answer, rows)
-    job.require(
-        first == again,
-        expected="the same split at the same seed",
-        got="two splits",
-        likely="a random number that the seed does not decide: a global generator, or the order of a set",
-        look="make one generator from `seed`, and draw from it alone",
-    )
-    job.require(
-        sorted(first["validation"]) != sorted(other["validation"]),
-        expected="another split at another seed",
-        got="the same rows to validate on",
-        likely="the seed is not used: the first or the last rows are taken",
-        look="where does `seed` go in?",
+    require_repeatable(
+        job,
+        what="split",
+        is_same=first == again,
+        when="at the same seed",
+        unseeded="a random number that the seed does not decide: a global generator, or the order of a set",
+        look_unseeded="make one generator from `seed`, and draw from it alone",
+        is_another=sorted(first["validation"]) != sorted(other["validation"]),
+        another="at another seed",
+        fixed="the seed is not used: the first or the last rows are taken",
+        look_fixed="where does `seed` go in?",
     )
 
 

@@ -12,7 +12,6 @@ import numpy as np
 from autograder.engine import Job, Worker
 from autograder.engine.timing import ALPHA_PASS, measure_speedup, successes_needed
 from autograder.lessons.checking import HEAD_START, compare_paired
-from autograder.lessons.lesson_10 import baselines
 from autograder.lessons.lesson_10.checks.tables import secret_split
 
 NUM_TRAIN, NUM_UNSEEN, NUM_EPOCHS = 480, 320, 3
@@ -63,7 +62,7 @@ def _require_predictions(job: Job) -> None:
 
 
 def _require_quality(job: Job) -> None:
-    own, theirs = job.learner(), job.worker("baseline", baselines.NAIVE_TRAINING)
+    own, theirs = job.learner(), job.worker("baseline", job.baseline)
     accuracies: list[tuple[float, float]] = []
 
     def difference() -> float:
@@ -104,7 +103,7 @@ def _require_quality(job: Job) -> None:
 def _right_shares(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> tuple[float, float]:
     """Shares of right predictions in a segment, the learner's and the baseline's, above those of a guess."""
     segment = {name: baseline[name] for name in ("seed", "num_steps")}
-    right = np.array(job.worker("baseline", baselines.NAIVE_TRAINING).call("answers", **segment))
+    right = np.array(job.worker("baseline", job.baseline).call("answers", **segment))
     guess = 1 / len(set(right.tolist()))
     own, theirs = (float(np.mean(np.array(side["predictions"]) == right)) for side in (learner, baseline))
     return own - guess, theirs - guess

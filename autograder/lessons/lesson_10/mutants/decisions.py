@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _CHOOSE = """
 from statistics import fmean
@@ -47,58 +47,47 @@ def summarise(labels, predictions, seconds, price_per_hour, currency):
 """
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "10.3": (
-        Mutant(
-            name="picked on test",
-            source=edited(_CHOOSE, ('append(trial["validation"])', 'append(trial["test"])')),
-            says="picked on test",
-        ),
-        Mutant(
-            name="best of noise",
-            source=edited(
-                _CHOOSE, ("key=lambda key: fmean(scores[key])", "key=lambda key: max(scores[key])")
+    "10.3": wrong(
+        _CHOOSE,
+        {
+            "picked on test": ("picked on test", 'append(trial["validation"])', 'append(trial["test"])'),
+            "best of noise": (
+                "best of noise",
+                "key=lambda key: fmean(scores[key])",
+                "key=lambda key: max(scores[key])",
             ),
-            says="best of noise",
-        ),
-        Mutant(
-            name="fewer seeds than the others",
-            source=edited(_CHOOSE, ("if len(values) == len(seeds)", "if values")),
-            says="fewer seeds",
-        ),
-        Mutant(
-            name="pruned trials counted as free",
-            source=edited(
-                _CHOOSE,
-                ("for trial in trials),", 'for trial in trials if trial["status"] == "completed"),'),
+            "fewer seeds than the others": ("fewer seeds", "if len(values) == len(seeds)", "if values"),
+            "pruned trials counted as free": (
+                "counted as free",
+                "for trial in trials),",
+                'for trial in trials if trial["status"] == "completed"),',
             ),
-            says="counted as free",
-        ),
+        },
     ),
-    "10.4": (
-        Mutant(
-            name="micro F1",
-            source=edited(_SUMMARISE, ("sum(f1) / len(f1)", "right")),
-            says="micro F1",
-        ),
-        Mutant(
-            name="a price per second",
-            source=edited(_SUMMARISE, ("total / 3600 * price_per_hour", "total * price_per_hour")),
-            says="seconds times a price per hour",
-        ),
-        Mutant(
-            name="the tuning was free",
-            source=edited(_SUMMARISE, ('"total_seconds": total', '"total_seconds": seconds["training"]')),
-            says="only the last training",
-        ),
-        Mutant(
-            name="price without unit",
-            source=edited(_SUMMARISE, ('"cost_unit": currency', '"cost_unit": "per hour"')),
-            says="a price without unit",
-        ),
-        Mutant(
-            name="the wasted share",
-            source=edited(_SUMMARISE, ('(total - seconds["waiting"]) / total', 'seconds["waiting"] / total')),
-            says="the share that was wasted",
-        ),
+    "10.4": wrong(
+        _SUMMARISE,
+        {
+            "micro F1": ("micro F1", "sum(f1) / len(f1)", "right"),
+            "a price per second": (
+                "seconds times a price per hour",
+                "total / 3600 * price_per_hour",
+                "total * price_per_hour",
+            ),
+            "the tuning was free": (
+                "only the last training",
+                '"total_seconds": total',
+                '"total_seconds": seconds["training"]',
+            ),
+            "price without unit": (
+                "a price without unit",
+                '"cost_unit": currency',
+                '"cost_unit": "per hour"',
+            ),
+            "the wasted share": (
+                "the share that was wasted",
+                '(total - seconds["waiting"]) / total',
+                'seconds["waiting"] / total',
+            ),
+        },
     ),
 }

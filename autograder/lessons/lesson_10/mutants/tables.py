@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, wrong
 
 _PREPARE = """
 import csv
@@ -31,11 +31,11 @@ def prepare(path, validation=0.2, seed=0):
 _SPLIT = _PREPARE[_PREPARE.index("    held_out = set()") : _PREPARE.index("    return {")]
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "10.1": (
-        Mutant(
-            name="repeated texts on both sides",
-            source=edited(
-                _PREPARE,
+    "10.1": wrong(
+        _PREPARE,
+        {
+            "repeated texts on both sides": (
+                "repeated texts leak",
                 (
                     _SPLIT,
                     "    order = list(range(len(good)))\n    generator.shuffle(order)\n    held = set()\n"
@@ -51,57 +51,30 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "[r for i, r in enumerate(good) if i in held]",
                 ),
             ),
-            says="repeated texts leak",
-        ),
-        Mutant(
-            name="not stratified",
-            source=edited(
-                _PREPARE,
-                (
-                    _SPLIT,
-                    "    texts = list(dict.fromkeys(text for text, _ in good))\n    generator.shuffle(texts)\n"
-                    "    held_out = set(texts[: round(validation * len(texts))])\n",
-                ),
+            "not stratified": (
+                "stratified",
+                _SPLIT,
+                "    texts = list(dict.fromkeys(text for text, _ in good))\n    generator.shuffle(texts)\n"
+                "    held_out = set(texts[: round(validation * len(texts))])\n",
             ),
-            says="stratified",
-        ),
-        Mutant(
-            name="the end of a sorted table",
-            source=edited(
-                _PREPARE,
-                (
-                    _SPLIT,
-                    "    texts = list(dict.fromkeys(text for text, _ in good))\n"
-                    "    held_out = set(texts[-round(validation * len(texts)) :])\n",
-                ),
+            "the end of a sorted table": (
+                "takes one end",
+                _SPLIT,
+                "    texts = list(dict.fromkeys(text for text, _ in good))\n"
+                "    held_out = set(texts[-round(validation * len(texts)) :])\n",
             ),
-            says="takes one end",
-        ),
-        Mutant(
-            name="a generator without the seed",
-            source=edited(_PREPARE, ("random.Random(seed)", "random.Random()")),
-            says="that the seed does not decide",
-        ),
-        Mutant(
-            name="the seed not used",
-            source=edited(_PREPARE, ("        generator.shuffle(texts)\n", "")),
-            says="the seed is not used",
-        ),
-        Mutant(
-            name="bad rows kept",
-            source=edited(_PREPARE, ("if row[0] and row[1]]", "if True]")),
-            says="bad rows are kept",
-        ),
-        Mutant(
-            name="lines split at commas",
-            source=edited(
-                _PREPARE,
-                (
-                    '[(row["text"].strip(), row["label"].strip()) for row in csv.DictReader(file)]',
-                    '[(line.split(",")[-1].strip(), line.split(",")[0].strip()) for line in list(file)[1:]]',
-                ),
+            "a generator without the seed": (
+                "that the seed does not decide",
+                "random.Random(seed)",
+                "random.Random()",
             ),
-            says="lines are split at commas by hand",
-        ),
-    ),
+            "the seed not used": ("the seed is not used", "        generator.shuffle(texts)\n", ""),
+            "bad rows kept": ("bad rows are kept", "if row[0] and row[1]]", "if True]"),
+            "lines split at commas": (
+                "lines are split at commas by hand",
+                '[(row["text"].strip(), row["label"].strip()) for row in csv.DictReader(file)]',
+                '[(line.split(",")[-1].strip(), line.split(",")[0].strip()) for line in list(file)[1:]]',
+            ),
+        },
+    )
 }

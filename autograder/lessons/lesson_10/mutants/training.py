@@ -2,55 +2,49 @@
 
 from __future__ import annotations
 
-from autograder.lessons.checking import Mutant, edited
+from autograder.lessons.checking import Mutant, edited, wrong
 from autograder.lessons.lesson_10.baselines import NAIVE_TRAINING
 from autograder.lessons.lesson_10.references import TRAIN_CLASSIFIER
 
 _TRAIN = edited(TRAIN_CLASSIFIER, ("def train_classifier", '@exercise("10.2")\ndef train_classifier'))
 _STEP = "            train_step(model, collate([(ids[i], number[labels[i]]) for i in indices]), optimizer)\n"
 
+# Right and too slow: it must never pass.
+SLOW_TRAINING = edited(NAIVE_TRAINING, ("def train_classifier", '@exercise("10.2")\ndef train_classifier'))
+
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "10.2": (
-        Mutant(
-            name="one update an epoch",
-            source=edited(_TRAIN, (_STEP, _STEP + "            break\n")),
-            says="the training learns less",
-        ),
-        Mutant(
-            name="texts cut at four tokens",
-            source=edited(_TRAIN, ("e.ids[:WIDTH]", "e.ids[:4]")),
-            says="the training learns less",
-        ),
-        Mutant(
-            name="predictions in the order of length",
-            source=edited(_TRAIN, ("found[i] = names[best]", "found[order.index(i)] = names[best]")),
-            says="the training learns less",
-        ),
-        Mutant(
-            name="class numbers instead of names",
-            source=edited(_TRAIN, ("found[i] = names[best]", "found[i] = best")),
-            says="class numbers instead of names",
-        ),
-        Mutant(
-            name="the tail of the texts left out",
-            source=edited(
-                _TRAIN, ("        return found\n", "        return found[: len(rows) // 16 * 16]\n")
+    "10.2": wrong(
+        _TRAIN,
+        {
+            "one update an epoch": ("the training learns less", _STEP, _STEP + "            break\n"),
+            "texts cut at four tokens": ("the training learns less", "e.ids[:WIDTH]", "e.ids[:4]"),
+            "predictions in the order of length": (
+                "the training learns less",
+                "found[i] = names[best]",
+                "found[order.index(i)] = names[best]",
             ),
-            says="the tail of the last batch is dropped",
-        ),
-        Mutant(
-            name="untrained under the clock",
-            source=edited(_TRAIN, ("    torch.manual_seed(seed)\n", "    num_epochs *= len(texts) > 400\n")),
-            says="under the clock less is trained",
-            is_timed=True,
-        ),
-        Mutant(
-            name="padding to a global maximum",
-            source=edited(
-                NAIVE_TRAINING, ("def train_classifier", '@exercise("10.2")\ndef train_classifier')
+            "class numbers instead of names": (
+                "class numbers instead of names",
+                "found[i] = names[best]",
+                "found[i] = best",
             ),
-            says="padding, tokenising again",
-            is_timed=True,
-        ),
-    ),
+            "the tail of the texts left out": (
+                "the tail of the last batch is dropped",
+                "        return found\n",
+                "        return found[: len(rows) // 16 * 16]\n",
+            ),
+        },
+    )
+    + wrong(
+        _TRAIN,
+        {
+            "untrained under the clock": (
+                "under the clock less is trained",
+                "    torch.manual_seed(seed)\n",
+                "    num_epochs *= len(texts) > 400\n",
+            )
+        },
+        is_timed=True,
+    )
+    + wrong(SLOW_TRAINING, {"padding to a global maximum": ("padding, tokenising again",)}, is_timed=True)
 }
