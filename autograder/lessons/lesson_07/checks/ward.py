@@ -12,7 +12,6 @@ from autograder.engine.timing import measure_speedup
 from autograder.lessons.checking import require_equal
 from autograder.lessons.lesson_07 import baselines
 
-BAR = 1.5
 ILLNESSES = {"A": "input-bound", "B": "sync-bound", "C": "tiny batch", "D": "recomputing"}
 LOOK = {
     "A": "how many samples are on their way at the same moment, and what happens during a step?",
