@@ -7,14 +7,16 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
 from autograder.common import Result
-from autograder.engine.timing import what_is_in_the_way
-from autograder.notebooks import Report
 from autograder.quizzes import headline
 from autograder.show import result_text
+
+if TYPE_CHECKING:
+    from autograder.notebooks import Report
 
 BAR_WIDTH = 24
 
@@ -51,6 +53,8 @@ def busy_programs_told() -> Callable[[Result], None]:
     """The function to call with each result: where this machine was too restless to time on, it says once which
     programs were busy. In the terminal alone: what a person runs is no part of a result and belongs in no file.
     """
+    from autograder.engine.timing import what_is_in_the_way
+
     is_told = not sys.stderr.isatty()
 
     def tell(result: Result) -> None:

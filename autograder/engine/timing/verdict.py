@@ -37,7 +37,6 @@ class Decision:
 
     outcome: Outcome | None
     wealth_pass: float
-    wealth_fail: float
     blocks: int
 
 
@@ -84,4 +83,4 @@ def decide(
             break
     if outcome is None and (count >= max_blocks or seconds >= MAX_SECONDS):
         outcome = "inconclusive"
-    return Decision(outcome, sign_wealth(above, count), sign_wealth(below, count), count)
+    return Decision(outcome, sign_wealth(above, count), count)
