@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from course_lib.commands.common import GOOD, INTERRUPTED, NO, USER_ERROR, complain
+from course_lib.data.cache import project_version
 from course_lib.errors import UserError
 
 COMMANDS = ("train", "tune", "bench", "predict", "export", "compare", "dashboard", "info")
@@ -59,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Train, tune, measure and use text models on your own table, fast and reproducibly.",
         epilog="course-lib COMMAND --help says more about a command.",
     )
+    parser.add_argument("--version", action="version", version=f"course-lib {project_version()}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in COMMANDS:
         importlib.import_module(f"course_lib.commands.{name}").add(commands)
