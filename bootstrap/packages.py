@@ -26,7 +26,7 @@ def install(root: Path, extra: str) -> None:
     target = ("--editable", f"{root}[{extra}]")
     say("Bringing pip to the tested version …")
     try:
-        pip(root, "--quiet", "--upgrade", "pip")
+        pip(root, "-qq", "--upgrade", "pip")
     except SetupError:
         say("  no other pip can be had here: going on with this one")
     say("Finding out what is missing …")
@@ -44,10 +44,10 @@ def install(root: Path, extra: str) -> None:
 
 
 def pip(root: Path, *args: str) -> None:
-    """Run `pip install`, whose bar a terminal shows; a file or pipe gets warnings and errors alone."""
+    """Run `pip install`, whose bar a terminal shows; a file or a pipe gets its errors alone."""
     log = root / LOG
     log.unlink(missing_ok=True)
-    quiet = [] if sys.stderr.isatty() else ["--quiet"]
+    quiet = [] if sys.stderr.isatty() else ["-qq"]
     command = [str(root / PYTHON), "-m", "pip", "install", "-c", "constraints.txt", *quiet, *args]
     env = os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_LOG": str(log)}
     done = run(command, cwd=root, env=env, stdin=DEVNULL, stdout=sys.stderr, close_fds=False)  # for the lock
@@ -59,7 +59,7 @@ def pip(root: Path, *args: str) -> None:
 def plan(root: Path, *args: str) -> dict[str, int | None]:
     """What pip would install, by name: bytes to download, or None where the server does not say."""
     report = (root / LOG).with_suffix(".json")
-    pip(root, "--quiet", "--dry-run", "--report", str(report), *args)
+    pip(root, "-qq", "--dry-run", "--report", str(report), *args)
     items = json.loads(report.read_text(encoding="utf-8"))["install"]
     downloads = [(item["metadata"]["name"].lower(), item["download_info"]) for item in items]
     urls = {name: info["url"] for name, info in downloads if "dir_info" not in info}  # not the checkout
