@@ -26,7 +26,7 @@ def install(root: Path, extra: str) -> None:
     target = ("--editable", f"{root}[{extra}]")
     say("Bringing pip to the tested version …")
     try:
-        pip(root, "-qq", "--upgrade", "pip")
+        pip(root, "--upgrade", "pip")
     except SetupError:
         say("  no other pip can be had here: going on with this one")
     say("Finding out what is missing …")
@@ -34,32 +34,33 @@ def install(root: Path, extra: str) -> None:
     if "torch" in sizes and (source := os.environ.get("WORKBOOK_TORCH_INDEX") or choose_torch(sizes)):
         folder = str(Path(source).expanduser().absolute())
         place = ("--index-url", source) if "://" in source else ("--no-index", "--find-links", folder)
-        pip(root, "--no-deps", *place, "torch")
+        pip(root, "--no-deps", *place, "torch", shown=True)
         sizes = plan(root, *target)
     if sizes:
         unknown = f" and {n} packages of unknown size" if (n := [*sizes.values()].count(None)) else ""
         download = f"the download is {total(sizes)}{unknown} (less what pip has cached)"
         say(f"Packages to install into .venv: {len(sizes)}; {download}.")
-    pip(root, *target)
+    pip(root, *target, shown=True)
 
 
-def pip(root: Path, *args: str) -> None:
-    """Run `pip install`, whose bar a terminal shows; a file or a pipe gets its errors alone."""
-    log = root / LOG
-    log.unlink(missing_ok=True)
-    quiet = [] if sys.stderr.isatty() else ["-qq"]
-    command = [str(root / PYTHON), "-m", "pip", "install", "-c", "constraints.txt", *quiet, *args]
-    env = os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_LOG": str(log)}
-    done = run(command, cwd=root, env=env, stdin=DEVNULL, stdout=sys.stderr, close_fds=False)  # for the lock
+def pip(root: Path, *args: str, shown: bool = False) -> None:
+    """Run `pip install`, which inherits the set-up's lock. What it says goes to LOG, and if `shown` to a terminal."""
+    log, shown = root / LOG, shown and sys.stderr.isatty()
+    command = [str(root / PYTHON), "-m", "pip", "install", "-c", "constraints.txt", *args]
+    command += ["--log", str(log)] if shown else []
+    env = os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
+    with log.open("wb") as file:
+        out = sys.stderr if shown else file
+        done = run(command, cwd=root, env=env, stdin=DEVNULL, stdout=out, stderr=out, close_fds=False)
     if done.returncode:
-        said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-        raise SetupError(f"pip stopped: {explain(said)}; then start again. The whole story is in {log}")
+        why = explain(log.read_text(encoding="utf-8", errors="replace"))
+        raise SetupError(f"pip stopped: {why}; then start again. The whole story is in {log}")
 
 
 def plan(root: Path, *args: str) -> dict[str, int | None]:
     """What pip would install, by name: bytes to download, or None where the server does not say."""
     report = (root / LOG).with_suffix(".json")
-    pip(root, "-qq", "--dry-run", "--report", str(report), *args)
+    pip(root, "--dry-run", "--report", str(report), *args)
     items = json.loads(report.read_text(encoding="utf-8"))["install"]
     downloads = [(item["metadata"]["name"].lower(), item["download_info"]) for item in items]
     urls = {name: info["url"] for name, info in downloads if "dir_info" not in info}  # not the checkout
@@ -74,8 +75,7 @@ def total(sizes: dict[str, int | None]) -> str:
 
 def has_nvidia_driver() -> bool:
     """Of any version, on Linux or in Windows' Linux (WSL)."""
-    traces = ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/usr/lib/wsl/lib/libcuda.so.1")
-    return any(Path(trace).exists() for trace in traces)
+    return Path("/proc/driver/nvidia/version").exists() or Path("/usr/lib/wsl/lib/libcuda.so.1").exists()
 
 
 def choose_torch(sizes: dict[str, int | None]) -> str | None:
@@ -84,7 +84,7 @@ def choose_torch(sizes: dict[str, int | None]) -> str | None:
     On Linux a plain pip finds the build with CUDA's libraries (torch 2.13.0: 2.7 GB instead of 0.2), but takes the
     CPU build where its settings offer it: `2.13.0+cpu` sorts above `2.13.0`. Else a person at a terminal is asked.
     """
-    cuda = {name: size for name, size in sizes.items() if name.startswith(("nvidia", "cuda", "triton"))}
+    cuda = {name: size for name, size in sizes.items() if re.match("nvidia(?!-ml-py)|cuda|triton", name)}
     if not cuda or not sys.platform.startswith("linux") or has_nvidia_driver():
         return None
     say(f"""

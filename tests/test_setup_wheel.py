@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -50,6 +52,11 @@ def names_in(wheel: Path) -> set[str]:
         return {name for name in archive.namelist() if ".dist-info/" not in name}
 
 
+@pytest.fixture(scope="module")
+def wheel(project_copy: Path) -> Path:
+    return build(project_copy, "wheel")
+
+
 def test_wheel_and_sdist_carry_the_same_and_all_of_it(root: Path, project_copy: Path, tmp_path: Path) -> None:
     wheel = names_in(build(project_copy, "wheel"))
     release = root / "notebooks" / "release"
@@ -65,12 +72,9 @@ def test_wheel_and_sdist_carry_the_same_and_all_of_it(root: Path, project_copy: 
     assert names_in(build(next(tmp_path.iterdir()), "wheel")) == wheel
 
 
-def test_the_wheel_starts_the_course_elsewhere(
-    project_copy: Path, tmp_path: Path, env: dict[str, str]
-) -> None:
+def test_the_wheel_starts_the_course_elsewhere(wheel: Path, tmp_path: Path, env: dict[str, str]) -> None:
     """In an empty environment that borrows the dependencies of this one (they are gigabytes), and nothing of
     the checkout: not its packages, not its folder."""
-    wheel = build(project_copy, "wheel")
     home = tmp_path / "env"
     venv.create(home, with_pip=False, symlinks=True)
     python = home / "bin" / "python"
@@ -107,3 +111,73 @@ def test_the_wheel_starts_the_course_elsewhere(
     assert done.returncode == 2 and "in the project's checkout" in done.stderr
     done = subprocess.run([home / "bin" / "workbook", "build"], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+COURSE_ALONE = (
+    "ipywidgets",
+    "jupyterlab",
+    "jupytext",
+    "nbgrader",
+    "notebook",
+    "pytest",
+    "scipy",
+    "tensorboard",
+)
+
+
+def environment_with(wheel: Path, home: Path, extra: str = "") -> Path:
+    """A fresh environment with the wheel and all that it asks for, by pip's own settings; returns its Python."""
+    venv.create(home, with_pip=False, symlinks=True)
+    python = home / "bin" / "python"
+    constraints = Path(__file__).resolve().parent.parent / "constraints.txt"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "-c", str(constraints)]
+    done = subprocess.run([*pip, f"{wheel}{extra}"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return python
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_the_base_alone_trains_a_table(wheel: Path, tmp_path: Path, env: dict[str, str]) -> None:
+    """Really installed, nothing borrowed: what the library imports is what it asks for."""
+    python = environment_with(wheel, tmp_path / "env")
+    env |= {"PYTHONPATH": "", "COURSE_LIB_CACHE": str(tmp_path / "cache")}
+
+    def ask(command: str, *args: str) -> subprocess.CompletedProcess[str]:
+        script = [str(python.with_name(command)), *args]
+        return subprocess.run(script, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=300)
+
+    site = next((tmp_path / "env").glob("lib/python3.*/site-packages"))
+    assert not [name for name in COURSE_ALONE if (site / name).exists()]
+
+    rows = [f"{taste} soup number {i},{taste}" for i in range(60) for taste in ("good", "bad")]
+    (tmp_path / "t.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    done = ask("course-lib", "train", "--data", "t.csv", "--out", "run", "--set", "max_epochs=1")
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["status"] == "finished"
+    version = record["environment"]["packages"]["training-workbook"]
+    assert ask("course-lib", "--version").stdout == f"course-lib {version}\n"
+    assert (tmp_path / "run" / "report.html").exists() and not (tmp_path / "run" / "tensorboard").exists()
+    assert ask("course-lib", "predict", "run", "good soup").returncode == 0
+
+    refused = ask("course-lib", "train", "--data", "t.csv", "--out", "b", "--set", "trackers=tensorboard")
+    assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
+    assert 'pip install "training-workbook[tensorboard]"' in refused.stderr
+
+    assert ask("workbook", "--version").stdout == f"workbook {version}\n"
+    for verb in (["progress"], ["start", "--no-browser"], ["doctor"]):
+        done = ask("workbook", *verb)
+        assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), done.stderr
+        assert 'pip install "training-workbook[course]"' in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_the_extra_course_starts_jupyterlab(wheel: Path, tmp_path: Path, env: dict[str, str]) -> None:
+    python = environment_with(wheel, tmp_path / "env", "[course]")
+    with course(start_command(python, tmp_path / "learner"), {**env, "PYTHONPATH": ""}) as running:
+        assert running.ask(f"/api/contents/{START_PAGE}")["content"]["cells"]
+        running.process.send_signal(signal.SIGINT)
+        running.process.communicate(timeout=60)
+    assert running.process.returncode == 0
