@@ -67,10 +67,11 @@ def main(argv):
         sys.stderr.write("workbook: there is no verb %r; the verbs are %s\n" % (verb, ", ".join(VERBS)))
         return 2
 
-    from bootstrap import SetupError, ensure_environment
+    from bootstrap.environment import ensure_environment
+    from bootstrap.packages import SetupError
 
     try:
-        python = ensure_environment(ROOT, dev=verb == "test", thorough=verb == "doctor")
+        python = ensure_environment(ROOT, "dev" if verb == "test" else "course")
     except SetupError as error:
         sys.stderr.write("workbook: %s\n" % error)
         return 2

@@ -1,159 +1,112 @@
 """Make, recognise and repair the checkout's `.venv`.
 
-The set-up may be killed at any moment. So its marker is removed first and written last, and a set-up without a
-valid marker compares every installed distribution with its own RECORD and forgets a damaged one, which makes pip
-install it again.
+A set-up may be killed at any moment: its marker is removed first and written last, and each start compares what is
+installed with its RECORD, file by file (a quarter of a second). What is damaged is installed again.
 """
 
 import csv
-import hashlib
 import importlib.util
 import json
 import os
 import shutil
 import subprocess
 import sys
-import time
 import venv
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from bootstrap import packages
-from bootstrap.console import SetupError, say
+from bootstrap.packages import PYTHON, SetupError, install, say
 
-MARKER = ".workbook-setup.json"
+VERSION = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+SITE_PACKAGES = Path(".venv", "Lib/site-packages" if os.name == "nt" else f"lib/{VERSION}/site-packages")
+MARKER = Path(".venv", ".workbook-setup.json")
 
 
-def ensure_environment(root: Path, *, dev: bool, thorough: bool = False) -> Path:
+def ensure_environment(root: Path, extra: str) -> Path:
     """Return the Python of a complete `.venv` in `root`, making or repairing it first where needed.
 
-    `dev` adds what the tests need. `thorough` compares the size of every installed file with its record (about a
-    second). Raises SetupError with one line that names the fix.
+    `extra` is "course" or "dev", which includes it. Raises SetupError with one line that names the fix.
     """
-    env = root / ".venv"
-    if is_ready(root, env, dev=dev) and not (thorough and damaged(site_packages(env))):
-        return env_python(env)
-    with only_one(root) as lock:
-        if is_ready(root, env, dev=dev) and not thorough:  # another set-up finished while this one waited
-            return env_python(env)
-        began = time.monotonic()
-        dev = dev or bool(read_marker(env).get("dev"))  # a `start` after a `test` keeps the test tools
-        (env / MARKER).unlink(missing_ok=True)
-        make_venv(env)
-        for path in damaged(site_packages(env)):
-            say(f"  {path.stem} is not complete: installing it again")
-            shutil.rmtree(path)
-        packages.install(root, env_python(env), dev=dev, log=env / "setup.log", keep_open=lock)
-        marker = {"fingerprint": fingerprint(root, env), "dev": dev, "entries": entries(site_packages(env))}
-        (env / MARKER).write_text(json.dumps(marker), encoding="utf-8")
-        say(f"Set-up finished in {time.monotonic() - began:.0f} s.")
-    return env_python(env)
+    if is_ready(root, extra):
+        return root / PYTHON
+    with (root / "workbook.py").open("rb") as lock:
+        wait_for_turn(lock.fileno())
+        if is_ready(root, extra):  # another set-up finished meanwhile
+            return root / PYTHON
+        if read_marker(root).get("extra") == "dev":  # a `start` after a `test` keeps the test tools
+            extra = "dev"
+        (root / MARKER).unlink(missing_ok=True)
+        make_venv(root)
+        for path in (root / SITE_PACKAGES).glob("*.dist-info"):
+            if not is_whole(path):
+                say(f"  {path.stem} is not complete: installing it again")
+                shutil.rmtree(path)  # pip then takes it for absent
+        install(root, extra)
+        installed = [path.name for path in (root / SITE_PACKAGES).glob("*.dist-info")]
+        marker = {"basis": basis(root), "extra": extra, "installed": installed}
+        (root / MARKER).write_text(json.dumps(marker), encoding="utf-8")
+    say("Set-up finished.")
+    return root / PYTHON
 
 
-def env_python(env: Path) -> Path:
-    return env / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+def basis(root: Path) -> list[str]:
+    """All that decides what must be installed. A moved checkout counts: its `.venv` has old paths."""
+    texts = [(root / name).read_text(encoding="utf-8") for name in ("pyproject.toml", "constraints.txt")]
+    return [sys.version, str(root), *texts]
 
 
-def site_packages(env: Path) -> Path:
-    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    return env / ("Lib" if os.name == "nt" else f"lib/{version}") / "site-packages"
-
-
-def fingerprint(root: Path, env: Path) -> str:
-    """Hash of all that decides what must be installed. A moved checkout counts: its `.venv` has old paths."""
-    digest = hashlib.sha256(f"{sys.version}\n{sys.platform}\n{env}\n".encode())
-    for name in ("pyproject.toml", "constraints.txt", "setup.py"):
-        digest.update((root / name).read_bytes() if (root / name).exists() else b"-")
-    return digest.hexdigest()
-
-
-def read_marker(env: Path) -> dict:
+def read_marker(root: Path) -> dict:
     try:
-        return json.loads((env / MARKER).read_text(encoding="utf-8"))
+        return json.loads((root / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
 
 
-def is_ready(root: Path, env: Path, *, dev: bool) -> bool:
-    """Whether a finished set-up fits what is wanted now and, at a quick look, is still there."""
-    marker = read_marker(env)
-    if marker.get("fingerprint") != fingerprint(root, env) or (dev and not marker["dev"]):
+def is_ready(root: Path, extra: str) -> bool:
+    """Whether a finished set-up fits what is wanted now and is still there, whatever a learner has added."""
+    marker = read_marker(root)
+    fits = bool(marker) and marker["basis"] == basis(root) and marker["extra"] in (extra, "dev")
+    is_there = (root / PYTHON).exists() and (root / ".venv/pyvenv.cfg").exists()
+    return fits and is_there and all(is_whole(root / SITE_PACKAGES / name) for name in marker["installed"])
+
+
+def is_whole(dist_info: Path) -> bool:
+    """Whether each file of a distribution has the size that its RECORD says; what an installation made itself has
+    none there. Not by importlib.metadata: from Python 3.12 on it leaves out the files that are missing."""
+    try:
+        with (dist_info / "RECORD").open(encoding="utf-8", newline="") as file:
+            sizes = [(dist_info.parent / name, int(size)) for name, _, size in csv.reader(file) if size]
+        return (dist_info / "METADATA").exists() and all(path.stat().st_size == size for path, size in sizes)
+    except (OSError, ValueError):
         return False
-    if not (env_python(env).exists() and (env / "pyvenv.cfg").exists() and site_packages(env).is_dir()):
-        return False
-    now = entries(site_packages(env))  # more is fine: a learner may install something for themselves
-    return all(now.get(name, -1) >= num for name, num in marker["entries"].items())
 
 
-def entries(site: Path) -> dict[str, int]:
-    """Top-level names in site-packages with the number of things in them: cheap enough to compare at each start.
-
-    `__pycache__` is left out at both levels, because it comes and goes.
-    """
-    found = {}
-    for entry in site.iterdir():
-        if entry.name != "__pycache__":
-            inside = entry.iterdir() if entry.is_dir() else ()
-            found[entry.name] = sum(path.name != "__pycache__" for path in inside)
-    return found
-
-
-def damaged(site: Path) -> list[Path]:
-    """The `.dist-info` folders of distributions that are not wholly there.
-
-    RECORD lists every file of a distribution with its size; files that an installation made itself have none.
-    """
-
-    def is_whole(dist_info: Path) -> bool:
-        try:  # not importlib.metadata: from Python 3.12 on it leaves out the files that are missing
-            with (dist_info / "RECORD").open(encoding="utf-8", newline="") as file:
-                rows = [(site / name, int(size)) for name, _, size in csv.reader(file) if size]
-            return (dist_info / "METADATA").exists() and all(
-                path.stat().st_size == size for path, size in rows
-            )
-        except (OSError, ValueError):
-            return False
-
-    return [path for path in site.glob("*.dist-info") if not is_whole(path)]
-
-
-def make_venv(env: Path) -> None:
+def make_venv(root: Path) -> None:
     """Make `.venv`, or keep the one that is there if it is of this Python and its pip runs."""
-    for module in ("venv", "ensurepip"):
-        if importlib.util.find_spec(module) is None:
-            version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-            raise SetupError(
-                f"this Python comes without the module {module}; on Debian and Ubuntu install it with: "
-                f"apt install python{version}-venv"
-            )
+    if importlib.util.find_spec("ensurepip") is None:
+        raise SetupError(f"this Python has no ensurepip; on Debian and Ubuntu: apt install {VERSION}-venv")
     same = f"import sys, pip._internal.cli.main; assert sys.version_info[:2] == {sys.version_info[:2]}"
     # Without pyvenv.cfg the link in `.venv` is the Python of the system.
-    is_made = (env / "pyvenv.cfg").exists() and env_python(env).exists()
-    if is_made and subprocess.run([env_python(env), "-c", same], capture_output=True).returncode == 0:
+    is_made = (root / ".venv/pyvenv.cfg").exists() and (root / PYTHON).exists()
+    if is_made and subprocess.run([root / PYTHON, "-c", same], capture_output=True).returncode == 0:
         return
-    say(f"Making {env} with Python {sys.version.split()[0]} …")
+    say(f"Making {root / '.venv'} with Python {sys.version.split()[0]} …")
     try:
-        venv.EnvBuilder(clear=True, with_pip=True, symlinks=os.name != "nt").create(env)
+        venv.EnvBuilder(clear=True, with_pip=True, symlinks=os.name != "nt").create(root / ".venv")
     except (OSError, subprocess.CalledProcessError) as error:
         raise SetupError(
-            f"could not make {env} ({error}); make room there or give yourself write access"
+            f"no .venv could be made ({error}); get room, or the right to write, here"
         ) from error
 
 
-@contextmanager
-def only_one(root: Path) -> Iterator[int | None]:
-    """Let one set-up at a time work in this checkout. Yields the lock's descriptor for pip to inherit: a pip
-    that outlives a killed set-up keeps the lock, so that the next one waits instead of writing beside it."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: two set-ups at once are not guarded against there
-        yield None
+def wait_for_turn(lock: int) -> None:
+    """Let one set-up at a time work in this checkout. pip inherits the lock: it may outlive a killed set-up."""
+    if os.name == "nt":  # two set-ups at once are not guarded against there
         return
-    with (root / "workbook.py").open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            say("Another set-up is at work in this folder; waiting for it …")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield file.fileno()
+    import fcntl
+
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        say("Another set-up is at work in this folder; waiting for it …")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    os.set_inheritable(lock, True)

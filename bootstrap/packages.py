@@ -1,189 +1,138 @@
-"""Install what the checkout needs, with the machine's own pip and its own settings, and show how far it is."""
+"""Install what the checkout needs with the machine's own pip, its settings and its progress bar."""
 
 import json
 import os
 import re
-import subprocess
-import tempfile
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from subprocess import DEVNULL, run
 
-from bootstrap import torch_build
-from bootstrap.console import SetupError, human_size, live_line, say
+PYTHON = Path(".venv", "Scripts/python.exe" if os.name == "nt" else "bin/python")
+LOG = Path(".venv", "setup.log")
 
 
-def install(root: Path, python: Path, *, dev: bool, log: Path, keep_open: int | None) -> None:
-    """Install the checkout (editable) and its dependencies in the versions of constraints.txt.
+class SetupError(RuntimeError):
+    """The set-up cannot go on. The message is one line and names the fix."""
 
-    `keep_open` is a file descriptor for pip to inherit. Raises SetupError with pip's own reason in one line; the
-    whole of pip's output is in `log`.
-    """
-    log.unlink(missing_ok=True)
-    pip = Pip(root, python, log, keep_open)
-    target = ("--editable", f"{root}[dev]" if dev else str(root))
+
+def say(text: str) -> None:
+    """Print on stderr: stdout belongs to the verb that runs afterwards (`--json` prints JSON alone)."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def install(root: Path, extra: str) -> None:
+    """Install the checkout (editable) with this extra; tell the size of the download before it begins."""
+    target = ("--editable", f"{root}[{extra}]")
     say("Bringing pip to the tested version …")
     try:
-        pip.run("--upgrade", "pip")
-    except (
-        SetupError
-    ):  # a folder of wheels without pip among them; an older pip would download to make a plan
-        say("  no other pip can be had here, and this one cannot tell the size of the download; installing …")
-        pip.run(*target)
-        return
+        pip(root, "--upgrade", "pip")
+    except SetupError:
+        say("  no other pip can be had here: going on with this one")
     say("Finding out what is missing …")
-    sizes = pip.plan(*target)
-    source = os.environ.get(torch_build.INDEX_VARIABLE) or torch_build.choose(sizes)
-    if "torch" in sizes and source:
-        say(f"Installing the build of torch offered by {source} …")
-        pip.run("--no-deps", *torch_build.pip_source(source), "torch")
-        sizes = pip.plan(*target)
-    num_bytes = sum(size or 0 for size in sizes.values())
+    sizes = plan(root, *target)
+    if "torch" in sizes and (source := os.environ.get("WORKBOOK_TORCH_INDEX") or choose_torch(sizes)):
+        folder = str(Path(source).expanduser().absolute())
+        place = ("--index-url", source) if "://" in source else ("--no-index", "--find-links", folder)
+        pip(root, "--no-deps", *place, "torch", shown=True)
+        sizes = plan(root, *target)
     if sizes:
-        unknown = list(sizes.values()).count(None)
-        and_more = f" and {unknown} packages of unknown size" if unknown else ""
-        download = f"the download is {human_size(num_bytes)}{and_more} (less what pip has cached)"
+        unknown = f" and {n} packages of unknown size" if (n := [*sizes.values()].count(None)) else ""
+        download = f"the download is {total(sizes)}{unknown} (less what pip has cached)"
         say(f"Packages to install into .venv: {len(sizes)}; {download}.")
-    pip.run("--progress-bar", "raw", *target, num_bytes=num_bytes)
+    pip(root, *target, shown=True)
 
 
-class Pip:
-    """The environment's pip."""
-
-    def __init__(self, root: Path, python: Path, log: Path, keep_open: int | None) -> None:
-        self._root = root
-        self._python = str(python)
-        self._log = log
-        self._keep_open = (keep_open,) if keep_open is not None else ()
-
-    def plan(self, *args: str) -> dict[str, int | None]:
-        """What pip would install: name → bytes to download, None where the server does not say.
-
-        Downloads no package, only descriptions.
-        """
-        with tempfile.TemporaryDirectory() as folder:
-            report = Path(folder) / "report.json"
-            self.run("--dry-run", "--report", str(report), *args)
-            items = json.loads(report.read_text(encoding="utf-8"))["install"]
-        urls = {
-            item["metadata"]["name"].lower(): item["download_info"]["url"]
-            for item in items
-            if "dir_info" not in item["download_info"]  # the checkout itself
-        }
-        command = [self._python, str(Path(__file__).with_name("download_sizes.py"))]
-        answer = subprocess.run(
-            command, input=json.dumps(urls), capture_output=True, text=True, cwd=self._root
-        )
-        # Sizes are information; without them the set-up still works.
-        return json.loads(answer.stdout) if answer.returncode == 0 else dict.fromkeys(urls)
-
-    def run(self, *args: str, num_bytes: int = 0) -> None:
-        """Run `pip install` with these arguments; raises SetupError with its reason in one line."""
-        progress = Progress(num_bytes)
-        lines: list[str] = []
-        process = subprocess.Popen(
-            [
-                self._python,
-                "-m",
-                "pip",
-                "install",
-                "--constraint",
-                str(self._root / "constraints.txt"),
-                *args,
-            ],
-            cwd=self._root,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-            pass_fds=self._keep_open,
-            env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PYTHONUTF8": "1"},
-        )
-        assert process.stdout is not None
-        try:
-            with self._log.open("a", encoding="utf-8") as log, live_line(progress.text):
-                for line in process.stdout:
-                    if not progress.feed(line):
-                        log.write(line)
-                        lines.append(line.strip())
-                process.wait()
-        finally:
-            process.terminate()  # does nothing to a process that has ended
-            process.wait()
-        if process.returncode != 0:
-            raise SetupError(explain(lines, self._log))
+def pip(root: Path, *args: str, shown: bool = False) -> None:
+    """Run `pip install`, which inherits the set-up's lock. What it says goes to LOG, and if `shown` to a terminal."""
+    log, shown = root / LOG, shown and sys.stderr.isatty()
+    command = [str(root / PYTHON), "-m", "pip", "install", "-c", "constraints.txt", *args]
+    command += ["--log", str(log)] if shown else []
+    env = os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
+    with log.open("wb") as file:
+        out = sys.stderr if shown else file
+        done = run(command, cwd=root, env=env, stdin=DEVNULL, stdout=out, stderr=out, close_fds=False)
+    if done.returncode:
+        why = explain(log.read_text(encoding="utf-8", errors="replace"))
+        raise SetupError(f"pip stopped: {why}; then start again. The whole story is in {log}")
 
 
-#: What pip and its parts say, in which case; what it means, and the cure.
-_CAUSES = (
-    (
-        "Cannot connect to proxy|ProxyError|Connection refused|WinError 10061",
-        "the proxy, or the package index, that is set does not answer",
-        "unset HTTPS_PROXY https_proxy HTTP_PROXY http_proxy (or set them to one that does)",
-    ),
-    (
-        "Errno -[235]\\b|getaddrinfo failed|nodename nor servname|Network is unreachable|Errno 101",
-        "there is no network, or no package index at the address that pip is set to",
-        "connect this machine, or: pip config unset global.index-url",
-    ),
-    (
-        "CERTIFICATE_VERIFY_FAILED",
-        "the network's certificate is not known to pip",
-        "pip config set global.cert FILE (the certificate of your network, which its administrator has)",
-    ),
-    (
-        "Errno 28|No space left",
-        "the disk is full",
-        "free 2 GB, or for the temporary files: export TMPDIR=FOLDER",
-    ),
-    ("Errno 13|Permission denied", "a folder cannot be written", "make this folder yours: chmod -R u+rwX ."),
-)
+def plan(root: Path, *args: str) -> dict[str, int | None]:
+    """What pip would install, by name: bytes to download, or None where the server does not say."""
+    report = (root / LOG).with_suffix(".json")
+    pip(root, "--dry-run", "--report", str(report), *args)
+    items = json.loads(report.read_text(encoding="utf-8"))["install"]
+    downloads = [(item["metadata"]["name"].lower(), item["download_info"]) for item in items]
+    urls = {name: info["url"] for name, info in downloads if "dir_info" not in info}  # not the checkout
+    command = [str(root / PYTHON), __file__, json.dumps(urls)]
+    done = run(command, capture_output=True, text=True, cwd=root)
+    return json.loads(done.stdout) if done.returncode == 0 else dict.fromkeys(urls)
 
 
-def explain(lines: list[str], log: Path) -> str:
-    """One line: the cause, where pip's words tell it and its cure is known; else pip's last words themselves, its
-    ERROR lines or the packages under the line that says they cannot be had."""
-    said = "\n".join(lines)
-    for pattern, cause, cure in _CAUSES:
+def total(sizes: dict[str, int | None]) -> str:
+    return f"{sum(filter(None, sizes.values())) / 1e6:,.0f} MB"
+
+
+def has_nvidia_driver() -> bool:
+    """Of any version, on Linux or in Windows' Linux (WSL)."""
+    return Path("/proc/driver/nvidia/version").exists() or Path("/usr/lib/wsl/lib/libcuda.so.1").exists()
+
+
+def choose_torch(sizes: dict[str, int | None]) -> str | None:
+    """Given pip's plan, where to take the CPU build of torch from; None to follow the plan.
+
+    On Linux a plain pip finds the build with CUDA's libraries (torch 2.13.0: 2.7 GB instead of 0.2), but takes the
+    CPU build where its settings offer it: `2.13.0+cpu` sorts above `2.13.0`. Else a person at a terminal is asked.
+    """
+    cuda = {name: size for name, size in sizes.items() if re.match("nvidia(?!-ml-py)|cuda|triton", name)}
+    if not cuda or not sys.platform.startswith("linux") or has_nvidia_driver():
+        return None
+    say(f"""
+pip's settings here offer only the CUDA build of torch, and this machine has no NVIDIA driver.
+Of {total(sizes)} to download, {total(cuda)} are CUDA libraries without use here. Where the CPU build is, is told on
+  pytorch.org/get-started/locally (choose Linux, Pip, CPU: it is what stands after --index-url);
+that address, or a folder of wheels, can also be set as WORKBOOK_TORCH_INDEX.""")
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) or os.environ.get("CI"):
+        say("Nobody is here to ask, so the download goes on.")
+        return None
+    say("Paste that address here, or write `all` to download all of it nevertheless (Enter stops):")
+    if answer := sys.stdin.readline().strip():
+        return None if answer.lower() == "all" else answer
+    raise SetupError("stopped before the download; start again with WORKBOOK_TORCH_INDEX=ADDRESS set")
+
+
+#: What pip and its parts say → what it means, and the cure.
+CAUSES = {
+    "Cannot connect to proxy|ProxyError|Connection refused|WinError 10061": "the proxy, or the package index, that "
+    "is set does not answer. Fix: unset HTTPS_PROXY https_proxy HTTP_PROXY http_proxy (or set them to one that does)",
+    "Errno -[235]\\b|getaddrinfo failed|nodename nor servname|Network is unreachable|Errno 101": "there is no "
+    "network, or no package index where pip looks. Fix: connect this machine, or: pip config unset global.index-url",
+    "CERTIFICATE_VERIFY_FAILED": "pip does not know the network's certificate. Fix: ask its administrator for the "
+    "file, and: pip config set global.cert FILE",
+    "Errno 28|No space left": "the disk is full. Fix: free 2 GB, or for temporary files: export TMPDIR=FOLDER",
+    "Errno 13|Permission denied": "a folder cannot be written. Fix: make it yours: chmod -R u+rwX .",
+}
+
+
+def explain(said: str) -> str:
+    """In one line the cause and its cure, where pip's words tell them; else its last words and where to look."""
+    for pattern, cause in CAUSES.items():
         if re.search(pattern, said):
-            return f"pip stopped: {cause}. Fix: {cure}; then run the same command again. The whole story is in {log}"
-    lines = lines[-40:]
-    errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
-    errors = [error for error in errors if not error.startswith("ResolutionImpossible")]
-    text = ["it gave no reason", *filter(None, lines), *errors][-1]
-    for index, line in enumerate(lines):
-        if "no matching distributions available" in line:
-            names = ", ".join(name for name in lines[index + 1 : index + 4] if re.fullmatch(r"[\w.-]+", name))
-            text = f"nowhere in pip's settings is there a fitting version of {names}"
-    return (
-        f"pip stopped: {text}. Check the network, the room on this disk (2 GB) and pip's settings (pip config list), "
-        f"and run the same command again to go on; the whole story is in {log}"
-    )
+            return cause
+    text = ["it gave no reason", *re.findall(r"ERROR: (?!ResolutionImpossible)(.*)", said)][-1]
+    if missing := re.search(r"no matching distributions available.*\s+(?:\S+T\S+\s+)?(\S+)", said):
+        text = f"nowhere in pip's settings is there a fitting version of {missing[1]}"
+    return f"{text}. Fix: check the network, the disk (2 GB are needed) and pip's settings (pip config list)"
 
 
-class Progress:
-    """Turns pip's output into one short line of text. `num_bytes`: size of the download, 0 where it is unknown."""
+if __name__ == "__main__":  # run by the environment's Python: {name: address} → {name: bytes or null}
+    from pip._internal.commands.install import InstallCommand
 
-    def __init__(self, num_bytes: int) -> None:
-        self._num_bytes = num_bytes
-        self._finished_bytes = 0
-        self._now, self._total = 0, 0
-        self._doing = "asking pip"
-
-    def feed(self, line: str) -> bool:
-        """Take one line of pip's output; True if it is a progress report and not worth keeping."""
-        if report := re.match(r"\s*Progress (\d+) of (\d+)", line):
-            now, total = int(report[1]), int(report[2])
-            if total != self._total or now < self._now:  # the next file
-                self._finished_bytes += self._total
-            self._now, self._total = now, total
-        elif found := re.match(r"\s*(Downloading|Processing|Collecting) (?:\S*/)?([^\s<>=!;~[]+)", line):
-            self._doing = f"{found[1].lower()} {found[2]}"
-        elif line.startswith("Installing collected packages"):
-            self._doing = "unpacking"
-        return report is not None
-
-    def text(self) -> str:
-        if not self._num_bytes or self._doing == "unpacking":
-            return self._doing
-        loaded = human_size(self._finished_bytes + self._now)
-        return f"{loaded} of {human_size(self._num_bytes)}: {self._doing}"
+    # A session of pip's, for its proxy, certificates and credentials. It is no public interface and may change.
+    install_command, urls = InstallCommand("install", ""), json.loads(sys.argv[1])
+    session = install_command._build_session(install_command.parse_args(["-"])[0], retries=0, timeout=15)
+    session.headers["Accept-Encoding"] = "identity"  # else a server may tell the size of a compressed answer
+    with ThreadPoolExecutor(8) as pool:
+        heads = list(pool.map(lambda url: session.head(url, allow_redirects=True), urls.values()))
+    found = [int(head.headers.get("Content-Length", 0)) or None if head.ok else None for head in heads]
+    print(json.dumps(dict(zip(urls, found, strict=True))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import pty
@@ -46,6 +47,13 @@ def test_every_verb_has_help() -> None:
         assert done.returncode == 0 and f"usage: workbook {verb}" in done.stdout
     assert workbook().returncode == 2
     assert workbook("fly").returncode == 2
+
+
+def test_both_commands_say_the_version_of_the_installation() -> None:
+    version = importlib.metadata.version("training-workbook")
+    assert workbook("--version").stdout == f"workbook {version}\n"
+    done = subprocess.run([WORKBOOK.with_name("course-lib"), "--version"], capture_output=True, text=True)
+    assert done.stdout == f"course-lib {version}\n"
 
 
 @pytest.mark.parametrize(

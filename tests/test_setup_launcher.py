@@ -110,5 +110,5 @@ def test_what_stops_pip_is_named_with_its_cure(setting: tuple[str, str], cure: s
         text=True,
         timeout=120,
     )
-    told = explain(done.stdout.splitlines(), tmp_path / "log")
+    told = explain(done.stdout)
     assert cure in told and "\n" not in told, done.stdout

@@ -10,11 +10,13 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
+from importlib.util import find_spec
 from io import TextIOWrapper
 from pathlib import Path
 
 from autograder.cli import of_a_course as cli_course
 from autograder.cli.of_a_course import SANDBOX_LEVELS, WEAKER, Verb, answer
+from course_lib.base import project_version
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,6 +27,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         ):  # a window that knows fewer letters than we print gets "?" for them
             stream.reconfigure(errors="replace")
     arguments = _parser().parse_args(argv)
+    if find_spec("nbgrader") is None:
+        return _complain(
+            'this is course_lib alone; the course comes with: pip install "training-workbook[course]"'
+        )
     from course_lib.base import UserError
 
     try:
@@ -57,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Learn to train neural networks fast, cheaply and reliably.",
         epilog="Exit status: 0 good, 1 the answer is no, 2 something must be fixed first.",
     )
+    parser.add_argument("--version", action="version", version=f"workbook {project_version()}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 
     def verb(name: str, run: Verb, text: str, *, answers: bool = True) -> argparse.ArgumentParser:

@@ -99,9 +99,7 @@ def _files(module: str, name: str, root: Path) -> Iterator[Path]:
     """Where `name` of a module is written. A face only says where its names are: it decides nothing itself."""
     if not module.startswith(_FOLLOWED):
         return
-    if name and (file := _file(f"{module}.{name}", root)):
-        yield file
-    elif (file := _file(module, root)) and not (listed := _listed(file)):
+    if (name and (file := _file(f"{module}.{name}", root))) or ((file := _file(module, root)) and not (listed := _listed(file))):
         yield file
     elif file:
         homes = {home for home, names in listed if name in names}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
-    from course_lib.base.cache import cache_dir, digest, installed_version
+    from course_lib.base.cache import cache_dir, digest, installed_version, project_version
     from course_lib.base.errors import UserError, require
     from course_lib.base.figures import COLOURS, cell, draw, duration, render
     from course_lib.base.files import (

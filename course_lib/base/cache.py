@@ -41,6 +41,11 @@ def digest(*parts: str | bytes) -> str:
     return sha.hexdigest()
 
 
+def project_version() -> str:
+    """The version of this project, as pyproject.toml has it and its installation records it."""
+    return installed_version("training-workbook") or "unknown (not installed)"
+
+
 def installed_version(distribution: str) -> str | None:
     try:
         return importlib.metadata.version(distribution)

@@ -25,5 +25,5 @@ def require(module: str, *, extra: str) -> Any:
         if (error.name or "").partition(".")[0] != module.partition(".")[0]:
             raise
         raise UserError(
-            f"this needs the package {module.partition('.')[0]}: pip install 'training-workbook[{extra}]'"
+            f'this needs the package {module.partition(".")[0]}: pip install "training-workbook[{extra}]"'
         ) from None

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from course_lib.base import UserError
+from course_lib.base import UserError, project_version
 from course_lib.cli.common import GOOD, INTERRUPTED, NO, USER_ERROR, complain
 
 COMMANDS = ("train", "tune", "bench", "predict", "export", "compare", "dashboard", "info")
@@ -59,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Train, tune, measure and use text models on your own table, fast and reproducibly.",
         epilog="course-lib COMMAND --help says more about a command.",
     )
+    parser.add_argument("--version", action="version", version=f"course-lib {project_version()}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in COMMANDS:
         importlib.import_module(f"course_lib.cli.{name}").add(commands)

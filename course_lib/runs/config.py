@@ -15,7 +15,7 @@ from course_lib.base import UserError, as_field, check_keys, read_yaml
 
 BUILT_IN_DATA = "docstrings"
 AUTO = "auto"
-TRACKERS = ("mlflow", "wandb")
+TRACKERS = ("mlflow", "tensorboard", "wandb")
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "task": ("classification", "token-classification", "language-modelling"),
@@ -129,7 +129,8 @@ class TrainConfig:
     budget: float | None = None
     """Money, in `currency`: the run saves and stops before it is spent."""
     trackers: str = ""
-    """Besides metrics.jsonl and TensorBoard: `"mlflow"`, `"wandb"` or `"mlflow,wandb"`."""
+    """Besides metrics.jsonl: `"mlflow"`, `"wandb"`, `"mlflow,wandb"`. TensorBoard's events are written wherever it is
+    installed; `"tensorboard"` refuses to begin without it."""
     profile_steps: int = 0
     """Above 0: profile so many steps and write where their time went."""
 
@@ -167,7 +168,7 @@ class TrainConfig:
             raise UserError("use_low_bit_base freezes the weights: set lora_rank too, or nothing would learn")
         if unknown := {*tracker_names(self.trackers)} - {*TRACKERS}:
             raise UserError(
-                f"trackers must be {' or '.join(TRACKERS)}, or both with a comma; got {min(unknown)!r}"
+                f"trackers must be of {', '.join(TRACKERS)}, several with a comma; got {min(unknown)!r}"
             )
         if self.max_length < 2 and self.task == "language-modelling":
             raise UserError(

@@ -38,7 +38,7 @@ class RecordWriter(Callback):
         atomic_write_text(folder.metrics, "".join(to_json(record, indent=None) + "\n" for record in kept))
         self._file = folder.metrics.open("a", encoding="utf-8")
         self._tensorboard: Any = None
-        with contextlib.suppress(ImportError):  # metrics.jsonl holds the same numbers
+        with contextlib.suppress(ImportError):  # not installed: metrics.jsonl holds the same numbers
             from torch.utils.tensorboard import SummaryWriter
 
             self._tensorboard = SummaryWriter(str(folder.tensorboard), purge_step=purge_step)

@@ -26,14 +26,15 @@ def make_trackers(names: str, folder: RunFolder, config: Mapping[str, Any]) -> l
     run are cut. A resumed run goes on under the id it had, and what is in its records is not tracked twice.
     """
     last_steps = {record["kind"]: record["step"] for record in folder.read_metrics()}
-    return [_Guarded(name, _MAKERS[name](folder, config), last_steps) for name in tracker_names(names)]
+    makers = {name: _MAKERS[name] for name in tracker_names(names) if name in _MAKERS}
+    return [_Guarded(name, make(folder, config), last_steps) for name, make in makers.items()]
 
 
 def require_trackers(names: str) -> None:
     """Raises UserError when a package of these trackers is absent: before any time is spent on data."""
     for name in tracker_names(names):
         for package in _PACKAGES[name]:
-            require(package, extra="trackers")
+            require(package, extra="tensorboard" if name == "tensorboard" else "trackers")
 
 
 class _Guarded:
@@ -115,6 +116,10 @@ class _WandB:
         self.run.finish(exit_code=0 if status == "finished" else 1)
 
 
-_MAKERS: dict[str, Any] = {"mlflow": _MLflow, "wandb": _WandB}
+_MAKERS: dict[str, Any] = {"mlflow": _MLflow, "wandb": _WandB}  # RecordWriter itself serves TensorBoard
 # MLflow's skinny form comes without the packages of its database.
-_PACKAGES = {"mlflow": ("mlflow", "sqlalchemy", "alembic"), "wandb": ("wandb",)}
+_PACKAGES = {
+    "mlflow": ("mlflow", "sqlalchemy", "alembic"),
+    "tensorboard": ("tensorboard",),
+    "wandb": ("wandb",),
+}

@@ -163,7 +163,12 @@ def test_progress_that_is_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_package_that_is_not_there_or_does_not_fit(tmp_path: Path) -> None:
     """In an environment of its own, with descriptions of packages alone."""
     descriptions = {
-        "training_workbook-1": ["present>=2", "missing>=3", "fits"],
+        "training_workbook-1": [
+            "present>=2",
+            "missing>=3; extra == 'course'",
+            "fits",
+            "gone; extra == 'dev'",
+        ],
         "present-1.5": [],
         "fits-9": ["present>=1", "gone; extra == 'more'"],
     }

@@ -12,8 +12,8 @@ import zipfile
 
 import numpy as np
 import pytest
-from course_lib.errors import UserError
 
+from course_lib.base.errors import UserError
 from course_lib.data import corpus, load_docstrings, load_source
 from course_lib.data.texts import Texts, normalise
 from tools.make_corpus import LABELS

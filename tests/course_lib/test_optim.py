@@ -278,7 +278,7 @@ def test_an_unknown_name_is_answered_with_those_that_are_known():
 @pytest.mark.parametrize("name", NEEDS)
 def test_an_absent_package_is_named_with_its_extra(name, monkeypatch):
     monkeypatch.setitem(sys.modules, NEEDS[name], None)
-    with pytest.raises(UserError, match=r"pip install 'training-workbook\[optimizers\]'"):
+    with pytest.raises(UserError, match=r'pip install "training-workbook\[optimizers\]"'):
         make_optimizer(make_model(), name)
 
 

@@ -133,16 +133,21 @@ def test_names_are_checked(folder):
     assert make_trackers("", folder, CONFIG) == []
     assert not list(folder.directory.iterdir())
     with pytest.raises(
-        UserError, match="trackers must be mlflow or wandb, or both with a comma; got 'neptune'"
+        UserError, match="trackers must be of mlflow, tensorboard, wandb, several with a comma; got 'neptune'"
     ):
         TrainConfig(data="a.csv", trackers="mlflow,neptune")
 
 
-def test_an_absent_package_is_told_before_anything_is_made(folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "mlflow", None)
+@pytest.mark.parametrize(("package", "extra"), [("mlflow", "trackers"), ("tensorboard", "tensorboard")])
+def test_an_absent_package_is_told_before_anything_is_made(folder, monkeypatch, package, extra):
+    monkeypatch.setitem(sys.modules, package, None)
     out = folder.directory / "run"
     with pytest.raises(
-        UserError, match=r"needs the package mlflow: pip install 'training-workbook\[trackers\]'"
+        UserError, match=rf'needs the package {package}: pip install "training-workbook\[{extra}\]"'
     ):
-        run_training(TrainConfig(data="docstrings", trackers="wandb,mlflow"), out, progress=False)
+        run_training(TrainConfig(data="docstrings", trackers=f"wandb,{package}"), out, progress=False)
     assert not out.exists()
+
+
+def test_tensorboard_has_its_events_from_the_records_alone(folder):
+    assert make_trackers("tensorboard", folder, CONFIG) == []

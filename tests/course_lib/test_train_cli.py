@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from html.parser import HTMLParser
+from importlib.metadata import version
 
 import pytest
 import torch
@@ -93,6 +94,7 @@ def test_train_on_a_csv_writes_the_whole_run_folder(run, csv_file, tmp_path):
     folder = RunFolder(tmp_path / "runs" / "a")
     assert json.loads(folder.record.read_text()) == record
     assert record["status"] == "finished"
+    assert record["environment"]["packages"]["training-workbook"] == version("training-workbook")
     assert record["validation"]["accuracy"] > 0.9  # chance is about 1/3
     assert sum(row["num_samples"] for row in record["per_class"]) == record["validation"]["num_items"]
     assert any("blank" in note for note in record["data"]["notes"])

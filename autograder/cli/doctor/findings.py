@@ -26,7 +26,7 @@ def reinstall() -> str:
     """Make the environment anew."""
     launcher = Path(sys.prefix).parent / "workbook.py"
     if not launcher.exists():
-        return f'"{sys.executable}" -m pip install --force-reinstall training-workbook'
+        return f'"{sys.executable}" -m pip install --force-reinstall "training-workbook[course]"'
     again = f'"{base_python()}" "{launcher}" doctor'
     return f'rm -rf "{sys.prefix}" && {again}' if os.name != "nt" else f'rmdir /s /q "{sys.prefix}" & {again}'
 

@@ -47,14 +47,16 @@ def packages() -> Found:
 
 
 def _conflicts(project: str) -> Iterator[tuple[str, str, str]]:
-    """(what is needed, what is installed) for each unfit dependency of the project, then for those of theirs."""
+    """(what is needed, what is installed) for each unfit dependency of the project and its course, then of theirs."""
     from packaging.requirements import Requirement
 
     seen, waiting = {project}, [project]
     while waiting:
-        for line in importlib.metadata.requires(waiting.pop()) or ():
+        name = waiting.pop()
+        extra = "course" if name == project else ""
+        for line in importlib.metadata.requires(name) or ():
             needed = Requirement(line)
-            if needed.marker and not needed.marker.evaluate({"extra": ""}):
+            if needed.marker and not needed.marker.evaluate({"extra": extra}):
                 continue
             try:
                 have = importlib.metadata.version(needed.name)
