@@ -66,7 +66,9 @@ def test_wheel_and_sdist_carry_the_same_and_all_of_it(root: Path, project_copy: 
     assert {"course_lib/data/corpus.zip", "course_lib/data/corpus_licences.txt"} <= wheel
     quizzes = {str(path.relative_to(root)) for path in root.glob("autograder/lessons/*/quiz.json")}
     assert quizzes <= wheel
-    assert not any(name.startswith(("tests/", "tools/", "bootstrap/", "notebooks/", "build/")) for name in wheel)
+    assert not any(
+        name.startswith(("tests/", "tools/", "bootstrap/", "notebooks/", "build/")) for name in wheel
+    )
 
     with tarfile.open(build(project_copy, "sdist")) as archive:
         archive.extractall(tmp_path, filter="data")

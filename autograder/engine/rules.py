@@ -99,14 +99,13 @@ def _files(module: str, name: str, root: Path) -> Iterator[Path]:
     """Where `name` of a module is written. A face only says where its names are: it decides nothing itself."""
     if not module.startswith(_FOLLOWED):
         return
-    if (name and (file := _file(f"{module}.{name}", root))) or ((file := _file(module, root)) and not (listed := _listed(file))):
+    file = (_file(f"{module}.{name}", root) if name else None) or _file(module, root)
+    listed = _listed(file) if file else ()
+    homes = {home for home, names in listed if name in names}
+    if file and not homes:  # no face; or all of one, or a name that it finds in a way of its own
         yield file
-    elif file:
-        homes = {home for home, names in listed if name in names}
-        if not homes:  # all of it, or a name that the face finds in a way of its own
-            yield file
-        for home in homes or {home for home, _ in listed}:
-            yield from _files(home, "*" if name in ("", "*") else name, root)
+    for home in homes or {home for home, _ in listed}:
+        yield from _files(home, "*" if name in ("", "*") else name, root)
 
 
 @functools.cache

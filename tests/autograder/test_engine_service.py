@@ -25,7 +25,7 @@ def speedup(a, b):
 """
 ENDLESS = RIGHT.replace("    return a / b", "    while True: pass")
 CHECK = "from autograder import check; check('0.1')"
-PID = "from autograder import exercises; print(exercises._ENGINE._process and exercises._ENGINE._process.pid)"
+PID = "from autograder.kernel import exercises; print(exercises._ENGINE._process and exercises._ENGINE._process.pid)"
 PATIENCE = 60.0
 
 pytestmark = pytest.mark.timeout(180)
