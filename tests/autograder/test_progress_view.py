@@ -13,6 +13,7 @@ from autograder.course.lessons import load_lesson
 from autograder.course.outline import parts
 from autograder.kept import progress
 from autograder.kept.answers import answers_file
+from autograder.learner.progress_view import progress_html
 from autograder.learner.standing import FURTHER, Standing, Step, is_course_passed, next_step, standings
 from autograder.quizzes.acting import give_answer, hand_in
 from autograder.quizzes.bank import PASS_MARK
@@ -88,7 +89,7 @@ def test_the_start_page_states_the_one_pass_mark() -> None:
 
 
 def test_nothing_yet_begins_with_the_exercise_on_the_start_page() -> None:
-    card = progress.progress_html()
+    card = progress_html()
     assert _place() == ("00", "exercise 0.1")
     assert "Nothing here yet: begin with 00 · Start here, exercise 0.1" in repr(card)
     assert {standing.state for standing in _found().values()} == {"not started"}
@@ -104,7 +105,7 @@ def test_what_is_unfinished_comes_first_then_what_follows_it() -> None:
     assert _place() == ("01", "exercise 1.2")
     progress.record_visit("01", "prediction 1c")
     assert _place() == ("01", "prediction 1c")
-    assert "prediction 1c in “Tokenise once" in repr(progress.progress_html())
+    assert "prediction 1c in “Tokenise once" in repr(progress_html())
     for number in (3, 4, 5, 6):
         _check(f"1.{number}")
     assert _place() == ("01", "quiz"), "what follows the last exercise, although 1.2 is open"
@@ -186,7 +187,7 @@ def test_the_exam_is_found_from_the_start_page_and_from_anywhere(
 def test_the_card_is_a_table_with_headers_links_and_named_bars(tmp_path: Path) -> None:
     (tmp_path / "01_efficient_training_loops.ipynb").write_text("{}")
     _check("1.1")
-    card = progress.progress_html()
+    card = progress_html()
     text, html = repr(card), card._repr_html_()
     assert "10 of 60 points" in text and "exercise 1.2" in text
     assert html.index("Continue where you stopped") < html.index("<table")
@@ -202,5 +203,5 @@ def test_the_card_is_a_table_with_headers_links_and_named_bars(tmp_path: Path) -
 def test_names_are_escaped_on_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORKBOOK_PROFILE", "<script>alert(1)</script>")
     progress.record_visit("01", "<b>x</b>")
-    html = progress.progress_html()._repr_html_()
+    html = progress_html()._repr_html_()
     assert "<script>" not in html and "<b>x" not in html
