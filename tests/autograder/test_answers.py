@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from autograder.common import locks
 from autograder.common.locks import locked
-from autograder.kept import answers
-from autograder.kept.answers import AnswersFile, read_answers
+from autograder.kept.answers import MAX_BYTES, AnswersFile, read_answers
 from course_lib.base.errors import UserError
 
 WRITER = """
@@ -113,7 +113,7 @@ def test_reading_for_a_grade_changes_nothing_and_says_what_is_wrong(tmp_path: Pa
     path.write_bytes(b"{")
     assert "not JSON" in read_answers(path)["problem"]
     assert [left.name for left in tmp_path.iterdir()] == ["answers.json"]
-    path.write_bytes(b" " * (answers.MAX_BYTES + 1))
+    path.write_bytes(b" " * (MAX_BYTES + 1))
     assert "larger" in read_answers(path)["problem"]
     path.write_text("[" * 100_000)
     assert "not JSON" in read_answers(path)["problem"]
@@ -144,7 +144,7 @@ def test_a_write_that_fails_keeps_the_old_file(tmp_path: Path) -> None:
 
 def test_a_lock_that_is_never_let_go_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "answers.json"
-    monkeypatch.setattr(answers, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(locks, "LOCK_SECONDS", 0.05)
     with locked(path), pytest.raises(UserError, match="another program keeps it locked"):
         AnswersFile(path, "01").save("01.1", {"choice": "b"})
     AnswersFile(path, "01").save("01.1", {"choice": "b"})

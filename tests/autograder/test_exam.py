@@ -21,6 +21,7 @@ import autograder
 from autograder.cli.main import main
 from autograder.kept import progress
 from autograder.kept.answers import AnswersFile, answers_file, read_answers
+from autograder.learner.progress_view import progress_html
 from autograder.quizzes import exams
 from autograder.quizzes.acting import check_quiz, give_answer, hand_in
 from autograder.quizzes.bank import judge, measure, num_questions, unseal
@@ -124,7 +125,7 @@ def test_questions_and_options_are_shuffled() -> None:
 
 def test_another_process_draws_the_same() -> None:
     code = (
-        "import json; from autograder import exams; from autograder.quizzes.grading import load_bank\n"
+        "import json; from autograder.quizzes import exams; from autograder.quizzes.grading import load_bank\n"
         "print(json.dumps(exams.paper(load_bank('09'), exams.Place(seed=4711, attempt=3, handed_in=2))))"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -167,7 +168,7 @@ def test_the_bank_is_large_and_of_every_kind() -> None:
 def test_no_question_is_one_of_a_lessons_quiz() -> None:
     texts = {question["text"] for question in BANK["questions"]}
     for lesson in LESSONS:
-        if (path := Path(exams.__file__).parent / "lessons" / f"lesson_{lesson}" / "quiz.json").exists():
+        if (path := Path(autograder.__file__).parent / "lessons" / f"lesson_{lesson}" / "quiz.json").exists():
             assert texts.isdisjoint(
                 question["text"] for question in json.loads(path.read_text())["questions"]
             )
@@ -197,7 +198,7 @@ def test_the_seed_is_there_before_the_first_answer_and_stays(folder: Path) -> No
     assert 0 <= entry["seed"] < NUM_SEEDS and (entry["attempt"], entry["handed_in"]) == (1, 0)
     before = (folder / NAME).read_bytes()
     autograder.exam("09")
-    autograder.quizzes("09")
+    autograder.quiz("09")
     autograder.exam("09", new_attempt=True)
     assert (folder / NAME).read_bytes() == before
 
@@ -461,11 +462,11 @@ def test_a_hand_in_that_cannot_be_saved_is_said(folder: Path) -> None:
 
 
 def test_the_map_shows_the_exam() -> None:
-    assert "09  Skill exam" in repr(progress.progress_html())
+    assert "09  Skill exam" in repr(progress_html())
     autograder.exam("09")
     _answer_all(12)
     check_quiz("09")
-    row = next(line for line in repr(progress.progress_html()).splitlines() if "Skill exam" in line)
+    row = next(line for line in repr(progress_html()).splitlines() if "Skill exam" in line)
     assert "12 of 15 right, passed" in row and "points" not in row and row.count("█") == 16
 
 

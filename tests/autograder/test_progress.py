@@ -85,7 +85,7 @@ def test_time_adds_up_without_the_pauses(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_many_processes_record_at_once(data: Path) -> None:
     code = (
-        "from autograder import progress\n"
+        "from autograder.kept import progress\n"
         "for i in range(20): progress.record_check("
         "{'id': '1.1', 'score': i, 'max_score': 20, 'verdict': 'fail'})"
     )
@@ -97,7 +97,7 @@ def test_many_processes_record_at_once(data: Path) -> None:
 
 def test_kill_9_at_any_moment_keeps_what_was_recorded(data: Path) -> None:
     code = (
-        "from autograder import progress\n"
+        "from autograder.kept import progress\n"
         "for number in range(100_000): progress.record_answer('01', f'01.{number}', 'a'); print(number, flush=True)\n"
     )
     chance, expected = random.Random(0), 0
@@ -163,7 +163,7 @@ def test_a_folder_that_cannot_be_made_costs_one_line(
 def test_what_a_full_disk_refused_goes_in_when_there_is_room(data: Path) -> None:
     code = (
         "import resource\n"
-        "from autograder import progress\n"
+        "from autograder.kept import progress\n"
         "progress.record_visit('01')\n"
         "size = progress.progress_path().stat().st_size\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))\n"
@@ -182,7 +182,7 @@ def test_what_a_full_disk_refused_goes_in_when_there_is_room(data: Path) -> None
 @pytest.mark.skipif(sys.platform != "linux", reason="mounts a small file system in a namespace of its own")
 def test_a_disk_that_is_really_full_costs_one_line(data: Path, tmp_path: Path) -> None:
     code = (
-        "from autograder import progress\n"
+        "from autograder.kept import progress\n"
         "progress.record_visit('01')\n"
         "filler = open('small/filler', 'wb', buffering=0)\n"
         "try:\n    while True: filler.write(bytes(4096))\n"
@@ -223,7 +223,7 @@ def test_a_damaged_file_is_kept_aside(data: Path, capfd: pytest.CaptureFixture[s
 
 def _at_once(code: str) -> list[str]:
     """What four processes print that run some code after their imports, all at once."""
-    command = [sys.executable, "-c", f"from autograder import progress; input(); {code}"]
+    command = [sys.executable, "-c", f"from autograder.kept import progress; input(); {code}"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     started = [subprocess.Popen(command, text=True, **pipes) for _ in range(4)]
     for process in started:
@@ -315,7 +315,7 @@ def test_a_file_of_version_1_comes_over_with_all_it_holds(version_1: None) -> No
 def test_a_migration_killed_half_way_begins_again(version_1: None) -> None:
     code = (
         "import os\n"
-        "from autograder import progress, progress_file\n"
+        "from autograder.kept import progress, progress_file\n"
         ""
         "steps = progress_file.MIGRATIONS[1]\n"
         "def killed():\n"

@@ -183,7 +183,7 @@ def test_a_choice_that_cannot_be_saved_is_said_and_still_judged(folder: Path) ->
 
 def test_a_damaged_file_shows_in_the_quiz(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / NAME).write_text("{")
-    autograder.quizzes("01")
+    autograder.quiz("01")
     assert "is kept as" in capfd.readouterr().out
     assert len(list(folder.glob("*.damaged-*.json"))) == 1
 
@@ -197,11 +197,11 @@ def test_a_saved_choice_of_another_release_is_left_alone(folder: Path) -> None:
 
 def test_without_a_kernel_the_quiz_is_text(capfd: pytest.CaptureFixture[str]) -> None:
     give_answer("01.3", "c")
-    autograder.quizzes("01")
+    autograder.quiz("01")
     out = capfd.readouterr().out
     assert 'answer("01.1", "b")' in out
     assert "(•) c  about 90 %" in out and "( ) a  about 30 %" in out
-    autograder.quizzes("99")
+    autograder.quiz("99")
     assert 'no quiz "99"' in capfd.readouterr().out
 
 

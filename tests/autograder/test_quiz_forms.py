@@ -57,7 +57,7 @@ def _view() -> FormsView:
 
 
 def _shown(capfd: pytest.CaptureFixture[str], *, new_attempt: bool = False) -> str:
-    autograder.quizzes("01", new_attempt=new_attempt)
+    autograder.quiz("01", new_attempt=new_attempt)
     return capfd.readouterr().out
 
 
