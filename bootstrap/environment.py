@@ -64,7 +64,8 @@ def read_marker(root: Path) -> dict:
 def is_ready(root: Path, extra: str) -> bool:
     """Whether a finished set-up fits what is wanted now and is still there, whatever a learner has added."""
     marker = read_marker(root)
-    fits = bool(marker) and marker["basis"] == basis(root) and marker["extra"] in (extra, "dev")
+    # A marker of an earlier version of this file has other keys, and fits nothing.
+    fits = marker.get("basis") == basis(root) and marker.get("extra") in (extra, "dev")
     is_there = (root / PYTHON).exists() and (root / ".venv/pyvenv.cfg").exists()
     return fits and is_there and all(is_whole(root / SITE_PACKAGES / name) for name in marker["installed"])
 

@@ -289,8 +289,8 @@ def test_the_prepared_process_may_be_killed(start: Callable[[], Worker]) -> None
 
 
 GRADER = (
-    "import sys, time\nfrom autograder.engine.sandbox import start as sandbox\nfrom autograder.engine.workers
-    import Worker\n"
+    "import sys, time\nfrom autograder.engine.sandbox import start as sandbox\n"
+    "from autograder.engine.workers import Worker\n"
     "level = sys.argv[1]\nsandbox.probe = lambda: sandbox.SandboxStatus(level, 'for a test')\n"
     "sandbox.CAN_FORK = sys.argv[2] == 'fork'\n"
     f"worker = Worker()\nworker.load({HARNESS!r}, 'def solve(): pass', 'solve')\n"
