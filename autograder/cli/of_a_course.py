@@ -138,12 +138,12 @@ def _collect(arguments: argparse.Namespace) -> int:
 
 def _calibrate(arguments: argparse.Namespace) -> int:
     from autograder.cli.check_report import progress_bar
-    from autograder.engine.timing import calibrate, table
+    from autograder.engine import calibration
 
     with progress_bar() as show:
-        found = calibrate(show)
+        found = calibration.calibrate(show)
     exercises = {exercise_id: reached.to_dict() for exercise_id, reached in found.items()}
-    answer(arguments, {"exercises": exercises}, table(found))
+    answer(arguments, {"exercises": exercises}, calibration.table(found))
     return 0
 
 

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
+    from autograder.engine.calibration import calibrate
     from autograder.engine.check import blank_result, check_source
     from autograder.engine.job import CheckFailed, Job, Progress, Worker, failure
+    from autograder.engine.measure import APPLIES_FROM, Inconclusive, measure_speedup
     from autograder.engine.notebook_source import exercise_ids, exercise_sources, is_stub, read_notebook
     from autograder.engine.rules import key_of
     from autograder.engine.service import EngineDied, EngineService

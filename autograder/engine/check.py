@@ -11,11 +11,10 @@ import numpy as np
 
 from autograder.common import Reason, Result, Verdict
 from autograder.course import Exercise, find_exercise
-from autograder.engine import evidence, review
+from autograder.engine import Inconclusive, calibration, evidence, review
 from autograder.engine.job import CheckFailed, Job, Progress, WorkerFailed
 from autograder.engine.notebook_source import as_python, is_stub
 from autograder.engine.sandbox import LEVELS, Level, Stop, probe
-from autograder.engine.timing import Inconclusive, calibration
 from course_lib.base import UserError
 
 NOTHING_LOST = "Nothing is lost, and no points are given or taken."

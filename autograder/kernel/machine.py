@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import psutil
 
 from autograder.course import lesson_ids, load_lesson
+from autograder.engine import calibration
 from autograder.engine.sandbox import start as sandbox
-from autograder.engine.timing import calibration, num_cores
+from autograder.engine.timing import num_cores
 from autograder.show import BLUE, plain, render
 from course_lib.base import installed_version
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from autograder.course.lessons import lesson_ids, load_lesson
+from autograder.engine import calibration
+from autograder.engine.calibration import calibrate, load, reference_source, table
 from autograder.engine.check import check_source
-from autograder.engine.timing import calibration
-from autograder.engine.timing.calibration import calibrate, load, reference_source, table
 from tests.autograder.solutions import reference_sources
 
 TIMED = [e for number in lesson_ids() for e in load_lesson(number).exercises if e.clock]

@@ -17,7 +17,7 @@ import pytest
 from autograder.cli.doctor import installed, jupyter, machine, places
 from autograder.cli.doctor.findings import Found
 from autograder.cli.jupyterlab import starting as start
-from autograder.engine.timing.calibration import _machine
+from autograder.engine.calibration import _machine
 from autograder.kept.progress_file import progress_path
 from tests.autograder.test_calibration import calibration_entry
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from autograder.engine.job import CheckFailed, Job
+from autograder.engine.measure import _Side, measure_speedup
 from autograder.engine.timing.conditions import Conditions, core_seconds, num_cores
-from autograder.engine.timing.measure import _Side, measure_speedup
 
 pytestmark = pytest.mark.measures
 

@@ -32,7 +32,7 @@ import numpy as np
 
 from autograder.engine.evidence import hardware
 from autograder.engine.job import CheckFailed, Job, WorkerFailed
-from autograder.engine.timing.measure import Inconclusive, measure_speedup
+from autograder.engine.measure import Inconclusive, measure_speedup
 from autograder.engine.timing.verdict import MAX_BLOCKS, decide
 from course_lib.measuring.bench import Block
 from tests.benchmarks.verdict_runs import busy_cores

@@ -69,10 +69,10 @@ def sandbox() -> Found:
 
 def calibration() -> Found:
     """Whether it is known which speed bars this machine can ask for."""
-    from autograder.engine.timing import MINUTES, load
+    from autograder.engine import calibration
 
-    if not (found := load()):
-        return "note", "not yet", f"workbook calibrate (takes about {MINUTES} minutes)"
+    if not (found := calibration.load()):
+        return "note", "not yet", f"workbook calibrate (takes about {calibration.MINUTES} minutes)"
     moved = ", ".join(exercise_id for exercise_id, entry in found.items() if not entry.applies)
     newest = max(entry.measured for entry in found.values())
     return "ok", f"{newest}: {', '.join(found)}; moved from clock to counts: {moved or 'none'}", ""

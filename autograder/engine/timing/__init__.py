@@ -1,4 +1,4 @@
-"""Whether a solution is faster: paired measurements, and a verdict with known error rates."""
+"""The clock: what a machine does while it runs, and a verdict with known error rates."""
 # ruff: noqa: F401
 
 from typing import TYPE_CHECKING
@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
-    from autograder.engine.timing.calibration import MINUTES, calibrate, load, table
     from autograder.engine.timing.conditions import core_seconds, num_cores, what_is_in_the_way
-    from autograder.engine.timing.measure import APPLIES_FROM, Inconclusive, measure_speedup
     from autograder.engine.timing.verdict import ALPHA_PASS, decide, successes_needed
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine import Job
-from autograder.engine.timing import measure_speedup
+from autograder.engine import Job, measure_speedup
 from autograder.lessons.checking import require_each_once, require_equal, require_repeatable
 
 PAD_ID = 0

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine import Job
-from autograder.engine.timing import measure_speedup
+from autograder.engine import Job, measure_speedup
 from autograder.lessons.checking import require_no_worse, watched
 
 # Standard deviation, in points, over seeds, of (accuracy of a right solution - accuracy of the naive loop):

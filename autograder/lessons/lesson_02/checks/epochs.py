@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine import Job
-from autograder.engine.timing import APPLIES_FROM, measure_speedup
+from autograder.engine import APPLIES_FROM, Job, measure_speedup
 from autograder.lessons.checking import (
     are_equal,
     require_close,

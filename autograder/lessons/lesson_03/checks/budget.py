@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from autograder.engine import Job
-from autograder.engine.timing import measure_speedup
+from autograder.engine import Job, measure_speedup
 from autograder.lessons.checking import are_equal, require_equal, require_report
 
 TEXTS_PER_UPDATE = 64  # as in the harness

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.engine import CheckFailed, Job
-from autograder.engine.timing import APPLIES_FROM, Inconclusive, measure_speedup, num_cores
+from autograder.engine import APPLIES_FROM, CheckFailed, Inconclusive, Job, measure_speedup
+from autograder.engine.timing import num_cores
 from autograder.lessons.checking import require_equal
 from autograder.lessons.lesson_06 import references
 from autograder.lessons.lesson_06.checks.common import SECONDS, require_together

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from autograder.common import Speed
-from autograder.engine import Job
-from autograder.engine.timing import measure_speedup
+from autograder.engine import Job, measure_speedup
 from autograder.lessons.checking import require_equal, watched
 
 ILLNESSES = {"A": "input-bound", "B": "sync-bound", "C": "tiny batch", "D": "recomputing"}

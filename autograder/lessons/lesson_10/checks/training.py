@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine import Job, Worker
-from autograder.engine.timing import ALPHA_PASS, measure_speedup, successes_needed
+from autograder.engine import Job, Worker, measure_speedup
+from autograder.engine.timing import ALPHA_PASS, successes_needed
 from autograder.lessons.checking import HEAD_START, compare_paired
 from autograder.lessons.lesson_10.checks.tables import secret_split
 

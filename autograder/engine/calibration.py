@@ -21,7 +21,7 @@ from autograder.common import MAX_SPREAD, data_directory
 from autograder.course import Exercise, find_exercise, lesson_ids, load_lesson
 from autograder.engine.evidence import hardware
 from autograder.engine.job import CheckFailed, Job, WorkerFailed
-from autograder.engine.timing.measure import APPLIES_FROM, Inconclusive
+from autograder.engine.measure import APPLIES_FROM, Inconclusive
 from course_lib.base import UserError, atomic_write_text
 
 MINUTES = 3  # that `calibrate` takes, about
