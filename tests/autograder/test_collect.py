@@ -14,8 +14,8 @@ import pytest
 
 from autograder.cli.main import main
 from autograder.course.lessons import load_lesson
-from autograder.grading.collecting import collect
-from autograder.grading.handins import MAX_FILES
+from autograder.grading.handed_in.collecting import collect
+from autograder.grading.handed_in.files import MAX_FILES
 from autograder.grading.nbgrader.bridge import prepare_environment
 from autograder.grading.submissions import read_submission, students_of
 from course_lib.base.errors import UserError

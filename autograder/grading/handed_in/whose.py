@@ -18,7 +18,7 @@ from pathlib import Path
 
 from autograder.course import Lesson, lesson_ids, load_lesson
 from autograder.grading.gradebook import nbgrader_api
-from autograder.grading.handins import HandedIn
+from autograder.grading.handed_in.files import HandedIn
 from course_lib.base import UserError
 
 _MOODLE = re.compile(r"(?P<name>[^_]+)_(?P<number>\d+)_assignsubmission_file_(?P<file>.*)")

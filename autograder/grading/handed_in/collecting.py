@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from autograder.course import Lesson
-from autograder.grading.handins import MAX_BYTES, MAX_FILES, HandedIn, files_in, files_in_inner_zip
+from autograder.grading.handed_in.files import MAX_BYTES, MAX_FILES, HandedIn, files_in, files_in_inner_zip
+from autograder.grading.handed_in.whose import HandIn, Roster, grouped
 from autograder.grading.marking import OnProgress, known_lesson
-from autograder.grading.whose import HandIn, Roster, grouped
 from course_lib.base import UserError
 
 STAMP = "timestamp.txt"

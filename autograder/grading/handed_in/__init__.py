@@ -1,0 +1,1 @@
+"""What students handed in: from folders and zips, whose it is, and into the course."""
