@@ -11,8 +11,9 @@ import numpy as np
 
 from autograder.common import Reason, Result, Verdict
 from autograder.course import Exercise, find_exercise
-from autograder.engine import Inconclusive, calibration, evidence, review
+from autograder.engine import calibration, evidence, review
 from autograder.engine.job import CheckFailed, Job, Progress, WorkerFailed
+from autograder.engine.measure import Inconclusive
 from autograder.engine.notebook_source import as_python, is_stub
 from autograder.engine.sandbox import LEVELS, Level, Stop, probe
 from course_lib.base import UserError
