@@ -1,4 +1,4 @@
-"""The registry of lessons: what each exercise is called, what it is worth and how it is checked."""
+"""The registry of lessons: what each exercise is worth and how it is checked."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from autograder.course.written import written
 
 Kind = Literal["property", "count"]
 LESSONS = Path(__file__).parents[1] / "lessons"
@@ -47,16 +49,23 @@ class Exercise:
         clock: None where nothing is timed.
         max_score: points for a pass.
         allows: means such as "os.fsync" that it asks for: elsewhere a cell that uses them is looked at by a person.
+        short_title: for cards and tables, where its heading in the text is too long.
     """
 
     id: str
-    title: str
     entry: str
     check: str
     kinds: tuple[Kind, ...] = ("property",)
     clock: Clock | None = None
     max_score: int = 10
     allows: tuple[str, ...] = ()
+    short_title: str = ""
+
+    @property
+    def title(self) -> str:
+        """As the lesson's text heads it, unless a shorter one is given."""
+        said = written().get(self.lesson_id, {"exercises": {}})["exercises"].get(self.id, {"title": ""})
+        return self.short_title or str(said["title"])
 
     @property
     def lesson_id(self) -> str:
@@ -82,7 +91,6 @@ class Lesson:
 
     id: str
     slug: str
-    title: str
     exercises: tuple[Exercise, ...] = ()
 
     @functools.cached_property

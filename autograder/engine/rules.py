@@ -44,7 +44,7 @@ def key_of(exercise_id: str, source: str, root: Path = ROOT) -> str:
 def _declared(exercise_id: str) -> str:
     """What the registry says of an exercise, less its title."""
     exercise = find_exercise(exercise_id)[1]
-    return repr([getattr(exercise, each.name) for each in fields(Exercise) if each.name != "title"])
+    return repr([getattr(exercise, each.name) for each in fields(Exercise) if each.name != "short_title"])
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.common import Reason, Result
-from autograder.course import Exercise, Lesson
+from autograder.course import Exercise, Lesson, title_of
 from autograder.engine import evidence, is_stub
 from autograder.grading.gradebook import nbgrader_api
 from autograder.grading.keys import grading_bank
@@ -58,7 +58,7 @@ def report(lesson_id: str, course: Path) -> dict[str, Any]:
     num_cells = sum(len(units_of(each, lesson)) for each in submissions)
     return {
         "lesson": lesson.id,
-        "title": lesson.title,
+        "title": title_of(lesson.id),
         "students": scores,
         "ungraded": [name for name in names if name not in scores],
         "unchecked": num_cells - sum(map(len, found.values())),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.base import UserError, check_keys
-from course_lib.runs import BUILT_IN_DATA, TrainConfig, known_keys, read_config
+from course_lib.runs import BUILT_IN_DATA, CHOICES, TrainConfig, known_keys, read_config
 
 GOOD, NO, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 
@@ -33,10 +33,14 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
 
 
 def keys_help() -> str:
-    """All keys of a config with their defaults, for a command's epilog."""
+    """All keys of a config with their defaults and the other choices, for a command's epilog."""
     defaults = TrainConfig(data=BUILT_IN_DATA).to_dict()
     del defaults["data"]
-    lines = [f"  {name:<28} {'auto' if value is None else value}" for name, value in defaults.items()]
+    lines = []
+    for name, value in defaults.items():
+        lines.append(f"  {name:<28} {'auto' if value is None else value}".rstrip())
+        if others := ", ".join(choice for choice in CHOICES.get(name, ()) if choice != value):
+            lines.append(f"  {'':<28}   or {others}")
     return "keys for --set and --config, with their defaults:\n" + "\n".join(lines)
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from course_lib.runs.config import (
         AUTO,
         BUILT_IN_DATA,
+        CHOICES,
         WITHOUT_EFFECT,
         TrainConfig,
         known_keys,

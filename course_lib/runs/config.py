@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.base import UserError, as_field, check_keys, read_yaml
+from course_lib.training import LR_SCALING_POWERS, OPTIMIZERS, PRECISIONS, SCHEDULES
 
 BUILT_IN_DATA = "docstrings"
 AUTO = "auto"
@@ -19,10 +20,10 @@ TRACKERS = ("mlflow", "tensorboard", "wandb")
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "task": ("classification", "token-classification", "language-modelling"),
-    "optimizer": ("adamw", "adam", "sgd", "adafactor", "lamb", "adamw-8bit"),
-    "schedule": ("cosine", "constant", "linear", "cosine-restarts", "step", "one-cycle", "plateau"),
-    "lr_scaling": ("none", "linear", "sqrt"),
-    "precision": (AUTO, "32-true", "bf16-mixed", "16-mixed"),
+    "optimizer": tuple(OPTIMIZERS),
+    "schedule": SCHEDULES,
+    "lr_scaling": tuple(LR_SCALING_POWERS),
+    "precision": (AUTO, *PRECISIONS),
     "sharding": ("ddp", "fsdp"),
     "monitor": ("loss", "accuracy", "macro_f1"),
 }
@@ -162,7 +163,7 @@ class TrainConfig:
             )
         if self.budget is not None and self.price_per_hour is None:
             raise UserError("budget needs price_per_hour, to know when the money is spent")
-        if self.sharding == "fsdp" and self.optimizer not in ("adamw", "adam", "sgd"):
+        if self.sharding == "fsdp" and not OPTIMIZERS[self.optimizer].can_shard:
             raise UserError(f"optimizer={self.optimizer} cannot update parts of a matrix (fsdp): take adamw")
         if self.use_low_bit_base and not self.lora_rank:
             raise UserError("use_low_bit_base freezes the weights: set lora_rank too, or nothing would learn")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from course_lib.training.micro_batch import largest_micro_batch_size
     from course_lib.training.optim import make_optimizer, resolve_epochs, resolve_optimizer
     from course_lib.training.precision import FULL_PRECISION, Precision, known_gain, resolve_precision
+    from course_lib.training.registry import LR_SCALING_POWERS, OPTIMIZERS, PRECISIONS, SCHEDULES
     from course_lib.training.reproducibility import seed_everything, weights_sha256
     from course_lib.training.schedules import (
         make_schedule,

@@ -1,32 +1,23 @@
 """Optimizers by name, with the parameters in groups: what decays and what does not, and how fast each layer learns.
 
-No update rule is written here: they come from torch, pytorch_optimizer (LAMB) and bitsandbytes (8-bit AdamW).
+No update rule is written here: they come from torch, pytorch_optimizer (LAMB) and bitsandbytes (8-bit AdamW);
+`registry` names them.
 """
 
 from __future__ import annotations
 
-import logging
 import math
 from typing import Any
 
 import torch
 from torch import nn
 
-from course_lib.base import UserError, require
+from course_lib.base import UserError
+from course_lib.training.registry import OPTIMIZERS, Request
 
 AUTO_STEPS = 500
 AUTO_EPOCHS = (3, 100)
 FUSED_DEVICES = frozenset({"cpu", "cuda", "mps", "xpu"})
-SGD_MOMENTUM = 0.9
-OPTIMIZERS = {
-    "sgd": "",
-    "adam": "",
-    "adamw": "",
-    "adafactor": "not fused: torch.optim.Adafactor keeps a row and a column of second moments per matrix",
-    "lamb": "not fused: pytorch_optimizer's Lamb, with a trust ratio per parameter",
-    "adamw-8bit": "bitsandbytes: two bytes of state per weight in tensors of 4,096 or more, eight in others",
-}
-"""Names, and what one resolves to; the first three are torch's, fused where that can be."""
 
 
 def make_optimizer(
@@ -39,13 +30,9 @@ def make_optimizer(
     embedding_lr_ratio: float = 1.0,
     betas: tuple[float, float] = (0.9, 0.999),
 ) -> torch.optim.Optimizer:
-    """The optimizer `name` of `OPTIMIZERS` over the trainable parameters, in the groups of `parameter_groups`.
+    """The optimizer `name` over the trainable parameters, in the groups of `parameter_groups`.
 
-    `sgd` with momentum 0.9; `adam` (Kingma and Ba, 2015: decay as an L2 penalty); `adamw` (Loshchilov and Hutter,
-    2019: decay apart from the gradient); `adafactor` (Shazeer and Stern, 2018); `lamb` (You et al., 2020);
-    `adamw-8bit` (Dettmers et al., 2022). The last two need the extra `optimizers`, and no C++ compiler:
-    torchao's 8-bit AdamW compiles its step when it first runs, which fails where there is none.
-    Raises UserError for an unknown name, or when no parameter requires a gradient.
+    Raises UserError for an unknown name, or when no parameter requires a gradient. The names:
     """
     if name not in OPTIMIZERS:
         raise UserError(f"there is no optimizer {name!r}: take one of {', '.join(OPTIMIZERS)}")
@@ -55,27 +42,24 @@ def make_optimizer(
         raise UserError("the model has no parameter that requires a gradient: unfreeze one before training")
     for group in groups:
         group["lr"] = learning_rate * group["lr_scale"]
-    # None, not False: torch then updates many tensors per call where it can, instead of one by one.
-    is_fused = resolve_fused(model)[0] or None
-    if name == "sgd":
-        if hasattr(groups[0]["params"][0], "full_tensor"):  # split by FSDP2, for which torch fuses Adam alone
-            is_fused = None
-        return torch.optim.SGD(groups, lr=learning_rate, momentum=SGD_MOMENTUM, fused=is_fused)
-    if name == "adafactor":
-        return torch.optim.Adafactor(groups, lr=learning_rate)
-    if name == "lamb":
-        return require("pytorch_optimizer", extra="optimizers").Lamb(groups, lr=learning_rate, betas=betas)
-    if name == "adamw-8bit":
-        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it warns of kernels nobody asked for
-        bitsandbytes = require("bitsandbytes", extra="optimizers")
-        return bitsandbytes.optim.AdamW8bit(groups, lr=learning_rate, betas=betas)
-    adam = torch.optim.Adam if name == "adam" else torch.optim.AdamW
-    return adam(groups, lr=learning_rate, betas=betas, fused=is_fused)
+    asked = Request(
+        groups=groups,
+        learning_rate=learning_rate,
+        betas=betas,
+        fused=resolve_fused(model)[0] or None,
+        is_sharded=hasattr(groups[0]["params"][0], "full_tensor"),
+    )
+    optimizer: torch.optim.Optimizer = OPTIMIZERS[name].make(asked)
+    return optimizer
+
+
+_LISTED = "\n".join(f"    - `{name}`: {entry.about}" for name, entry in OPTIMIZERS.items())
+make_optimizer.__doc__ = f"{make_optimizer.__doc__}\n{_LISTED}\n"  # for help(course_lib.make_optimizer)
 
 
 def resolve_optimizer(name: str, model: nn.Module) -> str:
     """What `name` comes to for this model, in words, for the record of a run."""
-    return f"{name} ({OPTIMIZERS[name] or resolve_fused(model)[1]})"
+    return f"{name} ({OPTIMIZERS[name].resolves_to or resolve_fused(model)[1]})"
 
 
 def parameter_groups(

@@ -15,8 +15,9 @@ from typing import Any
 import torch
 
 from course_lib.base import UserError, atomic_write_text, cache_dir, digest
+from course_lib.training.registry import PRECISIONS
 
-DTYPES = {"32-true": torch.float32, "bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
+DTYPES: dict[str, torch.dtype] = {name: getattr(torch, dtype) for name, dtype in PRECISIONS.items()}
 MIN_LAYER_GAIN = 1.15
 """Embeddings, loss and optimizer gain nothing, and small batches less than the probe's: a layer must gain clearly."""
 PROBE_ROWS, PROBE_LENGTH, MAX_PROBE_WIDTH = 32, 64, 512

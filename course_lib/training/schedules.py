@@ -15,8 +15,8 @@ import torch
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
 from course_lib.base import UserError
+from course_lib.training.registry import LR_SCALING_POWERS, SCHEDULES
 
-SCHEDULES = ("constant", "linear", "cosine", "cosine-restarts", "step", "one-cycle", "plateau")
 ONE_CYCLE_RISE, ONE_CYCLE_START = 0.3, 1 / 25
 PATIENCE = 2
 
@@ -143,7 +143,6 @@ def scaled_learning_rate(
     without which it diverges early; `sqrt`: × √k, which keeps the variance of an update (Krizhevsky, 2014; Hoffer
     et al., 2017) and suits Adam (Malladi et al., 2022); `none`: as it is. Raises UserError for another rule.
     """
-    powers = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
-    if rule not in powers:
-        raise UserError(f"there is no scaling rule {rule!r}: take one of {', '.join(powers)}")
-    return learning_rate * (global_batch_size / base_batch_size) ** powers[rule]
+    if rule not in LR_SCALING_POWERS:
+        raise UserError(f"there is no scaling rule {rule!r}: take one of {', '.join(LR_SCALING_POWERS)}")
+    return learning_rate * (global_batch_size / base_batch_size) ** LR_SCALING_POWERS[rule]

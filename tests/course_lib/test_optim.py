@@ -10,17 +10,20 @@ import torch.nn.functional as F
 from torch import nn
 
 from course_lib.base.errors import UserError
+from course_lib.cli.common import keys_help
 from course_lib.measuring.counters import count_events
 from course_lib.models.transformers import ModelConfig, TextClassifier
+from course_lib.runs.config import CHOICES
 from course_lib.training.loop import train_step
 from course_lib.training.optim import (
-    OPTIMIZERS,
     make_optimizer,
     parameter_groups,
     resolve_epochs,
     resolve_fused,
     resolve_optimizer,
 )
+from course_lib.training.precision import DTYPES
+from course_lib.training.registry import OPTIMIZERS, SCHEDULES, OptimizerEntry
 from course_lib.training.schedules import make_schedule
 
 NEEDS = {"lamb": "pytorch_optimizer", "adamw-8bit": "bitsandbytes"}
@@ -268,6 +271,29 @@ def test_no_optimizer_reads_a_tensor_of_the_loop(name):
     with count_events(model) as counts:
         train_step(model, make_batch(), optimizer)
     assert counts.num_syncs == 0
+
+
+def test_one_entry_of_the_registry_is_all_that_an_optimizer_needs(monkeypatch):
+    entry = OptimizerEntry(
+        about="Tieleman and Hinton, 2012",
+        make=lambda asked: torch.optim.RMSprop(asked.groups, lr=asked.learning_rate),
+        resolves_to="not fused",
+    )
+    monkeypatch.setitem(OPTIMIZERS, "rmsprop", entry)
+    model = make_model()
+    assert isinstance(make_optimizer(model, "rmsprop"), torch.optim.RMSprop)
+    assert resolve_optimizer("rmsprop", model) == "rmsprop (not fused)"
+
+
+def test_config_command_line_and_documentation_know_what_the_registry_knows():
+    assert CHOICES["optimizer"] == tuple(OPTIMIZERS)
+    assert CHOICES["schedule"] == SCHEDULES
+    assert CHOICES["precision"] == ("auto", *DTYPES)
+    help_text = " ".join(keys_help().replace("or ", "").replace(",", "").split())
+    for name, entry in OPTIMIZERS.items():
+        assert name in help_text.split() and f"`{name}`: {entry.about}" in make_optimizer.__doc__
+    assert {*SCHEDULES, *DTYPES} <= set(help_text.split())
+    assert {name for name, entry in OPTIMIZERS.items() if entry.can_shard} == {"sgd", "adam", "adamw"}
 
 
 def test_an_unknown_name_is_answered_with_those_that_are_known():

@@ -5,11 +5,9 @@ from autograder.course import Exercise, Lesson
 LESSON = Lesson(
     id="00",
     slug="00_start_here",
-    title="Start here",
     exercises=(
         Exercise(
             id="0.1",
-            title="Speedup",
             entry="speedup",
             max_score=1,
             check="checks.ratio.check_speedup",

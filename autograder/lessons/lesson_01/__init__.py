@@ -5,11 +5,10 @@ from autograder.course import Clock, Exercise, Lesson
 LESSON = Lesson(
     id="01",
     slug="01_efficient_training_loops",
-    title="Efficient training loops",
     exercises=(
         Exercise(
             id="1.1",
-            title="Pad no more than you must",
+            short_title="Pad no more than you must",
             entry="collate",
             kinds=("property", "count"),
             check="checks.batches.check_collate",
@@ -23,7 +22,7 @@ LESSON = Lesson(
         ),
         Exercise(
             id="1.2",
-            title="Like lengths together",
+            short_title="Like lengths together",
             entry="BucketBatchSampler",
             kinds=("property", "count"),
             check="checks.batches.check_bucket_sampler",
@@ -37,20 +36,18 @@ LESSON = Lesson(
         ),
         Exercise(
             id="1.3",
-            title="An epoch that never waits for a number",
+            short_title="An epoch that never waits for a number",
             entry="train_one_epoch",
             kinds=("property", "count"),
             check="checks.loops.check_train_one_epoch",
         ),
         Exercise(
             id="1.4",
-            title="An evaluation that tells the truth",
             entry="evaluate",
             check="checks.loops.check_evaluate",
         ),
         Exercise(
             id="1.5",
-            title="A loader that hides the wait",
             entry="make_loader",
             check="checks.epochs.check_loader",
             clock=Clock(
@@ -63,7 +60,7 @@ LESSON = Lesson(
         ),
         Exercise(
             id="1.6",
-            title="Challenge: the whole loop",
+            short_title="Challenge: the whole loop",
             entry="fast_epoch",
             kinds=("property", "count"),
             check="checks.epochs.check_fast_epoch",

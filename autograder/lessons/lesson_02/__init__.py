@@ -5,25 +5,21 @@ from autograder.course import LOW_PRECISION, Clock, Exercise, Lesson
 LESSON = Lesson(
     id="02",
     slug="02_mixed_precision",
-    title="Mixed precision",
     exercises=(
         Exercise(
             id="2.1",
-            title="Resolve a precision, with the reason",
             entry="resolve_precision",
             check="checks.policy.check_resolve_precision",
             allows=LOW_PRECISION,
         ),
         Exercise(
             id="2.2",
-            title="An fp16 step in the right order",
             entry="Fp16Trainer",
             check="checks.steps.check_fp16_trainer",
             allows=LOW_PRECISION,
         ),
         Exercise(
             id="2.3",
-            title="Autocast around forward and loss, and nothing else",
             entry="mixed_step",
             kinds=("property", "count"),
             check="checks.mixed.check_mixed_step",
@@ -31,7 +27,6 @@ LESSON = Lesson(
         ),
         Exercise(
             id="2.4",
-            title="An epoch in bf16, faster where the hardware has it",
             entry="train_epoch",
             kinds=("property", "count"),
             check="checks.epochs.check_train_epoch",
@@ -46,7 +41,6 @@ LESSON = Lesson(
         ),
         Exercise(
             id="2.5",
-            title="Find and repair the operation that breaks",
             entry="SturdyClassifier",
             kinds=("property", "count"),
             check="checks.epochs.check_sturdy_classifier",

@@ -5,38 +5,32 @@ from autograder.course import LOW_PRECISION, Clock, Exercise, Lesson
 LESSON = Lesson(
     id="03",
     slug="03_batch_size_and_accumulation",
-    title="Batch size and gradient accumulation",
     exercises=(
         Exercise(
             id="3.1",
-            title="Many small batches, one large gradient",
             entry="train_accumulated",
             kinds=("property", "count"),
             check="checks.accumulation.check_train_accumulated",
         ),
         Exercise(
             id="3.2",
-            title="The largest micro-batch that fits",
             entry="largest_micro_batch_size",
             kinds=("property", "count"),
             check="checks.memory.check_largest_micro_batch_size",
         ),
         Exercise(
             id="3.3",
-            title="Everything in its place",
             entry="train_accumulated_mixed",
             check="checks.accumulation.check_train_accumulated_mixed",
             allows=LOW_PRECISION,
         ),
         Exercise(
             id="3.4",
-            title="Eight times the batch, as good a model",
             entry="plan_large_batch",
             check="checks.scaling.check_plan_large_batch",
         ),
         Exercise(
             id="3.5",
-            title="Compute again instead of keeping",
             entry="checkpoint_blocks",
             kinds=("property", "count"),
             check="checks.memory.check_checkpoint_blocks",
@@ -50,7 +44,6 @@ LESSON = Lesson(
         ),
         Exercise(
             id="3.6",
-            title="Challenge: a fixed budget, the best throughput",
             entry="train_in_budget",
             kinds=("property", "count"),
             check="checks.budget.check_train_in_budget",

@@ -11,37 +11,33 @@ FILE_CALLS = ("open", *(f"os.{name}" for name in _OS_CALLS.split()))
 LESSON = Lesson(
     id="04",
     slug="04_checkpointing_and_early_stopping",
-    title="Checkpointing and early stopping",
     exercises=(
         Exercise(
             id="4.1",
-            title="Save and load everything",
             entry="RunCheckpoint",
             check="checks.resume.check_checkpoint",
         ),
         Exercise(
             id="4.2",
-            title="A save that survives kill -9",
+            short_title="A save that survives kill -9",
             entry="save_atomically",
             check="checks.atomic.check_save_atomically",
             allows=FILE_CALLS,
         ),
         Exercise(
             id="4.3",
-            title="Early stopping, resumable",
+            short_title="Early stopping, resumable",
             entry="EarlyStopping",
             check="checks.stopping.check_early_stopping",
         ),
         Exercise(
             id="4.4",
-            title="Stop early, keep the best",
             entry="train_with_early_stopping",
             kinds=("property", "count"),
             check="checks.budget.check_stop_early",
         ),
         Exercise(
             id="4.5",
-            title="How often to save",
             entry="Cadence",
             kinds=("property", "count"),
             check="checks.cadence.check_cadence",

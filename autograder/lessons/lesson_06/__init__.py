@@ -5,42 +5,35 @@ from autograder.course import Clock, Exercise, Lesson
 LESSON = Lesson(
     id="06",
     slug="06_distributed_training",
-    title="Distributed training basics",
     exercises=(
         Exercise(
             id="6.1",
-            title="Which samples are mine?",
             entry="ShardSampler",
             check="checks.shards.check_shard_sampler",
         ),
         Exercise(
             id="6.2",
-            title="DDP by hand",
             entry="PlainDDP",
             check="checks.gradients.check_plain_ddp",
         ),
         Exercise(
             id="6.3",
-            title="A script for torchrun",
             entry="main",
             check="checks.scripts.check_script",
         ),
         Exercise(
             id="6.4",
-            title="Accumulate, then exchange once",
             entry="accumulate_step",
             kinds=("property", "count"),
             check="checks.gradients.check_accumulate",
         ),
         Exercise(
             id="6.5",
-            title="An evaluation that is exact on uneven shards",
             entry="evaluate_on_ranks",
             check="checks.evaluation.check_evaluate",
         ),
         Exercise(
             id="6.6",
-            title="Challenge: two processes, one model, more samples per second",
             entry="train_in_parallel",
             kinds=("property", "count"),
             check="checks.scaling.check_train_in_parallel",

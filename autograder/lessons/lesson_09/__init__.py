@@ -2,4 +2,4 @@
 
 from autograder.course import Lesson
 
-LESSON = Lesson(id="09", slug="09_skill_exam", title="Skill exam")
+LESSON = Lesson(id="09", slug="09_skill_exam")
