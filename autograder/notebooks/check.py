@@ -6,12 +6,15 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autograder.course import Lesson, load_lesson
 from autograder.engine import Progress, blank_result, check_source, evidence, exercise_sources, read_notebook
 from autograder.engine.sandbox import CheckStopped, Level, Stop
 from course_lib.base.errors import UserError
+
+if TYPE_CHECKING:
+    from autograder.quizzes import Bank, QuizGrade
 
 NOT_PUBLIC = ("title", "seconds")  # for the card alone
 PUBLIC_SPEEDUP_KEYS = ("estimate", "low", "high", "bar", "blocks")
@@ -30,7 +33,7 @@ def check_notebook(
     require_sandbox: Level | None = None,
     stop: Stop | None = None,
     check: Callable[..., dict[str, Any]] | None = None,
-    bank_for: Callable[[Lesson], dict[str, Any]] | None = None,
+    bank_for: Callable[[Lesson], Bank] | None = None,
 ) -> dict[str, Any]:
     """Check every exercise of a lesson's notebook, and its quiz by the answers file beside it.
 
@@ -99,7 +102,7 @@ def _unless_stopped(result: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _report(lesson_id: str, results: list[dict[str, Any]], quiz: dict[str, Any] | None) -> dict[str, Any]:
+def _report(lesson_id: str, results: list[dict[str, Any]], quiz: QuizGrade | None) -> dict[str, Any]:
     return {
         "lesson": lesson_id,
         "score": sum(result["score"] for result in results),
@@ -126,13 +129,13 @@ def public(report: dict[str, Any]) -> dict[str, Any]:
         if kept["speedup"]:
             kept["speedup"] = {key: kept["speedup"][key] for key in PUBLIC_SPEEDUP_KEYS}
         exercises.append(kept)
-    quiz = {key: report["quiz"][key] for key in ("score", "max_score", "passed")} if report["quiz"] else None
+    quiz = report["quiz"].points() if report["quiz"] else None
     return report | {"exercises": exercises, "quiz": quiz}
 
 
 def _grade_quiz(
-    lesson: Lesson, folder: Path, bank_for: Callable[[Lesson], dict[str, Any]] | None = None
-) -> dict[str, Any] | None:
+    lesson: Lesson, folder: Path, bank_for: Callable[[Lesson], Bank] | None = None
+) -> QuizGrade | None:
     from autograder.kept import read_answers
     from autograder.quizzes import bank_in, grade_quiz, has_quiz
 

@@ -23,6 +23,7 @@ import re
 import shutil
 import sysconfig
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -212,9 +213,9 @@ def _answers(notebook: Path, required: Level | None) -> dict[str, dict[str, Any]
     if quiz := report["quiz"]:
         file = notebook.with_name(f"{load_lesson(report['lesson']).slug}_answers.json")
         if not file.exists():
-            quiz = quiz | {"problem": f"The submission came without its answers file, {file.name}."}
-        html = grade_html(quiz | {"handed_in": True})
-        answers[f"quiz-{report['lesson']}"] = {"html": html, **_points(quiz)}
+            quiz = replace(quiz, problem=f"The submission came without its answers file, {file.name}.")
+        html = grade_html(quiz, handed_in=True)
+        answers[f"quiz-{report['lesson']}"] = {"html": html, **_points(quiz.points())}
     return answers
 
 
