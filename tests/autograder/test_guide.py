@@ -78,6 +78,15 @@ def test_its_files_are_there() -> None:
     )
 
 
+def test_what_contributors_are_shown_is_there() -> None:
+    text = _text("CONTRIBUTING.md")
+    links = {link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link}
+    assert len(links) > 30 and not [link for link in sorted(links) if not (ROOT / link).exists()]
+    for package in ("autograder", "course_lib"):
+        rooms = {path.parent.name for path in (ROOT / package).glob("*/__init__.py")} - {"old_names"}
+        assert rooms == set(re.findall(rf"^\| \[`(\w+)`\]\({package}/", text, re.MULTILINE))
+
+
 def test_its_exercise_is_solved_and_each_wrong_solution_is_named(tmp_path: Path) -> None:
     text, exercise = block('@exercise("1.7")\ndef padding_share(lengths: list[int])'), _exercise()
     path = tmp_path / "01_lesson.py"
@@ -125,7 +134,7 @@ def _run(code: str) -> dict[str, Any]:
 
 
 def _exercise() -> Exercise:
-    exercise = eval(block('title="The share of padding"'), {"Exercise": Exercise})
+    exercise = eval(block('entry="padding_share"'), {"Exercise": Exercise})
     assert isinstance(exercise, Exercise)
     return exercise
 
