@@ -203,6 +203,8 @@ def test_sets_up_hands_over_and_is_ready_at_once_the_second_time(checkout: Check
     assert told["prefix"] == str(checkout.folder / ".venv")
     assert "Packages to install into .venv: 2; the download is" in first.stderr
     assert "tool" not in told["dists"]
+    assert len(first.stderr.splitlines()) == 5  # pip's own words are in the log alone
+    assert "Successfully installed" in (checkout.folder / ".venv" / "setup.log").read_text()
 
     (checkout.folder / ".venv" / "setup.log").unlink()
     second = checkout.run("doctor")
@@ -385,6 +387,8 @@ def test_a_person_is_asked_before_gigabytes(cuda_checkout: Checkout, tmp_path: P
         assert not (site / "torch").exists()
     else:
         assert status == 0, shown
+        assert "Successfully installed" in shown  # a terminal shows pip at work
+        assert "Successfully installed" in (cuda_checkout.folder / ".venv" / "setup.log").read_text()
         assert (site / "nvidia").exists() == (answer == "all")
         assert (site / "torch-1.0+cpu.dist-info").exists() == (answer == "cpu")
 

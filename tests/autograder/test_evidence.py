@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tokenize
+from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -408,6 +409,7 @@ def test_other_hardware_or_versions_remember_nothing(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
     path = Path(check_source("0.1", RIGHT).evidence)
     found = json.loads(path.read_text())
+    assert found["versions"]["training-workbook"] == version("training-workbook")
     for change in (
         {},
         {"hardware": found["hardware"] | {"cores": 999}},
