@@ -74,8 +74,8 @@ def table(report: Report) -> str:
     if report.exercises:
         lines.append(f"Exercises: {report.score:g} of {report.max_score:g} points")
     if quiz := report.quiz:
-        passed = "passed" if quiz["passed"] else "not passed yet"
-        counted = f"{quiz['score']:g} of {quiz['max_score']:g}, {passed}" if quiz["score"] is not None else ""
+        passed = "passed" if quiz.passed else "not passed yet"
+        counted = f"{quiz.score:g} of {quiz.max_score:g}, {passed}" if quiz.score is not None else ""
         lines.append(f"Quiz: {counted or headline(quiz)}")
     return "\n".join([*lines, report.record.says] if report.record else lines)
 
@@ -93,5 +93,5 @@ def full_marks(report: Report) -> bool:
     The quiz stands apart, unless it is all there is, as in the exam: then it must be passed.
     """
     if not report.exercises and report.quiz:
-        return bool(report.quiz["passed"])
+        return bool(report.quiz.passed)
     return all(result.score >= result.max_score for result in report.exercises)

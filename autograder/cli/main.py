@@ -184,7 +184,7 @@ def _progress(arguments: argparse.Namespace) -> int:
     from autograder.learner import summary_text
 
     found = summary()
-    answer(arguments, found, summary_text(found))
+    answer(arguments, found.to_dict(), summary_text(found))
     return 0
 
 

@@ -4,8 +4,8 @@
     COURSE/.workbook/keys/NN.json          the compiled bank of the last graded release; the grader takes it from there
     COURSE/{source,release}/SLUG/SLUG_quiz.json   its questions and options alone, which students get
 
-The text is written as that of the course's own quizzes (`quiz_compiler`). A graded quiz has one form, and no question
-that a machine answers: the learner's would measure one thing and the grader's another.
+The text is written as that of the course's own quizzes (`quizzes.compiler`). A graded quiz has one form, and no
+question that a machine answers: the learner's would measure one thing and the grader's another.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from autograder.course import Lesson, lesson_ids
 from autograder.grading.units import FOLDER
-from autograder.quizzes import compile_bank, has_quiz, is_exam, keyless_name, load_bank
+from autograder.quizzes import Bank, compile_bank, has_quiz, is_exam, keyless_name, load_bank
 from course_lib.base import UserError, atomic_write_text
 
 
-def own_bank(lesson: Lesson, course: Path, path: Path | None = None) -> dict[str, Any]:
+def own_bank(lesson: Lesson, course: Path, path: Path | None = None) -> Bank:
     """The instructor's questions on a lesson, compiled.
 
     Args:
@@ -46,22 +45,22 @@ def own_bank(lesson: Lesson, course: Path, path: Path | None = None) -> dict[str
     if any(path.resolve().is_relative_to(course / step) for step in ("source", "release")):
         raise UserError(f"{path} lies where students get what is there; move it to {course / 'banks'}")
     bank = compile_bank(path)
-    if bank["lesson"] != lesson.id:
-        raise UserError(f"{path.name} says lesson {bank['lesson']}; this is lesson {lesson.id}")
-    if "draw" in bank:
+    if bank.lesson != lesson.id:
+        raise UserError(f"{path.name} says lesson {bank.lesson}; this is lesson {lesson.id}")
+    if bank.is_exam:
         raise UserError(f"{path.name} is an exam; a graded quiz asks everybody the same questions")
     published = _published()
-    for question in bank["questions"]:
-        if known := published.get(_words(question["text"])):
+    for question in bank.questions:
+        if known := published.get(_words(question.text)):
             raise UserError(
-                f"{path.name}: question {question['id']} is the course's own {known}, whose key every student has; ask "
+                f"{path.name}: question {question.id} is the course's own {known}, whose key every student has; ask "
                 "another one"
             )
-    if "second_forms" in bank:
+    if bank.second_forms:
         raise UserError(
-            f"{path.name}: a graded quiz has one form; take {bank['second_forms'][0]['id']} and its like out"
+            f"{path.name}: a graded quiz has one form; take {bank.second_forms[0].id} and its like out"
         )
-    if measured := [question["id"] for question in bank["questions"] if "measured" in question]:
+    if measured := [question.id for question in bank.questions if question.is_measured]:
         raise UserError(
             f"{path.name}: question {measured[0]} is measured, and the learner's machine is not the grader's; ask "
             "another one"
@@ -69,12 +68,12 @@ def own_bank(lesson: Lesson, course: Path, path: Path | None = None) -> dict[str
     return bank
 
 
-def keep(bank: dict[str, Any], course: Path) -> Path:
+def keep(bank: Bank, course: Path) -> Path:
     """Keep a graded quiz with its keys, for the grader; returns where. Nobody but the owner may read it."""
-    path = keys_path(course, bank["lesson"])
+    path = keys_path(course, bank.lesson)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.parent.chmod(0o700)  # before there is anything to read in it
-    atomic_write_text(path, json.dumps(bank, indent=1, ensure_ascii=False))
+    atomic_write_text(path, json.dumps(bank.to_dict(), indent=1, ensure_ascii=False))
     path.chmod(0o600)
     return path
 
@@ -84,7 +83,7 @@ def keys_path(course: Path, lesson_id: str) -> Path:
     return course / FOLDER / "keys" / f"{lesson_id}.json"
 
 
-def grading_bank(course: Path, lesson: Lesson) -> dict[str, Any]:
+def grading_bank(course: Path, lesson: Lesson) -> Bank:
     """The questions with their keys that a course grades a lesson by: the last graded release's, else the lesson's own.
 
     Raises:
@@ -94,16 +93,15 @@ def grading_bank(course: Path, lesson: Lesson) -> dict[str, Any]:
     was_graded = (course / "release" / lesson.slug / keyless_name(lesson.id)).exists()
     if not path.exists() and not was_graded:
         return load_bank(lesson.id)
-    with contextlib.suppress(OSError, ValueError):
-        bank: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return bank
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        return Bank.from_dict(json.loads(path.read_text(encoding="utf-8")))
     raise UserError(
         f"{path} is missing or cannot be read, and the quiz cannot be graded without; put your copy back, or make it "
         f"again: workbook release {lesson.id} --graded --bank FILE"
     )
 
 
-def bank_of_hand_in(notebook: Path) -> Callable[[Lesson], dict[str, Any]] | None:
+def bank_of_hand_in(notebook: Path) -> Callable[[Lesson], Bank] | None:
     """What gives the questions that a course grades a notebook in `submitted` or `autograded` by; None elsewhere."""
     for step in notebook.resolve().parents:
         if step.name in ("submitted", "autograded") and (step.parent / "nbgrader_config.py").is_file():
@@ -114,11 +112,7 @@ def bank_of_hand_in(notebook: Path) -> Callable[[Lesson], dict[str, Any]] | None
 def _published() -> dict[str, str]:
     """The words of each question that the course comes with, and its id."""
     banks = [load_bank(lesson_id) for lesson_id in lesson_ids() if has_quiz(lesson_id)]
-    return {
-        _words(question["text"]): question["id"]
-        for bank in banks
-        for question in (*bank["questions"], *bank.get("second_forms", ()))
-    }
+    return {_words(question.text): question.id for bank in banks for question in bank.all_questions}
 
 
 def _words(text: str) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autograder.quizzes import Question, unseal
+from autograder.quizzes import Bank
 
 MAX_BYTES = 50_000_000
 MIN_CODE = 20  # letters and digits of a line of code; shorter ones are anybody's
@@ -46,7 +46,7 @@ class Leak:
     what: str
 
 
-def scan(folder: Path, source: Path, bank: dict[str, Any] | None) -> list[Leak]:
+def scan(folder: Path, source: Path, bank: Bank | None) -> list[Leak]:
     """What a release gives away; empty when it may go to students.
 
     Args:
@@ -178,31 +178,25 @@ def _code(hidden: list[tuple[str, str]], shown: str) -> dict[str, str]:
     return {line: what for line, what in lines if len(line) >= MIN_CODE and line not in shown}
 
 
-def _sealed(bank: dict[str, Any], shown: str) -> dict[str, str]:
+def _sealed(bank: Bank, shown: str) -> dict[str, str]:
     """What the bank seals: reasons, always; names of mistakes, where the lesson does not speak of them to everybody."""
-    asked = _squeezed(" ".join(_asked(question) for question in bank["questions"]))
+    asked = _squeezed(" ".join(text for question in bank.questions for text in question.shown))
     found: dict[str, str] = {}
-    for question in bank["questions"]:
-        secret = unseal(question)
-        reasons = [secret["explain"], *(option["reason"] for option in secret["options"].values())]
-        found |= {_squeezed(reason): f"a reason of question {question['id']}" for reason in reasons}
-        for option in secret["options"].values():
-            mistake = _squeezed(option["mistake"])
-            if mistake not in shown and mistake not in asked:
-                found.setdefault(mistake, f"a mistake of question {question['id']}: {option['mistake']}")
+    for question in bank.questions:
+        found |= {_squeezed(reason): f"a reason of question {question.id}" for reason in question.reasons}
+        for mistake in question.mistakes:
+            secret = _squeezed(mistake)
+            if secret not in shown and secret not in asked:
+                found.setdefault(secret, f"a mistake of question {question.id}: {mistake}")
     return {secret: what for secret, what in found.items() if len(secret) >= MIN_PHRASE}
 
 
-def _asked(question: Question) -> str:
-    return " ".join([question["text"], *(option["text"] for option in question["options"])])
-
-
-def _keys(bank: dict[str, Any]) -> list[re.Pattern[str]]:
+def _keys(bank: Bank) -> list[re.Pattern[str]]:
     """For each question, what finds its id with the right letter next to it."""
     between = r"\W{1,6}(?:(?:is|key|right|answer|choice)\W{1,4}){0,2}"
     return [
-        re.compile(rf"(?<!\d){re.escape(question['id'])}{between}{unseal(question)['key']}\b", re.IGNORECASE)
-        for question in bank["questions"]
+        re.compile(rf"(?<!\d){re.escape(question.id)}{between}{question.key}\b", re.IGNORECASE)
+        for question in bank.questions
     ]
 
 

@@ -25,7 +25,7 @@ from autograder.grading.leaks import scan
 from autograder.grading.marking import known_lesson
 from autograder.grading.nbgrader import withhold_answers
 from autograder.grading.units import FOLDER
-from autograder.quizzes import has_quiz, keyless_name, load_bank, num_questions, without_keys
+from autograder.quizzes import Bank, has_quiz, keyless_name, load_bank
 from course_lib.base import UserError, atomic_write_text
 
 _CELLS_STAY = "; keep the exercise, and set the points of its check to 0 instead"
@@ -87,7 +87,7 @@ def release(
         "graded": graded,
         "released": not leaks,
         "folder": str(target),
-        "questions": num_questions(own or load_bank(lesson.id)) if has_quiz(lesson.id) else 0,
+        "questions": (own or load_bank(lesson.id)).num_questions if has_quiz(lesson.id) else 0,
         "points": _points(target / f"{lesson.slug}.ipynb"),
         "keys": str(keys_path(course, lesson.id)) if own and not leaks else None,
         "leaks": [asdict(leak) for leak in leaks],
@@ -117,7 +117,7 @@ def released_text(found: dict[str, Any]) -> str:
     return "\n".join([*lines, *found["notes"]])
 
 
-def _prepare(source: Path, lesson: Lesson, own: dict[str, Any] | None, course: Path) -> list[str]:
+def _prepare(source: Path, lesson: Lesson, own: Bank | None, course: Path) -> list[str]:
     """Write into `source` what this release asks; returns what the instructor should know."""
     if not has_quiz(lesson.id):
         return []
@@ -125,7 +125,7 @@ def _prepare(source: Path, lesson: Lesson, own: dict[str, Any] | None, course: P
     if own is None:
         asked.unlink(missing_ok=True)
     else:
-        questions = without_keys(own)
+        questions = own.without_keys().to_dict()
         if (
             asked.exists()
             and any((course / "submitted").glob(f"*/{lesson.slug}"))
@@ -137,7 +137,7 @@ def _prepare(source: Path, lesson: Lesson, own: dict[str, Any] | None, course: P
         atomic_write_text(asked, json.dumps(questions, indent=1, ensure_ascii=False))
         asked.chmod(0o644)  # students read it
     notebook = nbformat.read(source, as_version=4)
-    points = float(num_questions(own or load_bank(lesson.id)))
+    points = float((own or load_bank(lesson.id)).num_questions)
     for cell in notebook.cells:
         mark = cell.metadata.get("nbgrader", {})
         if mark.get("grade_id") == f"quiz-{lesson.id}" and mark.get("points") != points:

@@ -154,21 +154,19 @@ def _questions(course: Path, lesson: Lesson, submissions: list[Submission]) -> l
         return []
     bank = grading_bank(course, lesson)
     graded = [
-        grade_quiz(lesson.id, read_answers(each.answers), bank=bank)["questions"]
+        grade_quiz(lesson.id, read_answers(each.answers), bank=bank).questions
         for each in submissions
         if each.answers
     ]
     by_id: dict[str, list[tuple[bool, float]]] = defaultdict(list)
     wrong: dict[str, Counter[str]] = defaultdict(Counter)
     for questions in graded:
-        num_right = sum(question["is_right"] for question in questions)
+        num_right = sum(question.is_right for question in questions)
         for question in questions:
-            if question["choice"]:
-                name = str(question.get("drawn") or question["id"])
-                by_id[name].append((question["is_right"], num_right - question["is_right"]))
-                wrong[name].update([question["mistake"]] if question["mistake"] else [])
-    asked = [*bank["questions"], *bank.get("second_forms", [])]
-    texts = {question["id"]: plain(question["text"]) for question in asked}
+            if question.choice:
+                by_id[question.id].append((question.is_right, num_right - question.is_right))
+                wrong[question.id].update([question.mistake] if question.mistake else [])
+    texts = {question.id: plain(question.text) for question in bank.all_questions}
     return [
         {
             "id": name,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
-    from autograder.kept.answers import AnswersFile, Entry, answers_file, read_answers
+    from autograder.kept.answers import Answer, AnswersFile, Entry, answers_file, read_answers
     from autograder.kept.predictions import (
         kept_prediction,
         parse_number,
@@ -14,7 +14,16 @@ if TYPE_CHECKING:
         save_prediction,
         why_key,
     )
-    from autograder.kept.progress import learner_name, summary
-    from autograder.kept.progress_file import progress_path, with_database
+    from autograder.kept.progress import (
+        BestCheck,
+        BestQuiz,
+        LastPlace,
+        LessonSummary,
+        Summary,
+        events,
+        learner_name,
+        summary,
+    )
+    from autograder.kept.progress_file import Event, progress_path, with_database
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

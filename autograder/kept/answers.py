@@ -13,6 +13,7 @@ import json
 import os
 import stat
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,37 @@ from autograder.common import locked
 from course_lib.base import UserError, atomic_write_text
 
 MAX_BYTES = 5_000_000  # a whole lesson's answers are a few kilobytes; a submission's file is never trusted
-Entry = dict[str, Any]
+Entry = dict[str, Any]  # of the file, which may be of a later version or of a forger
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """The answer to a question of a quiz: the last choice counts, the first and the number of tries are kept beside it.
+
+    What a submission's file says may be anything: `choice` and `first` are compared, never used.
+    """
+
+    choice: Any = None
+    first: Any = None
+    tries: int = 0
+
+    @classmethod
+    def from_entry(cls, entry: object) -> Answer:
+        """Of an entry of the file, or of the letter alone."""
+        if not isinstance(entry, dict):
+            return cls(choice=entry)
+        tries = entry.get("tries")
+        kept = {name: entry.get(name) for name in ("choice", "first")}
+        return cls(**kept, tries=tries if isinstance(tries, int) else 0)
+
+    def to_entry(self) -> Entry:
+        """As it is kept."""
+        return asdict(self)
+
+    def then(self, choice: str) -> Answer:
+        """With another choice; the same one again is no try."""
+        first = choice if self.first is None else self.first
+        return Answer(choice=choice, first=first, tries=self.tries + (self.choice != choice))
 
 
 class AnswersFile:

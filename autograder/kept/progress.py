@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from autograder.kept.progress_file import BUSY_SECONDS, TURN_SECONDS, progress_path, with_database
+from autograder.kept.progress_file import BUSY_SECONDS, TURN_SECONDS, Event, progress_path, with_database
 
 # Longer pauses are not counted as time spent: the learner was away.
 PAUSE_SECONDS = 300
@@ -25,12 +26,84 @@ _waiting: dict[Path, list[Row]] = {}  # by the file they are for
 _said: set[str] = set()
 
 
+@dataclass(frozen=True, kw_only=True)
+class BestCheck:
+    """The best check of an exercise; of equal ones the last.
+
+    Attributes:
+        evidence: name of its file, if there is one.
+        attempts: how often the exercise was checked.
+    """
+
+    score: float
+    max_score: float
+    verdict: str
+    evidence: str | None
+    attempts: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestQuiz:
+    """The best grade of a quiz or an exam."""
+
+    score: float
+    max_score: float
+    passed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class LessonSummary:
+    """What was reached in a lesson.
+
+    Attributes:
+        exercises: by id.
+        answered: how many questions.
+        seconds: time between events, long pauses left out.
+        last_visited: in ISO's form.
+    """
+
+    exercises: dict[str, BestCheck] = field(default_factory=dict)
+    quiz: BestQuiz | None = None
+    answered: int = 0
+    seconds: float = 0.0
+    last_visited: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastPlace:
+    """Where a learner was last: "exercise 1.3", "quiz", a heading, …"""
+
+    lesson: str
+    place: str
+    at: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What a learner has reached.
+
+    Attributes:
+        last: None before anything happened.
+        lessons: those that were visited, by id.
+        problem: one line when the file could not be read, else "".
+    """
+
+    learner: str
+    last: LastPlace | None
+    lessons: dict[str, LessonSummary]
+    problem: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """For templates and other programs."""
+        return asdict(self)
+
+
 def learner_name() -> str:
     """Whose progress this is."""
     return os.environ.get("JUPYTERHUB_USER") or os.environ.get("WORKBOOK_PROFILE") or "learner"
 
 
-def record_check(result: dict[str, Any]) -> None:
+def record_check(result: Mapping[str, Any]) -> None:
     """Keep the result of one exercise's check (the dict of the engine)."""
     more = {
         "verdict": result["verdict"],
@@ -47,9 +120,9 @@ def record_answer(lesson_id: str, question_id: str, choice: str, is_right: bool 
     _record(lesson_id, "answer", question_id, choice=choice, is_right=is_right)
 
 
-def record_quiz(result: dict[str, Any]) -> None:
-    """Keep the grade of a quiz (the dict of `grade_quiz`)."""
-    _record(result["lesson"], "quiz", "", result["score"], result["max_score"], passed=result["passed"])
+def record_quiz(lesson_id: str, score: float | None, max_score: float, *, passed: bool | None) -> None:
+    """Keep the grade of a quiz."""
+    _record(lesson_id, "quiz", "", score, max_score, passed=passed)
 
 
 def record_visit(lesson_id: str, place: str = "") -> None:
@@ -57,61 +130,63 @@ def record_visit(lesson_id: str, place: str = "") -> None:
     _record(lesson_id, "visit", place)
 
 
-def summary(learner: str | None = None) -> dict[str, Any]:
-    """What a learner has reached, by lesson.
-
-    Returns:
-        learner: the name; last: {"lesson", "place", "at"} of the last visit, or None;
-        lessons: by lesson id: exercises {id: {score (best), max_score, verdict (of the best), evidence (name of its
-        file, or None), attempts}}; of equal ones the last is the best;
-        quiz {score (best), max_score, passed} or None, answered (questions), seconds (time between events, long
-        pauses left out), last_visited (ISO time);
-        problem: one line when the file could not be read, else "".
-    """
+def summary(learner: str | None = None) -> Summary:
+    """What a learner has reached."""
     name = learner or learner_name()
-    question = "SELECT * FROM events WHERE learner = ? ORDER BY id"
-    path = progress_path()
-    rows, problem = with_database(lambda database: database.execute(question, (name,)).fetchall(), path)
-    if rows is None:
+    found, problem = events("WHERE learner = ?", name)
+    if found is None:
         problem = f"Progress could not be read: {problem}."
-    return {"learner": name, **_summed_up(rows or []), "problem": problem}
+    last, lessons = _summed_up(found or [])
+    return Summary(learner=name, last=last, lessons=lessons, problem=problem)
 
 
-def _summed_up(rows: Iterable[sqlite3.Row]) -> dict[str, Any]:
-    lessons: dict[str, dict[str, Any]] = {}
+def events(where: str = "", *values: str) -> tuple[list[Event] | None, str]:
+    """What happened, oldest first; None where it cannot be read, and one line if anything went wrong."""
+    question = f"SELECT * FROM events {where} ORDER BY id"
+    return with_database(
+        lambda database: [Event.from_row(row) for row in database.execute(question, values)], progress_path()
+    )
+
+
+def _summed_up(found: Iterable[Event]) -> tuple[LastPlace | None, dict[str, LessonSummary]]:
+    lessons: dict[str, LessonSummary] = {}
     answered: dict[str, set[str]] = {}
     places: dict[str, str] = {}
-    last: dict[str, Any] | None = None
-    for row in rows:
-        lesson_id, more = row["lesson"], json.loads(row["more"])
-        empty: dict[str, Any] = {
-            "exercises": {},
-            "quiz": None,
-            "answered": 0,
-            "seconds": 0.0,
-            "last_visited": None,
-        }
-        lesson = lessons.setdefault(lesson_id, empty)
-        reached = {"score": row["score"], "max_score": row["max_score"]}
-        if row["kind"] == "exercise":
-            before = lesson["exercises"].get(row["name"], {"score": -1.0, "attempts": 0})
-            # The evidence file of an earlier one may have been written anew since.
-            found = reached | {"verdict": more["verdict"], "evidence": more.get("evidence")}
-            best = found if row["score"] >= before["score"] else before
-            lesson["exercises"][row["name"]] = best | {"attempts": before["attempts"] + 1}
-        elif row["kind"] == "quiz" and (lesson["quiz"] is None or row["score"] > lesson["quiz"]["score"]):
-            lesson["quiz"] = reached | {"passed": more["passed"]}
-        elif row["kind"] == "answer":
-            answered.setdefault(lesson_id, set()).add(row["name"])
-            lesson["answered"] = len(answered[lesson_id])
+    last: LastPlace | None = None
+    for event in found:
+        lesson = _with(lessons.get(event.lesson, LessonSummary()), event)
+        if event.kind == "answer":
+            answered.setdefault(event.lesson, set()).add(event.name)
+            lesson = replace(lesson, answered=len(answered[event.lesson]))
         if last:
-            gap = (datetime.fromisoformat(row["at"]) - datetime.fromisoformat(last["at"])).total_seconds()
-            lesson["seconds"] += gap if 0 <= gap <= PAUSE_SECONDS else 0.0
-        lesson["last_visited"] = row["at"]
-        kinds = {"exercise": f"exercise {row['name']}", "visit": row["name"] or places.get(lesson_id, "")}
-        places[lesson_id] = kinds.get(row["kind"], "quiz")
-        last = {"lesson": lesson_id, "place": places[lesson_id], "at": row["at"]}
-    return {"last": last, "lessons": dict(sorted(lessons.items()))}
+            gap = (datetime.fromisoformat(event.at) - datetime.fromisoformat(last.at)).total_seconds()
+            lesson = replace(lesson, seconds=lesson.seconds + (gap if 0 <= gap <= PAUSE_SECONDS else 0.0))
+        lessons[event.lesson] = replace(lesson, last_visited=event.at)
+        kinds = {"exercise": f"exercise {event.name}", "visit": event.name or places.get(event.lesson, "")}
+        places[event.lesson] = kinds.get(event.kind, "quiz")
+        last = LastPlace(lesson=event.lesson, place=places[event.lesson], at=event.at)
+    return last, dict(sorted(lessons.items()))
+
+
+def _with(lesson: LessonSummary, event: Event) -> LessonSummary:
+    """With the points of an event, where they are the best so far."""
+    score, max_score = event.score or 0.0, event.max_score or 0.0
+    if event.kind == "quiz" and (lesson.quiz is None or score > lesson.quiz.score):
+        quiz = BestQuiz(score=score, max_score=max_score, passed=event.more["passed"])
+        return replace(lesson, quiz=quiz)
+    if event.kind != "exercise":
+        return lesson
+    before = lesson.exercises.get(event.name)
+    best = BestCheck(
+        score=score,
+        max_score=max_score,
+        verdict=event.more["verdict"],
+        evidence=event.more.get("evidence"),  # the file of an earlier one may have been written anew since
+        attempts=before.attempts + 1 if before else 1,
+    )
+    if before and before.score > score:
+        best = replace(before, attempts=best.attempts)
+    return replace(lesson, exercises=lesson.exercises | {event.name: best})
 
 
 def _record(

@@ -1,4 +1,4 @@
-"""The SQLite file of the learner's progress: opened, brought to the present version, read or written, closed.
+"""The SQLite file of the learner's progress: opened, made where there is none, read or written, closed.
 
 Kernels share it. Each use opens it anew and is over within milliseconds, so that a kernel that hangs or is killed
 holds nobody up.
@@ -7,12 +7,14 @@ holds nobody up.
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from autograder.common import data_directory, locked
 
@@ -21,29 +23,41 @@ FILE_NAME = "progress.sqlite3"
 BUSY_SECONDS = 10.0
 TURN_SECONDS = 0.3
 VERSION = 2  # `PRAGMA user_version`
-# One row for all that happened. `kind` is exercise, answer, quiz or visit; `name` the exercise, the question or the
-# place; `more` what the kind has besides, as JSON.
 SCHEMA = """CREATE TABLE IF NOT EXISTS events (
     id INTEGER PRIMARY KEY, learner TEXT NOT NULL, lesson TEXT NOT NULL, at TEXT NOT NULL, kind TEXT NOT NULL,
     name TEXT NOT NULL, score REAL, max_score REAL, more TEXT NOT NULL)"""
-# What takes a file of version n to n + 1, after `SCHEMA`. Version 1 was in the repository for an hour only, in no
-# release. It summed up the seconds of a lesson, which the gaps between events now tell; its sums stay in `more`.
-MIGRATIONS: dict[int, tuple[str, ...]] = {
-    1: (
-        """INSERT INTO events (learner, lesson, at, kind, name, score, max_score, more)
-        SELECT learner, lesson, at, 'exercise' AS kind, exercise, score, max_score,
-            json_object('verdict', verdict, 'speedup', speedup, 'seconds', seconds) FROM attempts
-        UNION ALL SELECT learner, lesson, at, 'answer', question, NULL, NULL, json_object('choice', choice,
-            'is_right', json(CASE is_right WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END)) FROM answers
-        UNION ALL SELECT learner, lesson, at, 'quiz', '', score, max_score,
-            json_object('passed', json(CASE passed WHEN 1 THEN 'true' ELSE 'false' END)) FROM quizzes
-        UNION ALL SELECT learner, lesson, last_at, 'visit', place, NULL, NULL,
-            json_object('first_at', first_at, 'seconds', seconds) FROM visits
-        ORDER BY at, kind""",
-        *(f"DROP TABLE {table}" for table in ("attempts", "answers", "quizzes", "visits")),
-    )
-}
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One row: all that happens is one.
+
+    Attributes:
+        at: when, in ISO's form.
+        kind: exercise, answer, quiz or visit.
+        name: the exercise, the question or the place.
+        more: what the kind has besides.
+    """
+
+    id: int
+    learner: str
+    lesson: str
+    at: str
+    kind: str
+    name: str
+    score: float | None
+    max_score: float | None
+    more: dict[str, Any]
+
+    @classmethod
+    def from_row(cls, row: sqlite3.Row) -> Event:
+        """Of the database."""
+        return cls(**{**row, "more": json.loads(row["more"])})
+
+    def to_dict(self) -> dict[str, Any]:
+        """For a file of somebody's data."""
+        return asdict(self)
 
 
 def progress_path() -> Path:
@@ -96,22 +110,19 @@ def _open_and(work: Callable[[sqlite3.Connection], T], path: Path) -> T:
         # A killed process loses nothing by this. Waiting for the disk under the lock made others wait for seconds.
         database.execute("PRAGMA synchronous = NORMAL")
         if _version(database) != VERSION:
-            _migrate(database)
+            _make(database)
         return work(database)
 
 
-def _migrate(database: sqlite3.Connection) -> None:
+def _make(database: sqlite3.Connection) -> None:
+    """The table of a new file."""
     if _version(database) > VERSION:
         raise ValueError("its file is of a newer version of this workbook; update the workbook")
     # Network folders cannot share memory: the rollback journal does as well, with more waiting.
     with contextlib.suppress(sqlite3.OperationalError):
         database.execute("PRAGMA journal_mode = WAL")
     database.execute("BEGIN IMMEDIATE")
-    database.execute(SCHEMA)
-    version = _version(database)  # asked again: another process may have been quicker
-    for old in range(version or VERSION, VERSION):  # a new file, of version 0, has nothing to bring over
-        for statement in MIGRATIONS[old]:
-            database.execute(statement)
+    database.execute(SCHEMA)  # another process may have been quicker
     database.execute(f"PRAGMA user_version = {VERSION}")
     database.execute("COMMIT")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -80,8 +80,8 @@ def make(name: str | None = None, path: Path = Path(FILE_NAME)) -> Result:
         UserError: there is no name, or another file is in the way, or the page cannot be written.
     """
     summary = progress.summary()
-    if summary["problem"]:
-        raise UserError(summary["problem"])
+    if summary.problem:
+        raise UserError(summary.problem)
     found = required(standings(summary))
     missing = {
         f"{s.part.id} · {s.part.title}": "; ".join(s.missing) if s.is_started else "not started"
@@ -90,7 +90,7 @@ def make(name: str | None = None, path: Path = Path(FILE_NAME)) -> Result:
     }
     if missing:
         return Result(missing=missing, path=None)
-    if not (name := (name or "").strip() or _known_name(summary["learner"])):
+    if not (name := (name or "").strip() or _known_name(summary.learner)):
         raise UserError(
             'you have passed. Say whose certificate it is: certificate("Your Name") in a notebook, '
             'workbook certificate --name "Your Name" in a terminal'
@@ -140,7 +140,7 @@ def _records(found: list[Standing]) -> Iterator[tuple[str, dict[str, Any]]]:
     for standing in found:
         for exercise_id, best in standing.exercises.items():
             with contextlib.suppress(UserError):
-                record = evidence.read(data_directory() / "evidence" / (best["evidence"] or "none"))
+                record = evidence.read(data_directory() / "evidence" / (best.evidence or "none"))
                 if record["result"]["id"] == exercise_id:
                     yield exercise_id, record
 
@@ -150,19 +150,32 @@ def _timed(found: list[Standing]) -> list[tuple[str, str]]:
     return [(exercise.id, exercise.title) for exercise in exercises if exercise.clock]
 
 
-def _measurement(exercise_id: str, title: str, record: dict[str, Any] | None) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class _Measurement:
     """A row of the table of speedups; `words` say why there is no number."""
-    row: dict[str, Any] = {"id": exercise_id, "title": title, "words": "", "sandbox": "", "code": ""}
+
+    id: str
+    title: str
+    words: str = ""
+    sandbox: str | None = ""
+    code: str = ""
+    speedup: str = ""
+    interval: str = ""
+    bar: str = ""
+
+
+def _measurement(exercise_id: str, title: str, record: dict[str, Any] | None) -> _Measurement:
+    row = _Measurement(id=exercise_id, title=title)
     if record is None:
-        return row | {"words": "no evidence file here"}
+        return replace(row, words="no evidence file here")
     result, speed = record["result"], record["result"]["speedup"]
-    row |= {"sandbox": result["sandbox"], "code": record["source_sha256"][:8]}
+    row = replace(row, sandbox=result["sandbox"], code=record["source_sha256"][:8])
     if result["verdict"] != "pass":
-        return row | {"words": "not passed"}
+        return replace(row, words="not passed")
     if not speed:
-        return row | {"words": "passed by counts, not by the clock"}
+        return replace(row, words="passed by counts, not by the clock")
     interval = f"{speed['low']:.2f} to {speed['high']:.2f}" if speed["low"] and speed["high"] else ""
-    return row | {"speedup": f"{speed['estimate']:.2f}×", "interval": interval, "bar": f"{speed['bar']:g}×"}
+    return replace(row, speedup=f"{speed['estimate']:.2f}×", interval=interval, bar=f"{speed['bar']:g}×")
 
 
 def _machine(record: dict[str, Any]) -> str:

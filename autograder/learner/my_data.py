@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from autograder.common import data_directory
-from autograder.kept import learner_name, progress_path, read_answers, with_database
+from autograder.kept import Event, events, learner_name, progress_path, read_answers, with_database
 from course_lib.base import UserError, atomic_write_text
 
 _WORDS = {"exercise": "checks", "answer": "quiz answers", "quiz": "quiz grades", "visit": "visits"}
@@ -32,7 +33,7 @@ class Stored:
     """
 
     learner: str
-    events: tuple[dict[str, Any], ...]
+    events: tuple[Event, ...]
     evidence: tuple[Path, ...]
     damaged: tuple[Path, ...]
     unclear: int
@@ -41,14 +42,11 @@ class Stored:
 def stored() -> Stored:
     """Look. Raises UserError when the progress file cannot be read."""
     learner = learner_name()
-    rows, problem = with_database(
-        lambda database: database.execute("SELECT * FROM events ORDER BY id").fetchall(), progress_path()
-    )
-    if rows is None:
+    found, problem = events()
+    if found is None:
         raise UserError(problem)
-    events = [{**row, "more": json.loads(row["more"])} for row in map(dict, rows)]
-    mine = tuple(event for event in events if event["learner"] == learner)
-    others = [event for event in events if event["learner"] != learner]
+    mine = tuple(event for event in found if event.learner == learner)
+    others = [event for event in found if event.learner != learner]
     evidence = sorted((data_directory() / "evidence").glob("*.json"))
     damaged = sorted(data_directory().glob(f"{progress_path().stem}.damaged-*"))
     if not others:
@@ -70,7 +68,7 @@ def export(path: Path, folder: Path) -> str:
     document = {
         "learner": found.learner,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        "progress": {"file": str(progress_path()), "events": found.events},
+        "progress": {"file": str(progress_path()), "events": [event.to_dict() for event in found.events]},
         "answers": [
             {"file": str(p), "answers": read_answers(p)} for p in sorted(folder.glob("*/*_answers.json"))
         ],
@@ -90,7 +88,7 @@ def described(found: Stored, folder: Path) -> str:
     """What `delete` would delete, and what stays, a line each; "" when there is nothing."""
     if not (found.events or found.evidence or found.damaged):
         return ""
-    kinds = Counter(event["kind"] for event in found.events)
+    kinds = Counter(event.kind for event in found.events)
     rows = ", ".join(f"{kinds[kind]} {word}" for kind, word in _WORDS.items() if kinds[kind])
     lines = [
         f'Stored about "{found.learner}" in {data_directory()}, and deleted for good:',
@@ -109,7 +107,7 @@ def delete(found: Stored) -> None:
 
     def work(database: Any) -> None:
         database.execute("PRAGMA secure_delete = ON")  # not a trace is left in the file
-        numbers = [(event["id"],) for event in found.events]
+        numbers = [(event.id,) for event in found.events]
         database.execute("BEGIN IMMEDIATE")
         database.executemany("DELETE FROM events WHERE id = ?", numbers)
         database.execute("COMMIT")
@@ -128,8 +126,8 @@ def delete(found: Stored) -> None:
         raise UserError(problem)
 
 
-def _evidence_names(events: Any) -> set[str]:
-    return {event["more"]["evidence"] for event in events if event["more"].get("evidence")}
+def _evidence_names(found: Iterable[Event]) -> set[str]:
+    return {event.more["evidence"] for event in found if event.more.get("evidence")}
 
 
 def _record(path: Path) -> Any:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from autograder.course import lesson_href
-from autograder.kept import progress
+from autograder.kept import Summary, progress
 from autograder.learner.handout import pending_updates
 from autograder.learner.standing import (
     NOT_BEGUN,
@@ -25,7 +25,7 @@ from autograder.show import BLUE, GREEN, render
 class ProgressCard:
     """What `progress.summary` found; a notebook shows it as a card, a terminal as text."""
 
-    def __init__(self, summary: dict[str, Any]) -> None:
+    def __init__(self, summary: Summary) -> None:
         self.summary = summary
         self.as_of = datetime.now()
 
@@ -34,10 +34,11 @@ class ProgressCard:
 
     def _repr_html_(self) -> str:
         found = standings(self.summary)
-        step = next_step(found, self.summary["last"])
+        step = next_step(found, self.summary.last)
         return render(
             "progress.html",
-            **self.summary,
+            learner=self.summary.learner,
+            problem=self.summary.problem,
             as_of=self.as_of,
             pass_mark=f"{PASS_MARK:.0%}".replace("%", " %"),
             updates=[str(update) for update in pending_updates(Path.cwd().parent)],
@@ -60,53 +61,78 @@ def progress_html() -> ProgressCard:
     return ProgressCard(progress.summary())
 
 
-def summary_text(summary: dict[str, Any]) -> str:
+def summary_text(summary: Summary) -> str:
     """What `progress.summary` found, a line per lesson."""
     found = standings(summary)
-    step = next_step(found, summary["last"])
-    lines = [f"Progress of {summary['learner']}, {datetime.now():%Y-%m-%d %H:%M}"]
-    if summary["problem"]:
-        lines.append(summary["problem"])
+    step = next_step(found, summary.last)
+    lines = [f"Progress of {summary.learner}, {datetime.now():%Y-%m-%d %H:%M}"]
+    if summary.problem:
+        lines.append(summary.problem)
     lines.append(f"{step.lead} {_where(step)}")
     for row in map(_row, found):
-        bar = ("█" * round(row["percent"] / 5)).ljust(20, "·")
-        test = row["test"] and f"{row['test_name']}: {row['test']}"
-        words = filter(None, [row["state"], row["points"], test, row["time"]])
-        lines.append(f"  {row['id']}  {row['title']:<40} {bar}  {' · '.join(words)}")
+        bar = ("█" * round(row.percent / 5)).ljust(20, "·")
+        test = row.test and f"{row.test_name}: {row.test}"
+        words = filter(None, [row.state, row.points, test, row.time])
+        lines.append(f"  {row.id}  {row.title:<40} {bar}  {' · '.join(words)}")
     total = _total(found)
-    lines.append(f"Total: {total['parts']} · {total['points']} · {total['time']}")
+    lines.append(f"Total: {total.parts} · {total.points} · {total.time}")
     return "\n".join(lines)
 
 
-def _row(standing: Standing) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class _Row:
     """One row of the map. `test` is the state of quiz or exam, "" where there is none or nothing to say."""
+
+    id: str
+    title: str
+    goal: str
+    href: str
+    percent: int
+    points: str
+    test: str
+    test_name: str
+    time: str
+    state: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Total:
+    """The last row of the map."""
+
+    percent: int
+    parts: str
+    points: str
+    time: str
+
+
+def _row(standing: Standing) -> _Row:
     part, max_score = standing.part, standing.max_score
     unit = "right" if standing.is_exam else "points"
-    return {
-        "id": part.id,
-        "title": part.title,
-        "goal": part.goal,
-        "href": lesson_href(part.id),
-        "percent": min(100, round(100 * standing.score / max_score)),
-        "points": f"{standing.score:g} of {max_score:g} {unit}",
-        "test": standing.quiz_words if standing.quiz_words != NOT_BEGUN else "",
-        "test_name": "exam" if standing.is_exam else "quiz",
-        "time": _time(standing.seconds, part.minutes),
-        "state": standing.state,
-    }
+    return _Row(
+        id=part.id,
+        title=part.title,
+        goal=part.goal,
+        href=lesson_href(part.id),
+        percent=min(100, round(100 * standing.score / max_score)),
+        points=f"{standing.score:g} of {max_score:g} {unit}",
+        test=standing.quiz_words if standing.quiz_words != NOT_BEGUN else "",
+        test_name="exam" if standing.is_exam else "quiz",
+        time=_time(standing.seconds, part.minutes),
+        state=standing.state,
+    )
 
 
-def _total(found: list[Standing]) -> dict[str, Any]:
+def _total(found: list[Standing]) -> _Total:
     needed = required(found)
     num_passed = sum(standing.is_passed for standing in needed)
     graded = [standing for standing in needed if not standing.is_exam]
     score, max_score = sum(s.score for s in graded), sum(s.max_score for s in graded)
-    return {
-        "percent": min(100, round(100 * score / max_score)),
-        "parts": f"{num_passed} of {len(needed)} done",
-        "points": f"{score:g} of {max_score:g} points",
-        "time": _time(sum(s.seconds for s in found), sum(s.part.minutes for s in found)),
-    }
+    return _Total(
+        percent=min(100, round(100 * score / max_score)),
+        parts=f"{num_passed} of {len(needed)} done",
+        points=f"{score:g} of {max_score:g} points",
+        time=_time(sum(s.seconds for s in found), sum(s.part.minutes for s in found)),
+    )
 
 
 def _time(seconds: float, minutes: int) -> str:

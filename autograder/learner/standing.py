@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from autograder.course import Part, Section, answers_path, load_lesson, parts
-from autograder.kept import read_answers
+from autograder.kept import BestCheck, BestQuiz, LastPlace, LessonSummary, Summary, read_answers
 from autograder.quizzes import (
     BY_INSTRUCTOR,
     PASS_MARK,
@@ -20,15 +19,12 @@ from autograder.quizzes import (
     exams,
     has_quiz,
     is_exam,
-    is_keyless,
     load_bank,
-    num_questions,
 )
 
 START = "00"  # explains how the course works; passing it is asked of nobody
 NOT_BEGUN = "not begun"
 FURTHER = "Longer projects"  # a heading of the last part
-_UNTOUCHED: dict[str, Any] = {"exercises": {}, "quiz": None, "answered": 0, "seconds": 0.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,10 +32,10 @@ class Standing:
     """What a learner has reached in one part.
 
     Attributes:
-        exercises: best result of each one tried, as in `progress.summary`.
+        exercises: best check of each one tried, by id.
         is_exam: whether the questions are all there is.
         score, max_score: points of the exercises; of an exam its right answers in the best attempt.
-        quiz: best grade, as in `progress.summary`; None before the first, and where there is no quiz.
+        quiz: best grade; None before the first, and where there is no quiz.
         quiz_words: the state of quiz or exam; "" where there is none.
         seconds: time spent.
         missing: what is missing to pass, a clause each; empty when it is passed.
@@ -49,10 +45,10 @@ class Standing:
 
     part: Part
     is_exam: bool
-    exercises: dict[str, dict[str, Any]]
+    exercises: dict[str, BestCheck]
     score: float
     max_score: float
-    quiz: dict[str, Any] | None
+    quiz: BestQuiz | None
     quiz_words: str
     seconds: float
     missing: tuple[str, ...]
@@ -85,9 +81,9 @@ class Step:
     section: Section | None
 
 
-def standings(summary: dict[str, Any]) -> list[Standing]:
-    """Where the learner of a `progress.summary` stands in every part, in order."""
-    return [_standing(part, summary["lessons"].get(part.id)) for part in parts()]
+def standings(summary: Summary) -> list[Standing]:
+    """Where a learner stands in every part, in order."""
+    return [_standing(part, summary.lessons.get(part.id)) for part in parts()]
 
 
 def required(found: Iterable[Standing]) -> list[Standing]:
@@ -100,16 +96,16 @@ def is_course_passed(found: Iterable[Standing]) -> bool:
     return all(standing.is_passed for standing in required(found))
 
 
-def next_step(found: Sequence[Standing], last: dict[str, Any] | None) -> Step:
+def next_step(found: Sequence[Standing], last: LastPlace | None) -> Step:
     """What to do next: what was left unfinished, else what follows it.
 
     Args:
-        last: of `progress.summary`; None when nothing has happened yet.
+        last: None when nothing has happened yet.
     """
     if last is None:
         return _step("Nothing here yet: begin with", found[0], found[0].open_places[0])
-    index = next((i for i, standing in enumerate(found) if standing.part.id == last["lesson"]), 0)
-    here, place = found[index], last["place"]
+    index = next((i for i, standing in enumerate(found) if standing.part.id == last.lesson), 0)
+    here, place = found[index], last.place
     stopped = "Continue where you stopped:"
     if place in here.open_places:
         return _step(stopped, here, place)
@@ -135,10 +131,10 @@ def _step(lead: str, standing: Standing, place: str) -> Step:
     return Step(lead=lead, part=standing.part, place=place, section=standing.part.sections.get(place))
 
 
-def _standing(part: Part, found: dict[str, Any] | None) -> Standing:
-    is_started, found = found is not None, found or _UNTOUCHED
-    exercises, quiz, tried = load_lesson(part.id).exercises, found["quiz"], found["exercises"]
-    score = float(sum(tried[exercise.id]["score"] for exercise in exercises if exercise.id in tried))
+def _standing(part: Part, found: LessonSummary | None) -> Standing:
+    is_started, found = found is not None, found or LessonSummary()
+    exercises, quiz, tried = load_lesson(part.id).exercises, found.quiz, found.exercises
+    score = float(sum(tried[exercise.id].score for exercise in exercises if exercise.id in tried))
     max_score = float(sum(exercise.max_score for exercise in exercises))
     missing = []
     if score < enough(max_score):
@@ -146,19 +142,19 @@ def _standing(part: Part, found: dict[str, Any] | None) -> Standing:
     open_places = [
         f"exercise {exercise.id}"
         for exercise in exercises
-        if tried.get(exercise.id, {"score": -1})["score"] < exercise.max_score
+        if exercise.id not in tried or tried[exercise.id].score < exercise.max_score
     ]
     quiz_words = ""
     if has_quiz(part.id):
         name = "exam" if is_exam(part.id) else "quiz"
         quiz_words = _exam_words(part.id, quiz) if name == "exam" else _quiz_words(part.id, found)
-        if not (quiz and quiz["passed"]):
-            needed = f", {enough(quiz['max_score'])} are needed" if quiz else ""
+        if not (quiz and quiz.passed):
+            needed = f", {enough(quiz.max_score)} are needed" if quiz else ""
             missing.append(f"{name}: {quiz_words}{needed}")
             open_places.append("quiz")
         if not exercises:
-            bank_size = num_questions(load_bank(part.id))
-            score, max_score = (quiz["score"], quiz["max_score"]) if quiz else (0.0, float(bank_size))
+            bank_size = load_bank(part.id).num_questions
+            score, max_score = (quiz.score, quiz.max_score) if quiz else (0.0, float(bank_size))
     return Standing(
         part=part,
         is_exam=not exercises,
@@ -167,30 +163,30 @@ def _standing(part: Part, found: dict[str, Any] | None) -> Standing:
         max_score=max_score,
         quiz=quiz,
         quiz_words=quiz_words,
-        seconds=found["seconds"],
+        seconds=found.seconds,
         missing=tuple(missing),
         open_places=tuple(open_places),
         is_started=is_started,
     )
 
 
-def _grade(quiz: dict[str, Any]) -> str:
-    return f"{quiz['score']:g} of {quiz['max_score']:g} right" + (", passed" if quiz["passed"] else "")
+def _grade(quiz: BestQuiz) -> str:
+    return f"{quiz.score:g} of {quiz.max_score:g} right" + (", passed" if quiz.passed else "")
 
 
-def _quiz_words(lesson_id: str, found: dict[str, Any]) -> str:
-    if found["quiz"]:
-        return _grade(found["quiz"])
-    if not found["answered"]:
+def _quiz_words(lesson_id: str, found: LessonSummary) -> str:
+    if found.quiz:
+        return _grade(found.quiz)
+    if not found.answered:
         return NOT_BEGUN
     path = answers_path(lesson_id)
     bank = bank_in(path.parent, lesson_id) if path else load_bank(lesson_id)
-    graded = BY_INSTRUCTOR if is_keyless(bank) else "not graded"
-    size = num_questions(bank)
-    return f"{min(found['answered'], size)} of {size} answered, {graded}"
+    graded = BY_INSTRUCTOR if bank.is_keyless else "not graded"
+    size = bank.num_questions
+    return f"{min(found.answered, size)} of {size} answered, {graded}"
 
 
-def _exam_words(lesson_id: str, quiz: dict[str, Any] | None) -> str:
+def _exam_words(lesson_id: str, quiz: BestQuiz | None) -> str:
     """The best grade, and the attempt that the answers file tells of."""
     path = answers_path(lesson_id)
     answers = read_answers(path) if path else {}
@@ -199,7 +195,7 @@ def _exam_words(lesson_id: str, quiz: dict[str, Any] | None) -> str:
     if place is None:
         return best or NOT_BEGUN
     if place.is_open:
-        size = num_questions(load_bank(lesson_id))
+        size = load_bank(lesson_id).num_questions
         answered = sum(key.startswith(f"{lesson_id}.{place.attempt}.") for key in answers)
         state = f"attempt {place.attempt} open, {answered} of {size} answered"
     else:

@@ -33,7 +33,7 @@ from nbformat import NotebookNode
 from autograder.course import load_lesson
 from autograder.notebooks.build_cells import mark_cells, name_cells
 from autograder.notebooks.describing import course_json, describe
-from autograder.quizzes import compile_bank, num_questions
+from autograder.quizzes import compile_bank
 from course_lib.base import UserError
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -127,7 +127,7 @@ def lesson_points(lesson_id: str, quiz_text: Path) -> dict[str, float]:
         raise UserError(f"{error.args[0]}; add autograder/lessons/lesson_{lesson_id}") from None
     points = {exercise.id: float(exercise.max_score) for exercise in lesson.exercises}
     if quiz_text.exists():
-        points[f"quiz-{lesson_id}"] = float(num_questions(compile_bank(quiz_text)))
+        points[f"quiz-{lesson_id}"] = float(compile_bank(quiz_text).num_questions)
     return points
 
 
@@ -176,7 +176,9 @@ def _generate_release(course: Path, assignment: str, settings: Path) -> None:
 
 
 def _quiz(text: Path) -> bytes:
-    return f"{json.dumps(compile_bank(text), indent=1, ensure_ascii=False, sort_keys=True)}\n".encode()
+    return (
+        f"{json.dumps(compile_bank(text).to_dict(), indent=1, ensure_ascii=False, sort_keys=True)}\n".encode()
+    )
 
 
 def _differs(path: Path, content: bytes, *, check: bool) -> bool:

@@ -7,13 +7,16 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autograder.common import Result
 from autograder.course import Lesson, load_lesson
 from autograder.engine import Progress, blank_result, check_source, evidence, exercise_sources, read_notebook
 from autograder.engine.sandbox import CheckStopped, Level, Stop
 from course_lib.base import UserError
+
+if TYPE_CHECKING:
+    from autograder.quizzes import Bank, QuizGrade
 
 _CONFIRMED = {
     True: "The new check confirms it.",
@@ -38,13 +41,13 @@ class Report:
     """The results of a lesson's exercises and of its quiz.
 
     Attributes:
-        quiz: as `grade_quiz` gives it; None where there is none or none was asked for.
+        quiz: None where there is none or none was asked for.
         record: of an evidence file that was checked again; else None.
     """
 
     lesson: str
     exercises: tuple[Result, ...]
-    quiz: dict[str, Any] | None = None
+    quiz: QuizGrade | None = None
     record: Record | None = None
 
     @property
@@ -57,13 +60,12 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """For `--json`, with the documented keys alone."""
-        quiz = self.quiz and {key: self.quiz[key] for key in ("score", "max_score", "passed")}
         found = {
             "lesson": self.lesson,
             "score": self.score,
             "max_score": self.max_score,
             "exercises": [result.public() for result in self.exercises],
-            "quiz": quiz,
+            "quiz": self.quiz and self.quiz.points(),
         }
         return found | ({"record": asdict(self.record)} if self.record else {})
 
@@ -76,7 +78,7 @@ def check_notebook(
     require_sandbox: Level | None = None,
     stop: Stop | None = None,
     check: Callable[..., Result] | None = None,
-    bank_for: Callable[[Lesson], dict[str, Any]] | None = None,
+    bank_for: Callable[[Lesson], Bank] | None = None,
 ) -> Report:
     """Check every exercise of a lesson's notebook, and its quiz by the answers file beside it.
 
@@ -154,8 +156,8 @@ def lesson_of(path: Path, sources: dict[str, str]) -> Lesson:
 
 
 def _grade_quiz(
-    lesson: Lesson, folder: Path, bank_for: Callable[[Lesson], dict[str, Any]] | None = None
-) -> dict[str, Any] | None:
+    lesson: Lesson, folder: Path, bank_for: Callable[[Lesson], Bank] | None = None
+) -> QuizGrade | None:
     from autograder.kept import read_answers
     from autograder.quizzes import bank_in, grade_quiz, has_quiz
 

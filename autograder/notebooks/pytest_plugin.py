@@ -88,9 +88,9 @@ class QuizItem(_Item):
 
         answers = read_answers(self.path.parent / f"{self.lesson.slug}_answers.json")
         quiz = grade_quiz(self.lesson.id, answers, bank=bank_in(self.path.parent, self.lesson.id))
-        if quiz["score"] is None:
+        if quiz.score is None:
             pytest.skip(f"Quiz: {headline(quiz)}")
-        if not quiz["passed"]:
+        if not quiz.passed:
             raise NotPassed(
-                f"Quiz: {quiz['score']:g} of {quiz['max_score']:g} points; {PASS_MARK:.0%} are needed to pass."
+                f"Quiz: {quiz.score:g} of {quiz.max_score:g} points; {PASS_MARK:.0%} are needed to pass."
             )

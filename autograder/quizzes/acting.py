@@ -5,14 +5,15 @@ An exam is a quiz whose questions are drawn for each attempt (`exams`), and whos
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
-from autograder.kept import AnswersFile, Entry, answers_file, progress
+from autograder.kept import Answer, AnswersFile, answers_file, progress
 from autograder.quizzes import exams
-from autograder.quizzes.bank import SECOND, Judgement, Question, is_keyless, judge, unanswered
+from autograder.quizzes.bank import SECOND, Bank, unanswered
 from autograder.quizzes.card import feedback_text, grade_html, grade_text
-from autograder.quizzes.grading import bank_in, grade_quiz, is_exam, letters, load_bank
+from autograder.quizzes.grade import QuizGrade
+from autograder.quizzes.grading import bank_in, grade_quiz, is_exam, load_bank
+from autograder.quizzes.question import Judgement, Question
 from autograder.show import Score, in_kernel, told
 from course_lib.base import UserError
 
@@ -22,8 +23,16 @@ GRADED_LATER = "; it is graded after you hand in"
 class QuizScore(Score):
     """Number of right answers; notebooks show the card of all questions."""
 
+    grade: QuizGrade
+
+    def __new__(cls, grade: QuizGrade) -> QuizScore:
+        score = super().__new__(cls, grade.score or 0.0, grade.to_dict())
+        assert isinstance(score, QuizScore)
+        score.grade = grade
+        return score
+
     def _repr_html_(self) -> str:
-        return grade_html(self.result)
+        return grade_html(self.grade)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,28 +78,23 @@ def give_answer(question_id: str, choice: str, *, file: AnswersFile | None = Non
     file = file or answers_file(lesson_id)
     bank = _open_paper(bank, file) if is_exam(lesson_id) else bank_in(file.path.parent, lesson_id)
     question = _find(bank, question_id)
-    choices = letters(question)
-    choice = str(choice).strip().lower()
-    if choice not in choices:
-        raise UserError(
-            f'{question_id} has the options {", ".join(choices)}; for instance answer("{question_id}", "a")'
-        )
+    choice = question.parsed(str(choice))
     problem = ""
     try:
-        file.save(question_id, lambda old: _next_entry(old, choice))
+        file.save(question_id, lambda old: Answer.from_entry(old).then(choice).to_entry())
     except UserError as error:  # saved before judged: a measurement takes time, and a click must not get lost
         problem = str(error)
-    waits = is_exam(lesson_id) or is_keyless(bank)
-    judgement = None if waits else judge(lesson_id, question, choice)
+    waits = is_exam(lesson_id) or bank.is_keyless
+    judgement = None if waits else question.judge(lesson_id, choice)
     asked = question_id.removesuffix(SECOND)  # what was asked in two forms is one question of the lesson
     progress.record_answer(lesson_id, asked, choice, judgement.is_right if judgement else None)
     said = feedback_text(question, choice, judgement) if judgement else f"{question_id} {choice}"
-    saved = problem or f"saved in {file.path.name}{GRADED_LATER * is_keyless(bank)}"
+    saved = problem or f"saved in {file.path.name}{GRADED_LATER * bank.is_keyless}"
     lines = filter(None, [file.take_notices(), said, saved])
     return Given(judgement=judgement, problem=problem, text="\n".join(lines))
 
 
-def hand_in(lesson_id: str, file: AnswersFile, *, incomplete: bool = False) -> dict[str, Any]:
+def hand_in(lesson_id: str, file: AnswersFile, *, incomplete: bool = False) -> QuizGrade:
     """Close the open attempt at an exam, if there is one, and grade all that are closed.
 
     Args:
@@ -104,17 +108,17 @@ def hand_in(lesson_id: str, file: AnswersFile, *, incomplete: bool = False) -> d
     if place is None:
         problem = f'No attempt has begun: run exam("{lesson_id}").'
     elif place.is_open:
-        questions = exams.paper(load_bank(lesson_id), place)["questions"]
+        questions = exams.paper(load_bank(lesson_id), place).questions
         missing = unanswered(questions, entries)
         if missing and not incomplete:
             left = f"{len(missing)} of {len(questions)} questions have no answer yet: {', '.join(missing)}"
             problem = f"Attempt {place.attempt} is not handed in. {left}."
         else:
             exams.close(file, place.attempt)
-    result = grade_quiz(lesson_id, file.entries(), open_counts=False)
-    if result["attempts"]:
-        progress.record_quiz(result)
-    return result | {"problem": result["problem"] or problem}
+    grade = grade_quiz(lesson_id, file.entries(), open_counts=False)
+    if grade.attempts:
+        _record(grade)
+    return replace(grade, problem=grade.problem or problem)
 
 
 def check_quiz(lesson_id: str) -> Score:
@@ -124,45 +128,41 @@ def check_quiz(lesson_id: str) -> Score:
     with told():
         file = answers_file(lesson_id)
         if is_exam(lesson_id):
-            result = hand_in(lesson_id, file)
+            grade = hand_in(lesson_id, file)
         else:
-            result = grade_quiz(lesson_id, file.entries(), bank=bank_in(file.path.parent, lesson_id))
-            if result["score"] is not None:
-                progress.record_quiz(result)
+            grade = grade_quiz(lesson_id, file.entries(), bank=bank_in(file.path.parent, lesson_id))
+            if grade.score is not None:
+                _record(grade)
         file.print_notices()
         if not in_kernel():  # a notebook shows the card
-            print(grade_text(result))
-        return QuizScore(result["score"] or 0.0, result)
+            print(grade_text(grade))
+        return QuizScore(grade)
     return Score(0.0)
 
 
-def _open_paper(bank: dict[str, Any], file: AnswersFile) -> dict[str, Any]:
+def _record(grade: QuizGrade) -> None:
+    progress.record_quiz(grade.lesson, grade.score, grade.max_score, passed=grade.passed)
+
+
+def _open_paper(bank: Bank, file: AnswersFile) -> Bank:
     """The questions that an exam takes answers to."""
     place = exams.place_in(file.entries())
     if place is None:
-        raise UserError(f'no attempt has begun: exam("{bank["lesson"]}") begins it')
+        raise UserError(f'no attempt has begun: exam("{bank.lesson}") begins it')
     if not place.is_open:
-        more = f'exam("{bank["lesson"]}", new_attempt=True) begins another'
+        more = f'exam("{bank.lesson}", new_attempt=True) begins another'
         raise UserError(f"attempt {place.attempt} is handed in and takes no more answers; {more}")
     return exams.paper(bank, place)
 
 
-def _find(bank: dict[str, Any], question_id: str) -> Question:
-    questions: list[Question] = bank["questions"]
-    for question in [*questions, *bank.get("second_forms", [])]:
-        if question["id"] == question_id:
+def _find(bank: Bank, question_id: str) -> Question:
+    for question in bank.all_questions:
+        if question.id == question_id:
             return question
-    first, last = questions[0]["id"], questions[-1]["id"]
+    first, last = bank.questions[0].id, bank.questions[-1].id
     attempt = question_id.split(".")[1]
-    if attempt.isdecimal() and 0 < int(attempt) < bank.get("attempt", 0):
+    if attempt.isdecimal() and 0 < int(attempt) < bank.attempt:
         raise UserError(
             f"attempt {attempt} is handed in and takes no more answers; the open one has {first} to {last}"
         )
-    raise UserError(f'quiz {bank["lesson"]} has no question "{question_id}"; it has {first} to {last}')
-
-
-def _next_entry(old: Entry, choice: str) -> Entry:
-    """The last choice counts; the first and the number of tries are kept beside it."""
-    tries = old.get("tries", 0) if isinstance(old.get("tries"), int) else 0
-    changed = old.get("choice") != choice
-    return {"choice": choice, "first": old.get("first", choice), "tries": tries + changed}
+    raise UserError(f'quiz {bank.lesson} has no question "{question_id}"; it has {first} to {last}')

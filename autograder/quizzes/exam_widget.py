@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import ipywidgets as widgets
 
 from autograder.kept import AnswersFile
 from autograder.quizzes import exams
 from autograder.quizzes.acting import hand_in
-from autograder.quizzes.bank import unanswered
+from autograder.quizzes.bank import Bank, unanswered
 from autograder.quizzes.card import grade_html, headline
+from autograder.quizzes.grade import QuizGrade
 from autograder.quizzes.grading import grade_quiz
 from autograder.quizzes.widget import BUTTON, QuizView
 from autograder.show import render, spoken
@@ -29,7 +28,7 @@ class ExamView:
 
     questions: QuizView
 
-    def __init__(self, bank: dict[str, Any], file: AnswersFile) -> None:
+    def __init__(self, bank: Bank, file: AnswersFile) -> None:
         self.bank, self.file = bank, file
         self.button = widgets.Button(layout=BUTTON)
         self.button.on_click(lambda _: self._press())
@@ -52,8 +51,8 @@ class ExamView:
         self._say(headline(result) if result else "")
         self.sheet.children = [self.grade, self.questions.widget]
 
-    def _graded(self) -> dict[str, Any]:
-        return grade_quiz(self.bank["lesson"], self.file.entries(), open_counts=False)
+    def _graded(self) -> QuizGrade:
+        return grade_quiz(self.bank.lesson, self.file.entries(), open_counts=False)
 
     def _press(self) -> None:
         # The file is asked, not the screen: the attempt may have been handed in elsewhere meanwhile.
@@ -71,7 +70,7 @@ class ExamView:
 
     def _hands_in(self) -> bool:
         """Hand in; with answers missing only at the second press."""
-        questions = exams.paper(self.bank, self.place)["questions"]
+        questions = exams.paper(self.bank, self.place).questions
         missing = unanswered(questions, self.file.entries())
         if missing and missing != self._warned:
             self._warned = missing
@@ -79,7 +78,7 @@ class ExamView:
             self._say(problem=f"{left}. Press again to hand in all the same.")
             return False
         self._say("measuring and counting …")
-        hand_in(self.bank["lesson"], self.file, incomplete=True)
+        hand_in(self.bank.lesson, self.file, incomplete=True)
         return True
 
     def _say(self, hint: str = "", problem: str = "") -> None:

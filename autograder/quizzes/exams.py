@@ -7,7 +7,7 @@ which order and with which letters, follows from the bank, the seed and the atte
 or on another machine as for the grader. An edit of that entry therefore gains another draw and nothing else: one of
 `NUM_SEEDS`, to which the answers given so far do not belong. It chooses no question and moves no key. That an attempt
 is handed in binds honest people only, for whoever edits the file could as well keep a copy of it from before; the
-keys of a practice release are no better hidden (`quiz_bank`). For the same reason the grader counts an open attempt
+keys of a practice release are no better hidden (`question`). For the same reason the grader counts an open attempt
 as it stands: nobody fails by a forgotten click, and asking it after each answer tells no more than the keys would.
 
 Draws go by hashes: the order of `random.shuffle` is not promised from one version of Python to the next. They know
@@ -19,20 +19,19 @@ from __future__ import annotations
 import hashlib
 import math
 import secrets
-import string
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from autograder.kept import AnswersFile
-from autograder.quizzes.bank import Question, seal, unseal
+from autograder.kept import AnswersFile, Entry
+from autograder.quizzes.bank import Bank
+from autograder.quizzes.question import Luck, Question
 
 KEY = "exam"  # of the entry in the answers file
 # Few enough that nobody finds an attempt of questions he knows by trying seeds; enough that neighbours differ.
 NUM_SEEDS = 10_000
 MAX_ATTEMPTS = 50
-Luck = Callable[..., bytes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,14 +75,12 @@ def begin(file: AnswersFile, *, new_attempt: bool = False) -> Place:
         UserError: the place could not be saved: without it, a restart would draw other questions.
     """
 
-    def next_place(
-        old: dict[str, Any],
-    ) -> dict[str, Any]:  # asked under the lock: two kernels begin one attempt
+    def next_place(old: Entry) -> Entry:  # asked under the lock: two kernels begin one attempt
         place = place_in({KEY: old})
         if place is None:
-            return {"seed": secrets.randbelow(NUM_SEEDS), "attempt": 1, "handed_in": 0}
+            return asdict(Place(seed=secrets.randbelow(NUM_SEEDS), attempt=1, handed_in=0))
         if new_attempt and not place.is_open and place.attempt < MAX_ATTEMPTS:
-            return {"seed": place.seed, "attempt": place.attempt + 1, "handed_in": place.handed_in}
+            return asdict(replace(place, attempt=place.attempt + 1))
         return old
 
     place = place_in(file.entries())
@@ -101,33 +98,34 @@ def close(file: AnswersFile, attempt: int) -> None:
         UserError: it could not be saved.
     """
 
-    def handed_in(old: dict[str, Any]) -> dict[str, Any]:
+    def handed_in(old: Entry) -> Entry:
         place = place_in({KEY: old})
         return old | {"handed_in": attempt} if place and place.attempt == attempt else old
 
     file.save(KEY, handed_in)
 
 
-def paper(bank: dict[str, Any], place: Place, attempt: int | None = None) -> dict[str, Any]:
+def paper(bank: Bank, place: Place, attempt: int | None = None) -> Bank:
     """The questions of one attempt, of the last one by default, as a bank of their own.
 
-    The same bank, seed and attempt always give the same paper, to the letter. Beside what every bank has it says
-    `attempt` and `is_open`; each question says its `lesson` and where it was `drawn` from.
+    The same bank, seed and attempt always give the same paper, to the letter. Each question says where it was `drawn`
+    from.
     """
     attempt = attempt or place.attempt
     questions = [
-        _as_shown(question, f"{bank['lesson']}.{attempt}.{number}", _luck(place.seed, attempt))
+        question.as_drawn(f"{bank.lesson}.{attempt}.{number}", _luck(place.seed, attempt))
         for number, question in enumerate(deal(bank, place.seed, attempt), start=1)
     ]
-    return bank | {
-        "title": f"{bank['title']}, attempt {attempt}",
-        "questions": questions,
-        "attempt": attempt,
-        "is_open": attempt > place.handed_in,
-    }
+    return replace(
+        bank,
+        title=f"{bank.title}, attempt {attempt}",
+        questions=tuple(questions),
+        attempt=attempt,
+        is_open=attempt > place.handed_in,
+    )
 
 
-def deal(bank: dict[str, Any], seed: int, attempt: int) -> list[Question]:
+def deal(bank: Bank, seed: int, attempt: int) -> list[Question]:
     """The questions of an attempt as the bank has them, in the order of the paper.
 
     Every lesson has its share, `min_measured` are measured, and those that the attempts before had least often come
@@ -137,46 +135,28 @@ def deal(bank: dict[str, Any], seed: int, attempt: int) -> list[Question]:
     hand: list[Question] = []
     for number in range(1, attempt + 1):
         hand = _hand(bank, dealt, _luck(seed, number))
-        dealt.update(question["id"] for question in hand)
+        dealt.update(question.id for question in hand)
     return hand
 
 
-def _hand(bank: dict[str, Any], dealt: Counter[str], luck: Luck) -> list[Question]:
-    fresh = sorted(bank["questions"], key=lambda question: (dealt[question["id"]], luck(question["id"])))
-    measured = [question for question in fresh if "measured" in question]
-    others = [question for question in fresh if "measured" not in question]
-    share = math.ceil(bank["draw"] / len({question["lesson"] for question in fresh}))
+def _hand(bank: Bank, dealt: Counter[str], luck: Luck) -> list[Question]:
+    fresh = sorted(bank.questions, key=lambda question: (dealt[question.id], luck(question.id)))
+    measured = [question for question in fresh if question.is_measured]
+    others = [question for question in fresh if not question.is_measured]
+    share = math.ceil(bank.draw / len({question.lesson for question in fresh}))
     hand: list[Question] = []
     taken: Counter[str] = Counter()
 
-    def take(candidates: list[Question], *, enough: int, most: int) -> None:
+    def take(candidates: Iterable[Question], *, enough: int, most: int) -> None:
         for question in candidates:
-            if len(hand) < enough and taken[question["lesson"]] < most and question not in hand:
+            if len(hand) < enough and taken[question.lesson] < most and question not in hand:
                 hand.append(question)
-                taken[question["lesson"]] += 1
+                taken[question.lesson] += 1
 
-    take(measured, enough=bank["min_measured"], most=share)
-    take(others, enough=bank["draw"], most=1)  # no lesson is left out
-    take(others, enough=bank["draw"], most=share)
-    return sorted(hand, key=lambda question: luck("place", question["id"]))
-
-
-def _as_shown(question: Question, shown_id: str, luck: Luck) -> Question:
-    """The question with its number on the paper, its options in another order and lettered anew."""
-    letters = [option["id"] for option in question["options"]]
-    if "measured" not in question:  # intervals stay in the order of their numbers
-        letters.sort(key=lambda letter: luck("option", question["id"], letter))
-    renamed = dict(zip(letters, string.ascii_lowercase, strict=False))
-    options = {option["id"]: option for option in question["options"]}
-    secret = unseal(question)
-    secret["key"] = renamed.get(secret["key"])
-    secret["options"] = {new: secret["options"][old] for old, new in renamed.items()}
-    return question | {
-        "id": shown_id,
-        "drawn": question["id"],
-        "options": [options[old] | {"id": new} for old, new in renamed.items()],
-        "sealed": seal(shown_id, secret),
-    }
+    take(measured, enough=bank.min_measured, most=share)
+    take(others, enough=bank.draw, most=1)  # no lesson is left out
+    take(others, enough=bank.draw, most=share)
+    return sorted(hand, key=lambda question: luck("place", question.id))
 
 
 def _luck(seed: int, attempt: int) -> Luck:

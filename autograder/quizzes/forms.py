@@ -9,31 +9,27 @@ cleared by turning: whoever turns back finds the first form as it was left, and 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from autograder.kept import AnswersFile
-from autograder.quizzes.bank import second_form, unanswered
+from autograder.quizzes.bank import Bank, unanswered
 from course_lib.base import UserError
 
 KEY = "quiz"  # of the entry in the answers file
 
 
-def has_second(bank: Mapping[str, Any]) -> bool:
-    """Whether there are other questions to turn to."""
-    return "second_forms" in bank
-
-
-def is_second(bank: Mapping[str, Any], answers: Mapping[str, Any]) -> bool:
+def is_second(bank: Bank, answers: Mapping[str, Any]) -> bool:
     """Whether the second form is the one that is shown."""
     entry = answers.get(KEY)
-    return has_second(bank) and isinstance(entry, dict) and entry.get("form") == "second"
+    return bool(bank.second_forms) and isinstance(entry, dict) and entry.get("form") == "second"
 
 
-def shown_form(bank: dict[str, Any], answers: Mapping[str, Any]) -> dict[str, Any]:
+def shown_form(bank: Bank, answers: Mapping[str, Any]) -> Bank:
     """The questions to show, as a bank of their own."""
     if not is_second(bank, answers):
         return bank
-    return second_form(bank) | {"title": f"{bank['title']}, other questions"}
+    return replace(bank.second_form(), title=f"{bank.title}, other questions")
 
 
 def turn(file: AnswersFile, *, to_second: bool) -> None:
@@ -45,18 +41,16 @@ def turn(file: AnswersFile, *, to_second: bool) -> None:
     file.save(KEY, {"form": "second" if to_second else "first"})
 
 
-def turn_when_done(bank: dict[str, Any], file: AnswersFile) -> None:
+def turn_when_done(bank: Bank, file: AnswersFile) -> None:
     """Turn to the other form if all questions that are shown have an answer: a cell that is run again turns nothing.
 
     Raises:
         UserError: there is no other form, or there are open questions, or the turn could not be saved.
     """
     entries = file.entries()
-    if not has_second(bank):
-        raise UserError(
-            f"quiz {bank['lesson']} has no other questions; its answers may be changed at any time"
-        )
-    questions = shown_form(bank, entries)["questions"]
+    if not bank.second_forms:
+        raise UserError(f"quiz {bank.lesson} has no other questions; its answers may be changed at any time")
+    questions = shown_form(bank, entries).questions
     if missing := unanswered(questions, entries):
         left = f"no answer yet to {len(missing)} of {len(questions)}: {', '.join(missing)}"
         raise UserError(f"these questions go on, others come once all are answered; {left}")

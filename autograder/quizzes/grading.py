@@ -5,23 +5,16 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from autograder.course import load_lesson
+from autograder.kept import Answer
 from autograder.quizzes import exams
-from autograder.quizzes.bank import (
-    PASS_MARK,
-    Judgement,
-    Question,
-    is_keyless,
-    judge,
-    num_questions,
-    second_form,
-    without_keys,
-)
-from autograder.quizzes.forms import has_second
+from autograder.quizzes.bank import PASS_MARK, Bank
+from autograder.quizzes.grade import Attempt, GradedQuestion, QuizGrade
+from autograder.quizzes.question import Judgement, Question
 from course_lib.base import UserError
 
 
@@ -31,7 +24,7 @@ def has_quiz(lesson_id: str) -> bool:
 
 
 @functools.cache
-def load_bank(lesson_id: str) -> dict[str, Any]:
+def load_bank(lesson_id: str) -> Bank:
     """The questions of a lesson.
 
     Raises:
@@ -39,11 +32,10 @@ def load_bank(lesson_id: str) -> dict[str, Any]:
     """
     if not has_quiz(lesson_id):
         raise UserError(f'there is no quiz "{lesson_id}"; lessons are named "01", "02", …')
-    bank: dict[str, Any] = json.loads(_bank_path(lesson_id).read_text(encoding="utf-8"))
-    return bank
+    return Bank.from_dict(json.loads(_bank_path(lesson_id).read_text(encoding="utf-8")))
 
 
-def bank_in(folder: Path, lesson_id: str) -> dict[str, Any]:
+def bank_in(folder: Path, lesson_id: str) -> Bank:
     """The questions that are asked in a folder: those of a graded release, which has no keys, else the lesson's own.
 
     Raises:
@@ -54,7 +46,7 @@ def bank_in(folder: Path, lesson_id: str) -> dict[str, Any]:
     if not path.is_file():
         return shipped
     try:
-        return without_keys(json.loads(path.read_text(encoding="utf-8")))
+        return Bank.from_dict(json.loads(path.read_text(encoding="utf-8"))).without_keys()
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise UserError(
             f"{path.name} cannot be read: put the one there that your course handed out"
@@ -68,16 +60,12 @@ def keyless_name(lesson_id: str) -> str:
 
 def is_exam(lesson_id: str) -> bool:
     """Whether the quiz of a lesson is drawn anew for each attempt."""
-    return "draw" in load_bank(lesson_id)
+    return load_bank(lesson_id).is_exam
 
 
 def grade_quiz(
-    lesson_id: str,
-    answers: Mapping[str, Any],
-    *,
-    open_counts: bool = True,
-    bank: dict[str, Any] | None = None,
-) -> dict[str, Any]:
+    lesson_id: str, answers: Mapping[str, Any], *, open_counts: bool = True, bank: Bank | None = None
+) -> QuizGrade:
     """Grade the answers of a quiz without showing anything. Answers that make no sense count as not given.
 
     Of a quiz with two forms the better one counts, and of an exam the best attempt. An open attempt counts as it
@@ -87,98 +75,91 @@ def grade_quiz(
         answers: by question id; an entry of the answers file, or the letter alone.
         open_counts: False leaves an attempt out that is not handed in.
         bank: the questions, if not the lesson's own.
-
-    Returns:
-        score: number of right answers; max_score: number of questions; passed: at least `PASS_MARK` of them; score and
-        passed are None, and nothing is said about any answer, where the bank has no keys;
-        questions: id, text, choice (None if not answered), chosen (its text), is_right, right_first, mistake, reason,
-        measured of each;
-        problem: what was wrong with the file, or "".
-        Of a quiz with two forms also forms: the score of each that was begun, in order; questions are those of the
-        better one.
-        Of an exam also attempts: number and score of each that counts; questions are those of the last of them,
-        each with its lesson and topic.
     """
     bank = bank or load_bank(lesson_id)
-    if is_keyless(bank):
+    if bank.is_keyless:
         return _waiting(bank, answers)
-    if "draw" not in bank:
+    if not bank.is_exam:
         return _better_form(bank, answers)
     place = exams.place_in(answers)
     papers = [exams.paper(bank, place, attempt + 1) for attempt in range(place.attempt)] if place else []
-    results = [
-        result | {"attempt": paper["attempt"]}
-        for paper in papers
-        if not paper["is_open"] or open_counts
-        for result in [graded(paper, answers)]
-        if not paper["is_open"] or any(question["choice"] for question in result["questions"])
-    ]
-    unasked = {"questions": [], "max_score": float(num_questions(bank)), "passed": False}
-    blank = graded(bank | {"questions": []}, answers) | unasked
+    found = [(paper, graded(paper, answers)) for paper in papers if not paper.is_open or open_counts]
+    found = [(paper, grade) for paper, grade in found if not paper.is_open or grade.num_answered]
+    problem = str(answers.get("problem", ""))
     if exams.KEY in answers and place is None:
-        blank["problem"] = f'The entry "{exams.KEY}" of the answers file is none that this course writes.'
-    best = max(results, key=lambda result: float(result["score"]), default=blank)
-    attempts = [{"attempt": result["attempt"], "score": result["score"]} for result in results]
-    return best | {"questions": (results or [blank])[-1]["questions"], "attempts": attempts}
+        problem = f'The entry "{exams.KEY}" of the answers file is none that this course writes.'
+    blank = QuizGrade(
+        lesson=bank.lesson,
+        score=0.0,
+        max_score=float(bank.num_questions),
+        passed=False,
+        questions=(),
+        problem=problem,
+    )
+    grades = [grade for _, grade in found]
+    attempts = tuple(Attempt(attempt=paper.attempt, score=grade.score or 0.0) for paper, grade in found)
+    best = max(grades, key=_score, default=blank)
+    return replace(best, questions=(grades or [blank])[-1].questions, attempts=attempts)
 
 
-def _waiting(bank: dict[str, Any], answers: Mapping[str, Any]) -> dict[str, Any]:
+def _waiting(bank: Bank, answers: Mapping[str, Any]) -> QuizGrade:
     """Of a graded release, before the instructor has graded it: what was answered."""
-    given = [
-        (question["id"], _choice(question, answers.get(question["id"]))) for question in bank["questions"]
-    ]
-    return {
-        "lesson": bank["lesson"],
-        "score": None,
-        "max_score": float(num_questions(bank)),
-        "passed": None,
-        "questions": [{"id": question_id, "choice": choice} for question_id, choice in given],
-        "problem": str(answers.get("problem", "")),
-    }
+    given = [(question.id, _choice(question, answers.get(question.id))) for question in bank.questions]
+    return QuizGrade(
+        lesson=bank.lesson,
+        score=None,
+        max_score=float(bank.num_questions),
+        passed=None,
+        questions=tuple(GradedQuestion(id=key, choice=choice, judgement=None) for key, choice in given),
+        problem=str(answers.get("problem", "")),
+    )
 
 
-def _better_form(bank: dict[str, Any], answers: Mapping[str, Any]) -> dict[str, Any]:
-    results = [graded(bank, answers)]
-    if not has_second(bank):
-        return results[0]
-    if any(question["id"] in answers for question in bank["second_forms"]):
-        results.append(graded(second_form(bank), answers))
-    best = max(results, key=lambda result: float(result["score"]))
-    return best | {"forms": [result["score"] for result in results]}
+def _better_form(bank: Bank, answers: Mapping[str, Any]) -> QuizGrade:
+    grades = [graded(bank, answers)]
+    if not bank.second_forms:
+        return grades[0]
+    if any(question.id in answers for question in bank.second_forms):
+        grades.append(graded(bank.second_form(), answers))
+    return replace(max(grades, key=_score), forms=tuple(map(_score, grades)))
 
 
-def graded(bank: dict[str, Any], answers: Mapping[str, Any]) -> dict[str, Any]:
-    """The answers to all questions of a bank, or of a paper drawn from one; keys as in `grade_quiz`."""
-    questions = bank["questions"]
-    each = [_grade(bank["lesson"], question, answers.get(question["id"])) for question in questions]
-    score, max_score = sum(question["is_right"] for question in each), len(each)
-    return {
-        "lesson": bank["lesson"],
-        "score": float(score),
-        "max_score": float(max_score),
-        "passed": score >= PASS_MARK * max_score - 1e-9,
-        "questions": each,
-        "problem": str(answers.get("problem", "")),
-    }
+def graded(bank: Bank, answers: Mapping[str, Any]) -> QuizGrade:
+    """The answers to all questions of a bank, or of a paper drawn from one."""
+    each = tuple(_grade(bank.lesson, question, answers.get(question.id)) for question in bank.questions)
+    score, max_score = sum(question.is_right for question in each), len(each)
+    return QuizGrade(
+        lesson=bank.lesson,
+        score=float(score),
+        max_score=float(max_score),
+        passed=score >= PASS_MARK * max_score - 1e-9,
+        questions=each,
+        problem=str(answers.get("problem", "")),
+    )
 
 
-def letters(question: Question) -> list[str]:
-    """What an answer may be."""
-    return [option["id"] for option in question["options"]]
+def _grade(lesson_id: str, question: Question, entry: object) -> GradedQuestion:
+    choice = _choice(question, entry)
+    judgement = question.judge(lesson_id, choice) if choice else Judgement(is_right=False)
+    return GradedQuestion(
+        id=question.id,
+        choice=choice,
+        judgement=judgement,
+        right_first=judgement.is_right and Answer.from_entry(entry).first in (None, choice),
+        text=question.text,
+        lesson=question.lesson,
+        topic=question.topic,
+        chosen=question.words_of(choice) if choice else "",
+    )
 
 
-def _grade(lesson_id: str, question: Question, entry: Any) -> dict[str, Any]:
-    given, choice = entry if isinstance(entry, dict) else {}, _choice(question, entry)
-    judgement = judge(lesson_id, question, choice) if choice else Judgement(is_right=False)
-    right_first = judgement.is_right and given.get("first", choice) == choice
-    about: dict[str, Any] = {key: question[key] for key in ("text", "lesson", "topic") if key in question}
-    about["chosen"] = next((option["text"] for option in question["options"] if option["id"] == choice), "")
-    return {"id": question["id"], "choice": choice, "right_first": right_first, **asdict(judgement), **about}
+def _choice(question: Question, entry: object) -> str | None:
+    choice = Answer.from_entry(entry).choice
+    return choice if question.accepts(choice) else None
 
 
-def _choice(question: Question, entry: Any) -> str | None:
-    choice = entry.get("choice") if isinstance(entry, dict) else entry
-    return choice if choice in letters(question) else None
+def _score(grade: QuizGrade) -> float:
+    return grade.score or 0.0
 
 
 def _bank_path(lesson_id: str) -> Path:

@@ -34,7 +34,7 @@ def quiz(lesson_id: str, *, new_attempt: bool = False) -> None:
     def build() -> Any:
         from autograder.quizzes.widget import FormsView, QuizView
 
-        return (FormsView if quiz_forms.has_second(bank) else QuizView)(bank, file).widget
+        return (FormsView if bank.second_forms else QuizView)(bank, file).widget
 
     show_widget(build, text)
 
@@ -55,7 +55,7 @@ def exam(lesson_id: str = "09", *, new_attempt: bool = False) -> None:
         why = "is open and goes on: hand it in before you begin another" if place.is_open else "was the last"
         print(f"Attempt {place.attempt} {why}.")
     paper, entries = exams.paper(bank, place), file.entries()
-    reasons = None if paper["is_open"] else graded(paper, entries)
+    reasons = None if paper.is_open else graded(paper, entries)
 
     def build() -> Any:
         from autograder.quizzes.exam_widget import ExamView

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from datetime import datetime
 from html import escape
-from typing import Any
 
 import ipywidgets as widgets
 
-from autograder.kept import AnswersFile, Entry
+from autograder.kept import Answer, AnswersFile
 from autograder.quizzes.acting import GRADED_LATER, give_answer
-from autograder.quizzes.bank import Question, is_keyless, judge
-from autograder.quizzes.card import feedback_html, solution
+from autograder.quizzes.bank import Bank
+from autograder.quizzes.card import feedback_html
 from autograder.quizzes.forms import is_second, shown_form, turn
+from autograder.quizzes.kinds import Choice
+from autograder.quizzes.question import Question
 from autograder.show import plain, render, rich_html, spoken
 from course_lib.base import UserError
 
@@ -29,56 +30,48 @@ class QuizView:
         status: the line that says what is saved.
     """
 
-    def __init__(self, bank: dict[str, Any], file: AnswersFile) -> None:
+    def __init__(self, bank: Bank, file: AnswersFile) -> None:
         self.file = file
-        self.is_graded = is_keyless(bank)
+        self.is_graded = bank.is_keyless
         self.radios: dict[str, widgets.RadioButtons] = {}
         self.feedback: dict[str, widgets.HTML] = {}
         self.status = spoken()
         entries = file.entries()
-        rows: list[widgets.Widget] = [widgets.HTML(render("widgets.html", **bank))]
-        for question in bank["questions"]:
-            rows.append(self._question(bank, question, entries.get(question["id"], {})))
-        self.widget = widgets.VBox([*rows, self.status, widgets.HTML(render("quiz_footer.html", **bank))])
+        told = bank.to_dict()
+        rows: list[widgets.Widget] = [widgets.HTML(render("widgets.html", **told))]
+        for question in bank.questions:
+            rows.append(self._question(bank, question, Answer.from_entry(entries.get(question.id))))
+        self.widget = widgets.VBox([*rows, self.status, widgets.HTML(render("quiz_footer.html", **told))])
         self.widget.add_class("workbook-quiz")
         self._show_status("restored from" if any(radio.value for radio in self.radios.values()) else "")
 
-    def _question(self, bank: dict[str, Any], question: Question, entry: Entry) -> widgets.Widget:
-        saved = entry.get("choice")
-        letters = [option["id"] for option in question["options"]]
-        texts = [f"{option['id']}.  {plain(option['text'])}" for option in question["options"]]
-        radio = widgets.RadioButtons(
-            options=list(zip(texts, letters, strict=True)),
-            value=saved if saved in letters else None,
-            disabled=bank.get("is_open") is False,
-            description=f"Your answer to question {question['id'].partition('.')[2]}",
-            layout=widgets.Layout(width="auto"),
-            style={"description_width": "initial"},
-        )
+    def _question(self, bank: Bank, question: Question, saved: Answer) -> widgets.Widget:
+        radio = _control(question, saved)
         # An exam's reasons come when it is handed in, and then what would have been right as well.
-        waits, is_over = bank.get("is_open") is True or self.is_graded, bank.get("is_open") is False
-        judged = judge(bank["lesson"], question, radio.value) if radio.value and not waits else None
-        right = solution(bank["lesson"], question, radio.value) if is_over else ""
+        waits, is_over = bank.is_open is True or self.is_graded, bank.is_open is False
+        radio.disabled = is_over
+        judged = question.judge(bank.lesson, radio.value) if radio.value and not waits else None
+        right = question.solution(bank.lesson, radio.value) if is_over else ""
         feedback = spoken(feedback_html(judged, solution=right) if judged or is_over else "")
         radio.observe(lambda change: self._choose(question, change["new"], waits), names="value")
-        self.radios[question["id"]], self.feedback[question["id"]] = radio, feedback
-        number = f'<h4 style="margin:1.2em 0 .2em">{question["id"]}</h4>'
-        asked = widgets.HTML(number + rich_html(question["text"]))
+        self.radios[question.id], self.feedback[question.id] = radio, feedback
+        number = f'<h4 style="margin:1.2em 0 .2em">{question.id}</h4>'
+        asked = widgets.HTML(number + rich_html(question.text))
         row = widgets.VBox([asked, radio, feedback])
         asked.add_class("workbook-asked")
         row.add_class("workbook-question")
         return row
 
     def _choose(self, question: Question, choice: str, waits: bool) -> None:
-        if "measured" in question and not waits:
-            self.feedback[question["id"]].value = "Measuring on this machine …"
+        if question.is_measured and not waits:
+            self.feedback[question.id].value = "Measuring on this machine …"
         try:
-            given = give_answer(question["id"], choice, file=self.file)
+            given = give_answer(question.id, choice, file=self.file)
         except UserError as error:  # the attempt was handed in elsewhere, in another tab for instance
             return self._show_status("", str(error))
         saved = given.problem or f"✓ saved {datetime.now():%H:%M:%S}{GRADED_LATER * self.is_graded}"
         judged = given.judgement
-        self.feedback[question["id"]].value = feedback_html(judged, saved) if judged else escape(saved)
+        self.feedback[question.id].value = feedback_html(judged, saved) if judged else escape(saved)
         self._show_status("saved in", given.problem)
 
     def _show_status(self, word: str, problem: str = "") -> None:
@@ -93,6 +86,18 @@ class QuizView:
         )
 
 
+def _control(question: Question, saved: Answer) -> widgets.RadioButtons:
+    """What takes the answer to a question, by its kind."""
+    assert isinstance(question, Choice)
+    return widgets.RadioButtons(
+        options=[(f"{option.id}.  {plain(option.text)}", option.id) for option in question.options],
+        value=saved.choice if question.accepts(saved.choice) else None,
+        description=f"Your answer to question {question.id.partition('.')[2]}",
+        layout=widgets.Layout(width="auto"),
+        style={"description_width": "initial"},
+    )
+
+
 class FormsView:
     """A lesson's quiz that has other questions: one form on the screen, and a button that turns to the other.
 
@@ -105,7 +110,7 @@ class FormsView:
 
     questions: QuizView
 
-    def __init__(self, bank: dict[str, Any], file: AnswersFile) -> None:
+    def __init__(self, bank: Bank, file: AnswersFile) -> None:
         self.bank, self.file = bank, file
         self.button = widgets.Button(layout=BUTTON)
         self.button.on_click(lambda _: self._turn())

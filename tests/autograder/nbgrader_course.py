@@ -132,8 +132,7 @@ def right_answers(lesson_id: str) -> dict[str, str]:
 
     They are those of the second attempt: the better form counts.
     """
-    from autograder.quizzes.bank import second_form, unseal
     from autograder.quizzes.grading import load_bank
 
-    questions = second_form(load_bank(lesson_id))["questions"]
-    return {question["id"]: unseal(question)["key"] for question in questions if "measured" not in question}
+    questions = load_bank(lesson_id).second_form().questions
+    return {question.id: question.key for question in questions if question.key}

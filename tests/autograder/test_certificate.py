@@ -72,7 +72,7 @@ def _evidence(exercise_id: str) -> Path:
 
 def _quiz(lesson_id: str, score: float = 8, max_score: float = 10) -> None:
     passed = score >= 0.7 * max_score
-    progress.record_quiz({"lesson": lesson_id, "score": score, "max_score": max_score, "passed": passed})
+    progress.record_quiz(lesson_id, score, max_score, passed=passed)
 
 
 def _pass(*, but: str = "") -> None:

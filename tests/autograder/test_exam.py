@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 import signal
 import subprocess
@@ -24,10 +25,12 @@ from autograder.kept.answers import AnswersFile, answers_file, read_answers
 from autograder.learner.progress_view import progress_html
 from autograder.quizzes import exams
 from autograder.quizzes.acting import check_quiz, give_answer, hand_in
-from autograder.quizzes.bank import judge, measure, num_questions, unseal
+from autograder.quizzes.bank import Bank
 from autograder.quizzes.exam_widget import ExamView
 from autograder.quizzes.exams import MAX_ATTEMPTS, NUM_SEEDS, Place
 from autograder.quizzes.grading import grade_quiz, load_bank
+from autograder.quizzes.kinds import Choice, Measured, measure
+from autograder.quizzes.question import Question
 from autograder.show.rich import plain
 from course_lib.base.errors import UserError
 
@@ -50,23 +53,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "lesson"
 
 
-def _paper(attempt: int | None = None) -> dict[str, Any]:
+def _paper(attempt: int | None = None) -> Bank:
     place = exams.place_in(read_answers(NAME))
     assert place is not None
     return exams.paper(BANK, place, attempt)
 
 
-def _right(question: dict[str, Any]) -> str:
-    return next(o["id"] for o in question["options"] if judge("09", question, o["id"]).is_right)
+def _right(question: Question) -> str:
+    assert isinstance(question, Choice)
+    return next(o.id for o in question.options if question.judge("09", o.id).is_right)
 
 
-def _wrong(question: dict[str, Any]) -> str:
-    return next(o["id"] for o in question["options"] if not judge("09", question, o["id"]).is_right)
+def _wrong(question: Question) -> str:
+    assert isinstance(question, Choice)
+    return next(o.id for o in question.options if not question.judge("09", o.id).is_right)
 
 
 def _answer_all(num_right: int = 15) -> None:
-    for number, question in enumerate(_paper()["questions"]):
-        give_answer(question["id"], _right(question) if number < num_right else _wrong(question))
+    for number, question in enumerate(_paper().questions):
+        give_answer(question.id, _right(question) if number < num_right else _wrong(question))
 
 
 # What is drawn
@@ -78,73 +83,78 @@ def test_every_attempt_has_its_number_of_each_lesson_and_of_measured_questions(
     seed: int, attempt: int
 ) -> None:
     hand = exams.deal(BANK, seed, attempt)
-    assert len({question["id"] for question in hand}) == len(hand) == BANK["draw"] == 15
-    lessons = Counter(question["lesson"] for question in hand)
+    assert len({question.id for question in hand}) == len(hand) == BANK.draw == 15
+    lessons = Counter(question.lesson for question in hand)
     assert sorted(lessons) == LESSONS and max(lessons.values()) <= 2
-    assert sum("measured" in question for question in hand) >= 3
+    assert sum(question.is_measured for question in hand) >= 3
     assert hand == exams.deal(BANK, seed, attempt)
 
 
 @settings(deadline=None)
 @given(seed=SEEDS)
 def test_four_attempts_share_no_question_and_later_ones_as_few_as_can_be(seed: int) -> None:
-    hands = [{q["id"] for q in exams.deal(BANK, seed, attempt)} for attempt in range(1, 9)]
+    hands = [{q.id for q in exams.deal(BANK, seed, attempt)} for attempt in range(1, 9)]
     assert len(set().union(*hands[:4])) == 60
     times = Counter(itertools.chain.from_iterable(hands))
-    assert max(times.values()) <= 3 and len(times) == len(BANK["questions"])
+    assert max(times.values()) <= 3 and len(times) == len(BANK.questions)
 
 
 @settings(deadline=None, max_examples=50)
 @given(seed=SEEDS, attempt=st.integers(1, 5))
 def test_a_paper_asks_the_same_questions_with_the_same_keys(seed: int, attempt: int) -> None:
     shown = exams.paper(BANK, Place(seed=seed, attempt=attempt, handed_in=attempt - 1))
-    assert [q["id"] for q in shown["questions"]] == [f"09.{attempt}.{n}" for n in range(1, 16)]
-    originals = {question["id"]: question for question in BANK["questions"]}
-    for question in shown["questions"]:
-        original = originals[question["drawn"]]
-        secret, before = unseal(question), unseal(original)
-        texts = {option["id"]: option["text"] for option in question["options"]}
-        texts_before = {option["id"]: option["text"] for option in original["options"]}
+    assert [q.id for q in shown.questions] == [f"09.{attempt}.{n}" for n in range(1, 16)]
+    originals = {question.id: question for question in BANK.questions}
+    for question in shown.questions:
+        original = originals[question.drawn]
+        assert isinstance(question, Choice) and isinstance(original, Choice)
+        secret, before = question.secret, original.secret
+        texts = {option.id: option.text for option in question.options}
+        texts_before = {option.id: option.text for option in original.options}
         assert list(texts) == list(texts_before) and sorted(texts.values()) == sorted(texts_before.values())
-        told = {texts[letter]: said for letter, said in secret["options"].items()}
-        assert told == {texts_before[letter]: said for letter, said in before["options"].items()}
-        if "measured" in question:
-            assert texts == texts_before and secret["key"] is None
+        told = {texts[letter]: said for letter, said in secret.options.items()}
+        assert told == {texts_before[letter]: said for letter, said in before.options.items()}
+        if question.is_measured:
+            assert texts == texts_before and secret.key is None
         else:
-            assert texts[secret["key"]] == texts_before[before["key"]]
+            assert texts[secret.key or ""] == texts_before[before.key or ""]
 
 
 def test_questions_and_options_are_shuffled() -> None:
     papers = [exams.paper(BANK, Place(seed=seed, attempt=1, handed_in=0)) for seed in range(400)]
-    keys = Counter(unseal(q)["key"] for paper in papers for q in paper["questions"] if "measured" not in q)
+    keys = Counter(q.key for paper in papers for q in paper.questions if not q.is_measured)
     assert sorted(keys) == ["a", "b", "c", "d"] and max(keys.values()) < 1.15 * min(keys.values())
-    first = Counter(paper["questions"][0]["lesson"] for paper in papers)
+    first = Counter(paper.questions[0].lesson for paper in papers)
     assert sorted(first) == LESSONS
-    assert len({tuple(q["drawn"] for q in paper["questions"]) for paper in papers}) == 400
+    assert len({tuple(q.drawn for q in paper.questions) for paper in papers}) == 400
 
 
 def test_another_process_draws_the_same() -> None:
     code = (
         "import json; from autograder.quizzes import exams; from autograder.quizzes.grading import load_bank\n"
-        "print(json.dumps(exams.paper(load_bank('09'), exams.Place(seed=4711, attempt=3, handed_in=2))))"
+        "print(json.dumps(exams.paper(load_bank('09'), exams.Place(seed=4711, attempt=3, handed_in=2)).to_dict()))"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert json.loads(said) == exams.paper(BANK, Place(seed=4711, attempt=3, handed_in=2))
+    assert json.loads(said) == exams.paper(BANK, Place(seed=4711, attempt=3, handed_in=2)).to_dict()
 
 
 def test_the_draw_is_for_ever() -> None:
     """An attempt that was begun with an older release, or an older Python, must go on with the same questions."""
-    bank = {
-        "lesson": "77",
-        "draw": 4,
-        "min_measured": 1,
-        "questions": [
-            {"id": f"{lesson}.{n}", "lesson": lesson} | ({"measured": "m"} if n == 3 else {})
-            for lesson in ("01", "02")
-            for n in (1, 2, 3)
-        ],
-    }
-    hands = [[question["id"] for question in exams.deal(bank, 1234, attempt)] for attempt in (1, 2)]
+    bank = Bank.from_dict(
+        {
+            "lesson": "77",
+            "title": "T",
+            "draw": 4,
+            "min_measured": 1,
+            "questions": [
+                {"id": f"{lesson}.{n}", "text": "?", "options": [], "lesson": lesson}
+                | ({"measured": "m"} if n == 3 else {})
+                for lesson in ("01", "02")
+                for n in (1, 2, 3)
+            ],
+        }
+    )
+    hands = [[question.id for question in exams.deal(bank, 1234, attempt)] for attempt in (1, 2)]
     assert hands == FOR_EVER
 
 
@@ -155,18 +165,18 @@ FOR_EVER = [["02.2", "02.1", "01.1", "01.3"], ["01.2", "02.3", "02.1", "01.1"]]
 
 
 def test_the_bank_is_large_and_of_every_kind() -> None:
-    questions = BANK["questions"]
-    assert len(questions) >= 64 and num_questions(BANK) == 15
-    assert Counter(question["lesson"] for question in questions) == dict.fromkeys(LESSONS, 8)
-    assert sum("measured" in question for question in questions) >= 12
-    kinds = Counter(question["kind"] for question in questions)
+    questions = BANK.questions
+    assert len(questions) >= 64 and BANK.num_questions == 15
+    assert Counter(question.lesson for question in questions) == dict.fromkeys(LESSONS, 8)
+    assert sum(question.is_measured for question in questions) >= 12
+    kinds = Counter(question.kind for question in questions)
     assert sorted(kinds) == ["bug", "diagnose", "estimate", "interpret"] and min(kinds.values()) >= 8
-    assert len({question["text"] for question in questions}) == len(questions)
-    assert len({question["topic"] for question in questions}) == len(questions)
+    assert len({question.text for question in questions}) == len(questions)
+    assert len({question.topic for question in questions}) == len(questions)
 
 
 def test_no_question_is_one_of_a_lessons_quiz() -> None:
-    texts = {question["text"] for question in BANK["questions"]}
+    texts = {question.text for question in BANK.questions}
     for lesson in LESSONS:
         if (path := Path(autograder.__file__).parent / "lessons" / f"lesson_{lesson}" / "quiz.json").exists():
             assert texts.isdisjoint(
@@ -174,19 +184,20 @@ def test_no_question_is_one_of_a_lessons_quiz() -> None:
             )
 
 
-MEASURED = [question for question in BANK["questions"] if "measured" in question]
+MEASURED = [question for question in BANK.questions if isinstance(question, Measured)]
 
 
-@pytest.mark.parametrize("question", MEASURED, ids=lambda question: question["measured"])
-def test_a_measurement_is_quick_and_far_inside_one_interval(question: dict[str, Any]) -> None:
+@pytest.mark.parametrize("question", MEASURED, ids=lambda question: question.measured)
+def test_a_measurement_is_quick_and_far_inside_one_interval(question: Measured) -> None:
     import torch  # noqa: F401  # not counted in: a kernel has it loaded
 
     started = time.process_time()
-    value = measure("09", question["measured"])
+    value = measure("09", question.measured)
     assert time.process_time() - started < 3
-    limits = [option[end] for option in question["options"] for end in ("low", "high") if end in option]
-    assert all(abs(value - limit) > max(0.04 * abs(value), 2 * question.get("slack", 0)) for limit in limits)
-    assert sum(judge("09", question, option["id"]).is_right for option in question["options"]) == 1
+    ends = [end for option in question.options for end in (option.low, option.high)]
+    limits = [end for end in ends if math.isfinite(end)]
+    assert all(abs(value - limit) > max(0.04 * abs(value), 2 * question.slack) for limit in limits)
+    assert sum(question.judge("09", option.id).is_right for option in question.options) == 1
 
 
 # An attempt, from the first answer to the reasons
@@ -205,17 +216,17 @@ def test_the_seed_is_there_before_the_first_answer_and_stays(folder: Path) -> No
 
 def test_an_open_attempt_tells_no_reason_and_takes_changes(capfd: pytest.CaptureFixture[str]) -> None:
     autograder.exam("09")
-    question = _paper()["questions"][0]
+    question = _paper().questions[0]
     for letter in ("a", "b"):
-        autograder.answer(question["id"], letter)
+        autograder.answer(question.id, letter)
     autograder.exam("09")
     out, err = capfd.readouterr()
-    assert f"{question['id']} b\nsaved in {NAME}" in out and err == ""
+    assert f"{question.id} b\nsaved in {NAME}" in out and err == ""
     assert "(•) b" in out and "( ) a" in out
-    for told in unseal(question)["options"].values():
-        assert told["reason"] not in out and (not told["mistake"] or told["mistake"] not in out)
-    assert progress.summary()["lessons"]["09"]["answered"] == 1
-    assert read_answers(NAME)[question["id"]]["choice"] == "b"
+    for told in [*question.reasons, *question.mistakes]:
+        assert not told or told not in out
+    assert progress.summary().lessons["09"].answered == 1
+    assert read_answers(NAME)[question.id]["choice"] == "b"
 
 
 def test_the_checking_cell_hands_in_what_is_complete(capfd: pytest.CaptureFixture[str]) -> None:
@@ -224,22 +235,22 @@ def test_the_checking_cell_hands_in_what_is_complete(capfd: pytest.CaptureFixtur
     assert float(check_quiz("09")) == 0
     assert "15 of 15 questions have no answer yet" in capfd.readouterr().out
     _answer_all(12)
-    missing = _paper()["questions"][4]["id"]
+    missing = _paper().questions[4].id
     AnswersFile(NAME, "09").save(missing, {"choice": None})
     score = check_quiz("09")
     out = capfd.readouterr().out
     assert float(score) == 0 and f"1 of 15 questions have no answer yet: {missing}" in out
-    assert _paper()["is_open"]
-    give_answer(missing, _right(_paper()["questions"][4]))
+    assert _paper().is_open
+    give_answer(missing, _right(_paper().questions[4]))
     score = check_quiz("09")
     out, err = capfd.readouterr()
     assert (float(score), repr(score), err) == (12.0, "12", "")
     assert "12 of 15 right: passed (70% are needed)" in out
-    assert not _paper()["is_open"]
-    missed = _paper()["questions"][12:]
+    assert not _paper().is_open
+    missed = _paper().questions[12:]
     for question in missed:
-        assert question["topic"] in out.partition("Read again:")[2]
-    assert missed[0]["topic"] in score._repr_html_()
+        assert question.topic in out.partition("Read again:")[2]
+    assert missed[0].topic in score._repr_html_()
 
 
 def test_eleven_right_answers_pass_and_ten_do_not() -> None:
@@ -253,17 +264,17 @@ def test_after_handing_in_there_are_reasons_and_no_more_answers(capfd: pytest.Ca
     autograder.exam("09")
     _answer_all(0)
     check_quiz("09")
-    question = _paper()["questions"][3]
+    question = _paper().questions[3]
     with pytest.raises(UserError, match="attempt 1 is handed in"):
-        give_answer(question["id"], _right(question))
+        give_answer(question.id, _right(question))
     capfd.readouterr()
     autograder.exam("09")
     out = capfd.readouterr().out
-    mistake = judge("09", question, _wrong(question)).mistake
+    mistake = question.judge("09", _wrong(question)).mistake
     assert f"Not this one: {plain(mistake)}" in out
     assert out.count("Right is ") == 15
-    if "measured" not in question:
-        assert plain(judge("09", question, _right(question)).reason) in out
+    if not question.is_measured:
+        assert plain(question.judge("09", _right(question)).reason) in out
     assert float(check_quiz("09")) == 0
 
 
@@ -273,10 +284,10 @@ def test_the_best_attempt_counts() -> None:
         _answer_all(num_right)
         check_quiz("09")
     result = grade_quiz("09", read_answers(NAME))
-    assert (result["score"], result["passed"]) == (13.0, True)
-    assert [one["score"] for one in result["attempts"]] == [9.0, 13.0, 4.0]
-    assert result["questions"][0]["id"] == "09.3.1"
-    assert not {q["drawn"] for q in _paper(1)["questions"]} & {q["drawn"] for q in _paper(3)["questions"]}
+    assert (result.score, result.passed) == (13.0, True)
+    assert [one.score for one in result.attempts or ()] == [9.0, 13.0, 4.0]
+    assert result.questions[0].id == "09.3.1"
+    assert not {q.drawn for q in _paper(1).questions} & {q.drawn for q in _paper(3).questions}
 
 
 def test_a_new_attempt_waits_for_the_open_one(capfd: pytest.CaptureFixture[str]) -> None:
@@ -286,7 +297,7 @@ def test_a_new_attempt_waits_for_the_open_one(capfd: pytest.CaptureFixture[str])
     assert "Attempt 1 is open and goes on" in capfd.readouterr().out
     hand_in("09", answers_file("09"), incomplete=True)
     autograder.exam("09", new_attempt=True)
-    assert _paper()["attempt"] == 2
+    assert _paper().attempt == 2
     with pytest.raises(UserError, match=r"attempt 1 is handed in .* 09\.2\.1 to 09\.2\.15"):
         give_answer("09.1.1", "a")
 
@@ -296,7 +307,7 @@ def test_the_last_attempt_is_the_last(capfd: pytest.CaptureFixture[str]) -> None
     AnswersFile(NAME, "09").save("exam", entry)
     autograder.exam("09", new_attempt=True)
     assert "was the last" in capfd.readouterr().out
-    assert _paper()["attempt"] == MAX_ATTEMPTS
+    assert _paper().attempt == MAX_ATTEMPTS
 
 
 def test_an_answer_before_the_first_attempt_is_one_line(
@@ -349,7 +360,7 @@ def test_kill_9_in_the_middle_loses_no_answer_and_no_question(folder: Path) -> N
         # One more may have been saved than was said.
         differ = [question for question, letter in said.items() if kept[question]["choice"] != letter]
         assert len(differ) <= 1
-        papers.append(_paper()["questions"])
+        papers.append(_paper().questions)
     assert all(paper == papers[0] for paper in papers)
     assert [left.name for left in folder.iterdir()] == [NAME]
 
@@ -359,7 +370,7 @@ def test_processes_that_begin_at_once_begin_one_attempt() -> None:
     runs = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(4)]
     shown = {run.communicate(timeout=60)[0].partition(b"\nQuiz")[0].splitlines()[-1] for run in runs}
     assert len(shown) == 1
-    assert exams.place_in(read_answers(NAME)) is not None and _paper()["attempt"] == 1
+    assert exams.place_in(read_answers(NAME)) is not None and _paper().attempt == 1
 
 
 @settings(deadline=None)
@@ -367,9 +378,9 @@ def test_processes_that_begin_at_once_begin_one_attempt() -> None:
 def test_no_entry_can_stop_the_grader_or_score_beyond(entry: Any, choice: Any) -> None:
     answers = {"exam": entry} | {f"09.1.{number}": choice for number in range(1, 16)}
     result = grade_quiz("09", answers)
-    assert 0 <= result["score"] <= result["max_score"] == 15
+    assert result.score is not None and 0 <= result.score <= result.max_score == 15
     if exams.place_in(answers) is None:
-        assert result["score"] == 0 and "none that this course writes" in result["problem"]
+        assert result.score == 0 and "none that this course writes" in result.problem
 
 
 @pytest.mark.parametrize(
@@ -393,24 +404,24 @@ def test_another_seed_gains_another_draw_and_nothing_else() -> None:
     _answer_all(15)
     answers = read_answers(NAME)
     full = grade_quiz("09", answers)
-    assert (full["score"], full["passed"]) == (15.0, True)
+    assert (full.score, full.passed) == (15.0, True)
     scores = []
     for seed in range(0, NUM_SEEDS, 97):
         result = grade_quiz("09", answers | {"exam": answers["exam"] | {"seed": seed}})
-        assert result["max_score"] == 15 and len(result["questions"]) == 15
-        scores.append(result["score"])
+        assert result.score is not None and result.max_score == 15 and len(result.questions) == 15
+        scores.append(result.score)
     # Answers to other questions are guesses: a quarter of them right, where options are four.
     assert 3 < sum(scores) / len(scores) < 5 and sum(score >= 11 for score in scores) <= 1
     # Answers to attempts that were never begun count for nothing until those attempts are there to be drawn.
-    assert grade_quiz("09", {key: entry for key, entry in answers.items() if key != "exam"})["score"] == 0
+    assert grade_quiz("09", {key: entry for key, entry in answers.items() if key != "exam"}).score == 0
 
 
 def test_an_open_attempt_counts_for_the_grader_as_it_stands() -> None:
     autograder.exam("09")
-    for question in _paper()["questions"][:12]:
-        give_answer(question["id"], _right(question))
-    assert grade_quiz("09", read_answers(NAME))["score"] == 12
-    assert grade_quiz("09", read_answers(NAME), open_counts=False)["score"] == 0
+    for question in _paper().questions[:12]:
+        give_answer(question.id, _right(question))
+    assert grade_quiz("09", read_answers(NAME)).score == 12
+    assert grade_quiz("09", read_answers(NAME), open_counts=False).score == 0
 
 
 # Buttons
@@ -423,34 +434,34 @@ def _view() -> ExamView:
 def test_the_button_hands_in_shows_reasons_and_begins_another() -> None:
     view = _view()
     assert view.button.description == "Hand in"
-    questions = _paper()["questions"]
+    questions = _paper().questions
     for question in questions[:14]:
-        view.questions.radios[question["id"]].value = _wrong(question)
-    feedback = view.questions.feedback[questions[0]["id"]].value
+        view.questions.radios[question.id].value = _wrong(question)
+    feedback = view.questions.feedback[questions[0].id].value
     assert "saved" in feedback and "Not this one" not in feedback
     again = _view()
-    assert again.questions.feedback[questions[0]["id"]].value == ""
-    assert again.questions.radios[questions[0]["id"]].value == _wrong(questions[0])
+    assert again.questions.feedback[questions[0].id].value == ""
+    assert again.questions.radios[questions[0].id].value == _wrong(questions[0])
 
     view.button.click()
-    assert questions[14]["id"] in view.status.value and _paper()["is_open"]
+    assert questions[14].id in view.status.value and _paper().is_open
     view.button.click()
-    assert not _paper()["is_open"]
-    assert "Not this one" in view.questions.feedback[questions[0]["id"]].value
-    left_open = view.questions.feedback[questions[14]["id"]].value
+    assert not _paper().is_open
+    assert "Not this one" in view.questions.feedback[questions[0].id].value
+    left_open = view.questions.feedback[questions[14].id].value
     assert "Not answered" in left_open and f"<strong>{_right(questions[14])}</strong>" in left_open
     assert all(radio.disabled for radio in view.questions.radios.values())
     assert "0 of 15 right" in view.grade.value and "Read again" in view.grade.value
-    assert progress.summary()["lessons"]["09"]["quiz"] == {"score": 0.0, "max_score": 15.0, "passed": False}
+    assert progress.summary().lessons["09"].quiz == progress.BestQuiz(score=0.0, max_score=15.0, passed=False)
 
     view.button.click()
     assert view.button.description == "Hand in" and next(iter(view.questions.radios)) == "09.2.1"
     assert not any(radio.disabled for radio in view.questions.radios.values())
     # The other tab still shows attempt 1: it must not answer it, and its button brings it up to date.
-    again.questions.radios[questions[0]["id"]].value = _right(questions[0])
+    again.questions.radios[questions[0].id].value = _right(questions[0])
     assert "is handed in" in again.questions.status.value
     again.button.click()
-    assert next(iter(again.questions.radios)) == "09.2.1" and _paper()["attempt"] == 2
+    assert next(iter(again.questions.radios)) == "09.2.1" and _paper().attempt == 2
 
 
 def test_a_hand_in_that_cannot_be_saved_is_said(folder: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from autograder.kept.answers import AnswersFile, read_answers
 from autograder.quizzes import exams
-from autograder.quizzes.bank import judge
 from autograder.quizzes.grading import load_bank
+from autograder.quizzes.kinds import Choice
 from tests.autograder.nbgrader_course import Course
 
 pytestmark = pytest.mark.slow
@@ -22,10 +22,11 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
     course.nbgrader("generate_assignment", SLUG)
     place = exams.Place(seed=77, attempt=1, handed_in=0)
     right = {
-        question["id"]: option["id"]
-        for question in exams.paper(load_bank("09"), place)["questions"]
-        for option in question["options"]
-        if judge("09", question, option["id"]).is_right
+        question.id: option.id
+        for question in exams.paper(load_bank("09"), place).questions
+        if isinstance(question, Choice)
+        for option in question.options
+        if question.judge("09", option.id).is_right
     }
     for student, choices, seed in (("empty", {}, 0), ("full", right, 77), ("forger", right, 78)):
         course.submit(student, SLUG, course.notebook("release", SLUG), choices)

@@ -11,8 +11,8 @@ from nbformat import NotebookNode
 
 from autograder.course.lessons import lesson_ids, load_lesson
 from autograder.lessons.checking.mutants import load_mutants
-from autograder.quizzes.bank import unseal
 from autograder.quizzes.grading import has_quiz, load_bank
+from autograder.quizzes.kinds import Choice, Measured
 from tests.autograder.nbgrader_course import Course, cell
 from tests.autograder.solutions import reference_sources
 from tests.autograder.test_grading import workbook
@@ -86,11 +86,10 @@ def wrong_choices(lesson_id: str) -> dict[str, str]:
     """To each question an answer that is not the right one."""
     if not has_quiz(lesson_id):
         return {}
-    questions = [question for question in load_bank(lesson_id)["questions"] if "measured" not in question]
-    keys = {question["id"]: unseal(question)["key"] for question in questions}
     return {
-        question["id"]: next(o["id"] for o in question["options"] if o["id"] != keys[question["id"]])
-        for question in questions
+        question.id: next(option.id for option in question.options if option.id != question.key)
+        for question in load_bank(lesson_id).questions
+        if isinstance(question, Choice) and not isinstance(question, Measured)
     }
 
 
@@ -108,13 +107,11 @@ def told_a_key(html: str, lesson_id: str) -> None:
     if not has_quiz(lesson_id):
         return
     flat = _flat(BeautifulSoup(html, "html.parser").get_text())
-    bank = load_bank(lesson_id)
-    for question in [*bank["questions"], *bank.get("second_forms", [])]:
-        sealed = unseal(question)
-        assert question["sealed"] not in html
-        if sealed["key"]:
-            reason = sealed["options"][sealed["key"]]["reason"].replace("`", "").replace("*", "")
-            assert _flat(reason) not in flat, question["id"]
+    for question in load_bank(lesson_id).all_questions:
+        assert question.sealed not in html
+        if question.key:
+            reason = question.judge(lesson_id, question.key).reason.replace("`", "").replace("*", "")
+            assert _flat(reason) not in flat, question.id
 
 
 def _flat(text: str) -> str:

@@ -109,7 +109,7 @@ def test_its_question_compiles(tmp_path: Path) -> None:
     assert f'id = "01.{number + 1}"' in question
     path = tmp_path / "01_quiz.toml"
     path.write_text(_text("notebooks/lessons/01_quiz.toml") + "\n" + question, encoding="utf-8")
-    assert len(compile_bank(path)["questions"]) == number + 1
+    assert compile_bank(path).num_questions == number + 1
 
 
 def _text(name: str) -> str:

@@ -94,7 +94,7 @@ def test_what_is_mine_is_deleted_and_all_else_stays(
     assert ran.returncode == 0, ran
     assert "3 progress rows: 2 checks, 1 quiz answers" in ran.stdout
     assert "1 evidence files" in ran.stdout and "These stay: your notebooks" in ran.stdout
-    assert progress.summary()["lessons"] == {} and progress.summary("Grace") == grace
+    assert progress.summary().lessons == {} and progress.summary("Grace") == grace
     assert evidence_in(data) == {f"1.1-{name}.{kind}" for name in ("b", "both") for kind in ("json", "html")}
     assert (tmp_path / "mine" / "01_lesson" / "01_lesson_answers.json").exists()
     assert not any(b"secret of Ada" in path.read_bytes() for path in data.glob("progress*"))

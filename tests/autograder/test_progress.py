@@ -40,11 +40,11 @@ def test_the_best_score_stays_and_attempts_are_counted() -> None:
     progress.record_check(_result(score=10, verdict="pass", **passed | {"evidence": "/somewhere/1.1-b.json"}))
     progress.record_check(_result(score=0))
     progress.record_check(_result("1.2", score=0))
-    lesson = progress.summary()["lessons"]["01"]
+    lesson = progress.summary().lessons["01"]
     best = {"score": 10, "max_score": 10, "verdict": "pass", "evidence": "1.1-b.json"}
-    assert lesson["exercises"]["1.1"] == best | {"attempts": 4}
-    assert lesson["exercises"]["1.2"]["score"] == 0
-    assert lesson["last_visited"]
+    assert lesson.exercises["1.1"] == progress.BestCheck(**best, attempts=4)
+    assert lesson.exercises["1.2"].score == 0
+    assert lesson.last_visited
 
 
 def test_quiz_answers_and_the_last_place() -> None:
@@ -52,13 +52,13 @@ def test_quiz_answers_and_the_last_place() -> None:
     progress.record_answer("01", "01.1", "b", False)
     progress.record_answer("01", "01.1", "a", True)
     progress.record_answer("01", "01.2", "a")
-    progress.record_quiz({"lesson": "01", "score": 7.0, "max_score": 10.0, "passed": True})
-    progress.record_quiz({"lesson": "01", "score": 5.0, "max_score": 10.0, "passed": False})
+    progress.record_quiz("01", 7.0, 10.0, passed=True)
+    progress.record_quiz("01", 5.0, 10.0, passed=False)
     progress.record_visit("02", "exercise 2.3")
     found = progress.summary()
-    assert found["lessons"]["01"]["quiz"] == {"score": 7.0, "max_score": 10.0, "passed": True}
-    assert found["lessons"]["01"]["answered"] == 2
-    assert (found["last"]["lesson"], found["last"]["place"]) == ("02", "exercise 2.3")
+    assert found.lessons["01"].quiz == progress.BestQuiz(score=7.0, max_score=10.0, passed=True)
+    assert found.lessons["01"].answered == 2
+    assert found.last and (found.last.lesson, found.last.place) == ("02", "exercise 2.3")
 
 
 def test_learners_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,21 +66,18 @@ def test_learners_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORKBOOK_PROFILE", "Ada")
     progress.record_check(_result(score=2))
     monkeypatch.setenv("JUPYTERHUB_USER", "grace")
-    assert progress.summary()["lessons"] == {}
+    assert progress.summary().lessons == {}
     progress.record_check(_result(score=3))
-    best = {
-        name: progress.summary(name)["lessons"]["01"]["exercises"]["1.1"]["score"]
-        for name in ("learner", "Ada")
-    }
+    best = {name: progress.summary(name).lessons["01"].exercises["1.1"].score for name in ("learner", "Ada")}
     assert best == {"learner": 1, "Ada": 2}
-    assert progress.summary()["learner"] == "grace"
+    assert progress.summary().learner == "grace"
 
 
 def test_time_adds_up_without_the_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     for minute in ("00:00", "02:00", "03:00", "50:00", "51:00"):
         monkeypatch.setattr(progress, "_now", lambda minute=minute: f"2030-01-01T10:{minute}.000+00:00")
         progress.record_visit("01")
-    assert progress.summary()["lessons"]["01"]["seconds"] == 120 + 60 + 60
+    assert progress.summary().lessons["01"].seconds == 120 + 60 + 60
 
 
 def test_many_processes_record_at_once(data: Path) -> None:
@@ -92,7 +89,7 @@ def test_many_processes_record_at_once(data: Path) -> None:
     started = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(4)]
     for process in started:
         assert process.communicate(timeout=60)[0] == b""
-    assert progress.summary()["lessons"]["01"]["exercises"]["1.1"]["attempts"] == 80
+    assert progress.summary().lessons["01"].exercises["1.1"].attempts == 80
 
 
 def test_kill_9_at_any_moment_keeps_what_was_recorded(data: Path) -> None:
@@ -129,7 +126,7 @@ def test_what_a_locked_file_refused_goes_in_later(
     other.close()
     progress.record_check(_result("1.4"))
     assert capfd.readouterr().out == "Progress is recorded again.\n"
-    assert set(progress.summary()["lessons"]["01"]["exercises"]) == {"1.1", "1.2", "1.3", "1.4"}
+    assert set(progress.summary().lessons["01"].exercises) == {"1.1", "1.2", "1.3", "1.4"}
 
 
 def test_a_lock_that_is_let_go_in_time_costs_nothing(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -145,7 +142,7 @@ def test_a_lock_that_is_let_go_in_time_costs_nothing(data: Path, capfd: pytest.C
         threading.Timer(2 * progress.TURN_SECONDS, other.stdin.close).start()
         progress.record_check(_result("1.2"))
     assert capfd.readouterr().out == ""
-    assert set(progress.summary()["lessons"]["01"]["exercises"]) == {"1.1", "1.2"}
+    assert set(progress.summary().lessons["01"].exercises) == {"1.1", "1.2"}
 
 
 def test_a_folder_that_cannot_be_made_costs_one_line(
@@ -157,7 +154,7 @@ def test_a_folder_that_cannot_be_made_costs_one_line(
     progress.record_visit("01")
     out, err = capfd.readouterr()
     assert len(out.splitlines()) == 1 and "not affected" in out and err == ""
-    assert progress.summary()["problem"] and progress.summary()["lessons"] == {}
+    assert progress.summary().problem and progress.summary().lessons == {}
 
 
 def test_what_a_full_disk_refused_goes_in_when_there_is_room(data: Path) -> None:
@@ -176,7 +173,7 @@ def test_what_a_full_disk_refused_goes_in_when_there_is_room(data: Path) -> None
     assert (
         "Progress is not recorded" in refused and again == "Progress is recorded again." and ran.stderr == ""
     )
-    assert progress.summary()["lessons"]["01"]["answered"] == 10
+    assert progress.summary().lessons["01"].answered == 10
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="mounts a small file system in a namespace of its own")
@@ -188,10 +185,10 @@ def test_a_disk_that_is_really_full_costs_one_line(data: Path, tmp_path: Path) -
         "try:\n    while True: filler.write(bytes(4096))\n"
         "except OSError as error: print(error.strerror)\n"
         "for number in range(3): progress.record_answer('01', f'01.{number}', 'a' * 9000, True)\n"
-        "print(progress.summary()['problem'])\n"
+        "print(progress.summary().problem)\n"
         "filler.truncate(0)\n"
         "progress.record_answer('01', '01.3', 'a', True)\n"
-        "print(progress.summary()['lessons']['01']['answered'])\n"
+        "print(progress.summary().lessons['01'].answered)\n"
     )
     (tmp_path / "small").mkdir()
     script = 'mount -t tmpfs -o size=256k small small && exec "$@"'
@@ -218,7 +215,7 @@ def test_a_damaged_file_is_kept_aside(data: Path, capfd: pytest.CaptureFixture[s
     progress.record_check(_result())
     assert "kept as progress.damaged-" in capfd.readouterr().out
     assert len(list(data.glob("progress.damaged-*"))) == 1
-    assert progress.summary()["lessons"]["01"]["exercises"]["1.1"]["attempts"] == 1
+    assert progress.summary().lessons["01"].exercises["1.1"].attempts == 1
 
 
 def _at_once(code: str) -> list[str]:
@@ -250,84 +247,5 @@ def test_a_file_of_a_newer_version_is_left_alone(data: Path, capfd: pytest.Captu
     before = (data / "progress.sqlite3").read_bytes()
     progress.record_check(_result())
     assert "newer version of this workbook; update the workbook" in capfd.readouterr().out
-    assert "newer version" in progress.summary()["problem"]
+    assert "newer version" in progress.summary().problem
     assert (data / "progress.sqlite3").read_bytes() == before
-
-
-#: As version 1 made it.
-VERSION_1 = """
-CREATE TABLE attempts (
-    id INTEGER PRIMARY KEY, learner TEXT NOT NULL, lesson TEXT NOT NULL, exercise TEXT NOT NULL,
-    at TEXT NOT NULL, score REAL NOT NULL, max_score REAL NOT NULL, verdict TEXT NOT NULL,
-    speedup REAL, seconds REAL);
-CREATE INDEX attempts_of ON attempts (learner, lesson, exercise);
-CREATE TABLE answers (
-    id INTEGER PRIMARY KEY, learner TEXT NOT NULL, lesson TEXT NOT NULL, question TEXT NOT NULL,
-    at TEXT NOT NULL, choice TEXT NOT NULL, is_right INTEGER);
-CREATE INDEX answers_of ON answers (learner, lesson, question);
-CREATE TABLE quizzes (
-    id INTEGER PRIMARY KEY, learner TEXT NOT NULL, lesson TEXT NOT NULL, at TEXT NOT NULL,
-    score REAL NOT NULL, max_score REAL NOT NULL, passed INTEGER NOT NULL);
-CREATE TABLE visits (
-    learner TEXT NOT NULL, lesson TEXT NOT NULL, first_at TEXT NOT NULL, last_at TEXT NOT NULL,
-    seconds REAL NOT NULL DEFAULT 0, place TEXT NOT NULL DEFAULT '', PRIMARY KEY (learner, lesson));
-PRAGMA user_version = 1;
-"""
-
-
-@pytest.fixture
-def version_1(data: Path) -> None:
-    data.mkdir()
-    at = "2026-11-20T19:{:02}:00.000+00:00".format
-    with contextlib.closing(sqlite3.connect(data / "progress.sqlite3", isolation_level=None)) as database:
-        database.executescript(VERSION_1)
-        insert = "INSERT INTO attempts VALUES (NULL, 'learner', '01', '1.1', ?, ?, 10, ?, ?, 2.5)"
-        database.executemany(insert, [(at(10), 0, "fail", None), (at(14), 10, "pass", 1.8)])
-        insert = "INSERT INTO answers VALUES (NULL, ?, '01', ?, ?, 'b', ?)"
-        database.executemany(
-            insert,
-            [("learner", "01.1", at(12), 1), ("learner", "01.2", at(16), None), ("Ada", "01.1", at(1), 0)],
-        )
-        database.execute("INSERT INTO quizzes VALUES (NULL, 'learner', '01', ?, 7, 10, 1)", (at(18),))
-        insert = "INSERT INTO visits VALUES ('learner', ?, ?, ?, 480, ?)"
-        database.executemany(insert, [("01", at(10), at(18), "quiz"), ("02", at(19), at(20), "exercise 2.3")])
-
-
-def test_a_file_of_version_1_comes_over_with_all_it_holds(version_1: None) -> None:
-    found = progress.summary()
-    assert found["problem"] == ""
-    lesson = found["lessons"]["01"]
-    reached = lesson["exercises"]["1.1"]
-    assert (reached["score"], reached["max_score"], reached["verdict"], reached["attempts"]) == (
-        10,
-        10,
-        "pass",
-        2,
-    )
-    assert lesson["quiz"] == {"score": 7, "max_score": 10, "passed": True}
-    assert (lesson["answered"], lesson["seconds"]) == (2, 480)
-    assert (found["last"]["lesson"], found["last"]["place"]) == ("02", "exercise 2.3")
-    assert progress.summary("Ada")["lessons"]["01"]["answered"] == 1
-    progress.record_check(_result(score=0))
-    assert progress.summary()["lessons"]["01"]["exercises"]["1.1"]["attempts"] == 3
-
-
-def test_a_migration_killed_half_way_begins_again(version_1: None) -> None:
-    code = (
-        "import os\n"
-        "from autograder.kept import progress, progress_file\n"
-        ""
-        "steps = progress_file.MIGRATIONS[1]\n"
-        "def killed():\n"
-        "    yield from steps[:-1]\n"
-        "    os.kill(os.getpid(), 9)\n"
-        "progress_file.MIGRATIONS = {1: killed()}\n"
-        "progress.record_visit('01')\n"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
-    assert progress.summary()["lessons"]["01"]["exercises"]["1.1"]["attempts"] == 2
-
-
-def test_kernels_that_find_an_old_file_at_once_migrate_it_once(version_1: None) -> None:
-    assert _at_once(f"progress.record_check({_result()!r})") == [""] * 4
-    assert progress.summary()["lessons"]["01"]["exercises"]["1.1"]["attempts"] == 6

@@ -45,7 +45,7 @@ def _check(exercise_id: str, score: float | None = None) -> None:
 
 def _quiz(lesson_id: str, score: float = 7, max_score: float = 10) -> None:
     passed = score >= 0.7 * max_score
-    progress.record_quiz({"lesson": lesson_id, "score": score, "max_score": max_score, "passed": passed})
+    progress.record_quiz(lesson_id, score, max_score, passed=passed)
 
 
 def _do(*lesson_ids: str) -> None:
@@ -63,7 +63,7 @@ def _found() -> dict[str, Standing]:
 
 def _next() -> Step:
     found = progress.summary()
-    return next_step(standings(found), found["last"])
+    return next_step(standings(found), found.last)
 
 
 def _place() -> tuple[str, str]:
@@ -158,8 +158,8 @@ def test_the_exam_tells_of_its_attempt() -> None:
     file = answers_file("09")
     place = place_in(file.entries())
     assert place
-    first = paper(load_bank("09"), place)["questions"][0]
-    give_answer(first["id"], "a", file=file)
+    first = paper(load_bank("09"), place).questions[0]
+    give_answer(first.id, "a", file=file)
     assert _found()["09"].missing == ("exam: attempt 1 open, 1 of 15 answered",)
     hand_in("09", file, incomplete=True)
     words = _found()["09"].quiz_words

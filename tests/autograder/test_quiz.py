@@ -12,8 +12,9 @@ import pytest
 import autograder
 from autograder.kept.answers import answers_file, read_answers
 from autograder.quizzes.acting import check_quiz, give_answer
-from autograder.quizzes.bank import PASS_MARK, judge, unseal
+from autograder.quizzes.bank import PASS_MARK
 from autograder.quizzes.grading import grade_quiz, load_bank
+from autograder.quizzes.kinds import Choice
 from autograder.quizzes.widget import QuizView
 from autograder.show.rich import inline_html, plain
 from course_lib.base.errors import UserError
@@ -29,9 +30,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "lesson"
 
 
+def _question(number: int) -> Choice:
+    question = load_bank("01").questions[number - 1]
+    assert isinstance(question, Choice)
+    return question
+
+
 def _key(number: int) -> str:
-    key: str = unseal(load_bank("01")["questions"][number - 1])["key"]
-    return key
+    return _question(number).key or ""
 
 
 def _wrong(number: int) -> str:
@@ -40,10 +46,11 @@ def _wrong(number: int) -> str:
 
 def _all_right() -> dict[str, str]:
     return {
-        question["id"]: option["id"]
-        for question in load_bank("01")["questions"]
-        for option in question["options"]
-        if judge("01", question, option["id"]).is_right
+        question.id: option.id
+        for question in load_bank("01").questions
+        if isinstance(question, Choice)
+        for option in question.options
+        if question.judge("01", option.id).is_right
     }
 
 
@@ -51,8 +58,7 @@ def test_answer_saves_at_once_and_says_why(folder: Path, capfd: pytest.CaptureFi
     wrong = _wrong(3)
     autograder.answer("01.3", wrong.upper() + " ")
     out, err = capfd.readouterr()
-    question = load_bank("01")["questions"][2]
-    assert unseal(question)["options"][wrong]["mistake"] in out
+    assert _question(3).secret.options[wrong].mistake in out
     assert f"saved in {NAME}" in out
     assert err == ""
     saved = read_answers(folder / NAME)["01.3"]
@@ -64,8 +70,8 @@ def test_the_last_choice_counts_and_the_first_is_kept(folder: Path) -> None:
         give_answer("01.1", choice)
     saved = read_answers(folder / NAME)["01.1"]
     assert (saved["choice"], saved["first"], saved["tries"]) == (_key(1), _wrong(1), 2)
-    graded = grade_quiz("01", read_answers(folder / NAME))["questions"][0]
-    assert graded["is_right"] and not graded["right_first"]
+    graded = grade_quiz("01", read_answers(folder / NAME)).questions[0]
+    assert graded.is_right and not graded.right_first
 
 
 @pytest.mark.parametrize(
@@ -91,9 +97,9 @@ def test_an_answer_to_nothing_is_one_line(
 def test_grading_needs_the_answers_alone() -> None:
     right = _all_right()
     full = grade_quiz("01", {key: {"choice": choice} for key, choice in right.items()})
-    assert full["score"] == full["max_score"] == len(right)
-    assert full["passed"]
-    assert grade_quiz("01", {}) | {"questions": []} == {
+    assert full.score == full.max_score == len(right)
+    assert full.passed
+    assert grade_quiz("01", {}).to_dict() | {"questions": []} == {
         "lesson": "01",
         "score": 0.0,
         "max_score": float(len(right)),
@@ -107,8 +113,8 @@ def test_grading_needs_the_answers_alone() -> None:
 def test_the_pass_mark_is_met_by_seven_of_ten_and_missed_by_six() -> None:
     right = _all_right()
     assert len(right) == 10 and PASS_MARK == 0.7
-    assert grade_quiz("01", dict(list(right.items())[:7]))["passed"]
-    assert not grade_quiz("01", dict(list(right.items())[:6]))["passed"]
+    assert grade_quiz("01", dict(list(right.items())[:7])).passed
+    assert not grade_quiz("01", dict(list(right.items())[:6])).passed
 
 
 @pytest.mark.parametrize(
@@ -116,14 +122,14 @@ def test_the_pass_mark_is_met_by_seven_of_ten_and_missed_by_six() -> None:
 )
 def test_junk_in_the_answers_counts_as_not_answered(junk: object) -> None:
     graded = grade_quiz("01", {"01.1": junk})
-    assert graded["score"] == 0
-    assert graded["questions"][0]["choice"] is None
+    assert graded.score == 0
+    assert graded.questions[0].choice is None
 
 
 def test_a_damaged_submission_scores_nothing_and_says_so(folder: Path) -> None:
     (folder / NAME).write_text("{")
     graded = grade_quiz("01", read_answers(folder / NAME))
-    assert graded["score"] == 0 and "could not be read" in graded["problem"]
+    assert graded.score == 0 and "could not be read" in graded.problem
 
 
 def test_check_quiz_is_a_number_with_a_card(capfd: pytest.CaptureFixture[str]) -> None:
@@ -132,7 +138,7 @@ def test_check_quiz_is_a_number_with_a_card(capfd: pytest.CaptureFixture[str]) -
     score = check_quiz("01")
     out, err = capfd.readouterr()
     assert (float(score), repr(score), err) == (1.0, "1", "")
-    mistake = unseal(load_bank("01")["questions"][1])["options"][_wrong(2)]["mistake"]
+    mistake = _question(2).secret.options[_wrong(2)].mistake
     assert mistake in out and "not passed yet (70" in out
     card = score._repr_html_()
     assert "1 of 10 right" in card and "not answered" in card
@@ -162,12 +168,13 @@ def test_a_click_saves_judges_and_is_restored(folder: Path) -> None:
 
 def test_widgets_are_labelled_and_hold_no_key() -> None:
     view = QuizView(load_bank("01"), answers_file("01"))
-    for question in load_bank("01")["questions"]:
-        radio = view.radios[question["id"]]
+    for question in load_bank("01").questions:
+        radio = view.radios[question.id]
+        assert isinstance(question, Choice)
         assert isinstance(radio, ipywidgets.RadioButtons)
         assert radio.description and not radio.disabled
-        for (label, letter), option in zip(radio.options, question["options"], strict=True):
-            assert label.startswith(f"{letter}. ") and letter == option["id"]
+        for (label, letter), option in zip(radio.options, question.options, strict=True):
+            assert label.startswith(f"{letter}. ") and letter == option.id
     assert "Practice release" in "".join(
         w.value for w in view.widget.children if hasattr(w, "value") and w.value
     )

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from autograder.quizzes.bank import judge, num_questions, second_form, unseal
+from autograder.quizzes import kinds
+from autograder.quizzes.bank import Bank
 from autograder.quizzes.compiler import compile_bank
 from autograder.quizzes.grading import load_bank
+from autograder.quizzes.kinds import Choice
 from course_lib.base.errors import UserError
 
 LESSONS = Path(__file__).parents[2] / "notebooks" / "lessons"
@@ -22,7 +24,7 @@ ONE = HEAD + QUESTION.format(1) + RIGHT + WRONG.format("w1") + WRONG.format("w2"
 ONE_B = ONE.removeprefix(HEAD).replace("77.1", "77.1b").replace('"?"', '"other?"')
 
 
-def _compiled(tmp_path: Path, text: str) -> dict:
+def _compiled(tmp_path: Path, text: str) -> Bank:
     path = tmp_path / "77_quiz.toml"
     path.write_text(text)
     return compile_bank(path)
@@ -39,31 +41,32 @@ def test_the_shipped_bank_is_what_its_text_compiles_to() -> None:
 
 
 def test_nothing_in_the_shipped_bank_gives_a_key_away_at_a_glance() -> None:
-    shown = json.dumps(load_bank("01"), ensure_ascii=False)
-    for question in load_bank("01")["questions"]:
-        for option in unseal(question)["options"].values():
-            assert option["reason"] not in shown
-            assert not option["mistake"] or option["mistake"] not in shown
-    assert "Practice release" in load_bank("01")["note"]
+    shown = json.dumps(load_bank("01").to_dict(), ensure_ascii=False)
+    for question in load_bank("01").questions:
+        assert question.reasons and question.mistakes
+        for secret in [*question.reasons, *question.mistakes]:
+            assert not secret or secret not in shown
+    assert "Practice release" in load_bank("01").note
 
 
 def test_every_question_of_lesson_01_has_one_right_option_and_names_every_mistake() -> None:
     bank = load_bank("01")
-    assert 7 <= len(bank["questions"]) <= 10
-    assert any("measured" in question for question in bank["questions"])
-    for question in bank["questions"]:
-        judged = [judge("01", question, option["id"]) for option in question["options"]]
-        assert sum(one.is_right for one in judged) == 1, question["id"]
+    assert 7 <= len(bank.questions) <= 10
+    assert any(question.is_measured for question in bank.questions)
+    for question in bank.questions:
+        assert isinstance(question, Choice)
+        judged = [question.judge("01", option.id) for option in question.options]
+        assert sum(one.is_right for one in judged) == 1, question.id
         for one in judged:
             assert one.reason
             assert one.is_right or one.mistake
-            assert one.measured or "measured" not in question
+            assert one.measured or not question.is_measured
 
 
 def test_a_small_quiz_compiles_and_can_be_judged(tmp_path: Path) -> None:
-    question = _compiled(tmp_path, ONE)["questions"][0]
-    assert judge("77", question, "a").is_right
-    wrong = judge("77", question, "b")
+    question = _compiled(tmp_path, ONE).questions[0]
+    assert question.judge("77", "a").is_right
+    wrong = question.judge("77", "b")
     assert (wrong.is_right, wrong.mistake, wrong.reason) == (False, "m", "since")
 
 
@@ -114,11 +117,11 @@ def test_a_quiz_that_can_be_guessed_is_refused(tmp_path: Path) -> None:
 def test_second_forms_stand_apart_and_the_first_stands_in_where_there_is_none(tmp_path: Path) -> None:
     two = QUESTION.format(2) + WRONG.format("w1") + RIGHT + WRONG.format("w2")
     bank = _compiled(tmp_path, ONE + ONE_B + two)
-    assert [question["id"] for question in bank["questions"]] == ["77.1", "77.2"]
-    assert [question["id"] for question in second_form(bank)["questions"]] == ["77.1b", "77.2"]
-    assert num_questions(bank) == 2
+    assert [question.id for question in bank.questions] == ["77.1", "77.2"]
+    assert [question.id for question in bank.second_form().questions] == ["77.1b", "77.2"]
+    assert bank.num_questions == 2
     plain = _compiled(tmp_path, ONE + two)
-    assert second_form(plain) == plain and "second_forms" not in plain
+    assert plain.second_form() == plain and "second_forms" not in plain.to_dict()
 
 
 def test_second_forms_that_can_be_guessed_are_refused(tmp_path: Path) -> None:
@@ -139,7 +142,7 @@ def test_an_exams_parts_take_no_second_forms(tmp_path: Path) -> None:
         _compiled(tmp_path, f'{HEAD}parts = "parts"\ndraw = 1\nmin_measured = 0\n')
 
 
-def _exam(tmp_path: Path, *, draw: int, min_measured: int = 0, topic: str = 'topic = "t"\n') -> dict:
+def _exam(tmp_path: Path, *, draw: int, min_measured: int = 0, topic: str = 'topic = "t"\n') -> Bank:
     (tmp_path / "parts").mkdir()
     for lesson in ("01", "02"):
         questions = [ONE.replace("77", lesson), QUESTION.format(2).replace("77", lesson)]
@@ -152,13 +155,13 @@ def _exam(tmp_path: Path, *, draw: int, min_measured: int = 0, topic: str = 'top
 
 def test_an_exam_is_made_of_its_parts(tmp_path: Path) -> None:
     bank = _exam(tmp_path, draw=3)
-    assert [(q["id"], q["lesson"], q["topic"]) for q in bank["questions"]] == [
+    assert [(q.id, q.lesson, q.topic) for q in bank.questions] == [
         ("01.1", "01", "t"),
         ("01.2", "01", "t"),
         ("02.1", "02", "t"),
         ("02.2", "02", "t"),
     ]
-    assert (bank["draw"], num_questions(bank)) == (3, 3)
+    assert (bank.draw, bank.num_questions) == (3, 3)
 
 
 @pytest.mark.parametrize(
@@ -178,11 +181,9 @@ def test_an_exam_that_cannot_be_dealt_is_refused(tmp_path: Path, asked: dict, sa
 def test_intervals_meet_without_gap_and_a_value_at_the_limit_counts_on_both_sides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from autograder.quizzes import bank as quiz_bank
-
     text = _measured("high = 1\n", "low = 1\nhigh = 2\n", "low = 2\n")
     text = text.replace('measured = "m"', 'measured = "m"\nslack = 0.1')
-    question = _compiled(tmp_path, text)["questions"][0]
+    question = _compiled(tmp_path, text).questions[0]
     # The measurement is the world's part here: the rule about its value is what is under test.
     for value, right in [
         (0.5, "a"),
@@ -193,12 +194,12 @@ def test_intervals_meet_without_gap_and_a_value_at_the_limit_counts_on_both_side
         (1e9, "c"),
         (-1e9, "a"),
     ]:
-        monkeypatch.setattr(quiz_bank, "measure", lambda lesson, name, value=value: value)
-        assert "".join(c for c in "abc" if judge("77", question, c).is_right) == right
+        monkeypatch.setattr(kinds, "measure", lambda lesson, name, value=value: value)
+        assert "".join(c for c in "abc" if question.judge("77", c).is_right) == right
 
 
 def test_a_measurement_that_fails_is_not_held_against_the_learner(tmp_path: Path) -> None:
     text = _measured("high = 1\n", "low = 1\nhigh = 2\n", "low = 2\n")
-    question = _compiled(tmp_path, text)["questions"][0]
-    judged = judge("77", question, "b")  # lesson 77 has no measurements
+    question = _compiled(tmp_path, text).questions[0]
+    judged = question.judge("77", "b")  # lesson 77 has no measurements
     assert judged.is_right and "could not take the measurement" in judged.reason

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     text.write_text(
         'lesson = "01"\ntitle = "T"\n' + "".join(_question(name, key) for name, key in KEYS.items())
     )
-    bank.write_text(json.dumps(compile_bank(text)))
+    bank.write_text(json.dumps(compile_bank(text).to_dict()))
     monkeypatch.setattr(quiz_grading, "_bank_path", lambda lesson_id: bank)
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
     (tmp_path / "lesson").mkdir()
@@ -96,9 +97,9 @@ def test_the_better_form_counts(first: str, second: str, forms: list[int], score
     given = dict(zip(("01.1", "01.2", "01.3"), first, strict=False))
     given |= dict(zip(("01.1b", "01.2b"), second, strict=False))
     graded = grade_quiz("01", given)
-    assert (graded["forms"], graded["score"], graded["max_score"]) == (forms, score, 3)
-    assert graded["passed"] == (score == 3)
-    assert sum(question["is_right"] for question in graded["questions"]) == score
+    assert (graded.forms, graded.score, graded.max_score) == (tuple(forms), score, 3)
+    assert graded.passed == (score == 3)
+    assert sum(question.is_right for question in graded.questions) == score
 
 
 def test_every_way_of_grading_takes_the_better_form(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -112,9 +113,9 @@ def test_every_way_of_grading_takes_the_better_form(folder: Path, capfd: pytest.
     assert float(score) == 3
     # What `workbook check`, pytest and nbgrader ask.
     graded = notebook_check._grade_quiz(load_lesson("01"), folder)
-    assert graded and graded["score"] == 3 and graded["passed"]
-    done = progress.summary()["lessons"]["01"]
-    assert done["answered"] == 3 and done["quiz"]["score"] == 3
+    assert graded and graded.score == 3 and graded.passed
+    done = progress.summary().lessons["01"]
+    assert done.answered == 3 and done.quiz and done.quiz.score == 3
 
 
 def test_the_button_turns_once_all_are_answered_and_back_at_any_time(folder: Path) -> None:
@@ -160,11 +161,12 @@ def test_a_place_that_no_quiz_wrote_shows_the_first_form(
 
 
 def test_a_quiz_without_other_questions_says_so(
-    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    bank = load_bank("01")
-    bank.pop("second_forms")
+    bank = replace(load_bank("01"), second_forms=())
+    (tmp_path / "quiz.json").write_text(json.dumps(bank.to_dict()))
+    load_bank.cache_clear()
     out = _shown(capfd, new_attempt=True)
     assert "quiz 01 has no other questions" in out and "What of 01.1?" in out
     assert "new_attempt" not in out
-    assert "forms" not in grade_quiz("01", {})
+    assert "forms" not in grade_quiz("01", {}).to_dict()

@@ -10,7 +10,6 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from autograder.quizzes.bank import unseal
 from autograder.quizzes.grading import load_bank
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -76,7 +75,7 @@ def test_what_is_clicked_in_one_kernel_is_there_in_the_next(
     assert _printed(second[2]).strip() == "d 4.5"
     assert second[3][0].data["text/plain"] == "4.5"
     graded = second[4][-1]
-    right = unseal(load_bank("01")["questions"][1])["key"] == "d"
+    right = load_bank("01").questions[1].key == "d"
     assert graded.output_type == "execute_result"  # nbgrader reads the number from here
     assert graded.data["text/plain"] == f"{int(right)}"
     assert "Quiz 01" in graded.data["text/html"]

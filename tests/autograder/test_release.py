@@ -31,7 +31,6 @@ from autograder.kept.answers import AnswersFile
 from autograder.learner import certificate
 from autograder.notebooks.building import lesson_points, source_notebook
 from autograder.quizzes.acting import check_quiz, give_answer
-from autograder.quizzes.bank import unseal
 from autograder.quizzes.compiler import compile_bank
 from autograder.quizzes.grading import bank_in
 from autograder.quizzes.widget import QuizView
@@ -146,8 +145,8 @@ def test_what_students_get(released: Path) -> None:
 
 def test_the_keys_stay_with_the_instructor(released: Path) -> None:
     (kept,) = (released / ".workbook" / "keys").iterdir()
-    questions = grading_bank(released, LESSON)["questions"]
-    assert {question["id"]: unseal(question)["key"] for question in questions} == RIGHT
+    questions = grading_bank(released, LESSON).questions
+    assert {question.id: question.key for question in questions} == RIGHT
     if os.name == "posix":
         assert stat.S_IMODE(kept.stat().st_mode) == 0o600
         assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
@@ -199,7 +198,7 @@ def cell_with(**changes: Any) -> bytes:
 
 def sealed_bank(tmp_path: Path) -> bytes:
     (tmp_path / "01_quiz.toml").write_text(BANK, encoding="utf-8")
-    return json.dumps(compile_bank(tmp_path / "01_quiz.toml")).encode()
+    return json.dumps(compile_bank(tmp_path / "01_quiz.toml").to_dict()).encode()
 
 
 OUTPUT = nbformat.v4.new_output("stream", text="42")
@@ -422,7 +421,7 @@ def test_progress_certificate_and_check_wait_for_the_instructor(
     give_answer("01.1", "a")
     score = check_quiz("01")
     assert float(score) == 0 and "graded by your instructor" in score._repr_html_()  # type: ignore[operator]
-    assert progress.summary()["lessons"]["01"]["quiz"] is None
+    assert progress.summary().lessons["01"].quiz is None
     made = certificate.make("Ada", learner / "certificate.html")
     missing = next(what for part, what in made.missing.items() if part.startswith("01"))
     assert "quiz: 1 of 2 answered, graded by your instructor" in missing

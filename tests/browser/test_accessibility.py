@@ -144,8 +144,8 @@ def test_the_start_page(lab: Page, folder: Path, tmp_path: Path) -> None:
 
 def test_the_quiz_has_names_keys_and_a_voice(parts: Notebook) -> None:
     """The question is its group's name, keys move and choose, the focus stays, what is saved is spoken."""
-    question = load_bank("01")["questions"][0]
-    name = re.compile(f"^{question['id']} .*{re.escape(question['text'].splitlines()[-1])}$")
+    question = load_bank("01").questions[0]
+    name = re.compile(f"^{question.id} .*{re.escape(question.text.splitlines()[-1])}$")
     group = parts.cell("quiz").get_by_role("radiogroup", name=name)
     options, press = group.get_by_role("radio"), parts.page.keyboard.press
     num_cells = parts.panel.locator(".jp-Notebook-cell").count()

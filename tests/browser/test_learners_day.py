@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,8 +21,9 @@ from autograder.kept import progress
 from autograder.kept.answers import read_answers
 from autograder.learner.standing import required, standings
 from autograder.quizzes import exams
-from autograder.quizzes.bank import judge, num_questions
 from autograder.quizzes.grading import load_bank
+from autograder.quizzes.kinds import Choice
+from autograder.quizzes.question import Question
 from tests.autograder.solutions import reference_sources
 from tests.browser.lab import CHROMIUM, PATIENCE, RUN_PATIENCE, Notebook, chromium, served, user_folder
 from tests.browser.test_jupyterlab import (
@@ -100,11 +100,12 @@ def picture(what: Locator | Page, path: Path, name: str) -> None:
             shoot(what, shot)
 
 
-def right(question: dict[str, Any]) -> int:
+def right(question: Question) -> int:
     """The place of its right option."""
-    lesson_id = question["id"].partition(".")[0]
-    letters = [option["id"] for option in question["options"]]
-    return next(i for i, letter in enumerate(letters) if judge(lesson_id, question, letter).is_right)
+    assert isinstance(question, Choice)
+    lesson_id = question.id.partition(".")[0]
+    letters = [option.id for option in question.options]
+    return next(i for i, letter in enumerate(letters) if question.judge(lesson_id, letter).is_right)
 
 
 def test_the_first_start(page: Page, address: str, folder: Path, tmp_path: Path) -> None:
@@ -156,17 +157,17 @@ def test_a_quiz_by_keyboard_alone(page: Page, address: str, folder: Path, tmp_pa
     lesson.run(lesson.code_ids()[0])
     lesson.cell(shown).locator(".jp-InputArea-prompt").click()  # the last click
     page.keyboard.press("ControlOrMeta+Enter")
-    expect(quiz_status(lesson)).to_contain_text(f"0 of {len(bank['questions'])} answered")
-    answer_by_keys(lesson, bank["questions"], num_wrong=1)
+    expect(quiz_status(lesson)).to_contain_text(f"0 of {len(bank.questions)} answered")
+    answer_by_keys(lesson, bank.questions, num_wrong=1)
     picture(page, tmp_path, "quiz_answered")
     press_button(lesson, "Other questions")
-    expect(quiz_status(lesson)).to_contain_text(f"0 of {len(bank['second_forms'])} answered")
+    expect(quiz_status(lesson)).to_contain_text(f"0 of {len(bank.second_forms)} answered")
     picture(page, tmp_path, "quiz_other")
-    answer_by_keys(lesson, bank["second_forms"])
+    answer_by_keys(lesson, bank.second_forms)
     page.keyboard.press("Shift+Enter")  # on to the cell below, as in any notebook
     expect(lesson.cell("quiz-04")).to_have_class(re.compile("jp-mod-active"))
     page.keyboard.press("Shift+Enter")
-    count = len(bank["second_forms"])
+    count = len(bank.second_forms)
     expect(card(lesson, "quiz-04")).to_contain_text(
         re.compile(rf"{count} of {count} right.*: passed"), timeout=RUN_PATIENCE
     )
@@ -174,14 +175,14 @@ def test_a_quiz_by_keyboard_alone(page: Page, address: str, folder: Path, tmp_pa
     assert_nothing_looks_broken(lesson)
 
 
-def answer_by_keys(lesson: Notebook, questions: list[dict[str, Any]], num_wrong: int = 0) -> None:
+def answer_by_keys(lesson: Notebook, questions: Sequence[Question], num_wrong: int = 0) -> None:
     """Tab to each question, arrows to an option, Space or Enter to choose it."""
     for number, question in enumerate(questions):
-        at = (right(question) + (number < num_wrong)) % len(question["options"])
-        tab_to(lesson.page, f"Your answer to question {question['id'].partition('.')[2]};")
+        at = (right(question) + (number < num_wrong)) % len(question.options)
+        tab_to(lesson.page, f"Your answer to question {question.id.partition('.')[2]};")
         for _ in range(at):
             lesson.page.keyboard.press("ArrowDown")
-        expect(option(lesson, question["id"], at)).to_be_focused()
+        expect(option(lesson, question.id, at)).to_be_focused()
         lesson.page.keyboard.press("Space" if number % 2 else "Enter")
         expect(quiz_status(lesson)).to_contain_text(
             re.compile(rf"^{number + 1} of \d+ answered · ✓ saved in")
@@ -258,7 +259,7 @@ def test_an_exam_is_begun_closed_resumed_and_passed(
         expect(quiz_status(exam)).to_have_text(re.compile(r"^4 of 15 answered · ✓ restored from"))
         assert quiz(exam).locator(".workbook-asked").all_inner_texts() == asked
         for question in questions[:4]:
-            expect(option(exam, question["id"], right(question))).to_be_checked()
+            expect(option(exam, question.id, right(question))).to_be_checked()
         choose_right(exam, questions[4:], before=4)
         exam.cell(sheet).get_by_role("button", name="Hand in").click()
         graded = exam.cell(sheet).get_by_label("Result of quiz 09")
@@ -274,16 +275,16 @@ def test_an_exam_is_begun_closed_resumed_and_passed(
         expect(row).to_contain_text("✓ done")
 
 
-def paper(folder: Path) -> list[dict[str, Any]]:
+def paper(folder: Path) -> Sequence[Question]:
     """The questions of the exam that was begun, as the answers file names them."""
     place = exams.place_in(read_answers(folder / EXAM / f"{EXAM}_answers.json"))
     assert place is not None
-    return list(exams.paper(load_bank("09"), place)["questions"])
+    return exams.paper(load_bank("09"), place).questions
 
 
-def choose_right(exam: Notebook, questions: list[dict[str, Any]], before: int = 0) -> None:
+def choose_right(exam: Notebook, questions: Sequence[Question], before: int = 0) -> None:
     for number, question in enumerate(questions, start=before + 1):
-        option(exam, question["id"], right(question)).click()
+        option(exam, question.id, right(question)).click()
         expect(quiz_status(exam)).to_contain_text(re.compile(rf"^{number} of 15 answered · ✓ saved in"))
 
 
@@ -321,12 +322,10 @@ def pass_all_parts() -> None:
     """What the checks and quizzes of a whole course leave in progress. What was measured here stays as it is."""
     for standing in required(standings(progress.summary())):
         for exercise in load_lesson(standing.part.id).exercises:
-            if standing.exercises.get(exercise.id, {}).get("verdict") == "pass":
+            if exercise.id in standing.exercises and standing.exercises[exercise.id].verdict == "pass":
                 continue
             points = {"score": exercise.max_score, "max_score": exercise.max_score}
             progress.record_check({"id": exercise.id, "verdict": "pass"} | points)
         if standing.part.id != "10":
-            count = num_questions(load_bank(standing.part.id))
-            progress.record_quiz(
-                {"lesson": standing.part.id, "score": count, "max_score": count, "passed": True}
-            )
+            count = load_bank(standing.part.id).num_questions
+            progress.record_quiz(standing.part.id, count, count, passed=True)

@@ -18,8 +18,9 @@ from autograder.common.folders import release_folder
 from autograder.engine.notebook_source import exercise_ids
 from autograder.kept.answers import AnswersFile, read_answers
 from autograder.notebooks.check import check_notebook
-from autograder.quizzes.bank import PASS_MARK, judge
+from autograder.quizzes.bank import PASS_MARK
 from autograder.quizzes.grading import grade_quiz, load_bank
+from autograder.quizzes.kinds import Choice
 from tests.autograder.solutions import reference_sources
 
 LESSON = "04"
@@ -55,14 +56,15 @@ def filled_in(notebook: dict[str, Any]) -> dict[str, Any]:
 
 def typed_answers() -> list[str]:
     """A line for each question, right or, for as many as may be, wrong; and one for a prediction."""
-    questions = load_bank(LESSON)["questions"]
+    questions = load_bank(LESSON).questions
     num_needed = -int(-PASS_MARK * len(questions) // 1)
     lines = ['predict("4a", "How many times the size of the weights?", unit="×", value=2.5)']
     for index, question in enumerate(questions):
-        letters = [option["id"] for option in question["options"]]
-        is_right = {letter: judge(LESSON, question, letter).is_right for letter in letters}
+        assert isinstance(question, Choice)
+        letters = [option.id for option in question.options]
+        is_right = {letter: question.judge(LESSON, letter).is_right for letter in letters}
         choice = next(letter for letter in letters if is_right[letter] == (index < num_needed))
-        lines.append(f'answer("{question["id"]}", "{choice}")')
+        lines.append(f'answer("{question.id}", "{choice}")')
     return lines
 
 
@@ -106,5 +108,5 @@ def test_what_was_typed_is_saved_and_graded(lesson: Path) -> None:
     report = check_notebook(lesson, only=["4.1"])
     assert report.exercises[0].verdict == "pass"
     quiz = grade_quiz(LESSON, read_answers(answers))
-    assert quiz["passed"]
-    assert quiz["score"] < quiz["max_score"]
+    assert quiz.passed
+    assert quiz.score is not None and quiz.score < quiz.max_score

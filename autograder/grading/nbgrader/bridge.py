@@ -23,6 +23,7 @@ import re
 import shutil
 import sysconfig
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -213,9 +214,10 @@ def _answers(notebook: Path, required: Level | None) -> dict[str, dict[str, Any]
     if quiz := report.quiz:
         file = notebook.with_name(f"{load_lesson(report.lesson).slug}_answers.json")
         if not file.exists():
-            quiz = quiz | {"problem": f"The submission came without its answers file, {file.name}."}
-        html = grade_html(quiz | {"handed_in": True})
-        answers[f"quiz-{report.lesson}"] = {"html": html, **_points(quiz["score"], quiz["max_score"])}
+            quiz = replace(quiz, problem=f"The submission came without its answers file, {file.name}.")
+        assert quiz.score is not None, "a course has the keys of what it grades"
+        html = grade_html(quiz, handed_in=True)
+        answers[f"quiz-{report.lesson}"] = {"html": html, **_points(quiz.score, quiz.max_score)}
     return answers
 
 
