@@ -16,7 +16,7 @@ from typing import Self
 
 from autograder.quizzes.question import Judgement, Luck, Question, Table, check_keys, seal, unseal
 from autograder.show import plain
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 
 @dataclass(frozen=True, kw_only=True)

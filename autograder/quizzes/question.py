@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from course_lib.base.errors import UserError
+from course_lib.base import UserError
 
 Table = dict[str, Any]  # of a file, as JSON and TOML give it
 Luck = Callable[..., bytes]  # what sorts by it is shuffled
