@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from autograder.cli.main import main
 from autograder.common.folders import data_directory
+from autograder.common.result import Reason, Result
 from autograder.course.lessons import Exercise, load_lesson
 from autograder.engine import evidence
 from autograder.kept import progress
 from autograder.learner import certificate
 from autograder.learner.certificate import make
+from tests.autograder.results import made_speed
 
 LESSONS = [f"{number:02}" for number in range(1, 9)]
 
@@ -35,35 +37,31 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _check(exercise: Exercise, *, score: float | None = None, estimate: float | None = None) -> None:
     """What a check leaves behind: evidence when there is a measurement, and progress."""
     score = exercise.max_score if score is None else score
-    verdict = "pass" if score == exercise.max_score else "fail"
-    result: dict[str, Any] = {
-        "id": exercise.id,
-        "title": exercise.title,
-        "score": score,
-        "max_score": exercise.max_score,
-        "verdict": verdict,
-        "reason": "as asked",
-        "speedup": None,
-        "counts": {},
-        "sandbox": "bubblewrap",
-        "review": [],
-        "seconds": 1.0,
-    }
-    path = None
+    result = Result(
+        id=exercise.id,
+        title=exercise.title,
+        score=score,
+        max_score=exercise.max_score,
+        verdict="pass" if score == exercise.max_score else "fail",
+        reason=Reason(note="as asked"),
+        sandbox="bubblewrap",
+        seconds=1.0,
+    )
     if estimate:
-        low, high = 0.9 * estimate, 1.1 * estimate
-        speed = {"estimate": estimate, "low": low, "high": high, "bar": 1.5, "blocks": 1, "spread": 0.01}
-        result["speedup"] = speed | {"ratios": [estimate]}
+        low, high, ratios = 0.9 * estimate, 1.1 * estimate, (estimate,)
+        speed = made_speed(estimate=estimate, low=low, high=high, blocks=1, spread=0.01, ratios=ratios)
+        result = replace(result, speedup=speed)
         source = f"def {exercise.entry}(): return {estimate}"
         path = evidence.save(
             evidence.path_of(exercise.id, source),
             source,
             1,
             evidence.History(1, "pass", ()),
-            {"result": result, "threads": 1, "conditions": {}},
+            evidence.Facts(result=result, threads=1, conditions={}),
         )
         assert path
-    progress.record_check(result | {"evidence": path})
+        result = replace(result, evidence=path)
+    progress.record_check(result.to_dict())
 
 
 def _evidence(exercise_id: str) -> Path:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from autograder.common.result import Reason
 from autograder.course.lessons import load_lesson
 from autograder.grading import reporting as report
 from autograder.grading.submissions import Submission
@@ -88,20 +89,20 @@ def test_a_class_without_grades_has_a_page(tmp_path: Path) -> None:
     ("reason", "mistake"),
     [
         (
-            "Expected: a\nGot: b\nLikely: 12.3 micro-batches an update: each costs something\nNext: c",
+            Reason(likely="12.3 micro-batches an update: each costs something", next="c"),
             "… micro-batches an update",
         ),
         (
-            "Expected: a\nGot: b\nLikely: no loss scaling with fp16. Or 32-true was meant\nNext: c",
+            Reason(likely="no loss scaling with fp16. Or 32-true was meant", next="c"),
             "no loss scaling with fp16",
         ),
         (
-            "Your code had 30 s for this step and did not finish.",
+            Reason(note="Your code had 30 s for this step and did not finish."),
             "Your code had … s for this step and did not finish.",
         ),
     ],
 )
-def test_one_mistake_is_counted_as_one_whatever_its_numbers(reason: str, mistake: str) -> None:
+def test_one_mistake_is_counted_as_one_whatever_its_numbers(reason: Reason, mistake: str) -> None:
     assert report._mistake(reason) == mistake
 
 
