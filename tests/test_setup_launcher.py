@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bootstrap.environment import MARKER, is_ready
 from bootstrap.packages import explain
 
 OLD_PYTHONS = sorted(
@@ -112,3 +113,11 @@ def test_what_stops_pip_is_named_with_its_cure(setting: tuple[str, str], cure: s
     )
     told = explain(done.stdout)
     assert cure in told and "\n" not in told, done.stdout
+
+
+def test_a_set_up_by_an_earlier_version_is_done_again(root: Path, tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "constraints.txt"):
+        shutil.copy(root / name, tmp_path)
+    (tmp_path / MARKER).parent.mkdir()
+    (tmp_path / MARKER).write_text('{"python": "3.11.0", "extra": "course"}', encoding="utf-8")
+    assert not is_ready(tmp_path, "course")
