@@ -164,8 +164,9 @@ def _questions(course: Path, lesson: Lesson, submissions: list[Submission]) -> l
         num_right = sum(question.is_right for question in questions)
         for question in questions:
             if question.choice:
-                by_id[question.id].append((question.is_right, num_right - question.is_right))
-                wrong[question.id].update([question.mistake] if question.mistake else [])
+                name = question.drawn or question.id
+                by_id[name].append((question.is_right, num_right - question.is_right))
+                wrong[name].update([question.mistake] if question.mistake else [])
     texts = {question.id: plain(question.text) for question in bank.all_questions}
     return [
         {

@@ -15,7 +15,7 @@ class GradedQuestion:
         choice: what was answered; None if nothing was.
         judgement: what that is worth; None where only the instructor knows.
         right_first: whether the first choice was right already.
-        text, lesson, topic: of the question; empty where only the instructor knows what is right.
+        text, lesson, topic, drawn: of the question; empty where only the instructor knows what is right.
         chosen: what the choice says.
     """
 
@@ -26,6 +26,7 @@ class GradedQuestion:
     text: str = ""
     lesson: str = ""
     topic: str = ""
+    drawn: str = ""
     chosen: str = ""
 
     @property

@@ -149,6 +149,7 @@ def _grade(lesson_id: str, question: Question, entry: object) -> GradedQuestion:
         text=question.text,
         lesson=question.lesson,
         topic=question.topic,
+        drawn=question.drawn,
         chosen=question.words_of(choice) if choice else "",
     )
 

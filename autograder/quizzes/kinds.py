@@ -31,12 +31,7 @@ class Option:
     @classmethod
     def from_dict(cls, table: Table) -> Option:
         """What `to_dict` made, or an author's with its letter."""
-        return cls(
-            id=table["id"],
-            text=table["text"],
-            low=table.get("low", -math.inf),
-            high=table.get("high", math.inf),
-        )
+        return cls(**{name: table[name] for name in ("id", "text", "low", "high") if name in table})
 
     def to_dict(self) -> Table:
         """As it stands in a file: an open end is left out."""

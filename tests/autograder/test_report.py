@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from dataclasses import asdict
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,9 @@ from autograder.common.result import Reason
 from autograder.course.lessons import load_lesson
 from autograder.grading import reporting as report
 from autograder.grading.submissions import Submission
+from autograder.quizzes import exams
+from autograder.quizzes.grading import load_bank
+from autograder.show.rich import plain
 from tests.autograder.nbgrader_course import LESSON_00, NOTEBOOKS
 from tests.autograder.solutions import reference_sources
 
@@ -114,6 +120,25 @@ def test_a_question_tells_those_who_know_the_rest_from_the_others() -> None:
         -0.98, abs=0.01
     )
     assert report._discrimination([(True, 7), (True, 6)]) is None
+
+
+def test_the_questions_of_an_exam_are_counted_by_their_place_in_the_bank(tmp_path: Path) -> None:
+    bank, places = load_bank("09"), [exams.Place(seed=seed, attempt=1, handed_in=1) for seed in (1, 2)]
+    handed_in = []
+    for place in places:
+        path = tmp_path / f"{place.seed}.json"
+        answers = {question.id: {"choice": "a"} for question in exams.paper(bank, place).questions}
+        path.write_text(json.dumps({"answers": {"exam": asdict(place), **answers}}), encoding="utf-8")
+        handed_in.append(
+            Submission(student="", folder=tmp_path, cells=(), answers=path, sources={}, problems=())
+        )
+    found = {
+        question["id"]: question for question in report._questions(tmp_path, load_lesson("09"), handed_in)
+    }
+    drawn = Counter(question.id for place in places for question in exams.deal(bank, place.seed, 1))
+    assert {name: question["answers"] for name, question in found.items()} == drawn
+    texts = {question.id: plain(question.text) for question in bank.questions}
+    assert all(question["text"] == texts[name] for name, question in found.items())
 
 
 def test_equal_code_is_that_of_students_and_not_the_stub(tmp_path: Path) -> None:
