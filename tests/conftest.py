@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is loaded, by this process and its children
+
+# Behind an optional format check that nothing here asks for, jsonschema, and with it nbformat, builds grammars for a
+# second; without this module it leaves that check out.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 ROOT = Path(__file__).resolve().parent.parent
 
