@@ -23,7 +23,11 @@ from xml.etree import ElementTree
 from course_lib.base import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
-CHOSEN = {"": "not (further or exhaustive)", "--all": "not exhaustive", "--rest": "further and not exhaustive"}
+CHOSEN = {
+    "": "not (further or exhaustive)",
+    "--all": "not exhaustive",
+    "--rest": "further and not exhaustive",
+}
 RUNS = (  # options of pytest; {} is one of the chosen
     ("-n", "2", "--dist", "worksteal", "-m", "not (measures or browser) and ({})"),
     ("-m", "(measures or browser) and ({})"),
@@ -63,7 +67,9 @@ def run_tests(arguments: Sequence[str] = ()) -> int:
             totals += count(record)
             seconds |= durations(record)
     failed |= not totals["passed"]
-    print(*slowest(seconds), summary_line(totals, time.monotonic() - began, failed=failed), sep="\n", flush=True)
+    print(
+        *slowest(seconds), summary_line(totals, time.monotonic() - began, failed=failed), sep="\n", flush=True
+    )
     return 1 if failed else 0
 
 
@@ -82,7 +88,9 @@ def durations(record: Path) -> dict[str, float]:
     if not record.exists():
         return {}
     cases = ElementTree.parse(record).getroot().iter("testcase")
-    return {f"{case.attrib['classname']}::{case.attrib['name']}": float(case.attrib["time"]) for case in cases}
+    return {
+        f"{case.attrib['classname']}::{case.attrib['name']}": float(case.attrib["time"]) for case in cases
+    }
 
 
 def slowest(seconds: dict[str, float]) -> list[str]:

@@ -212,6 +212,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 
 @pytest.mark.slow
+@pytest.mark.everyday
 @pytest.mark.timeout(1200)
 def test_a_class_is_graded_whatever_is_in_it(course: Course) -> None:
     found = workbook(course, "grade", "00")

@@ -10,8 +10,6 @@ import jupytext
 import pytest
 
 from autograder.course.lessons import Exercise, lesson_ids, load_lesson
-from autograder.engine import calibration
-from autograder.engine.calibration import Reached
 from autograder.engine.check import check_source
 from autograder.engine.notebook_source import exercise_sources
 from autograder.lessons.checking.mutants import Mutant, load_mutants
@@ -63,14 +61,6 @@ def _reference(exercise: Exercise) -> str:
 
 def _alternative(exercise: Exercise) -> str:
     return exercise_sources(jupytext.read(ALTERNATIVES[exercise.lesson_id]))[exercise.id]
-
-
-@pytest.fixture
-def without_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine on which no reference reaches its bar: properties and counts decide alone."""
-    entry = {"low": 0.9, "high": 1.1, "blocks": 8, "spread": 0.02, "of": "", "measured": "2026-11-22"}
-    found = {e.id: Reached(speedup=1.0, bar=e.clock.bar, **entry) for e in TIMED if e.clock}
-    monkeypatch.setattr(calibration, "load", lambda: found)
 
 
 @pytest.mark.parametrize("exercise", _before_the_clock(EXERCISES, pytest.mark.further))
