@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,19 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is loaded, by this process and its children
 
+# Behind an optional format check that nothing here asks for, jsonschema, and with it nbformat, builds grammars for a
+# second; without this module it leaves that check out.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
 ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is slow is a further case, unless it is the one of its kind for every day."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("everyday"):
+            item.add_marker(pytest.mark.further)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -28,3 +41,19 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def root() -> Path:
     """The checkout."""
     return ROOT
+
+
+@pytest.fixture
+def without_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which no reference reaches its bar: properties and counts decide alone."""
+    from autograder.course.lessons import lesson_ids, load_lesson
+    from autograder.engine import calibration
+
+    entry = {"low": 0.9, "high": 1.1, "blocks": 8, "spread": 0.02, "of": "", "measured": "2026-11-22"}
+    found = {
+        exercise.id: calibration.Reached(speedup=1.0, bar=exercise.clock.bar, **entry)  # type: ignore[arg-type]
+        for lesson_id in lesson_ids()
+        for exercise in load_lesson(lesson_id).exercises
+        if exercise.clock
+    }
+    monkeypatch.setattr(calibration, "load", lambda: found)

@@ -15,7 +15,7 @@ import pytest
 
 from autograder.cli.doctor import LOOKS
 from autograder.cli.main import SANDBOX_LEVELS
-from autograder.cli.run_tests import count, summary_line
+from autograder.cli.run_tests import count, durations, slowest, summary_line
 from autograder.engine.sandbox.start import LEVELS
 
 WORKBOOK = Path(sys.executable).with_name("workbook")
@@ -204,4 +204,8 @@ def test_the_summary_adds_up_what_pytest_wrote(tmp_path: Path) -> None:
     line = summary_line(totals, 1.5, failed=True)
     assert " 1 failed, 1 errors, 1 passed, 1 skipped in 1.50s " in line
     assert count(tmp_path / "absent.xml") == Counter()
+    spent = durations(record)
+    assert len(spent) == 4 and durations(tmp_path / "absent.xml") == {}
+    longest = slowest(spent | {f"tests.test_x::{number}": 10.0 + number for number in range(20)})
+    assert len(longest) == 11 and longest[1] == "  29.00 s  tests.test_x::19"
     assert "pytest stopped early" in summary_line(Counter(passed=3), 1.0, failed=True)

@@ -168,11 +168,12 @@ class Checkout:
 
 def make_checkout(tmp_path: Path, pip_wheel: Path) -> Checkout:
     folder = tmp_path / "a folder with spaces"
-    (folder / "autograder").mkdir(parents=True)
+    (folder / "autograder" / "cli").mkdir(parents=True)
     shutil.copy(ROOT / "workbook.py", folder)
     shutil.copytree(ROOT / "bootstrap", folder / "bootstrap", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "autograder" / "__init__.py").touch()
-    (folder / "autograder" / "cli.py").write_text(CLI)
+    (folder / "autograder" / "cli" / "__init__.py").touch()
+    (folder / "autograder" / "cli" / "main.py").write_text(CLI)
     (folder / "backend.py").write_text(BACKEND)
     (folder / "pyproject.toml").write_text(PYPROJECT)
     pip = importlib.metadata.version("pip")

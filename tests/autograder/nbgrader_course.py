@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import functools
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,21 +26,29 @@ LESSON_01 = "01_efficient_training_loops"
 
 
 class Course:
-    """A course folder with lessons' sources and releases in it.
+    """A course folder with lessons' sources and releases in it; the assignments of `released` are generated.
 
     root: the folder, as `notebooks/` is in a checkout.
     data: what the checks keep (evidence, progress), apart from that of the machine's user.
     """
 
-    def __init__(self, folder: Path, *, measured: bool = True) -> None:
+    def __init__(self, folder: Path, *released: str, measured: bool = True) -> None:
         self.root, self.data, self.is_measured = folder / "course", folder / "data", measured
-        shutil.copytree(NOTEBOOKS / "lessons", self.root / "lessons")
-        shutil.copy(NOTEBOOKS / "nbgrader_config.py", self.root)
-        build(notebooks_dir=self.root, package_dir=folder / "package")
+        shutil.copytree(_template(measured, released), self.root)
+
+    @classmethod
+    def built(cls, folder: Path, *, measured: bool) -> Course:
+        """A course built from nothing."""
+        course = cls.__new__(cls)
+        course.root, course.data, course.is_measured = folder / "course", folder / "data", measured
+        shutil.copytree(NOTEBOOKS / "lessons", course.root / "lessons")
+        shutil.copy(NOTEBOOKS / "nbgrader_config.py", course.root)
+        build(notebooks_dir=course.root, package_dir=folder / "package")
         if not measured:  # nbgrader as it comes, knowing nothing of this project
-            (self.root / "nbgrader_config.py").write_text(
+            (course.root / "nbgrader_config.py").write_text(
                 "c = get_config()\nc.GenerateAssignment.force = True\n", encoding="utf-8"
             )
+        return course
 
     def nbgrader(self, *arguments: str, fails: bool = False) -> str:
         """Run `nbgrader ...` in the course folder and return all that it printed."""
@@ -104,6 +114,20 @@ class Course:
     def feedback(self, student: str, slug: str) -> str:
         """The HTML that a learner gets back."""
         return (self.root / "feedback" / student / slug / f"{slug}.html").read_text(encoding="utf-8")
+
+
+_TEMPLATES = tempfile.TemporaryDirectory(prefix="course-templates-")
+
+
+@functools.cache
+def _template(measured: bool, released: tuple[str, ...]) -> Path:
+    """The root of a course that others begin as copies of: building and generating take longer than most tests."""
+    folder = Path(_TEMPLATES.name, "-".join(("measured" if measured else "plain", *released)))
+    if not released:
+        return Course.built(folder, measured=measured).root
+    course = Course(folder, *released[:-1], measured=measured)
+    course.nbgrader("generate_assignment", released[-1])
+    return course.root
 
 
 def cell(notebook: NotebookNode, grade_id: str) -> NotebookNode:

@@ -112,9 +112,7 @@ def grade(course: Course, lesson: str, *options: str) -> dict[str, Any]:
 
 def make_class(folder: Path) -> Course:
     """Five who wrote a thing each in lesson 00, one who wrote what another did, and a property exercise of 01."""
-    course = Course(folder)
-    for slug in (LESSON_00, LESSON_01):
-        course.nbgrader("generate_assignment", slug)
+    course = Course(folder, LESSON_00, LESSON_01)
     for number in range(5):
         notebook = course.notebook("source", LESSON_00)
         cell(notebook, "exercise-0-1").source += f"\nNUMBER = {number}\n"

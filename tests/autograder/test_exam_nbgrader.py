@@ -18,8 +18,7 @@ SLUG = "09_skill_exam"
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
-    course = Course(tmp_path_factory.mktemp("course"))
-    course.nbgrader("generate_assignment", SLUG)
+    course = Course(tmp_path_factory.mktemp("course"), SLUG)
     place = exams.Place(seed=77, attempt=1, handed_in=0)
     right = {
         question.id: option.id

@@ -30,8 +30,7 @@ SEED, INPUT = re.compile(r"(?<![\d.,])\d{7,}\b"), re.compile(r"(-?\d[\d.e+-]*,\s
 )
 def test_a_wrong_solution_is_told_why_and_not_what(tmp_path: Path, lesson_id: str) -> None:
     lesson, mutants = load_lesson(lesson_id), load_mutants(lesson_id)
-    course = Course(tmp_path)
-    course.nbgrader("generate_assignment", lesson.slug)
+    course = Course(tmp_path, lesson.slug)
     release = course.notebook("release", lesson.slug)
     wrong = {
         each.id: next(mutant for mutant in mutants[each.id] if not mutant.is_timed)
@@ -68,8 +67,7 @@ def test_a_slow_solution_sees_its_measurement(tmp_path: Path, lesson_id: str) ->
         for exercise_id, mutants in load_mutants(lesson_id).items()
         if any(mutant.is_timed for mutant in mutants)
     }
-    course = Course(tmp_path)
-    course.nbgrader("generate_assignment", lesson.slug)
+    course = Course(tmp_path, lesson.slug)
     release = course.notebook("release", lesson.slug)
     for exercise_id, mutant in slow.items():
         cell(release, f"exercise-{exercise_id.replace('.', '-')}").source = mutant.source

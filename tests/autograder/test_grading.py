@@ -189,8 +189,7 @@ def test_what_cannot_be_graded_is_one_line(tmp_path: Path, arguments: list[str],
 
 def small_class(folder: Path) -> Course:
     """A right solution, a stub and a wrong one of lesson 00, not graded yet."""
-    course = Course(folder)
-    course.nbgrader("generate_assignment", LESSON_00)
+    course = Course(folder, LESSON_00)
     course.submit("right", LESSON_00, course.notebook("source", LESSON_00))
     course.submit("stub", LESSON_00, course.notebook("release", LESSON_00))
     wrong = course.notebook("source", LESSON_00)
@@ -213,6 +212,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 
 @pytest.mark.slow
+@pytest.mark.everyday
 @pytest.mark.timeout(1200)
 def test_a_class_is_graded_whatever_is_in_it(course: Course) -> None:
     found = workbook(course, "grade", "00")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jupytext
 import pytest
@@ -14,38 +16,61 @@ from autograder.lessons.checking.mutants import Mutant, load_mutants
 from tests.autograder.solutions import reference_sources
 
 # Right solutions by people who had not seen the reference; a lesson's are written as its notebook's cells are.
-ALTERNATIVES = sorted(Path(__file__).with_name("alternatives").glob("lesson_*.py"))
+ALTERNATIVE_TEXTS = sorted(Path(__file__).with_name("alternatives").glob("lesson_*.py"))
 
 
-def _further(exercise: Exercise) -> list[pytest.MarkDecorator]:
-    """CI puts one slow solution to the clock; that of every other timed exercise is a further case."""
-    return [] if exercise.id == "1.2" else [pytest.mark.exhaustive]
-
-
+#: The timed exercise whose reference and slow solution stand before the clock in every run. Of the others
+#: the clock has its say over the reference in `workbook test --all`, and over the rest with `-m exhaustive`.
+ON_THE_CLOCK = "1.2"
 EXERCISES = [exercise for lesson_id in lesson_ids() for exercise in load_lesson(lesson_id).exercises]
-MUTANTS = [
-    pytest.param(
-        exercise,
-        mutant,
-        id=f"{exercise.id} {mutant.name}",
-        marks=[pytest.mark.measures, *_further(exercise)] if mutant.is_timed else [],
-    )
-    for exercise in EXERCISES
-    for mutant in load_mutants(exercise.id.partition(".")[0].zfill(2))[exercise.id]
-]
+TIMED = [exercise for exercise in EXERCISES if exercise.clock]
+ALTERNATIVES = {path.stem.removeprefix("lesson_"): path for path in ALTERNATIVE_TEXTS}
+ANSWERED_AGAIN = [exercise for exercise in EXERCISES if exercise.lesson_id in ALTERNATIVES]
 
 
-def _alternative(exercise_id: str) -> Path:
-    lesson_id = exercise_id.partition(".")[0].zfill(2)
-    return Path(__file__).with_name("alternatives") / f"lesson_{lesson_id}.py"
+def _wrong_solutions() -> Iterator[Any]:
+    """Every wrong solution; of each exercise the first one that needs no clock is the everyday case."""
+    for exercise in EXERCISES:
+        mutants = load_mutants(exercise.lesson_id)[exercise.id]
+        first = next(mutant for mutant in mutants if not mutant.is_timed)
+        for mutant in mutants:
+            marks = [] if mutant is first else [pytest.mark.further]
+            if mutant.is_timed:
+                marks = [pytest.mark.measures]
+                marks += [] if exercise.id == ON_THE_CLOCK else [pytest.mark.exhaustive]
+            yield pytest.param(exercise, mutant, id=f"{exercise.id} {mutant.name}", marks=marks)
 
 
-EACH = [pytest.param(e, id=e.id, marks=[pytest.mark.measures] if e.clock else []) for e in EXERCISES]
+def _before_the_clock(exercises: list[Exercise], mark: pytest.MarkDecorator) -> list[Any]:
+    """The exercises; what is timed is measured alone, and has the mark unless it is put to the clock in every run."""
+    return [
+        pytest.param(
+            exercise,
+            id=exercise.id,
+            marks=[pytest.mark.measures, *([] if exercise.id == ON_THE_CLOCK else [mark])]
+            if exercise.clock
+            else [],
+        )
+        for exercise in exercises
+    ]
 
 
-@pytest.mark.parametrize("exercise", EACH)
+def _reference(exercise: Exercise) -> str:
+    return reference_sources(exercise.lesson_id)[exercise.id]
+
+
+def _alternative(exercise: Exercise) -> str:
+    return exercise_sources(jupytext.read(ALTERNATIVES[exercise.lesson_id]))[exercise.id]
+
+
+@pytest.mark.parametrize("exercise", _before_the_clock(EXERCISES, pytest.mark.further))
 def test_the_reference_gets_full_marks(exercise: Exercise) -> None:
-    require_full_marks(exercise, reference_sources(exercise.id.partition(".")[0].zfill(2))[exercise.id])
+    require_full_marks(exercise, _reference(exercise))
+
+
+@pytest.mark.parametrize("exercise", TIMED, ids=lambda e: e.id)
+def test_the_reference_gets_full_marks_without_the_clock(exercise: Exercise, without_the_clock: None) -> None:
+    require_full_marks(exercise, _reference(exercise))
 
 
 def require_full_marks(exercise: Exercise, source: str) -> None:
@@ -54,25 +79,25 @@ def require_full_marks(exercise: Exercise, source: str) -> None:
     assert result.score == exercise.max_score
 
 
-@pytest.mark.parametrize("path", ALTERNATIVES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", ALTERNATIVE_TEXTS, ids=lambda path: path.stem)
 def test_an_alternative_answers_every_exercise(path: Path) -> None:
     lesson = load_lesson(path.stem.removeprefix("lesson_"))
     assert set(exercise_sources(jupytext.read(path))) == {exercise.id for exercise in lesson.exercises}
 
 
-@pytest.mark.parametrize(
-    "exercise",
-    [
-        pytest.param(e, id=e.id, marks=[pytest.mark.measures, *_further(e)] if e.clock else [])
-        for e in EXERCISES
-        if _alternative(e.id).exists()
-    ],
-)
+@pytest.mark.parametrize("exercise", _before_the_clock(ANSWERED_AGAIN, pytest.mark.exhaustive))
 def test_an_alternative_gets_full_marks(exercise: Exercise) -> None:
-    require_full_marks(exercise, exercise_sources(jupytext.read(_alternative(exercise.id)))[exercise.id])
+    require_full_marks(exercise, _alternative(exercise))
 
 
-@pytest.mark.parametrize(("exercise", "mutant"), MUTANTS)
+@pytest.mark.parametrize("exercise", [e for e in ANSWERED_AGAIN if e.clock], ids=lambda e: e.id)
+def test_an_alternative_gets_full_marks_without_the_clock(
+    exercise: Exercise, without_the_clock: None
+) -> None:
+    require_full_marks(exercise, _alternative(exercise))
+
+
+@pytest.mark.parametrize(("exercise", "mutant"), _wrong_solutions())
 def test_a_wrong_solution_fails_by_name(exercise: Exercise, mutant: Mutant) -> None:
     result = check_source(exercise.id, mutant.source)
     assert (result.verdict, result.score) == ("fail", 0), result.reason
@@ -82,6 +107,6 @@ def test_a_wrong_solution_fails_by_name(exercise: Exercise, mutant: Mutant) -> N
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
 def test_every_exercise_has_at_least_three_wrong_solutions(exercise: Exercise) -> None:
-    mutants = load_mutants(exercise.id.partition(".")[0].zfill(2))[exercise.id]
+    mutants = load_mutants(exercise.lesson_id)[exercise.id]
     assert len({mutant.name for mutant in mutants}) >= 3
     assert 0 < exercise.clock_free_score <= exercise.max_score

@@ -150,8 +150,7 @@ def test_a_check_mixed_with_a_foreign_graded_cell_is_refused(course: Course) -> 
 
 def test_plain_nbgrader_gives_right_partial_credit(tmp_path: Path) -> None:
     """Without our settings the kernel runs `check`, and nbgrader reads its `Score`."""
-    course = Course(tmp_path, measured=False)
-    course.nbgrader("generate_assignment", LESSON_01)
+    course = Course(tmp_path, LESSON_01, measured=False)
     notebook, choices = half_done(course)
     # The experiments of the lesson take minutes and say nothing here.
     notebook.cells = [c for c in notebook.cells if "nbgrader" in c.metadata]

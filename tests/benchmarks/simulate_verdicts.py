@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import signal
 
 from autograder.engine.timing.verdict import ALPHA_FAIL, ALPHA_PASS, MARGIN, MAX_BLOCKS, successes_needed
 
@@ -76,6 +75,8 @@ def autocorrelated(correlation: float) -> Noise:
     def draw(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
         values = rng.standard_normal(shape)
         values[:, 1:] *= math.sqrt(1 - correlation**2)
+        from scipy import signal
+
         return signal.lfilter([1.0], [1.0, -correlation], values, axis=1)
 
     return draw

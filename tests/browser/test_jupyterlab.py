@@ -84,6 +84,7 @@ def page(folder: Path) -> Iterator[Page]:
         yield page
 
 
+@pytest.mark.everyday
 def test_the_start_page_runs_from_top_to_bottom(page: Page, folder: Path, tmp_path: Path) -> None:
     start = Notebook(page, folder / START / f"{START}.ipynb")
     page.screenshot(path=tmp_path / "opened.png")

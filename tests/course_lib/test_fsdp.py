@@ -5,7 +5,6 @@ import torch
 
 from course_lib.base.errors import UserError
 from course_lib.data.batching import evaluation_batches
-from course_lib.distributed import fsdp
 from course_lib.distributed.ranks import Ranks
 from course_lib.runs.config import TrainConfig
 from course_lib.training.callbacks import TrainState
@@ -20,6 +19,9 @@ from tests.course_lib.scripts.small import (
     make_optimizer,
     torchrun,
 )
+from tests.later import Later
+
+fsdp = Later("course_lib.distributed.fsdp")
 
 
 def train(model, optimizer, batches, **options):

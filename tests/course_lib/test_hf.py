@@ -11,11 +11,9 @@ from course_lib.models.lora import add_lora, merge_lora
 from course_lib.models.low_bit import Int8Linear, quantize_frozen
 from course_lib.training.loop import evaluate, train_step
 from course_lib.training.memory import apply_activation_checkpointing
+from tests.later import Later
 
-transformers = pytest.importorskip("transformers")
-pytest.importorskip("peft")
-from course_lib.models.hf import load_hf_model  # noqa: E402
-
+transformers, hf = Later("transformers"), Later("course_lib.models.hf")
 CASES = [
     ("bert", "classification"),
     ("bert", "token-classification"),
@@ -29,6 +27,8 @@ NUM_CLASSES = 3
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """A random BERT and a random GPT-2, each with a tokenizer trained here."""
+    pytest.importorskip("transformers")
+    pytest.importorskip("peft")
     root = tmp_path_factory.mktemp("hf")
     tokenizer = train_tokenizer(["a cat sat on a mat", "dogs chase cats", "the end"] * 5, vocab_size=300)
     size = tokenizer.get_vocab_size()
@@ -49,7 +49,7 @@ def folders(tmp_path_factory):
 
 def load(folders, kind, task):
     torch.manual_seed(1)  # the head is new
-    return load_hf_model(folders / kind, task, NUM_CLASSES)
+    return hf.load_hf_model(folders / kind, task, NUM_CLASSES)
 
 
 def make_batch(task, seed=0, pad_id=0):
@@ -107,7 +107,7 @@ def test_saved_weights_go_into_a_model_from_the_same_folder(folders, tmp_path):
     model = load(folders, "bert", "classification")
     train_step(model, make_batch("classification"), torch.optim.AdamW(model.parameters()))
     torch.save(model.state_dict(), tmp_path / "weights.pt")
-    other = load_hf_model(folders / "bert", "classification", NUM_CLASSES)
+    other = hf.load_hf_model(folders / "bert", "classification", NUM_CLASSES)
     other.load_state_dict(torch.load(tmp_path / "weights.pt", weights_only=True))
     batch = make_batch("classification")
     inputs = batch["input_ids"], batch["attention_mask"]
@@ -163,7 +163,7 @@ def test_a_head_of_another_size_and_an_old_number_format_are_replaced(folders, t
     five = transformers.AutoModelForSequenceClassification.from_pretrained(folders / "bert", num_labels=5)
     five.to(torch.bfloat16).save_pretrained(path)
     (path / "tokenizer.json").write_bytes((folders / "bert" / "tokenizer.json").read_bytes())
-    model = load_hf_model(path, "classification", 2)
+    model = hf.load_hf_model(path, "classification", 2)
     assert model.network.classifier.weight.shape == (2, 16)
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
 
@@ -193,7 +193,7 @@ def broken(folders, path, *, config=None, without=()):
 def test_a_folder_that_cannot_be_used_is_told_in_one_line(folders, tmp_path, changes, says, capfd):
     path = broken(folders, tmp_path / "odd", **changes)
     with pytest.raises(UserError, match="save_pretrained") as error:
-        load_hf_model(path, "classification", 2)
+        hf.load_hf_model(path, "classification", 2)
     assert says in str(error.value) and "\n" not in str(error.value)
     assert "Traceback" not in capfd.readouterr().err
 
@@ -203,8 +203,8 @@ def test_weights_that_are_cut_off_a_missing_folder_and_too_long_texts(folders, t
     weights = path / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
     with pytest.raises(UserError, match="cannot be loaded"):
-        load_hf_model(path, "classification", 2)
+        hf.load_hf_model(path, "classification", 2)
     with pytest.raises(UserError, match=r"no config\.json"):
-        load_hf_model(tmp_path / "absent", "classification", 2)
+        hf.load_hf_model(tmp_path / "absent", "classification", 2)
     with pytest.raises(UserError, match="has 40 positions: add --set max_length=40"):
-        load_hf_model(folders / "gpt2", "classification", 2, max_length=41)
+        hf.load_hf_model(folders / "gpt2", "classification", 2, max_length=41)

@@ -1,7 +1,8 @@
 """Every lesson runs from top to bottom with the reference solutions: no error, no warning, nothing on stderr.
 
-Two lessons run side by side in CI, so a check may be undecided there. Alone, as `pytest tests/notebooks -rP` runs them,
-the seconds that it prints are those of a learner.
+Every day one lesson runs whole. `workbook test --all` runs the others without their checks: the same solutions are
+checked one by one in test_lesson_checks; whole they run with `-m exhaustive`. Beside another test a check may be
+undecided. Alone, as `pytest tests/notebooks -rP` runs them, the seconds that it prints are those of a learner.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import time
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import jupytext
 import pytest
@@ -18,15 +20,51 @@ from nbformat import NotebookNode
 LESSONS = sorted((Path(__file__).resolve().parents[2] / "notebooks" / "lessons").glob("[0-9][0-9]_*.py"))
 
 
+EVERYDAY = "00_start_here"
+
+
+def _lessons(mark: pytest.MarkDecorator) -> list[Any]:
+    """The lessons; all but one have the mark."""
+    return [
+        pytest.param(path, id=path.stem, marks=pytest.mark.everyday if path.stem == EVERYDAY else mark)
+        for path in LESSONS
+    ]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", _lessons(pytest.mark.exhaustive))
 def test_a_lesson_runs(path: Path, tmp_path: Path) -> None:
+    """With its checks, which judge the same solutions as test_lesson_checks."""
     notebook = jupytext.read(path)
+    run(notebook, tmp_path)
+    for cell in notebook.cells:
+        if is_check(cell):
+            (score,) = [o.data for o in cell.outputs if o.output_type == "execute_result"]
+            assert float(score["text/plain"]) > 0, score["text/html"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(
+    "path", [path for path in LESSONS if path.stem != EVERYDAY], ids=lambda path: path.stem
+)
+def test_a_lesson_runs_between_its_checks(path: Path, tmp_path: Path) -> None:
+    notebook = jupytext.read(path)
+    notebook.cells = [cell for cell in notebook.cells if not is_check(cell)]
+    run(notebook, tmp_path)
+
+
+def is_check(cell: NotebookNode) -> bool:
+    return bool(cell.cell_type == "code" and cell.source.strip().startswith('check("'))
+
+
+def run(notebook: NotebookNode, folder: Path) -> None:
+    """Run all cells in this folder; nothing may go to stderr. Prints where the time went."""
     started = time.monotonic()
-    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(folder)}}).execute()
     seconds = time.monotonic() - started
-    print(f"{path.stem}: all cells in {seconds:.0f} s; slowest: {slowest(notebook)}")
+    print(f"all cells in {seconds:.0f} s; slowest: {slowest(notebook)}")
     on_stderr = [
         output.text
         for cell in notebook.cells
@@ -34,10 +72,6 @@ def test_a_lesson_runs(path: Path, tmp_path: Path) -> None:
         if output.output_type == "stream" and output.name == "stderr"
     ]
     assert not on_stderr
-    for cell in notebook.cells:
-        if cell.cell_type == "code" and cell.source.strip().startswith('check("'):
-            (score,) = [o.data for o in cell.outputs if o.output_type == "execute_result"]
-            assert float(score["text/plain"]) > 0, score["text/html"]
 
 
 def slowest(notebook: NotebookNode, number: int = 6) -> str:
