@@ -37,7 +37,10 @@ _REPAIR = "        pooled = pooled.float()\n"
 # Right and too slow: it must never pass.
 SLOW_EPOCH = edited(
     _EPOCH,
-    ("        optimizer.step()\n", "        optimizer.step()\n        sum(i * i for i in range(4_000_000))\n"),
+    (
+        "        optimizer.step()\n",
+        "        optimizer.step()\n        sum(i * i for i in range(4_000_000))\n",
+    ),
 )
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
