@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +103,8 @@ def _grade(arguments: argparse.Namespace) -> int:
             on_progress=show,
             on_result=(lambda _: None) if address else busy_programs_told(),
         )
-    answer(arguments, found, graded_text(found))
-    return 1 if any(student["error"] for student in found["students"].values()) else 0
+    answer(arguments, asdict(found), graded_text(found))
+    return 1 if any(student.error for student in found.students.values()) else 0
 
 
 def _report(arguments: argparse.Namespace) -> int:
@@ -112,7 +113,7 @@ def _report(arguments: argparse.Namespace) -> int:
     course, lesson = arguments.course.resolve(), arguments.lesson.zfill(2)
     found, path = report(lesson, course), arguments.out or course / f"report-{lesson}.html"
     write_page(found, path)
-    answer(arguments, found, f"Wrote {path}: {len(found['students'])} students")
+    answer(arguments, asdict(found), f"Wrote {path}: {len(found.students)} students")
     return 0
 
 
@@ -121,8 +122,8 @@ def _release(arguments: argparse.Namespace) -> int:
 
     lesson, course = arguments.lesson.zfill(2), arguments.course.resolve()
     found = release(lesson, course, graded=arguments.graded, bank=arguments.bank)
-    answer(arguments, found, released_text(found))
-    return 0 if found["released"] else 1
+    answer(arguments, asdict(found), released_text(found))
+    return 0 if found.released else 1
 
 
 def _collect(arguments: argparse.Namespace) -> int:
@@ -132,8 +133,8 @@ def _collect(arguments: argparse.Namespace) -> int:
         found = collect(
             arguments.lesson.zfill(2), arguments.course.resolve(), arguments.path, on_progress=show
         )
-    answer(arguments, found, collected_text(found))
-    return 1 if found["unassigned"] else 0
+    answer(arguments, asdict(found), collected_text(found))
+    return 1 if found.unassigned else 0
 
 
 def _calibrate(arguments: argparse.Namespace) -> int:

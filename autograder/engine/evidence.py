@@ -22,7 +22,7 @@ from typing import Any
 
 from autograder.common import MAX_ATTEMPTS as MAX_ATTEMPTS
 from autograder.common import Result, data_directory
-from autograder.engine.timing import decide
+from autograder.engine.timing import KeptBlock, decide
 from autograder.show import page
 from course_lib.base import UserError, atomic_write_text, installed_version, processor_name, remove_leftovers
 
@@ -49,19 +49,19 @@ class History:
 
     attempts: int = 0
     clock_verdict: str | None = None
-    blocks: tuple[dict[str, Any], ...] = ()
+    blocks: tuple[KeptBlock, ...] = ()
 
     @property
     def stands(self) -> bool:
         """Whether measuring again would be trying until the noise is kind: then the last verdict stands."""
         return self.attempts >= MAX_ATTEMPTS
 
-    def prior_blocks(self) -> list[dict[str, Any]]:
+    def prior_blocks(self) -> list[KeptBlock]:
         """The blocks that a check goes on from: of a question still open, or of a verdict that stands, which
         no further block can undo."""
         return list(self.blocks) if self.stands or self.clock_verdict == "inconclusive" else []
 
-    def after(self, verdict: str, blocks: list[dict[str, Any]], bar: float) -> History:
+    def after(self, verdict: str, blocks: list[KeptBlock], bar: float) -> History:
         """The history with one more check. verdict: of the whole check; blocks: prior ones and its own."""
         if self.stands:
             return self
@@ -71,11 +71,11 @@ class History:
         return History(self.attempts + decided, outcome if decided else "inconclusive", tuple(blocks))
 
 
-def _outcome(blocks: list[dict[str, Any]], bar: float) -> str | None:
+def _outcome(blocks: list[KeptBlock], bar: float) -> str | None:
     """What the clock says of all parts of an exercise: "fail" where one fails, "pass" where all pass."""
     parts: dict[str, list[float]] = {}
     for block in blocks:
-        parts.setdefault(block.get("part", ""), []).append(block["y"])
+        parts.setdefault(block.part, []).append(block.y)
     found = {decide(y, bar).outcome for y in parts.values()}
     return "fail" if "fail" in found else "pass" if found == {"pass"} else None
 
@@ -92,23 +92,25 @@ def history(exercise_id: str, source: str) -> History:
     with contextlib.suppress(UserError):
         record = read(path)
         if (record["hardware"], record["versions"]) == here:
-            found = History(record["attempts"], record["clock_verdict"], tuple(record["blocks"]))
+            blocks = tuple(map(KeptBlock.of_dict, record["blocks"]))
+            found = History(record["attempts"], record["clock_verdict"], blocks)
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
         kept = json.loads(_open_file(path).read_text(encoding="utf-8"))
-        [float(block["y"]) for block in kept["blocks"]]
+        blocks = tuple(map(KeptBlock.of_dict, kept["blocks"]))
         if (kept["hardware"], kept["versions"]) == here and not found.stands:
-            return History(found.attempts, "inconclusive", tuple(kept["blocks"]))
+            return History(found.attempts, "inconclusive", blocks)
     return found
 
 
-def keep_open(exercise_id: str, source: str, blocks: list[dict[str, Any]]) -> bool:
+def keep_open(exercise_id: str, source: str, blocks: list[KeptBlock]) -> bool:
     """Keep the blocks of a check that was stopped, prior ones included, for the next one; whether that worked.
 
     The record of the last verdict stays as it is. `save` takes these blocks away: those of its check hold them.
     """
-    kept = {"hardware": hardware(), "versions": versions(), "blocks": blocks}
+    dicts = [block.to_dict() for block in blocks]
+    kept = json.dumps({"hardware": hardware(), "versions": versions(), "blocks": dicts})
     try:
-        atomic_write_text(_open_file(path_of(exercise_id, source)), json.dumps(kept))
+        atomic_write_text(_open_file(path_of(exercise_id, source)), kept)
     except UserError:
         return False
     return True
@@ -138,7 +140,7 @@ def save(path: Path, source: str, seed: int, found: History, of_check: Facts) ->
         "seed_sha256": _sha256(str(seed)),
         "attempts": found.attempts,
         "clock_verdict": found.clock_verdict,
-        "blocks": list(found.blocks),
+        "blocks": [block.to_dict() for block in found.blocks],
         "hardware": hardware(),
         "versions": versions(),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -205,7 +207,7 @@ def _numbered(dumped: str, identifier: re.Pattern[str]) -> str:
     return identifier.sub(lambda m: f"{m[1]}={numbers.setdefault(m[2], len(numbers))}", dumped)
 
 
-def hardware() -> dict[str, Any]:
+def hardware() -> dict[str, str | int | None]:
     """What the measurement ran on."""
     system = {"machine": platform.machine(), "system": platform.system()}
     return system | {"processor": processor_name(), "cores": os.cpu_count()}

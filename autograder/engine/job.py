@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from autograder.common import Speed
 from autograder.course import Exercise
 from autograder.engine.sandbox import Stop
 from autograder.engine.sandbox import start as sandbox
+from autograder.engine.timing import KeptBlock
 from autograder.engine.workers import CheckFailed, Worker, WorkerFailed, failure
 
 __all__ = ["CheckFailed", "Job", "Progress", "Worker", "WorkerFailed", "failure"]
@@ -38,12 +38,12 @@ class Job:
     """Its workers start processes that talk to each other over loopback. Set before the first worker is made."""
     counts: dict[str, float] = field(default_factory=dict)
     speed: Speed | None = None
-    raw_blocks: list[dict[str, Any]] = field(default_factory=list)
-    prior_blocks: list[dict[str, Any]] = field(default_factory=list)
+    raw_blocks: list[KeptBlock] = field(default_factory=list)
+    prior_blocks: list[KeptBlock] = field(default_factory=list)
     reference_speedup: float | None = None
     """What our reference reaches on this machine, by `workbook calibrate`; None where nothing was calibrated."""
     review: list[str] = field(default_factory=list)
-    conditions: dict[str, Any] = field(default_factory=dict)
+    conditions: dict[str, object] = field(default_factory=dict)
     """What the machine was like while it measured; kept in the evidence, no part of the verdict."""
     _workers: dict[str, Worker] = field(default_factory=dict)
 

@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy as np
 from autograder.common import Reason, Speed
 from autograder.engine.job import CheckFailed, Job, Worker, failure
 from autograder.engine.sandbox import Stopped
+from autograder.engine.timing.blocks import KeptBlock
 from autograder.engine.timing.conditions import Conditions, core_seconds, disturbance, num_cores
 from autograder.engine.timing.verdict import ALPHA_PASS, MAX_BLOCKS, Decision, decide
 from autograder.show import too_slow, undecided
@@ -94,6 +95,11 @@ class _Side:
     def clock(self) -> float:
         return sum(self.seconds) + self.washouts
 
+    @property
+    def cores(self) -> float:
+        """CPU seconds per second under the clock."""
+        return self.cpu_busy / self.clock
+
 
 def measure_speedup(
     job: Job,
@@ -137,7 +143,8 @@ def measure_speedup(
             side.check_pins()
     if not blocks:
         raise Stopped
-    job.conditions |= conditions.since() | _of_sides(*sides)
+    meanwhile = conditions.since()
+    job.conditions |= meanwhile.to_dict() | _of_sides(*sides)
     _check_cpu(sides[1], max_cores)
     job.speed = speed = _speed(_prior(job, part), blocks, bar)
     if job.reference_speedup and not part and speed.estimate > REVIEW_FROM * job.reference_speedup:
@@ -151,7 +158,8 @@ def measure_speedup(
     if decision.outcome == "fail":
         raise CheckFailed(too_slow(speed, likely, look))
     if decision.outcome == "inconclusive":
-        raise Inconclusive(undecided(speed, disturbance(job.conditions)))
+        ours = sum(side.cores for side in sides) / len(sides)  # they take turns
+        raise Inconclusive(undecided(speed, disturbance(meanwhile, ours)))
 
 
 def _run_blocks(
@@ -164,7 +172,6 @@ def _run_blocks(
     part: str,
 ) -> tuple[list[Block], Decision]:
     prior = _prior(job, part)
-    mark = {"part": part} if part else {}
     where = f"Part {part}, block" if part else "Block"
     limit = len(prior) + MAX_BLOCKS
     blocks: list[Block] = []
@@ -175,7 +182,7 @@ def _run_blocks(
             block = measure_block(sides[0].run, sides[1].run, job.rng, seeds, num_steps=num_steps)
             _compare_outputs(sides, compare)
             blocks.append(block)
-            job.raw_blocks.append(mark | {k: v for k, v in block.to_dict().items() if k != "seeds"})
+            job.raw_blocks.append(KeptBlock.of(block, part))
             y = prior + [b.y for b in blocks]
             decision = decide(y, bar, seconds=time.monotonic() - start, max_blocks=limit)
             so_far = math.exp(hodges_lehmann(y))
@@ -188,7 +195,7 @@ def _run_blocks(
 
 def _prior(job: Job, part: str) -> list[float]:
     """Log speedups of the blocks of earlier checks that this measurement goes on from."""
-    return [float(block["y"]) for block in job.prior_blocks if block.get("part", "") == part]
+    return [block.y for block in job.prior_blocks if block.part == part]
 
 
 def _compare_outputs(sides: list[_Side], compare: Compare) -> None:
@@ -197,10 +204,10 @@ def _compare_outputs(sides: list[_Side], compare: Compare) -> None:
         compare(baseline.pop(seed), learner.pop(seed))
 
 
-def _of_sides(baseline: _Side, learner: _Side) -> dict[str, Any]:
+def _of_sides(baseline: _Side, learner: _Side) -> dict[str, Mapping[str, object]]:
     named = {"baseline": baseline, "learner": learner}
     return {
-        "cores_used": {name: side.cpu_busy / side.clock for name, side in named.items()},
+        "cores_used": {name: side.cores for name, side in named.items()},
         "waited_for_core_share": {
             name: side.waited / (side.clock + side.waited) for name, side in named.items()
         },
@@ -211,7 +218,7 @@ def _of_sides(baseline: _Side, learner: _Side) -> dict[str, Any]:
 
 
 def _check_cpu(side: _Side, max_cores: float) -> None:
-    cores, idle_share = side.cpu_busy / side.clock, side.cpu_idle / side.clock
+    cores, idle_share = side.cores, side.cpu_idle / side.clock
     if cores > max_cores:
         raise failure(
             expected=f"one thread of work: at most {max_cores:g} CPU seconds per second",

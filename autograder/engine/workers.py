@@ -11,6 +11,7 @@ import select
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from autograder.common import Reason
@@ -159,9 +160,11 @@ class Worker:
         """CPU time of the worker and all that it started, in seconds, as the kernel counts it."""
         return self.process.cpu_seconds()
 
-    def pin(self) -> dict[str, Any]:
+    def pin(self) -> dict[str, int]:
         """Collect garbage, then hold collection off, and set torch's threads; returns how the two were found."""
-        return self._exchange({"do": "pin", "threads": self.threads}, 30.0, "A pause between two timings.")
+        request = {"do": "pin", "threads": self.threads}
+        found: dict[str, int] = self._exchange(request, 30.0, "A pause between two timings.")
+        return found
 
     def kill(self) -> None:
         """End the worker and everything it started."""
@@ -169,13 +172,13 @@ class Worker:
         self._canary.listener.close()
         self.process.close()
 
-    def _exchange(self, request: dict[str, Any], seconds: float, look: str) -> Any:
+    def _exchange(self, request: Mapping[str, object], seconds: float, look: str) -> Any:
         if self.process.pipes.log.closed:
             raise WorkerFailed("The process that runs your code has ended.")
         self._outlet.deadline = time.monotonic() + seconds
         number = secrets.token_hex(16)
         try:
-            wire.send(self._outlet, request | {"number": number})
+            wire.send(self._outlet, {**request, "number": number})
         except TimeoutError:
             raise self._out_of_time(seconds) from None
         except OSError:
@@ -233,7 +236,7 @@ class Worker:
         return WorkerFailed(f"The process that runs your code ended early{known}: {hint}.{tail}")
 
 
-def _exhausted(error: dict[str, Any]) -> str:
+def _exhausted(error: Mapping[str, object]) -> str:
     """A sentence for code that met a limit of the sandbox; else nothing."""
     kind, text, number = str(error.get("type")), str(error.get("message")), error.get("errno")
     if kind in ("MemoryError", "OutOfMemoryError") or "allocate memory" in text or number == errno.ENOMEM:
@@ -251,7 +254,7 @@ def _exhausted(error: dict[str, Any]) -> str:
     return ""
 
 
-def _code_error(error: dict[str, Any], look: str) -> CheckFailed:
+def _code_error(error: Mapping[str, object], look: str) -> CheckFailed:
     kind, message, line = str(error.get("type")), str(error.get("message")), error.get("line")
     if kind == "NotImplementedError":
         likely = "a part of the exercise is still the stub that came with it"

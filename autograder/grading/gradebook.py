@@ -12,6 +12,8 @@ import hashlib
 import json
 import re
 import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,22 @@ from course_lib.base import UserError, atomic_write_text
 if TYPE_CHECKING:
     from nbgrader.api import Gradebook
     from nbgrader.apps.api import NbGraderAPI
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grade:
+    """What there is to say of one student's grade.
+
+    Attributes:
+        look: lines that a person should read.
+        error: why there is no grade; "" where there is one.
+        score, max_score: as the gradebook has them, with points by hand and penalties; None without a grade.
+    """
+
+    look: tuple[str, ...]
+    error: str = ""
+    score: float | None = None
+    max_score: float | None = None
 
 
 def nbgrader_api(course: Path, require_sandbox: str | None = None) -> NbGraderAPI:
@@ -83,7 +101,7 @@ class Entries:
             *(hashlib.sha256(path.read_bytes()).hexdigest() for path in rules if path.is_file()),
         ]
 
-    def enter(self, submission: Submission, results: Results) -> dict[str, Any]:
+    def enter(self, submission: Submission, results: Results) -> Grade:
         """Grade one submission unless its grade is of just this work; returns what there is to say about it."""
         try:
             with self._alone(submission.student):
@@ -98,14 +116,14 @@ class Entries:
         folder.mkdir(parents=True, exist_ok=True)
         return FileLock(folder / f"{name}.lock")
 
-    def _enter(self, submission: Submission, results: Results) -> dict[str, Any]:
+    def _enter(self, submission: Submission, results: Results) -> Grade:
         found = [result for unit in units_of(submission, self.lesson) if (result := results.get(unit))]
         mark = self.course / FOLDER / "graded" / self.lesson.slug / f"{submission.student}.json"
         key = self._key(submission, found)
         with contextlib.suppress(OSError, ValueError):
-            kept: dict[str, Any] = json.loads(mark.read_text(encoding="utf-8"))
+            kept = json.loads(mark.read_text(encoding="utf-8"))
             if kept["key"] == key and self._is_there(submission.student):
-                return kept["told"] | self._score(submission.student)  # points by hand may have come since
+                return self._grade(submission.student, kept["told"]["look"])
         # Killed from here on, there is no mark that could be taken for that of an earlier grade.
         mark.unlink(missing_ok=True)
         release = self.course / "release" / self.lesson.slug / f"{self.lesson.slug}.ipynb"
@@ -117,14 +135,11 @@ class Entries:
             raise KeyboardInterrupt
         if full := re.search(r"No space left on device|disk is full|disk I/O error", error):
             raise cannot_write(self.course, full[0])
-        told: dict[str, Any] = {
-            "look": [*submission.problems, *_to_look_at(found)],
-            "error": error,
-        }
+        look = (*submission.problems, *_to_look_at(found))
         if not outcome["success"]:
-            return told | {"score": None, "max_score": None}
-        atomic_write_text(mark, json.dumps({"key": key, "told": told}))
-        return told | self._score(submission.student)
+            return Grade(look=look, error=error)
+        atomic_write_text(mark, json.dumps({"key": key, "told": {"look": look, "error": ""}}))
+        return self._grade(submission.student, look)
 
     def _is_there(self, student: str) -> bool:
         """Whether the gradebook and the graded notebook are still what a run before left."""
@@ -162,11 +177,12 @@ class Entries:
                 gradebook.db.add(Student(id=student))
                 gradebook.db.commit()
 
-    def _score(self, student: str) -> dict[str, float]:
+    def _grade(self, student: str, look: Iterable[str]) -> Grade:
+        """With the points as they are now: some by hand may have come since."""
         with self._open() as gradebook:
             entered = gradebook.find_submission(self.lesson.slug, student)
             score = max(0.0, entered.score - entered.late_submission_penalty)
-            return {"score": score, "max_score": entered.max_score}
+            return Grade(look=tuple(look), score=score, max_score=entered.max_score)
 
     def _open(self) -> Gradebook:
         from nbgrader.api import Gradebook

@@ -13,19 +13,37 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from autograder.common import Result
 from autograder.course import Lesson, load_lesson
 from autograder.engine.timing import num_cores
-from autograder.grading.gradebook import Entries
+from autograder.grading.gradebook import Entries, Grade
 from autograder.grading.submissions import read_submission, students_of
 from autograder.grading.units import Unit, check_unit, engines, results_of, units_of
 from course_lib.base import UserError
 
 OnProgress = Callable[[str, int, int], None]
 Done = tuple[Unit, Result]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graded:
+    """What `grade` came to.
+
+    Attributes:
+        graded: how many students have a grade.
+        checked: units that ran.
+        reused: units whose result was there.
+        students: by name.
+    """
+
+    lesson: str
+    graded: int
+    checked: int
+    reused: int
+    students: dict[str, Grade]
 
 
 def grade(
@@ -38,7 +56,7 @@ def grade(
     require_sandbox: str | None = None,
     on_progress: OnProgress = lambda *_: None,
     on_result: Callable[[Result], None] = lambda _: None,
-) -> dict[str, Any]:
+) -> Graded:
     """Grade what the students handed in, and return what there is to say about it.
 
     Args:
@@ -48,11 +66,6 @@ def grade(
         require_sandbox: the weakest sandbox level that a grade may be given at.
         on_progress: gets the phase, how many of its parts are done, and how many there are.
         on_result: gets the result of each check that ran, once it is kept.
-
-    Returns:
-        lesson; graded: how many; checked: units that ran, reused: units whose result was there;
-        students: by name `score`, `max_score`, `look` (lines that a person should read) and `error` ("" or why there
-        is no grade).
     """
     lesson = known_lesson(lesson_id)
     names = list(students) or students_of(course, lesson.slug)
@@ -84,18 +97,18 @@ def grade(
         gradebook = Entries(course, lesson, require_sandbox)
         keep("checks", untimed, checked)
         keep("timed checks", timed, check(timed))
-    told = {}
+    grades = {}
     on_progress("gradebook", 0, len(submissions))
     for done, submission in enumerate(submissions, start=1):
-        told[submission.student] = gradebook.enter(submission, results)
+        grades[submission.student] = gradebook.enter(submission, results)
         on_progress("gradebook", done, len(submissions))
-    return {
-        "lesson": lesson.id,
-        "graded": sum(not each["error"] for each in told.values()),
-        "checked": len(missing),
-        "reused": len(wanted) - len(missing),
-        "students": told,
-    }
+    return Graded(
+        lesson=lesson.id,
+        graded=sum(not each.error for each in grades.values()),
+        checked=len(missing),
+        reused=len(wanted) - len(missing),
+        students=grades,
+    )
 
 
 @contextlib.contextmanager

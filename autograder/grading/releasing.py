@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import nbformat
 
 from autograder.course import Lesson
 from autograder.grading.gradebook import last_error, nbgrader_api
 from autograder.grading.keys import keep, keys_path, own_bank
-from autograder.grading.leaks import scan
+from autograder.grading.leaks import Leak, scan
 from autograder.grading.marking import known_lesson
 from autograder.grading.nbgrader import withhold_answers
 from autograder.grading.units import FOLDER
@@ -31,20 +30,37 @@ from course_lib.base import UserError, atomic_write_text
 _CELLS_STAY = "; keep the exercise, and set the points of its check to 0 instead"
 
 
-def release(
-    lesson_id: str, course: Path, *, graded: bool = False, bank: Path | None = None
-) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """What `release` came to.
+
+    Attributes:
+        released: whether it may go to students.
+        folder: where it is, or where it is withheld.
+        questions: how many the quiz has.
+        points: of exercises and quiz.
+        keys: where they are kept; None where there are none.
+        leaks: what gives something away; then nothing is left in `release`.
+        notes: lines that the instructor should read.
+    """
+
+    lesson: str
+    graded: bool
+    released: bool
+    folder: str
+    questions: int
+    points: float
+    keys: str | None
+    leaks: tuple[Leak, ...]
+    notes: tuple[str, ...]
+
+
+def release(lesson_id: str, course: Path, *, graded: bool = False, bank: Path | None = None) -> Release:
     """Make a lesson's release, in place of the one that is there.
 
     Args:
         graded: with the instructor's own questions, and no key anywhere in it; else for practice, as the course comes.
         bank: the text of the questions, for a graded one; `banks/NN_quiz.toml` in the course by default.
-
-    Returns:
-        lesson; graded; released: whether it may go to students; folder: where it is, or where it is withheld;
-        questions: how many the quiz has; points: of exercises and quiz; keys: where they are kept, or None;
-        leaks: `file` and `what` of each finding (then nothing is left in `release`);
-        notes: lines that the instructor should read.
 
     Raises:
         UserError: there is nothing to release, or the questions will not do; names the fix.
@@ -82,39 +98,37 @@ def release(
     if leaks:
         shutil.rmtree(course / "release" / lesson.slug, ignore_errors=True)
     _take_place(made, target)
-    return {
-        "lesson": lesson.id,
-        "graded": graded,
-        "released": not leaks,
-        "folder": str(target),
-        "questions": (own or load_bank(lesson.id)).num_questions if has_quiz(lesson.id) else 0,
-        "points": _points(target / f"{lesson.slug}.ipynb"),
-        "keys": str(keys_path(course, lesson.id)) if own and not leaks else None,
-        "leaks": [asdict(leak) for leak in leaks],
-        "notes": notes,
-    }
+    return Release(
+        lesson=lesson.id,
+        graded=graded,
+        released=not leaks,
+        folder=str(target),
+        questions=(own or load_bank(lesson.id)).num_questions if has_quiz(lesson.id) else 0,
+        points=_points(target / f"{lesson.slug}.ipynb"),
+        keys=str(keys_path(course, lesson.id)) if own and not leaks else None,
+        leaks=tuple(leaks),
+        notes=tuple(notes),
+    )
 
 
-def released_text(found: dict[str, Any]) -> str:
+def released_text(found: Release) -> str:
     """What `release` did, in lines."""
-    if found["leaks"]:
-        lines = [f"Not released, for it gives something away. What was made is in {found['folder']}:"]
-        return "\n".join([*lines, *(f"  {leak['file']}: {leak['what']}" for leak in found["leaks"])])
-    kind = "graded" if found["graded"] else "practice"
-    quiz = f", of them {found['questions']} for the quiz" if found["questions"] else ""
-    lines = [
-        f"Lesson {found['lesson']}, {kind} release: {found['folder']} ({found['points']:g} points{quiz})"
-    ]
-    if found["keys"]:
+    if found.leaks:
+        lines = [f"Not released, for it gives something away. What was made is in {found.folder}:"]
+        return "\n".join([*lines, *(f"  {leak.file}: {leak.what}" for leak in found.leaks)])
+    kind = "graded" if found.graded else "practice"
+    quiz = f", of them {found.questions} for the quiz" if found.questions else ""
+    lines = [f"Lesson {found.lesson}, {kind} release: {found.folder} ({found.points:g} points{quiz})"]
+    if found.keys:
         lines += [
-            f"The keys stay with you: {found['keys']}. Students see their quiz points after grading.",
+            f"The keys stay with you: {found.keys}. Students see their quiz points after grading.",
             "What the lesson itself says about its quiz was written for practice: read it, and change it in source.",
         ]
-    elif found["questions"]:
+    elif found.questions:
         lines.append(
             "The keys of the quiz come with it, only lightly hidden. For grades that count: --graded"
         )
-    return "\n".join([*lines, *found["notes"]])
+    return "\n".join([*lines, *found.notes])
 
 
 def _prepare(source: Path, lesson: Lesson, own: Bank | None, course: Path) -> list[str]:
@@ -146,7 +160,7 @@ def _prepare(source: Path, lesson: Lesson, own: Bank | None, course: Path) -> li
     return notes
 
 
-def _changed(path: Path, questions: dict[str, Any]) -> bool:
+def _changed(path: Path, questions: object) -> bool:
     try:
         return bool(json.loads(path.read_text(encoding="utf-8")) != questions)
     except (OSError, ValueError):

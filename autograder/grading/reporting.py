@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 import statistics
 from collections import Counter, defaultdict
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from autograder.common import Reason, Result
 from autograder.course import Exercise, Lesson, title_of
 from autograder.engine import evidence, is_stub
+from autograder.grading.class_report import Alike, ClassReport, OfExercise, OfQuestion, Points, Speedups
 from autograder.grading.gradebook import nbgrader_api
 from autograder.grading.keys import grading_bank
 from autograder.grading.marking import known_lesson
@@ -32,20 +33,8 @@ _NUMBER = re.compile(r"(?<![\w.-])\d[\d.,]*(?![\w-])")  # differs from one wrong
 _MAX_MISTAKE = 160  # characters: what an error says is the learner's to choose
 
 
-def report(lesson_id: str, course: Path) -> dict[str, Any]:
-    """What a class did in a lesson.
-
-    Returns:
-        lesson, title; students: by name `score` and `max_score` (of the gradebook, with manual points and penalties);
-        ungraded: who handed in and has no grade; unchecked: cells without a kept result, for nobody graded them, or
-        by other checks than the installed ones;
-        bins: how many students in each tenth of the points;
-        exercises: per id `title`, `verdicts` (count by verdict), `mistakes` (count by what the check named),
-        `speedups` ({bar, low, median, high} of the passed, or None);
-        questions: per quiz question `text`, `answers` (how many), `difficulty` (share of right answers),
-        `discrimination` (see `_discrimination`), `mistakes`;
-        review: lines for a person; problems: by student; alike: groups of students with equal code in an exercise.
-    """
+def report(lesson_id: str, course: Path) -> ClassReport:
+    """What a class did in a lesson. Raises UserError where nothing was handed in, or nothing graded yet."""
     lesson = known_lesson(lesson_id)
     names = students_of(course, lesson.slug)
     if not names:
@@ -56,45 +45,43 @@ def report(lesson_id: str, course: Path) -> dict[str, Any]:
     results, scores = results_of(course), _scores(course, lesson)
     found = {each.student: _results(each, lesson, results) for each in submissions}
     num_cells = sum(len(units_of(each, lesson)) for each in submissions)
-    return {
-        "lesson": lesson.id,
-        "title": title_of(lesson.id),
-        "students": scores,
-        "ungraded": [name for name in names if name not in scores],
-        "unchecked": num_cells - sum(map(len, found.values())),
-        "bins": _bins(scores),
-        "exercises": [  # those that the course left in
+    return ClassReport(
+        lesson=lesson.id,
+        title=title_of(lesson.id),
+        students=scores,
+        ungraded=[name for name in names if name not in scores],
+        unchecked=num_cells - sum(map(len, found.values())),
+        bins=_bins(scores),
+        exercises=[
             _exercise(each, found)
             for each in lesson.exercises
             if any(each.id in submission.sources for submission in submissions)
         ],
-        "questions": _questions(course, lesson, submissions),
-        "review": [
-            f"{name}, {r.id}: {why}" for name, each in found.items() for r in each for why in r.review
-        ],
-        "alike": _alike(submissions, lesson),
-        "problems": {each.student: list(each.problems) for each in submissions if each.problems},
-    }
+        questions=_questions(course, lesson, submissions),
+        review=[f"{name}, {r.id}: {why}" for name, each in found.items() for r in each for why in r.review],
+        alike=_alike(submissions, lesson),
+        problems={each.student: list(each.problems) for each in submissions if each.problems},
+    )
 
 
-def write_page(found: dict[str, Any], path: Path) -> None:
+def write_page(found: ClassReport, path: Path) -> None:
     """The report as one HTML file. Raises UserError where it cannot be written."""
-    points = sorted(student["score"] for student in found["students"].values())
+    points = sorted(student.score for student in found.students.values())
     page = render(
         "class.html",
-        **found,
-        most=max(found["bins"], default=0) or 1,
+        **asdict(found),
+        most=max(found.bins, default=0) or 1,
         mean=statistics.mean(points) if points else None,
         median=statistics.median(points) if points else None,
-        max_score=max((student["max_score"] for student in found["students"].values()), default=0),
+        max_score=max((student.max_score for student in found.students.values()), default=0),
         words={verdict: words for verdict, (words, _, _) in WORDS.items()},
         weak=WEAK,
-        chance=max((question["answers"] for question in found["questions"]), default=1) ** -0.5,
+        chance=max((question.answers for question in found.questions), default=1) ** -0.5,
     )
     atomic_write_text(path, page)
 
 
-def _scores(course: Path, lesson: Lesson) -> dict[str, dict[str, float]]:
+def _scores(course: Path, lesson: Lesson) -> dict[str, Points]:
     from nbgrader.api import Gradebook, MissingEntry
 
     api = nbgrader_api(course)
@@ -106,10 +93,10 @@ def _scores(course: Path, lesson: Lesson) -> dict[str, dict[str, float]]:
                 f"{lesson.slug} is not in the gradebook yet: `workbook grade {lesson.id}` first"
             ) from None
         return {
-            submission.student.id: {
-                "score": max(0.0, submission.score - submission.late_submission_penalty),
-                "max_score": submission.max_score,
-            }
+            submission.student.id: Points(
+                score=max(0.0, submission.score - submission.late_submission_penalty),
+                max_score=submission.max_score,
+            )
             for submission in sorted(entered, key=lambda submission: submission.student.id)
         }
 
@@ -118,29 +105,30 @@ def _results(submission: Submission, lesson: Lesson, results: Results) -> list[R
     return [result for unit in units_of(submission, lesson) if (result := results.get(unit))]
 
 
-def _bins(scores: dict[str, dict[str, float]]) -> list[int]:
+def _bins(scores: dict[str, Points]) -> list[int]:
     counts = [0] * NUM_BINS
     for each in scores.values():
-        share = each["score"] / each["max_score"] if each["max_score"] else 0.0
+        share = each.score / each.max_score if each.max_score else 0.0
         counts[min(NUM_BINS - 1, int(share * NUM_BINS))] += 1
     return counts
 
 
-def _exercise(exercise: Exercise, found: dict[str, list[Result]]) -> dict[str, Any]:
+def _exercise(exercise: Exercise, found: dict[str, list[Result]]) -> OfExercise:
     mine = [result for each in found.values() for result in each if result.id == exercise.id]
     failed = [result for result in mine if result.verdict in ("fail", "error")]
     passed = [r.speedup.estimate for r in mine if r.verdict == "pass" and r.speedup]
     bars = [r.speedup.bar for r in mine if r.speedup]
-    spread = {"bar": bars[0], "low": min(passed), "high": max(passed)} if passed else None
-    if spread:
-        spread["median"] = statistics.median(passed)
-    return {
-        "id": exercise.id,
-        "title": exercise.title,
-        "verdicts": dict(Counter(result.verdict for result in mine).most_common()),
-        "mistakes": dict(Counter(_mistake(result.reason) for result in failed).most_common()),
-        "speedups": spread,
-    }
+    speedups = None
+    if passed:
+        median = statistics.median(passed)
+        speedups = Speedups(bar=bars[0], low=min(passed), high=max(passed), median=median)
+    return OfExercise(
+        id=exercise.id,
+        title=exercise.title,
+        verdicts=dict(Counter(result.verdict for result in mine).most_common()),
+        mistakes=dict(Counter(_mistake(result.reason) for result in failed).most_common()),
+        speedups=speedups,
+    )
 
 
 def _mistake(reason: Reason) -> str:
@@ -149,7 +137,7 @@ def _mistake(reason: Reason) -> str:
     return _NUMBER.sub("…", re.split(r"[:;.] ", reason.likely)[0] if reason.likely else first)
 
 
-def _questions(course: Path, lesson: Lesson, submissions: list[Submission]) -> list[dict[str, Any]]:
+def _questions(course: Path, lesson: Lesson, submissions: list[Submission]) -> list[OfQuestion]:
     if not has_quiz(lesson.id):
         return []
     bank = grading_bank(course, lesson)
@@ -169,14 +157,14 @@ def _questions(course: Path, lesson: Lesson, submissions: list[Submission]) -> l
                 wrong[name].update([question.mistake] if question.mistake else [])
     texts = {question.id: plain(question.text) for question in bank.all_questions}
     return [
-        {
-            "id": name,
-            "text": texts[name],
-            "answers": len(given),
-            "difficulty": sum(is_right for is_right, _ in given) / len(given),
-            "discrimination": _discrimination(given),
-            "mistakes": dict(wrong[name].most_common()),
-        }
+        OfQuestion(
+            id=name,
+            text=texts[name],
+            answers=len(given),
+            difficulty=sum(is_right for is_right, _ in given) / len(given),
+            discrimination=_discrimination(given),
+            mistakes=dict(wrong[name].most_common()),
+        )
         for name, given in sorted(by_id.items(), key=lambda item: _numbers(item[0]))
     ]
 
@@ -195,7 +183,7 @@ def _discrimination(given: list[tuple[bool, float]]) -> float | None:
     return statistics.correlation([float(value) for value in right], rest)
 
 
-def _alike(submissions: list[Submission], lesson: Lesson) -> list[dict[str, Any]]:
+def _alike(submissions: list[Submission], lesson: Lesson) -> list[Alike]:
     """Students whose code for an exercise says the same, whatever its layout, comments and names of locals.
 
     Short exercises have few right forms, so this is a reason to look and no more. A cell as it came is nobody's code.
@@ -206,5 +194,4 @@ def _alike(submissions: list[Submission], lesson: Lesson) -> list[dict[str, Any]
         for exercise_id, source in submission.sources.items():
             if exercise_id in entries and not is_stub(source, entries[exercise_id]):
                 groups[exercise_id, evidence.family(source)].append(submission.student)
-    alike = [{"id": key[0], "students": names} for key, names in groups.items() if len(names) > 1]
-    return sorted(alike, key=lambda group: (group["id"], group["students"]))
+    return sorted(Alike(id=key[0], students=names) for key, names in groups.items() if len(names) > 1)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from autograder.engine.sandbox import CheckStopped
-from autograder.grading.marking import OnProgress
+from autograder.grading.marking import Graded, OnProgress
 
 
 @contextlib.contextmanager
@@ -38,18 +38,17 @@ def progress_bars() -> Iterator[OnProgress]:
             bar.close()
 
 
-def graded_text(found: dict[str, Any]) -> str:
+def graded_text(found: Graded) -> str:
     """The outcome in lines: how many, then each student with something for a person to look at."""
-    students = found["students"]
-    graded = [each for each in students.values() if not each["error"]]
+    scores = [each.score for each in found.students.values() if each.score is not None]
     lines = [
-        f"Lesson {found['lesson']}: {found['graded']} of {len(students)} submissions have a grade",
-        f"{found['checked']} checks ran, {found['reused']} results were there already",
+        f"Lesson {found.lesson}: {found.graded} of {len(found.students)} submissions have a grade",
+        f"{found.checked} checks ran, {found.reused} results were there already",
     ]
-    if graded:
-        mean = sum(each["score"] for each in graded) / len(graded)
-        lines.append(f"Mean score {mean:.1f} of {graded[0]['max_score']:g}")
-    looks = {name: [*filter(None, [each["error"]]), *each["look"]] for name, each in students.items()}
+    if scores:
+        most = next(each.max_score for each in found.students.values() if each.max_score is not None)
+        lines.append(f"Mean score {sum(scores) / len(scores):.1f} of {most:g}")
+    looks = {name: [*filter(None, [each.error]), *each.look] for name, each in found.students.items()}
     if any(looks.values()):
         lines += ["", "For a person to look at:"]
         lines += [f"  {name}: {line}" for name, found_lines in looks.items() for line in found_lines]

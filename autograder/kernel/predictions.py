@@ -5,6 +5,7 @@ That a prediction was made is graded; how near it came is not.
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from autograder.kept import kept_prediction, parse_number, prediction_file, save_prediction, why_key
@@ -70,7 +71,7 @@ def compare(name: str, measured: float, unit: str = "", digits: int = 2, why: st
             f'compare("{name}", measured): measured must be one number, got {measured!r:.80}'
         ) from None
     label = "Prediction and measurement"
-    show_html(render("compared.html", colour=BLUE, label=label, **compared), _compared_text(compared))
+    show_html(render("compared.html", colour=BLUE, label=label, **asdict(compared)), str(compared))
 
     def build() -> Any:
         from autograder.kernel.predict_widget import why_box
@@ -85,18 +86,23 @@ def compare(name: str, measured: float, unit: str = "", digits: int = 2, why: st
         show_widget(build, f'{kept_reason}Why do they differ? One sentence: compare("{name}", …, why="…")')
 
 
-def _compared(kept: float | None, measured: float, unit: str, digits: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Compared:
+    """The prediction and the measurement, each with its words, and what is said of the two."""
+
+    figures: list[tuple[str, str]]
+    said: str
+
+    def __str__(self) -> str:
+        (_, predicted), (_, measured) = self.figures
+        return f"predicted  {predicted}\nmeasured   {measured}\n{self.said}"
+
+
+def _compared(kept: float | None, measured: float, unit: str, digits: int) -> _Compared:
     shown = "nothing" if kept is None else _shown(kept, unit, digits)
     missing = "To predict is the point of this: type a number into the box above, then run this cell again."
-    return {
-        "figures": [("You predicted", shown), ("Measured here", _shown(measured, unit, digits))],
-        "said": missing if kept is None else _difference(kept, measured),
-    }
-
-
-def _compared_text(compared: dict[str, Any]) -> str:
-    (_, predicted), (_, measured) = compared["figures"]
-    return f"predicted  {predicted}\nmeasured   {measured}\n{compared['said']}"
+    figures = [("You predicted", shown), ("Measured here", _shown(measured, unit, digits))]
+    return _Compared(figures, missing if kept is None else _difference(kept, measured))
 
 
 def _difference(kept: float, measured: float) -> str:

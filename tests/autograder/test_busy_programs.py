@@ -18,6 +18,7 @@ from autograder.common import Reason, Result, Speed, release_folder
 from autograder.course import load_lesson
 from autograder.engine.timing import conditions
 from autograder.grading import marking, units
+from autograder.grading.gradebook import Grade
 from autograder.kernel import exercises
 
 SPEED = Speed(estimate=1.4, low=1.0, high=2.0, bar=1.5, blocks=2, spread=0.5, ratios=(1.0, 2.0))
@@ -69,7 +70,7 @@ def test_names_of_programs_are_in_no_result_of_a_class(
     shutil.copy(release_folder() / lesson.slug / f"{lesson.slug}.ipynb", handed_in)
     monkeypatch.setattr(units.Unit, "key", "0" * 40)
     monkeypatch.setattr(marking, "check_unit", lambda unit: replace(RESTLESS, id=unit.exercise_id))
-    monkeypatch.setattr(marking, "Entries", lambda *_: SimpleNamespace(enter=lambda *_: {"error": ""}))
+    monkeypatch.setattr(marking, "Entries", lambda *_: SimpleNamespace(enter=lambda *_: Grade(look=())))
     seen: list[Result] = []
     with ThreadPoolExecutor(1) as pool:
         found = marking.grade("00", tmp_path, executor=pool, on_result=seen.append)

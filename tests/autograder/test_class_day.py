@@ -46,6 +46,7 @@ class OnePoint(BasePlugin):
 CHECKS = "autograder.lessons.lesson_01.checks.batches"
 GRADE = f"""
 import json, sys
+from dataclasses import asdict
 from concurrent.futures import Executor, Future
 from importlib.abc import MetaPathFinder
 from importlib.util import spec_from_file_location
@@ -65,7 +66,7 @@ class Here(Executor):  # an engine's own process would load what is installed
         future.set_result(check_source(unit.exercise_id, unit.source))
         return future
 
-print(json.dumps(grade("01", Path.cwd(), students=sys.argv[2:], executor=Here())))
+print(json.dumps(asdict(grade("01", Path.cwd(), students=sys.argv[2:], executor=Here()))))
 """
 OLD_WORDS, NEW_WORDS = "the attention mask marks padding as real", "the mask takes padding for text"
 

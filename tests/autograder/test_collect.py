@@ -8,13 +8,12 @@ import os
 import stat
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from autograder.cli.main import main
 from autograder.course.lessons import load_lesson
-from autograder.grading.handed_in.collecting import collect
+from autograder.grading.handed_in.collecting import Collected, Outcome, collect
 from autograder.grading.handed_in.files import MAX_FILES
 from autograder.grading.nbgrader.bridge import prepare_environment
 from autograder.grading.submissions import read_submission, students_of
@@ -81,8 +80,8 @@ def test_a_plain_folder(course: Path, tmp_path: Path) -> None:
     (plain / "file_answers.json").write_text('{"format": 1, "lesson": "00", "answers": {}}')
     zipped(plain / "packed.zip", (f"home/{NAME}", NOTEBOOK))
     found = collect("00", course, [plain])
-    assert found["collected"] == ["al", "file", "nested", "new.one@uni.edu", "packed"]
-    assert "al has another hand-in here, Ada Lovelace" in found["unassigned"][0]["why"]
+    assert found.collected == ["al", "file", "nested", "new.one@uni.edu", "packed"]
+    assert "al has another hand-in here, Ada Lovelace" in found.unassigned[0].why
     assert everything(course / "submitted" / "nested") == {f"{LESSON_00}/{NAME}"}
     assert (
         submitted(course, "file").exists() and submitted(course, "file", f"{LESSON_00}_answers.json").exists()
@@ -104,8 +103,8 @@ def test_a_zip_of_moodle(course: Path, tmp_path: Path) -> None:
         (f"Participant 9_20484_assignsubmission_file_/{NAME}", NOTEBOOK),
     )
     found = collect("00", course, [archive])
-    assert found["collected"] == ["al", "jd"]
-    why = {each["name"].partition("_")[0]: each["why"] for each in found["unassigned"]}
+    assert found.collected == ["al", "jd"]
+    why = {each.name.partition("_")[0]: each.why for each in found.unassigned}
     assert "2 students are called so: kim1, kim2" in why["Kim Lee"]
     assert "nbgrader db student add ID" in why["Participant 9"] and "Ada Lovelace" in why
     # The student's own word on the time counts for nothing.
@@ -126,13 +125,13 @@ def test_a_zip_of_canvas(course: Path, tmp_path: Path) -> None:
         (f"anon_x7Yz_904_{NAME}", NOTEBOOK),
     )
     found = collect("00", course, [archive])
-    assert sorted(found["collected"]) == ["al", "jd"]
+    assert sorted(found.collected) == ["al", "jd"]
     assert everything(course / "submitted" / "al") == {
         f"{LESSON_00}/{NAME}",
         f"{LESSON_00}/{LESSON_00}_answers.json",
     }
-    assert any(line.startswith("jd: Canvas says LATE") for line in found["problems"])
-    why = {each["name"]: each["why"] for each in found["unassigned"]}
+    assert any(line.startswith("jd: Canvas says LATE") for line in found.problems)
+    why = {each.name: each.why for each in found.unassigned}
     assert "--lms-user-id 89" in why["nobodyknown"] and f"anon_x7Yz_904_{NAME}" in why
 
 
@@ -140,13 +139,13 @@ def test_a_zip_of_canvas(course: Path, tmp_path: Path) -> None:
 def test_a_zip_of_folders_packed_whole_or_not(course: Path, tmp_path: Path, top: str) -> None:
     files = [(f"{top}{student}/{NAME}", NOTEBOOK) for student in ("al", "jd")]
     archive = zipped(tmp_path / "class.zip", *files, (f"{top}__MACOSX/al/._{NAME}", b"x"))
-    assert collect("00", course, [archive])["collected"] == ["al", "jd"]
+    assert collect("00", course, [archive]).collected == ["al", "jd"]
 
 
 def test_one_students_folder_in_the_lessons_name_is_nobodys(course: Path, tmp_path: Path) -> None:
     archive = zipped(tmp_path / "mine.zip", (NAME, NOTEBOOK))
     found = collect("00", course, [archive])
-    assert "a lesson's name and no student's" in found["unassigned"][0]["why"]
+    assert "a lesson's name and no student's" in found.unassigned[0].why
     assert not (course / "submitted").exists()
 
 
@@ -169,14 +168,14 @@ def test_hostile_names_cost_themselves_alone(course: Path, tmp_path: Path) -> No
         (f"{LESSON_01}/{NAME}", NOTEBOOK),
     )
     found = collect("00", course, [archive])
-    assert found["collected"] == ["al"]
+    assert found.collected == ["al"]
     assert everything(course / "submitted") == {f"al/{LESSON_00}/{NAME}", f"al/{LESSON_00}/deep/file"}
     assert not list(tmp_path.rglob("escaped*")) and not list(tmp_path.rglob("*link*"))
-    problems = "\n".join(found["problems"])
+    problems = "\n".join(found.problems)
     assert problems.count("its name leads out of the folder") == 5
     assert problems.count("a link or a device") == 2 and problems.count("no name that a file can have") == 2
     assert "al: deep: a file and a folder" in problems
-    assert {each["name"] for each in found["unassigned"]} == {"..hidden", LESSON_01}
+    assert {each.name for each in found.unassigned} == {"..hidden", LESSON_01}
 
 
 def test_links_of_a_folder_are_not_followed(course: Path, tmp_path: Path) -> None:
@@ -188,7 +187,7 @@ def test_links_of_a_folder_are_not_followed(course: Path, tmp_path: Path) -> Non
     (tmp_path / "in" / "jd").symlink_to(secret)
     os.mkfifo(tmp_path / "in" / "al" / "pipe")
     found = collect("00", course, [tmp_path / "in"])
-    assert not found["collected"] and sum("a link or a device" in line for line in found["problems"]) == 3
+    assert not found.collected and sum("a link or a device" in line for line in found.problems) == 3
 
 
 def test_bombs_cost_themselves_alone(course: Path, tmp_path: Path) -> None:
@@ -209,10 +208,10 @@ def test_bombs_cost_themselves_alone(course: Path, tmp_path: Path) -> None:
         for number in range(MAX_FILES + 5):
             outer.writestr(f"jd/{number}.txt", b"")
     found = collect("00", course, [archive])
-    assert found["collected"] == ["al", "jd"]
+    assert found.collected == ["al", "jd"]
     assert everything(course / "submitted" / "al") == {f"{LESSON_00}/{NAME}"}
     assert len(everything(course / "submitted" / "jd")) == MAX_FILES
-    problems = "\n".join(found["problems"])
+    problems = "\n".join(found.problems)
     assert "201 MB unpacked" in problems and "a zip with more than 1000 files" in problems
     assert "jd: 999.txt is beyond 1000 files" in problems
 
@@ -240,9 +239,9 @@ def test_damaged_encrypted_twice_and_strangely_named(course: Path, tmp_path: Pat
         data = data[:start] + patch(data[start : start + 46]) + data[start + 46 :]
     archive.write_bytes(data)
     found = collect("00", course, [archive])
-    assert found["collected"] == ["al", "jd", "kim1"]
+    assert found.collected == ["al", "jd", "kim1"]
     assert submitted(course, "al").read_bytes() == NOTEBOOK
-    problems = "\n".join(found["problems"])
+    problems = "\n".join(found.problems)
     for said in ("damaged.txt: damaged", "secret.txt: encrypted", "lies.txt: damaged", "is there twice"):
         assert said in problems, problems
     assert everything(course / "submitted" / "al") == {f"{LESSON_00}/{NAME}"}
@@ -270,8 +269,9 @@ def hand_in(folder: Path, data: bytes, *, time: float, stamp: str = "") -> Path:
     return folder
 
 
-def kinds(found: dict[str, Any]) -> dict[str, list[str]]:
-    return {key: found[key] for key in ("collected", "replaced", "unchanged", "kept") if found[key]}
+def kinds(found: Collected) -> dict[str, list[str]]:
+    outcomes: tuple[Outcome, ...] = ("collected", "replaced", "unchanged", "kept")
+    return {outcome: names for outcome in outcomes if (names := found.of(outcome))}
 
 
 def test_the_newer_one_stays(course: Path, tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_the_time_stamp_counts_before_the_times_of_files(course: Path, tmp_path:
     assert kinds(collect("00", course, [early])) == {"kept": ["al"]}
     assert submitted(course, "al", "timestamp.txt").read_text() == "2026-05-04 12:00:00.123 UTC"
     found = collect("00", course, [broken])
-    assert "timestamp.txt holds no time" in found["problems"][0] and found["replaced"] == ["al"]
+    assert "timestamp.txt holds no time" in found.problems[0] and found.replaced == ["al"]
     assert not submitted(course, "al", "timestamp.txt").exists()
 
 

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from autograder.engine import evidence
 from autograder.engine.check import check_source
 from autograder.engine.evidence import MAX_ATTEMPTS, History, family
+from autograder.engine.timing.blocks import KeptBlock
 from autograder.lessons.checking.mutants import load_mutants
 from autograder.notebooks.check import check_evidence
 from autograder.show.evidence_page import page
@@ -43,13 +44,17 @@ CELLS = [*reference_sources("00").values(), *reference_sources("01").values()] +
 ]
 
 
-def block(ratio: float, order: str = "ABBA") -> dict[str, Any]:
-    seconds = [0.2 * ratio if side == "A" else 0.2 for side in order]
-    return {"order": order, "seconds": seconds, "num_steps": 12, "y": math.log(ratio)}
+def block(ratio: float, order: str = "ABBA", part: str = "") -> KeptBlock:
+    seconds = tuple(0.2 * ratio if side == "A" else 0.2 for side in order)
+    return KeptBlock(part=part, order=order, seconds=seconds, num_steps=12, y=math.log(ratio))
 
 
-def speed(blocks: list[dict[str, Any]], bar: float = 1.3) -> dict[str, Any]:
-    ratios = [math.exp(b["y"]) for b in blocks]
+def dicts(blocks: list[KeptBlock]) -> list[dict[str, Any]]:
+    return [each.to_dict() for each in blocks]
+
+
+def speed(blocks: list[KeptBlock], bar: float = 1.3) -> dict[str, Any]:
+    ratios = [math.exp(b.y) for b in blocks]
     middle = {"estimate": ratios[0], "low": min(ratios), "high": max(ratios)}
     return middle | {"bar": bar, "blocks": len(ratios), "spread": 0.02, "ratios": ratios}
 
@@ -129,7 +134,7 @@ def test_what_a_killed_check_was_writing_is_cleared(tmp_path: Path, monkeypatch:
     [
         (("result", "score"), "1", r"result\.score: '1' is not of type 'number'"),
         (("result", "verdict"), "perfect", r"result\.verdict"),
-        (("blocks",), [block(2.0) | {"order": "AB"}], r"blocks\[0\]\.order"),
+        (("blocks",), [block(2.0).to_dict() | {"order": "AB"}], r"blocks\[0\]\.order"),
         (("threads",), None, r"threads"),
         (("source",), RIGHT, r"source was changed after the check"),
         (("schema_version",), 1, r"another version"),
@@ -202,7 +207,12 @@ def test_a_score_changed_by_hand_is_found_out(record: tuple[Path, dict[str, Any]
 def test_the_page_shows_all_and_escapes_what_learners_wrote(record: tuple[Path, dict[str, Any]]) -> None:
     found = record[1]
     blocks = [block(1.6), block(1.4, "BAAB")]
-    found |= {"source": "x = '<script>'  # \ud800", "blocks": blocks, "attempts": 2, "clock_verdict": "pass"}
+    found |= {
+        "source": "x = '<script>'  # \ud800",
+        "blocks": dicts(blocks),
+        "attempts": 2,
+        "clock_verdict": "pass",
+    }
     found["conditions"] = {"load_per_core": 0.5, "odd": {"a": "<b>"}}
     found["result"] |= {"reason": "<script>", "speedup": speed(blocks), "review": ["Faster than `1.5 ×`."]}
     html = page(found, result_of(found))
@@ -363,12 +373,12 @@ def test_the_clock_is_remembered_by_its_own_word() -> None:
 
 
 def test_of_several_parts_each_is_decided_by_its_own_blocks() -> None:
-    fast, slow = ([block(speedup) | {"part": part}] * 12 for part, speedup in (("A", 3.0), ("B", 1.0)))
+    fast, slow = ([block(speedup, part=part)] * 12 for part, speedup in (("A", 3.0), ("B", 1.0)))
     assert History().after("pass", fast, 1.5).clock_verdict == "pass"
     found = History().after("fail", fast + slow, 1.5)
     assert (found.attempts, found.clock_verdict) == (1, "fail")
     still_open = History().after("inconclusive", fast + slow[:2], 1.5)
-    assert [b.get("part") for b in still_open.prior_blocks()] == ["A"] * 12 + ["B"] * 2
+    assert [b.part for b in still_open.prior_blocks()] == ["A"] * 12 + ["B"] * 2
 
 
 def test_after_the_last_attempt_its_verdict_stands_whatever_comes() -> None:
@@ -380,7 +390,7 @@ def test_after_the_last_attempt_its_verdict_stands_whatever_comes() -> None:
         found = found.after("fail", [block(1.0)] * 12, 1.3)
     assert found.stands and len(found.prior_blocks()) == 12
     lucky = [*found.prior_blocks(), *[block(9.0)] * 40]
-    assert decide([b["y"] for b in lucky], 1.3).outcome == "fail"
+    assert decide([b.y for b in lucky], 1.3).outcome == "fail"
     assert found.after("fail", lucky, 1.3) == found
 
 
@@ -392,7 +402,7 @@ def test_the_engine_lets_the_verdict_of_the_last_attempt_stand(
     result = check_source("1.1", source)
     found = json.loads(Path(result.evidence or str(result.reason)).read_text())
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
-    found |= {"attempts": MAX_ATTEMPTS, "clock_verdict": "fail", "blocks": [block(1.0)] * 12}
+    found |= {"attempts": MAX_ATTEMPTS, "clock_verdict": "fail", "blocks": dicts([block(1.0)] * 12)}
     path = evidence.path_of("1.1", source)
     path.parent.mkdir()
     path.write_text(json.dumps(found))
@@ -417,7 +427,9 @@ def test_other_hardware_or_versions_remember_nothing(monkeypatch: pytest.MonkeyP
     ):
         blocks = [block(1.3)] * 3
         path.write_text(
-            json.dumps(found | {"blocks": blocks, "clock_verdict": "inconclusive", "attempts": 1} | change)
+            json.dumps(
+                found | {"blocks": dicts(blocks), "clock_verdict": "inconclusive", "attempts": 1} | change
+            )
         )
         expected = History() if change else History(1, "inconclusive", tuple(blocks))
         assert evidence.history("0.1", "# The same code.\n" + RIGHT) == expected

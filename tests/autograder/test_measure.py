@@ -5,12 +5,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from autograder.engine.job import CheckFailed, Job
 from autograder.engine.measure import _Side, measure_speedup
+from autograder.engine.timing.blocks import KeptBlock
 from autograder.engine.timing.conditions import Conditions, core_seconds, num_cores
 
 pytestmark = pytest.mark.measures
@@ -52,7 +54,7 @@ def test_a_clear_pass_takes_the_fewest_blocks_and_says_what_the_machine_did(job:
     job.reference_speedup = 3.0
     measure(job)
     assert job.speed is not None
-    assert 2.4 < job.speed["estimate"] < 3.6
+    assert 2.4 < job.speed.estimate < 3.6
     assert len(job.raw_blocks) < 20
     assert job.review == []
     assert job.conditions["pins_found_changed"] == {}
@@ -82,11 +84,11 @@ def test_much_faster_than_our_reference_passes_and_is_looked_at(job: Job) -> Non
 
 def test_a_part_goes_on_from_its_own_blocks_alone(job: Job) -> None:
     """Of another part's 40 blocks at 1× nothing is seen; of its own at 1× so much that 3× can no longer pass."""
-    slow = {"order": "ABBA", "seconds": [1.0] * 4, "num_steps": 1, "y": 0.0}
-    job.prior_blocks = [slow | {"part": "other"}] * 40
+    slow = KeptBlock(part="other", order="ABBA", seconds=(1.0,) * 4, num_steps=1, y=0.0)
+    job.prior_blocks = [slow] * 40
     measure(job, part="this")
-    assert {block["part"] for block in job.raw_blocks} == {"this"}
-    job.prior_blocks = [slow | {"part": "this"}] * 40
+    assert {block.part for block in job.raw_blocks} == {"this"}
+    job.prior_blocks = [replace(slow, part="this")] * 40
     with pytest.raises(CheckFailed, match=r"speedup of 1\.5×"):
         measure(job, part="this")
 
@@ -177,7 +179,7 @@ def test_conditions_count_from_when_they_were_made() -> None:
     conditions = Conditions()
     sum(range(3_000_000))
     found = conditions.since()
-    assert 0 < found["busy_share"] <= 1.01
-    assert found.get("quota_throttled", 0) >= 0
+    assert 0 < found.busy_share <= 1.01
+    assert (found.quota_throttled or 0) >= 0
     had, waited = core_seconds(2**30)  # no such process
     assert (had, waited) == (0.0, 0.0)

@@ -104,7 +104,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = make_course(tmp_path_factory.mktemp("graded") / "course")
     (root / "source" / LESSON_01 / f"{LESSON_01}_answers.json").write_text('{"of": "the instructor"}')
     found = release("01", root, graded=True)
-    assert found["released"] and not found["leaks"]
+    assert found.released and not found.leaks
     return root
 
 
@@ -334,9 +334,9 @@ def test_published_and_measured_questions_and_places_are_refused(course: Path) -
 
 def test_questions_that_change_after_hand_in_are_told(course: Path) -> None:
     shutil.copytree(files_of(course), course / "submitted" / "ada" / LESSON_01)
-    assert release("01", course, graded=True)["notes"] == []
+    assert release("01", course, graded=True).notes == ()
     (course / "banks" / "01_quiz.toml").write_text(BANK.replace("A larger", "A smaller"), encoding="utf-8")
-    (note,) = release("01", course, graded=True)["notes"]
+    (note,) = release("01", course, graded=True).notes
     assert "changed after hand-in" in note
 
 
@@ -458,9 +458,9 @@ def test_from_the_release_to_the_points(
     assert main(["collect", "01", str(tmp_path / "in"), *where]) == 0
     assert main(["grade", "01", *where]) == 0
     assert quiz_scores(course) == {"full": 2.0, "half": 1.0, "none": 0.0}
-    questions = {question["id"]: question for question in report("01", course)["questions"]}
-    assert questions["01.1"]["difficulty"] == 1.0 and questions["01.2"]["difficulty"] == 0.5
-    assert questions["01.2"]["mistakes"] == {"scaling up in place of down": 1}
+    questions = {question.id: question for question in report("01", course).questions}
+    assert questions["01.1"].difficulty == 1.0 and questions["01.2"].difficulty == 0.5
+    assert questions["01.2"].mistakes == {"scaling up in place of down": 1}
     told = (course / "autograded" / "half" / LESSON_01 / f"{LESSON_01}.ipynb").read_text(encoding="utf-8")
     assert "The loss is divided by the number of micro-batches" in told, "what was asked"
     assert "The gradient would grow with the number" in told and "Only then has every token" not in told

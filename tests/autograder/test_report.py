@@ -7,13 +7,13 @@ from collections import Counter
 from dataclasses import asdict
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from autograder.common.result import Reason
 from autograder.course.lessons import load_lesson
 from autograder.grading import reporting as report
+from autograder.grading.class_report import Alike, ClassReport, OfExercise, OfQuestion, Points, Speedups
 from autograder.grading.submissions import Submission
 from autograder.quizzes import exams
 from autograder.quizzes.grading import load_bank
@@ -23,45 +23,39 @@ from tests.autograder.solutions import reference_sources
 
 ATTACK = '</h2><img src=x onerror="alert(1)"><script>alert(2)</script>'
 #: What `report` finds in a class in which everything has gone wrong that can.
-FOUND: dict[str, Any] = {
-    "lesson": "03",
-    "title": "Batch size and gradient accumulation",
-    "students": {f"s{number}": {"score": float(number), "max_score": 30.0} for number in range(30)}
-    | {ATTACK: {"score": 3.5, "max_score": 30.0}},
-    "ungraded": [f"late {ATTACK}"],
-    "unchecked": 2,
-    "bins": [1, 0, 0, 4, 5, 9, 7, 3, 1, 1],
-    "exercises": [
-        {
-            "id": "3.5",
-            "title": "Compute again instead of keeping",
-            "verdicts": {"pass": 12, "fail": 9, "inconclusive": 1, "error": 1, "not_attempted": 7},
-            "mistakes": {"one checkpoint around everything": 8, f"ValueError: {ATTACK}": 1},
-            "speedups": {"bar": 0.625, "low": 0.7, "median": 0.74, "high": 0.8},
-        },
-        {
-            "id": "3.6",
-            "title": "Challenge",
-            "verdicts": {},
-            "mistakes": {},
-            "speedups": None,
-        },
+FOUND = ClassReport(
+    lesson="03",
+    title="Batch size and gradient accumulation",
+    students={f"s{number}": Points(score=float(number), max_score=30.0) for number in range(30)}
+    | {ATTACK: Points(score=3.5, max_score=30.0)},
+    ungraded=[f"late {ATTACK}"],
+    unchecked=2,
+    bins=[1, 0, 0, 4, 5, 9, 7, 3, 1, 1],
+    exercises=[
+        OfExercise(
+            id="3.5",
+            title="Compute again instead of keeping",
+            verdicts={"pass": 12, "fail": 9, "inconclusive": 1, "error": 1, "not_attempted": 7},
+            mistakes={"one checkpoint around everything": 8, f"ValueError: {ATTACK}": 1},
+            speedups=Speedups(bar=0.625, low=0.7, median=0.74, high=0.8),
+        ),
+        OfExercise(id="3.6", title="Challenge", verdicts={}, mistakes={}, speedups=None),
     ],
-    "questions": [
-        {
-            "id": "03.1",
-            "text": "What is\n    a < b\nhere?",
-            "answers": 30,
-            "difficulty": 0.8,
-            "discrimination": discrimination,
-            "mistakes": {"`zero_grad` overlooked": 5},
-        }
+    questions=[
+        OfQuestion(
+            id="03.1",
+            text="What is\n    a < b\nhere?",
+            answers=30,
+            difficulty=0.8,
+            discrimination=discrimination,
+            mistakes={"`zero_grad` overlooked": 5},
+        )
         for discrimination in (0.45, -0.1, None)
     ],
-    "review": [f"{ATTACK}, 3.5: faster than `1.5 ×`"],
-    "problems": {ATTACK: [f"{ATTACK}.ipynb: not valid JSON"]},
-    "alike": [{"id": "3.5", "students": ["s1", ATTACK]}] * 11,
-}
+    review=[f"{ATTACK}, 3.5: faster than `1.5 ×`"],
+    problems={ATTACK: [f"{ATTACK}.ipynb: not valid JSON"]},
+    alike=[Alike(id="3.5", students=["s1", ATTACK])] * 11,
+)
 
 
 class Tags(HTMLParser):
@@ -86,8 +80,8 @@ def test_nothing_that_a_student_chose_runs_on_the_page(tmp_path: Path) -> None:
 
 
 def test_a_class_without_grades_has_a_page(tmp_path: Path) -> None:
-    nothing = {name: type(value)() for name, value in FOUND.items()} | {"bins": [0] * report.NUM_BINS}
-    report.write_page(nothing, tmp_path / "class.html")
+    nothing = {name: type(value)() for name, value in vars(FOUND).items()} | {"bins": [0] * report.NUM_BINS}
+    report.write_page(ClassReport(**nothing), tmp_path / "class.html")
     assert "0 students in the gradebook" in (tmp_path / "class.html").read_text(encoding="utf-8")
 
 
@@ -162,4 +156,4 @@ def test_equal_code_is_that_of_students_and_not_the_stub(tmp_path: Path) -> None
         )
         for name, source in sources.items()
     ]
-    assert report._alike(submissions, lesson) == [{"id": "0.1", "students": ["ada", "grace"]}]
+    assert report._alike(submissions, lesson) == [Alike(id="0.1", students=["ada", "grace"])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -202,7 +203,7 @@ LOOPBACK = (
 def test_ranks_meet_also_without_a_network_of_their_own_and_the_level_says_so(
     job: Job, monkeypatch: pytest.MonkeyPatch, talks: bool, answer: str, level: str
 ) -> None:
-    options = sandbox_view.server_options("landlock") | {"namespaces": False}
+    options = replace(sandbox_view.server_options("landlock"), namespaces=False)
     monkeypatch.setattr(sandbox_view, "server_options", lambda level: options)
     monkeypatch.setattr(sandbox, "probe", lambda: sandbox.SandboxStatus("landlock", "for a test"))
     monkeypatch.setattr(sandbox, "_servers", {})

@@ -18,6 +18,7 @@ import shutil
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def timed(lesson_id: str, course: Path) -> dict[str, Any]:
 
     began = time.monotonic(), time.process_time()
     found = grade(lesson_id, course, on_progress=show)
-    return found | {"clock": time.monotonic() - began[0], "processor": time.process_time() - began[1]}
+    return asdict(found) | {"clock": time.monotonic() - began[0], "processor": time.process_time() - began[1]}
 
 
 def per_submission(graded: dict[str, dict[str, Any]], number: int) -> dict[str, float]:

@@ -29,7 +29,7 @@ from autograder.quizzes.grading import load_bank
 from autograder.show.card import result_html
 from autograder.show.evidence_page import page as evidence_page
 from tests.autograder.results import result_of
-from tests.autograder.test_evidence import RIGHT, block, speed
+from tests.autograder.test_evidence import RIGHT, block, dicts, speed
 from tests.autograder.test_report import FOUND
 from tests.browser.lab import CHROMIUM, PATIENCE, Notebook, chromium, served
 from tests.browser.test_jupyterlab import START, cell_with
@@ -100,7 +100,7 @@ def result() -> dict[str, Any]:
     blocks = [block(1.6), block(1.4, "BAAB"), block(1.2)]
     path = Path(check_source("0.1", RIGHT).evidence)
     record: dict[str, Any] = json.loads(path.read_text())
-    record |= {"blocks": blocks, "attempts": 2, "clock_verdict": "pass"}
+    record |= {"blocks": dicts(blocks), "attempts": 2, "clock_verdict": "pass"}
     record["result"] |= {
         "speedup": speed(blocks),
         "review": ["Faster than `1.5 ×`."],

@@ -25,13 +25,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from autograder.engine.sandbox import view as sandbox_view
 from autograder.engine.sandbox.inside import isolate
 from autograder.engine.sandbox.process import Pipes, WorkerProcess, forget, living
+from autograder.engine.sandbox.view import WorkerOptions
 
 Level = Literal["bubblewrap", "landlock", "limits"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -87,7 +88,7 @@ class Canary:
             path.write_text("A worker of the sandbox tries to read and to write this file, and must not.\n")
         return cls(path, secrets.token_hex(8), socket.create_server(("127.0.0.1", 0)))
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, str | int | list[str]]:
         return {
             "read": [str(self.path), str(Path(__file__).parents[2] / "lessons" / "__init__.py")],
             "write": str(self.path),
@@ -122,7 +123,7 @@ class _Server:
         self.log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the server
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        self.control.send(json.dumps(sandbox_view.server_options(level)).encode())
+        self.control.send(json.dumps(asdict(sandbox_view.server_options(level))).encode())
         # In a thread that lasts: bubblewrap ends with the thread that started it.
         self.thread = threading.Thread(target=self._run, args=(theirs,), daemon=True)
         self.thread.start()
@@ -147,20 +148,18 @@ class _Server:
                 self.has_namespaces = self._receive(120.0)[0]["namespaces"]
         return self.has_namespaces or self.level != "bubblewrap"
 
-    def fork(self, options: dict[str, Any], pipes: Pipes) -> WorkerProcess:
+    def fork(self, options: WorkerOptions, pipes: Pipes) -> WorkerProcess:
         """A new worker. Raises `SandboxBroken` when the server is gone or cannot."""
         passed = [pipes.for_worker, pipes.from_worker, pipes.log.fileno()]
         with self.lock:
             try:
-                socket.send_fds(self.control, [json.dumps(options).encode()], passed)
+                socket.send_fds(self.control, [json.dumps(asdict(options)).encode()], passed)
             except OSError as error:
                 raise SandboxBroken(f"the process that prepares workers is gone: {error}") from None
             answer, pid = self._receive(30.0)
         owns_all = bool(self.has_namespaces)
-        memory = options["limits"]["RLIMIT_DATA"]
-        return WorkerProcess(
-            pid, pipes, memory, owns_all=owns_all, folder=None if owns_all else Path(answer["home"])
-        )
+        folder = None if owns_all else Path(answer["home"])
+        return WorkerProcess(pid, pipes, options.memory, owns_all=owns_all, folder=folder)
 
     def _receive(self, seconds: float) -> tuple[dict[str, Any], int]:
         """A message, and the process that sent it, by the kernel's word."""
@@ -227,7 +226,9 @@ def start_worker(*, threads: int = 1, talks: bool = False) -> tuple[WorkerProces
     Raises `SandboxBroken`.
     """
     level, canary, pipes = probe().level, Canary.set_up(), Pipes()
-    options = sandbox_view.worker_options(threads) | {"talks": talks, "canary": canary.options()}
+    options = WorkerOptions(
+        threads=threads, limits=sandbox_view.limits(), talks=talks, canary=canary.options()
+    )
     try:
         with contextlib.suppress(SandboxBroken):
             return _start(level, options, pipes), canary
@@ -244,7 +245,7 @@ def start_worker(*, threads: int = 1, talks: bool = False) -> tuple[WorkerProces
         pipes.passed_on()
 
 
-def _start(level: Level, options: dict[str, Any], pipes: Pipes) -> WorkerProcess:
+def _start(level: Level, options: WorkerOptions, pipes: Pipes) -> WorkerProcess:
     if CAN_FORK and _server(level).can_fork():
         return _server(level).fork(options, pipes)
     return _spawn(level, options, pipes)
@@ -263,12 +264,12 @@ def _server(level: Level) -> _Server:
         return _servers[level]
 
 
-def _spawn(level: Level, options: dict[str, Any], pipes: Pipes) -> WorkerProcess:
+def _spawn(level: Level, options: WorkerOptions, pipes: Pipes) -> WorkerProcess:
     """A worker with an interpreter of its own, where none can be forked."""
     folder = None if level == "bubblewrap" else Path(tempfile.mkdtemp(prefix="workbook-"))
-    options["home"] = str(folder or isolate.HOME)
+    told = asdict(options) | {"home": str(folder or isolate.HOME)}
     popen = subprocess.Popen(
-        [*sandbox_view.command(level, "worker.py", is_shared=False), json.dumps(options)],
+        [*sandbox_view.command(level, "worker.py", is_shared=False), json.dumps(told)],
         stdin=pipes.for_worker,
         stdout=pipes.from_worker,
         stderr=pipes.log,
@@ -276,7 +277,7 @@ def _spawn(level: Level, options: dict[str, Any], pipes: Pipes) -> WorkerProcess
         cwd=folder or "/",
         start_new_session=True,
     )
-    return WorkerProcess(popen.pid, pipes, options["limits"]["RLIMIT_DATA"], popen=popen, folder=folder)
+    return WorkerProcess(popen.pid, pipes, options.memory, popen=popen, folder=folder)
 
 
 def _forget_parent() -> None:

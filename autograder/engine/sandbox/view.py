@@ -8,9 +8,9 @@ import os
 import shutil
 import site
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -62,9 +62,31 @@ def memory_limit() -> int:
     return min(max(2**30, free // 2), MAX_MEMORY)
 
 
-def worker_options(threads: int) -> dict[str, Any]:
-    """What one worker is told, but for its canary."""
-    return {"threads": threads, "limits": LIMITS | {"RLIMIT_DATA": memory_limit()}}
+@dataclass(frozen=True, kw_only=True)
+class WorkerOptions:
+    """What one worker is told.
+
+    Attributes:
+        threads: of torch.
+        limits: by the name of the resource.
+        talks: whether it starts processes that talk over loopback.
+        canary: what its reach is tried on.
+    """
+
+    threads: int
+    limits: Mapping[str, int]
+    talks: bool
+    canary: Mapping[str, str | int | list[str]]
+
+    @property
+    def memory(self) -> int:
+        """Bytes that one process may take."""
+        return self.limits["RLIMIT_DATA"]
+
+
+def limits() -> dict[str, int]:
+    """Of one worker, by the name of the resource."""
+    return LIMITS | {"RLIMIT_DATA": memory_limit()}
 
 
 def environment() -> dict[str, str]:
@@ -79,17 +101,37 @@ def environment() -> dict[str, str]:
     }
 
 
-def server_options(level: str) -> dict[str, Any]:
-    """What the fork server is told: the same for all its workers."""
+@dataclass(frozen=True, kw_only=True)
+class ServerOptions:
+    """What the fork server is told: the same for all its workers.
+
+    Attributes:
+        namespaces, landlock: whether each worker gets them.
+        place_bytes: of a worker's own temporary files and shared memory.
+        user: whom a worker of root's becomes.
+        needed: the paths that it must be able to read.
+        rules: path and access of each Landlock rule.
+    """
+
+    namespaces: bool
+    landlock: bool
+    place_bytes: int
+    user: int
+    needed: list[str]
+    rules: list[tuple[str, str]]
+
+
+def server_options(level: str) -> ServerOptions:
+    """What the fork server of a sandbox level is told."""
     folder = Path("/grader") if level == "bubblewrap" else WORKER_FOLDER
-    return {
-        "namespaces": level != "limits",
-        "landlock": level != "limits",
-        "place_bytes": PLACE_BYTES,
-        "user": os.getuid() or _FIRST_USER + os.getpid(),
-        "needed": [str(path) for path in (*_needed(), folder)],
-        "rules": [(str(path), access) for path, access in (*_rules(), (folder, "read"))],
-    }
+    return ServerOptions(
+        namespaces=level != "limits",
+        landlock=level != "limits",
+        place_bytes=PLACE_BYTES,
+        user=os.getuid() or _FIRST_USER + os.getpid(),
+        needed=[str(path) for path in (*_needed(), folder)],
+        rules=[(str(path), access) for path, access in (*_rules(), (folder, "read"))],
+    )
 
 
 def command(level: str, script: str, *, is_shared: bool) -> list[str]:

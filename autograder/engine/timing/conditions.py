@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,6 +35,32 @@ def num_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@dataclass(frozen=True, kw_only=True)
+class Meanwhile:
+    """What the machine did in a stretch of time; None is what this system does not tell.
+
+    Attributes:
+        load_average: of the last minute, before and after: number of processes.
+        busy_share, stolen_share: of all cores' time, in use and taken by the host of a virtual machine.
+        frequency_mhz: of the processor, at the end.
+        quota_cores: that the control group may use; infinite without a limit.
+        heat_throttled, quota_throttled: times that heat or the quota held the processor back.
+    """
+
+    load_average: tuple[float, float]
+    busy_share: float
+    stolen_share: float
+    frequency_mhz: float | None
+    quota_cores: float | None
+    heat_throttled: int | None
+    quota_throttled: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For evidence files: what this system does not tell is absent, and a quota without a limit is None."""
+        told = {name: value for name, value in asdict(self).items() if value is not None}
+        return told | ({"quota_cores": None} if self.quota_cores == math.inf else {})
+
+
 class Conditions:
     """Reads the machine's counters when made, and says what has changed `since`."""
 
@@ -41,35 +69,35 @@ class Conditions:
         self.times = psutil.cpu_times()
         self.counters = _counters()
 
-    def since(self) -> dict[str, Any]:
-        """JSON values; what this system does not tell is absent."""
+    def since(self) -> Meanwhile:
+        """What the machine has done since then."""
         spent = {k: v - getattr(self.times, k) for k, v in psutil.cpu_times()._asdict().items()}
         total = sum(spent.values()) or 1.0
-        found: dict[str, Any] = {
-            "load_average": [self.load, psutil.getloadavg()[0]],
-            "busy_share": 1 - (spent["idle"] + spent.get("iowait", 0.0)) / total,
-            "stolen_share": spent.get("steal", 0.0) / total,
-        }
-        with contextlib.suppress(OSError, AttributeError, NotImplementedError):
-            found["frequency_mhz"] = psutil.cpu_freq().current
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            found["quota_cores"] = _quota_cores()
-        return found | {name: value - self.counters.get(name, 0) for name, value in _counters().items()}
+        held_back = {name: value - self.counters.get(name, 0) for name, value in _counters().items()}
+        return Meanwhile(
+            load_average=(self.load, psutil.getloadavg()[0]),
+            busy_share=1 - (spent["idle"] + spent.get("iowait", 0.0)) / total,
+            stolen_share=spent.get("steal", 0.0) / total,
+            frequency_mhz=_frequency_mhz(),
+            quota_cores=_quota_cores(),
+            heat_throttled=held_back.get("heat_throttled"),
+            quota_throttled=held_back.get("quota_throttled"),
+        )
 
 
-def disturbance(found: dict[str, Any]) -> str:
-    """What kept a measurement from being steady, in a sentence, from what `Conditions` and the workers have seen."""
+def disturbance(found: Meanwhile, ours: float) -> str:
+    """What kept a measurement from being steady, in a sentence. `ours`: the cores that it used itself."""
     cores = psutil.cpu_count() or 1
-    ours = sum(found["cores_used"].values()) / len(found["cores_used"])  # they take turns
-    others = cores * found["busy_share"] - ours
+    others = cores * found.busy_share - ours
     seen = []
     if others > MUCH * cores:
         seen.append(f"other programs kept {others:.1f} of {cores} cores busy")
-    if found["stolen_share"] > MUCH:
-        seen.append(f"the host of this virtual machine took {found['stolen_share']:.0%} of its time away")
-    if found.get("quota_throttled"):
-        seen.append(f"the limit of this container ({found['quota_cores'] or cores:g} cores) held it back")
-    if found.get("heat_throttled"):
+    if found.stolen_share > MUCH:
+        seen.append(f"the host of this virtual machine took {found.stolen_share:.0%} of its time away")
+    if found.quota_throttled:
+        limit = cores if found.quota_cores in (None, math.inf) else found.quota_cores
+        seen.append(f"the limit of this container ({limit:g} cores) held it back")
+    if found.heat_throttled:
         seen.append("the processor slowed down because it was hot")
     with contextlib.suppress(AttributeError, OSError):  # a system or a machine without batteries
         battery = psutil.sensors_battery()
@@ -118,15 +146,24 @@ def _name(process: psutil.Process) -> str:
     return "a program that has ended"
 
 
+def _frequency_mhz() -> float | None:
+    with contextlib.suppress(OSError, AttributeError, NotImplementedError):
+        frequency: float = psutil.cpu_freq().current
+        return frequency
+    return None
+
+
 def _quota_cores() -> float | None:
-    """Cores that the control group may use; None without a limit. Raises `OSError` without control groups."""
-    if (_CGROUPS / "cpu.max").exists():
-        quota, period = (_CGROUPS / "cpu.max").read_text().split()
-    else:
-        quota, period = (
-            (_CGROUPS / "cpu" / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period")
-        )
-    return int(quota) / int(period) if quota != "max" and int(quota) > 0 else None
+    """Cores that the control group may use; infinite without a limit, None without control groups."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        if (_CGROUPS / "cpu.max").exists():
+            quota, period = (_CGROUPS / "cpu.max").read_text().split()
+        else:
+            quota, period = (
+                (_CGROUPS / "cpu" / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period")
+            )
+        return int(quota) / int(period) if quota != "max" and int(quota) > 0 else math.inf
+    return None
 
 
 def _counters() -> dict[str, int]:

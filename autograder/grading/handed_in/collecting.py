@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from autograder.course import Lesson
 from autograder.grading.handed_in.files import MAX_BYTES, MAX_FILES, HandedIn, files_in, files_in_inner_zip
@@ -21,11 +21,45 @@ from autograder.grading.marking import OnProgress, known_lesson
 from course_lib.base import UserError
 
 STAMP = "timestamp.txt"
+Outcome = Literal["collected", "replaced", "unchanged", "kept"]
+
+
+@dataclass(frozen=True)
+class Unassigned:
+    """What belongs to nobody known: its name in the folder or zip, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What `collect` came to.
+
+    Attributes:
+        collected, replaced, unchanged, kept: names of students; where one is kept, what was there is newer.
+        named: student → the name in the folder or zip, where it is another.
+        problems: a line for each file that was left out, and for what a person should know.
+    """
+
+    lesson: str
+    collected: list[str] = field(default_factory=list)
+    replaced: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    named: dict[str, str] = field(default_factory=dict)
+    unassigned: list[Unassigned] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def of(self, outcome: Outcome) -> list[str]:
+        """The names of those whose hand-ins came to this."""
+        names: list[str] = getattr(self, outcome)
+        return names
 
 
 def collect(
     lesson_id: str, course: Path, paths: Sequence[Path], *, on_progress: OnProgress = lambda *_: None
-) -> dict[str, Any]:
+) -> Collected:
     """Put what was handed in into `submitted/STUDENT/SLUG`.
 
     A newer hand-in takes the place of an older one, whole; an older one never that of a newer. Hand-ins of other
@@ -35,27 +69,14 @@ def collect(
         paths: folders, zips, notebooks.
         on_progress: gets the phase, which hand-in is taken now, and how many there are.
 
-    Returns:
-        lesson; collected, replaced, unchanged, kept (what was there is newer): names of students;
-        named: student → the name in the folder or zip, where it is another;
-        unassigned: {"name", "why"} of what belongs to nobody known; problems: a line for each file that was left out,
-        and for what a person should know.
-
     Raises:
         UserError: a path cannot be read, or the course not written to.
     """
     lesson = known_lesson(lesson_id)
     who = Roster(course)
-    found: dict[str, Any] = {
-        "lesson": lesson.id,
-        "collected": [],
-        "replaced": [],
-        "unchanged": [],
-        "kept": [],
-    }
-    found |= {"named": {}, "unassigned": [], "problems": []}
+    found = Collected(lesson.id)
     for path in paths:
-        tell = found["problems"].append
+        tell = found.problems.append
         handed_in = grouped(files_in(path, tell), lesson)
         taken: dict[str, str] = {}
         for done, each in enumerate(handed_in, start=1):
@@ -67,33 +88,34 @@ def collect(
                         f"{student} has another hand-in here, {taken[student]}: take one of them away"
                     )
             except UserError as error:
-                found["unassigned"].append({"name": each.name, "why": str(error)})
+                found.unassigned.append(Unassigned(each.name, str(error)))
                 continue
             taken[student] = each.name
             if student != each.name:
-                found["named"][student] = each.name
+                found.named[student] = each.name
             if each.is_late:
                 tell(f"{student}: Canvas says LATE, and not how late; a penalty is yours to enter")
-            found[_put(course / "submitted" / student, each, lesson, tell)].append(student)
+            found.of(_put(course / "submitted" / student, each, lesson, tell)).append(student)
     return found
 
 
-def collected_text(found: dict[str, Any]) -> str:
+def collected_text(found: Collected) -> str:
     """What `collect` did, in lines."""
-    counts = [f"{len(found[key])} {key}" for key in ("collected", "replaced", "unchanged") if found[key]]
-    lines = [f"Lesson {found['lesson']}: {', '.join(counts) or 'nothing collected'}"]
-    lines += [f"  {name} → {student}" for student, name in found["named"].items()]
-    lines += [f"  {student}: what is there is newer, and stays" for student in found["kept"]]
-    if found["unassigned"]:
+    told: tuple[Outcome, ...] = ("collected", "replaced", "unchanged")
+    counts = [f"{len(names)} {outcome}" for outcome in told if (names := found.of(outcome))]
+    lines = [f"Lesson {found.lesson}: {', '.join(counts) or 'nothing collected'}"]
+    lines += [f"  {name} → {student}" for student, name in found.named.items()]
+    lines += [f"  {student}: what is there is newer, and stays" for student in found.kept]
+    if found.unassigned:
         lines += ["Whose these are is not known:"]
-        lines += [f"  {each['name']}: {each['why']}" for each in found["unassigned"]]
-    if found["problems"]:
-        lines += ["For a person to look at:", *(f"  {line}" for line in found["problems"])]
+        lines += [f"  {each.name}: {each.why}" for each in found.unassigned]
+    if found.problems:
+        lines += ["For a person to look at:", *(f"  {line}" for line in found.problems)]
     return "\n".join(lines)
 
 
-def _put(home: Path, handed_in: HandIn, lesson: Lesson, tell: Callable[[str], None]) -> str:
-    """Write a hand-in, unless it is there or what is there is newer; returns which, as a key of the result."""
+def _put(home: Path, handed_in: HandIn, lesson: Lesson, tell: Callable[[str], None]) -> Outcome:
+    """Write a hand-in, unless it is there or what is there is newer; returns which."""
     student, target = home.name, home / lesson.slug
     made, old = home / f".collecting-{lesson.slug}", home / f".replaced-{lesson.slug}"
     if old.is_dir() and not target.exists():  # killed between the two renames

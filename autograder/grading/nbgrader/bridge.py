@@ -23,7 +23,7 @@ import re
 import shutil
 import sysconfig
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +125,8 @@ class MeasuredGrades(Execute):
                     f"graded cell {grade_id!r} is no check of lesson {path.stem}: give a cell of your own a "
                     "notebook of its own, or generate the assignment again with the installed workbook"
                 )
-            write_answer(cell, **answers[grade_id])
+            answer = answers[grade_id]
+            write_answer(cell, score=answer.score, max_score=answer.max_score, html=answer.html)
         return nb, resources
 
 
@@ -178,8 +179,17 @@ def withhold_answers(release: Path = Path("release"), **_: Any) -> None:
         path.unlink()
 
 
-def _answers(notebook: Path, required: Level | None) -> dict[str, dict[str, Any]]:
-    """What the engine says about a notebook: arguments of `write_answer` by grade id."""
+@dataclass(frozen=True, kw_only=True)
+class _Answer:
+    """What the engine says for one graded cell: see `write_answer`."""
+
+    score: float
+    max_score: float
+    html: str
+
+
+def _answers(notebook: Path, required: Level | None) -> dict[str, _Answer]:
+    """What the engine says about a notebook, by grade id."""
     from autograder.common import Result
     from autograder.course import load_lesson
     from autograder.engine import check as engine
@@ -207,22 +217,20 @@ def _answers(notebook: Path, required: Level | None) -> dict[str, dict[str, Any]
     for result in report.exercises:
         if required and result.sandbox and LEVELS.index(result.sandbox) > LEVELS.index(required):
             raise UserError(f"{notebook.name}, {result.id}: {result.reason}")
-        answers[f"check-{result.id.replace('.', '-')}"] = {
-            "html": card.result_html(result),
-            **_points(result.score, result.max_score),
-        }
+        answers[f"check-{result.id.replace('.', '-')}"] = _Answer(
+            score=float(result.score), max_score=float(result.max_score), html=card.result_html(result)
+        )
     if quiz := report.quiz:
         file = notebook.with_name(f"{load_lesson(report.lesson).slug}_answers.json")
         if not file.exists():
             quiz = replace(quiz, problem=f"The submission came without its answers file, {file.name}.")
         assert quiz.score is not None, "the course's own questions have keys"
-        html = grade_html(quiz, handed_in=True)
-        answers[f"quiz-{report.lesson}"] = {"html": html, **_points(quiz.score, quiz.max_score)}
+        answers[f"quiz-{report.lesson}"] = _Answer(
+            score=float(quiz.score),
+            max_score=float(quiz.max_score),
+            html=grade_html(quiz, handed_in=True),
+        )
     return answers
-
-
-def _points(score: float, max_score: float) -> dict[str, float]:
-    return {"score": float(score), "max_score": float(max_score)}
 
 
 def _metadata(assigned: GradebookNotebook) -> dict[str, NotebookNode]:

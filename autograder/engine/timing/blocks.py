@@ -1,0 +1,49 @@
+"""A block of a measurement as evidence keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from course_lib.measuring import Block
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptBlock:
+    """A block without its seeds, which stay secret.
+
+    Attributes:
+        part: which measurement of an exercise with several it belongs to; "" where there is one.
+        order, seconds, num_steps, y: as in a `Block`.
+    """
+
+    part: str = ""
+    order: str
+    seconds: tuple[float, ...]
+    num_steps: int
+    y: float
+
+    @classmethod
+    def of(cls, block: Block, part: str = "") -> KeptBlock:
+        """What is kept of a block."""
+        return cls(part=part, order=block.order, seconds=block.seconds, num_steps=block.num_steps, y=block.y)
+
+    @classmethod
+    def of_dict(cls, entry: Mapping[str, Any]) -> KeptBlock:
+        """From `to_dict`. Raises `TypeError`, `KeyError` or `ValueError` for anything else."""
+        return cls(
+            part=entry.get("part", ""),
+            order=entry["order"],
+            seconds=tuple(entry["seconds"]),
+            num_steps=entry["num_steps"],
+            y=float(entry["y"]),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values; the part is absent where there is one."""
+        found = asdict(self) | {"seconds": list(self.seconds)}
+        if not self.part:
+            del found["part"]
+        return found

@@ -1,0 +1,88 @@
+"""What `workbook report` says of a class, as `--json` and the page have it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Points:
+    """A student's, as the gradebook has them, with manual points and penalties."""
+
+    score: float
+    max_score: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speedups:
+    """Of those who passed."""
+
+    bar: float
+    low: float
+    high: float
+    median: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfExercise:
+    """What a class did in an exercise: counts by verdict, and by what the check named as the mistake."""
+
+    id: str
+    title: str
+    verdicts: dict[str, int]
+    mistakes: dict[str, int]
+    speedups: Speedups | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfQuestion:
+    """What a class did in a question of the quiz.
+
+    Attributes:
+        answers: how many there are.
+        difficulty: share of right answers.
+        discrimination: correlation of a right answer with the number of other right answers; None where all are equal.
+        mistakes: count by what was taken for what.
+    """
+
+    id: str
+    text: str
+    answers: int
+    difficulty: float
+    discrimination: float | None
+    mistakes: dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Alike:
+    """Students with equal code in the exercise `id`."""
+
+    id: str
+    students: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassReport:
+    """What a class did in a lesson.
+
+    Attributes:
+        students: by name.
+        ungraded: who handed in and has no grade.
+        unchecked: cells without a kept result, for nobody graded them, or by other checks than the installed ones.
+        bins: how many students in each tenth of the points.
+        exercises: those that the course left in.
+        review: lines for a person.
+        problems: lines by student.
+    """
+
+    lesson: str
+    title: str
+    students: dict[str, Points]
+    ungraded: list[str]
+    unchecked: int
+    bins: list[int]
+    exercises: list[OfExercise]
+    questions: list[OfQuestion]
+    review: list[str]
+    alike: list[Alike]
+    problems: dict[str, list[str]]
