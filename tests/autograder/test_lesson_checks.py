@@ -97,7 +97,7 @@ def test_an_alternative_gets_full_marks_without_the_clock(
     require_full_marks(exercise, _alternative(exercise))
 
 
-@pytest.mark.parametrize(("exercise", "mutant"), _wrong_solutions())
+@pytest.mark.parametrize(("exercise", "mutant"), list(_wrong_solutions()))
 def test_a_wrong_solution_fails_by_name(exercise: Exercise, mutant: Mutant) -> None:
     result = check_source(exercise.id, mutant.source)
     assert (result.verdict, result.score) == ("fail", 0), result.reason

@@ -33,6 +33,7 @@ from course_lib.runs.config import TrainConfig
 from course_lib.runs.folder import RunFolder
 from course_lib.runs.train import run_training
 from course_lib.training.checkpoint import load_checkpoint
+from tests.benchmarks.made_csv import make_csv
 
 VARIANTS: dict[str, dict[str, object]] = {
     "plain": {},
@@ -41,20 +42,6 @@ VARIANTS: dict[str, dict[str, object]] = {
     "one-cycle, by seconds": {"schedule": "one-cycle", "checkpoint_every_seconds": 0.05},
 }
 MOST_KILLS = 3
-
-
-def make_csv(path: Path, *, num_rows: int = 400, seed: int = 0) -> None:
-    rng = random.Random(seed)
-    topics = {"sea": ["wave", "boat", "tide", "sail"], "road": ["wheel", "brake", "engine", "fuel"]}
-    common = ["the", "a", "of", "it", "was", "very", "with", "this", "some"]
-    lines = ["text,label"]
-    for _ in range(num_rows):
-        topic = rng.choice(sorted(topics))
-        words = [
-            rng.choice(topics[topic] if rng.random() < 0.3 else common) for _ in range(rng.randint(3, 30))
-        ]
-        lines.append(f"{' '.join(words)},{topic}")
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def config_of(variant: str, csv_file: Path) -> TrainConfig:

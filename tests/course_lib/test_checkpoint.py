@@ -15,7 +15,7 @@ from course_lib.runs.train import run_training
 from course_lib.training.callbacks import Callback, TrainState
 from course_lib.training.checkpoint import Checkpointer, capture, load_checkpoint, restore, save_checkpoint
 from course_lib.training.early_stopping import EarlyStopping
-from tests.benchmarks.kill_runs import make_csv
+from tests.benchmarks.made_csv import make_csv
 
 
 class Run:

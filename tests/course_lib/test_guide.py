@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.kill_runs import make_csv
+from tests.benchmarks.made_csv import make_csv
 
 GUIDE = Path(__file__).parents[2] / "docs" / "course_lib.md"
 QUICK = {"bench": ["--blocks", "1"], "train": ["--set", "max_steps=12"], "tune": ["--set", "max_steps=12"]}
