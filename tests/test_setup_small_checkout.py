@@ -26,6 +26,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.everyday import first_of
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
@@ -221,6 +223,7 @@ def test_test_adds_the_test_tools_and_start_keeps_them(checkout: Checkout) -> No
     assert "tool" in json.loads(done.stdout)["dists"]
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_stopped_set_up_is_finished_by_the_next_one(checkout: Checkout, how: signal.Signals) -> None:
     make_small(
@@ -246,7 +249,7 @@ def test_a_stopped_set_up_is_finished_by_the_next_one(checkout: Checkout, how: s
 
 @pytest.mark.parametrize(
     "damage",
-    ["package", "metadata", "record", "pip", "python", "empty", "config", "marker and module"],
+    first_of(["package", "metadata", "record", "pip", "python", "empty", "config", "marker and module"]),
 )
 def test_repairs_what_was_damaged(standing: Checkout, damage: str) -> None:
     expected = standing.start()
@@ -276,6 +279,7 @@ def test_repairs_what_was_damaged(standing: Checkout, damage: str) -> None:
     assert standing.run("start").stderr == ""
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("verb", ["start", "doctor"])
 def test_a_file_that_was_cut_off_is_noticed(standing: Checkout, verb: str) -> None:
     standing.start()
@@ -285,6 +289,7 @@ def test_a_file_that_was_cut_off_is_noticed(standing: Checkout, verb: str) -> No
     assert json.loads(done.stdout)["small"] == sum(range(20))
 
 
+@pytest.mark.further
 def test_new_constraints_and_a_moved_checkout_are_noticed(checkout: Checkout, tmp_path: Path) -> None:
     checkout.start()
     make_small(checkout.wheels, "2.0")
@@ -297,6 +302,7 @@ def test_new_constraints_and_a_moved_checkout_are_noticed(checkout: Checkout, tm
     assert (checkout.folder / ".venv/lib").exists()
 
 
+@pytest.mark.further
 def test_two_set_ups_at_once_do_not_meet(checkout: Checkout) -> None:
     both = [
         subprocess.Popen(
@@ -339,6 +345,7 @@ def cuda_checkout(checkout: Checkout, tmp_path: Path) -> Checkout:
     return checkout
 
 
+@pytest.mark.further
 @no_driver
 def test_the_cuda_build_is_announced_with_its_size_where_nobody_can_be_asked(cuda_checkout: Checkout) -> None:
     done = cuda_checkout.run("start")
@@ -347,6 +354,7 @@ def test_the_cuda_build_is_announced_with_its_size_where_nobody_can_be_asked(cud
     assert "nvidia_cudnn_cu13" in json.loads(done.stdout)["dists"]
 
 
+@pytest.mark.further
 @no_driver
 def test_the_cpu_build_is_taken_from_where_the_variable_says(cuda_checkout: Checkout, tmp_path: Path) -> None:
     dists = cuda_checkout.start("start", **{TORCH_VARIABLE: str(tmp_path / "cpu")})["dists"]
@@ -354,6 +362,7 @@ def test_the_cpu_build_is_taken_from_where_the_variable_says(cuda_checkout: Chec
     assert not any(name.startswith("nvidia") for name in dists)
 
 
+@pytest.mark.further
 @no_driver
 def test_the_cpu_build_is_taken_from_an_index(cuda_checkout: Checkout, tmp_path: Path) -> None:
     (tmp_path / "index").mkdir()
@@ -369,6 +378,7 @@ def test_the_cpu_build_is_taken_from_an_index(cuda_checkout: Checkout, tmp_path:
     assert not any(name.startswith("nvidia") for name in dists)
 
 
+@pytest.mark.further
 def test_a_cpu_build_in_pips_own_settings_is_preferred(cuda_checkout: Checkout, tmp_path: Path) -> None:
     links = f"{cuda_checkout.env['PIP_FIND_LINKS']} {tmp_path / 'cpu'}"
     dists = cuda_checkout.start("start", PIP_FIND_LINKS=links)["dists"]
@@ -377,7 +387,7 @@ def test_a_cpu_build_in_pips_own_settings_is_preferred(cuda_checkout: Checkout, 
 
 
 @no_driver
-@pytest.mark.parametrize("answer", ["", "cpu", "all"])
+@pytest.mark.parametrize("answer", first_of(["", "cpu", "all"]))
 def test_a_person_is_asked_before_gigabytes(cuda_checkout: Checkout, tmp_path: Path, answer: str) -> None:
     typed = str(tmp_path / "cpu") if answer == "cpu" else answer
     status, shown = in_terminal(cuda_checkout, typed)

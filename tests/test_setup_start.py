@@ -83,6 +83,7 @@ def test_serves_the_start_page_with_this_python_and_stops_cleanly(
     ]
 
 
+@pytest.mark.further
 @pytest.mark.measures
 def test_the_second_start_of_a_checkout_is_ready_within_ten_seconds(
     root: Path, tmp_path: Path, env: dict[str, str]

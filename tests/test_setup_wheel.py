@@ -75,6 +75,7 @@ def test_wheel_and_sdist_carry_the_same_and_all_of_it(root: Path, project_copy: 
     assert names_in(build(next(tmp_path.iterdir()), "wheel")) == wheel
 
 
+@pytest.mark.further
 def test_the_wheel_starts_the_course_elsewhere(wheel: Path, tmp_path: Path, env: dict[str, str]) -> None:
     """In an empty environment that borrows the dependencies of this one (they are gigabytes), and nothing of
     the checkout: not its packages, not its folder."""

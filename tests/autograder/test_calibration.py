@@ -95,6 +95,7 @@ def test_a_reference_gets_full_marks(cache: Path, exercise: Any) -> None:
     assert (result.verdict, result.score) == ("pass", exercise.max_score), result.reason
 
 
+@pytest.mark.further
 @pytest.mark.measures
 def test_calibration_goes_on_where_it_was_stopped(cache: Path) -> None:
     """All but one are known from before; one is measured, for real."""

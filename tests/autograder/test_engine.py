@@ -80,6 +80,7 @@ def test_the_answer_no_is_exit_1_and_a_user_error_exit_2(tmp_path: Path) -> None
     assert ran.returncode == 2 and len(ran.stderr.splitlines()) == 1
 
 
+@pytest.mark.further
 def test_evidence_is_run_again(tmp_path: Path) -> None:
     result = check_source("0.1", WRONG)
     ran = run("-m", "autograder.cli.main", "check", "--evidence", result.evidence, "--json")
@@ -187,6 +188,7 @@ def score_of(outputs: list[Any]) -> float:
     return float(result["data"]["text/plain"])
 
 
+@pytest.mark.further
 def test_what_a_kernel_patches_changes_no_points(tmp_path: Path) -> None:
     nb = nbformat.v4.new_notebook(
         cells=[

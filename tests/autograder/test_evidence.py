@@ -394,6 +394,7 @@ def test_after_the_last_attempt_its_verdict_stands_whatever_comes() -> None:
     assert found.after("fail", lucky, 1.3) == found
 
 
+@pytest.mark.further
 @pytest.mark.measures
 def test_the_engine_lets_the_verdict_of_the_last_attempt_stand(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path

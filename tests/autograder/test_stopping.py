@@ -76,6 +76,7 @@ def test_the_blocks_until_the_stop_are_there_and_no_verdict() -> None:
         )  # what is kept was looked at as any measurement is
 
 
+@pytest.mark.further
 @pytest.mark.measures
 def test_the_next_check_goes_on_from_the_blocks_of_a_stopped_one() -> None:
     source = reference_sources("01")["1.1"]

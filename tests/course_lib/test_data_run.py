@@ -15,6 +15,7 @@ from course_lib.runs.components import load_data
 from course_lib.runs.config import TrainConfig
 from course_lib.runs.folder import RunFolder
 from tests.benchmarks import larger_than_memory
+from tests.everyday import first_of
 
 SIZE = 48 * 2**20
 
@@ -94,7 +95,7 @@ def test_token_classification_has_built_in_data_only(table, tmp_path):
         load(table, tmp_path, task="token-classification")
 
 
-@pytest.mark.parametrize("task", ["classification", "token-classification", "language-modelling"])
+@pytest.mark.parametrize("task", first_of(["classification", "token-classification", "language-modelling"]))
 def test_every_task_has_data_without_a_file_docstrings(tmp_path, task):
     data = load_data(TrainConfig(data="docstrings", task=task), RunFolder(tmp_path / "run"), progress=False)
     assert len(data.train) > 9 * len(data.validation) * 0.9 > 1000
@@ -110,6 +111,7 @@ def test_every_task_has_data_without_a_file_docstrings(tmp_path, task):
     assert len(load_docstrings()) > 0
 
 
+@pytest.mark.further
 @pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_DATA limits private memory on Linux alone")
 def test_a_corpus_larger_than_the_memory_it_may_use(tmp_path):
     """In small what `tests/benchmarks/larger_than_memory.py` does in large."""

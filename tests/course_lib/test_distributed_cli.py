@@ -95,6 +95,7 @@ def test_one_process_writes_and_speaks(folder, undisturbed):
     assert len(load_checkpoint(out.last)["rng"]) == 2  # each process has its own dropout
 
 
+@pytest.mark.further
 def test_two_processes_train_what_one_with_the_same_global_batch_trains(folder):
     same = (*SMALL, "micro_batch_size=16", "global_batch_size=64", "max_epochs=2", "dropout=0")
     records = [json.loads(run(folder, f"same{n}", *options(*same), processes=n).stdout) for n in (1, 2)]
@@ -147,6 +148,7 @@ def resume(folder, out, **how):
     return json.loads(done.stdout)
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_process_ends_the_job_and_resume_completes_it(folder, undisturbed, rank):
     out = RunFolder(folder / f"killed{rank}")

@@ -220,6 +220,7 @@ def test_the_process_really_takes_about_what_was_allowed():
     assert 0.7 * 120e6 < grown < 120e6 / SAFETY, reason
 
 
+@pytest.mark.further
 @linux
 def test_the_process_s_own_limit_is_minded():
     size, reason, free, _ = search("rlimit")
@@ -228,6 +229,7 @@ def test_the_process_s_own_limit_is_minded():
     assert "needs" in reason
 
 
+@pytest.mark.further
 @linux
 def test_where_the_limit_is_too_high_the_allocator_s_refusal_is_an_answer():
     size, reason, _, _ = search("rlimit", "believe")

@@ -183,6 +183,7 @@ def test_killed_again_and_again_the_run_ends_with_the_same_weights(command, run,
     assert timeless(folder.read_metrics()) == timeless(RunFolder(tmp_path / "whole").read_metrics())
 
 
+@pytest.mark.further
 def test_ctrl_c_keeps_the_checkpoint_and_says_how_to_go_on(command, run, csv_file, tmp_path):
     settings = [*SMALL, "max_epochs=80", "log_every_steps=1", "checkpoint_every_steps=2"]
     arguments = command("train", "--data", csv_file, "--out", "cut", settings=settings)
@@ -227,6 +228,7 @@ def short_run(csv_file, cache, tmp_path_factory):
     return folder
 
 
+@pytest.mark.further
 def test_resume_refuses_another_config_and_says_what_differs(run, short_run):
     done = run("train", "--out", short_run.directory, "--resume", settings=["seed=1", "d_model=32"])
     assert (done.returncode, done.stdout) == (2, "")
@@ -241,6 +243,7 @@ def test_resume_refuses_other_data(run, short_run, csv_file, tmp_path):
     assert "was made with other data" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.further
 def test_resume_refuses_a_checkpoint_of_another_config(run, short_run):
     checkpoint = load_checkpoint(short_run.last)
     whole = short_run.last.read_bytes()
