@@ -119,6 +119,7 @@ def test_one_engine_is_started_by_the_cell_and_serves_every_check(kernel: Kernel
     assert kernel.engine() == engine
 
 
+@pytest.mark.further
 def test_an_engine_that_died_is_started_again(kernel: Kernel) -> None:
     kernel.run(RIGHT)
     engine = kernel.engine()
@@ -150,6 +151,7 @@ def test_a_killed_kernel_takes_its_engine_along_in_the_middle_of_a_check(kernel:
     assert_gone(family)
 
 
+@pytest.mark.further
 def test_an_engine_that_is_stopped_while_it_prepares_leaves_nothing() -> None:
     service = EngineService()
     engine = psutil.Process(service.start().pid)
