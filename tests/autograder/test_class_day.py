@@ -57,8 +57,13 @@ class Corrected(MetaPathFinder):
         return spec_from_file_location(name, sys.argv[1]) if name == {CHECKS!r} else None
 
 sys.meta_path.insert(0, Corrected())
+from autograder.engine import rules
 from autograder.engine.check import check_source
 from autograder.grading.marking import grade
+
+content = rules._content
+installed = Path(rules.ROOT, *{CHECKS!r}.split(".")).with_suffix(".py")
+rules._content = lambda path: content(Path(sys.argv[1]) if path == installed else path)
 
 class Here(Executor):  # an engine's own process would load what is installed
     def submit(self, check_unit, unit):

@@ -18,6 +18,7 @@ import psutil
 import pytest
 from filelock import FileLock
 
+from autograder.common.result import Reason, Result
 from autograder.course.lessons import load_lesson
 from autograder.engine.timing.conditions import num_cores
 from autograder.grading.submissions import read_submission, stage
@@ -131,8 +132,9 @@ def test_what_the_exchange_left_travels_and_a_link_in_its_place_does_not(tmp_pat
 def test_a_result_is_kept_by_content(tmp_path: Path) -> None:
     results, unit = Results(tmp_path), Unit("0.1", "x = 1")
     assert results.get(unit) is None
-    results.put(unit, {"verdict": "pass"})
-    assert results.get(Unit("0.1", "x = 1")) == {"verdict": "pass"}
+    result = Result(id="0.1", verdict="pass", reason=Reason(note="right", next="go on"))
+    results.put(unit, result)
+    assert results.get(Unit("0.1", "x = 1")) == result
     assert results.get(Unit("0.1", "x = 2")) is None
     (kept,) = tmp_path.rglob("*.json")
     kept.write_text("torn")
