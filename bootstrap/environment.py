@@ -64,7 +64,7 @@ def read_marker(root: Path) -> dict:
 def is_ready(root: Path, extra: str) -> bool:
     """Whether a finished set-up, by this version, fits what is wanted now and is there, whatever was added."""
     marker = read_marker(root)
-    fits = marker.get("basis") == basis(root) and marker.get("extra") in (extra, "dev")
+    fits = bool(marker) and marker.get("basis") == basis(root) and marker.get("extra") in (extra, "dev")
     is_there = (root / PYTHON).exists() and (root / ".venv/pyvenv.cfg").exists()
     return fits and is_there and all(is_whole(root / SITE_PACKAGES / name) for name in marker["installed"])
 

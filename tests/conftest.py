@@ -18,6 +18,9 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 ROOT = Path(__file__).resolve().parent.parent
 
 
+collect_ignore = ["fixtures"]  # notebooks there are handed in: their items would be a learner's
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What is slow is a further case, unless it is the one of its kind for every day."""

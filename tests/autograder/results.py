@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from autograder.common.result import Reason, Result, Speed
+from autograder.engine.timing.conditions import Meanwhile
 
 
 def result_of(record: dict[str, Any]) -> Result:
@@ -27,3 +28,10 @@ def made_speed(**changed: Any) -> Speed:
         | {"ratios": (1.9, 2.1, 2.0)}
         | changed
     )
+
+
+def made_meanwhile(**changed: Any) -> Meanwhile:
+    """A quiet machine that tells nothing of heat and quota; `changed` replaces fields."""
+    quiet = {"load_average": (0.0, 0.0), "busy_share": 0.0, "stolen_share": 0.0, "frequency_mhz": None}
+    untold = {"quota_cores": None, "heat_throttled": None, "quota_throttled": None}
+    return Meanwhile(**quiet | untold | changed)

@@ -13,7 +13,7 @@ from autograder.engine.check import blank_result
 from autograder.engine.timing.conditions import disturbance
 from autograder.notebooks.check import Record, Report
 from autograder.show.card import result_html
-from tests.autograder.results import made_speed
+from tests.autograder.results import made_meanwhile, made_speed
 
 WHY = "4.10× is faster than 1.5 × our reference <b>"
 
@@ -60,10 +60,9 @@ def test_a_stopped_check_shows_no_points() -> None:
 
 
 def test_what_disturbed_the_clock_is_named() -> None:
-    quiet = {"cores_used": {"baseline": 1.0, "learner": 1.0}, "stolen_share": 0.0}
-    quiet["busy_share"] = 1.0 / (psutil.cpu_count() or 1)
-    assert "battery" in disturbance(quiet) or disturbance(quiet) == "Neither load nor heat explains it."
+    quiet = disturbance(made_meanwhile(busy_share=1.0 / (psutil.cpu_count() or 1)), 1.0)
+    assert "battery" in quiet or quiet == "Neither load nor heat explains it."
     worse = {"stolen_share": 0.2, "quota_throttled": 3, "quota_cores": 1.5, "heat_throttled": 1}
-    said = disturbance(quiet | worse | {"busy_share": 1.0, "cores_used": {"baseline": 0.5}})
+    said = disturbance(made_meanwhile(busy_share=1.0, **worse), 0.5)
     for cause in ("other programs kept", "took 20% of its time away", "(1.5 cores)", "was hot"):
         assert cause in said

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from autograder.course.lessons import lesson_ids, load_lesson
+from autograder.engine.calibration import Reached
 from autograder.engine.sandbox.start import SandboxStatus, probe
 from autograder.kernel import machine as module
 from autograder.kernel.machine import machine
@@ -15,7 +17,10 @@ from autograder.kernel.machine import machine
 STRONG = SandboxStatus("bubblewrap", "bubblewrap starts")
 WEAK = SandboxStatus("limits", "bubblewrap is not installed", "install it: sudo apt install bubblewrap")
 MIDDLE = SandboxStatus("landlock", "bubblewrap is not installed", "install it: sudo apt install bubblewrap")
-CALIBRATED = {"1.1": {"applies": True}, "6.6": {"applies": False}}
+REACHED = Reached(
+    speedup=2.0, low=1.9, high=2.1, bar=1.5, blocks=8, spread=0.02, of="", measured="2026-11-22"
+)
+CALIBRATED = {"1.1": REACHED, "6.6": replace(REACHED, speedup=1.5)}
 
 
 def test_the_card_and_the_text_say_the_same_of_this_machine(
@@ -50,7 +55,7 @@ def test_one_thing_to_improve_the_most_useful_first() -> None:
 
 def test_what_the_clock_cannot_show_here_is_named() -> None:
     assert "cannot show the speedup of 6.6: counts decide" in module._measured(CALIBRATED)
-    assert "is calibrated" in module._measured({"1.1": {"applies": True}})
+    assert "is calibrated" in module._measured({"1.1": REACHED})
 
 
 @pytest.mark.parametrize(

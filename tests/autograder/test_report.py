@@ -126,13 +126,11 @@ def test_the_questions_of_an_exam_are_counted_by_their_place_in_the_bank(tmp_pat
         handed_in.append(
             Submission(student="", folder=tmp_path, cells=(), answers=path, sources={}, problems=())
         )
-    found = {
-        question["id"]: question for question in report._questions(tmp_path, load_lesson("09"), handed_in)
-    }
+    found = {question.id: question for question in report._questions(tmp_path, load_lesson("09"), handed_in)}
     drawn = Counter(question.id for place in places for question in exams.deal(bank, place.seed, 1))
-    assert {name: question["answers"] for name, question in found.items()} == drawn
+    assert {name: question.answers for name, question in found.items()} == drawn
     texts = {question.id: plain(question.text) for question in bank.questions}
-    assert all(question["text"] == texts[name] for name, question in found.items())
+    assert all(question.text == texts[name] for name, question in found.items())
 
 
 def test_equal_code_is_that_of_students_and_not_the_stub(tmp_path: Path) -> None:

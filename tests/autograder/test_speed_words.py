@@ -6,9 +6,7 @@ import pytest
 
 from autograder.engine.timing.conditions import disturbance
 from autograder.show.speed_words import undecided
-from tests.autograder.results import made_speed
-
-QUIET = {"cores_used": {"baseline": 1.0, "learner": 1.0}, "busy_share": 0.0, "stolen_share": 0.0}
+from tests.autograder.results import made_meanwhile, made_speed
 
 
 @pytest.mark.parametrize(
@@ -22,6 +20,6 @@ QUIET = {"cores_used": {"baseline": 1.0, "learner": 1.0}, "busy_share": 0.0, "st
 )
 def test_the_reason_fits_the_interval(low: float, high: float, spread: float, says: str) -> None:
     speed = made_speed(estimate=(low * high) ** 0.5, low=low, high=high, blocks=6, spread=spread)
-    reason = str(undecided(speed, disturbance(QUIET)))
+    reason = str(undecided(speed, disturbance(made_meanwhile(), 1.0)))
     assert says in reason
     assert "goes on from these 6 blocks" in reason
