@@ -220,7 +220,7 @@ class Session:
 
     def _check(self) -> None:
         exercise_id = self.rng.choice(list(CHECKS))
-        ask = {key: f"score.result[{key!r}]" for key in ("verdict", "evidence")}
+        ask = {key: f"score.result.{key}" for key in ("verdict", "evidence")}
         message_id = self.client.execute(f'score = check("{exercise_id}")', user_expressions=ask)
         self.pending[message_id] = ("check", exercise_id)
 
