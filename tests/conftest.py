@@ -20,8 +20,6 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-collect_ignore = ["fixtures"]  # notebooks, which our own plugin would take for tests
-
 ROOT = Path(__file__).resolve().parent.parent
 
 
