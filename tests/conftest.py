@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is loaded, by t
 # Behind an optional format check that nothing here asks for, jsonschema, and with it nbformat, builds grammars for a
 # second; without this module it leaves that check out.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
+# A run that a shell started in the background hears no Ctrl-C, and some tests press it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 
-def first_of(values: Iterable[Any]) -> list[Any]:
-    """Values for `parametrize`, of which the first is an everyday case and the others are further ones."""
-    first, *others = values
-    return [first, *(pytest.param(value, marks=pytest.mark.further) for value in others)]
+def first_of(values: Iterable[Any], number: int = 1) -> list[Any]:
+    """Values for `parametrize`, of which the first `number` are everyday cases and the others are further ones."""
+    values = list(values)
+    others = (value if isinstance(value, tuple) else (value,) for value in values[number:])
+    return [*values[:number], *(pytest.param(*each, marks=pytest.mark.further) for each in others)]

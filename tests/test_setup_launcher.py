@@ -25,8 +25,10 @@ OLD_PYTHONS = sorted(
 
 @pytest.fixture
 def bare(root: Path, tmp_path: Path) -> Path:
-    """workbook.py with nothing beside it but bootstrap: it could not install even if it tried."""
+    """workbook.py with bootstrap and an empty project: it could not install even if it tried."""
     shutil.copy(root / "workbook.py", tmp_path)
+    for name in ("pyproject.toml", "constraints.txt"):
+        (tmp_path / name).touch()
     shutil.copytree(root / "bootstrap", tmp_path / "bootstrap", ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
 

@@ -215,6 +215,7 @@ def test_sets_up_hands_over_and_is_ready_at_once_the_second_time(checkout: Check
     assert not (checkout.folder / ".venv" / "setup.log").exists()  # pip was not called
 
 
+@pytest.mark.further
 def test_test_adds_the_test_tools_and_start_keeps_them(checkout: Checkout) -> None:
     assert "tool" not in checkout.start("start")["dists"]
     assert "tool" in checkout.start("test")["dists"]

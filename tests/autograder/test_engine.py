@@ -72,6 +72,7 @@ def test_a_notebook_from_the_command_line(tmp_path: Path) -> None:
     assert record["source"] == RIGHT and record["versions"]["torch"] and record["threads"] == 1
 
 
+@pytest.mark.further
 def test_the_answer_no_is_exit_1_and_a_user_error_exit_2(tmp_path: Path) -> None:
     path = write_notebook(tmp_path, WRONG)
     ran = run("-m", "autograder.cli.main", "check", str(path))

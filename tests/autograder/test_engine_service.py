@@ -144,6 +144,7 @@ def test_the_stop_button_ends_a_check_and_the_next_one_works(kernel: Kernel) -> 
     assert kernel.engine() == engine  # warm, as it was
 
 
+@pytest.mark.further
 def test_a_killed_kernel_takes_its_engine_along_in_the_middle_of_a_check(kernel: Kernel) -> None:
     _, engine, workers = kernel.begin_check()
     family = [engine, *workers, *engine.children(recursive=True)]

@@ -327,7 +327,7 @@ def test_a_killed_grader_leaves_no_process_and_no_folder(tmp_path: Path, way: st
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("level", sandbox.LEVELS)
+@pytest.mark.parametrize("level", first_of(sandbox.LEVELS))
 def test_where_nothing_can_be_forked_each_worker_is_started_anew(
     start: Callable[[], Worker], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, level: sandbox.Level
 ) -> None:

@@ -47,6 +47,7 @@ def test_a_stop_before_the_check_has_begun_counts() -> None:
     assert check_source("0.1", RIGHT, stop=stop).verdict == "stopped"
 
 
+@pytest.mark.further
 @pytest.mark.skipif(not sandbox.CAN_FORK, reason="elsewhere nothing is prepared")
 def test_a_sandbox_that_is_still_loading_is_not_waited_for() -> None:
     sandbox.close()

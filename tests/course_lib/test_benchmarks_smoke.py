@@ -10,6 +10,7 @@ from course_lib.data.store import split_store
 from course_lib.data.tables import load_table
 from course_lib.runs.config import TrainConfig
 from tests.benchmarks import overheads, peers, peers_case, peers_systems, peers_worker, time_to_target
+from tests.everyday import first_of
 
 LENGTH = 32
 SMALL = {"d_model": 16, "num_layers": 1, "max_length": LENGTH}
@@ -47,7 +48,7 @@ def test_time_to_target_trains_both_systems_to_the_target(stores):
     assert "| median (range) |" in time_to_target.markdown({"target": 1e-6, "runs": [run]})
 
 
-@pytest.mark.parametrize("system", list(peers_systems.SYSTEMS))
+@pytest.mark.parametrize("system", first_of(peers_systems.SYSTEMS))
 def test_each_peer_takes_every_step_of_its_job(stores, system, monkeypatch):
     package = {"fabric": "lightning", "lightning": "lightning", "accelerate": "accelerate"}
     pytest.importorskip({"hf-trainer": "transformers", **package}.get(system, "torch"))

@@ -307,6 +307,7 @@ def test_counts_of_nested_blocks_stand_apart():
     assert (outer.num_syncs, inner.num_syncs) == (2, 1)
 
 
+@pytest.mark.further
 def test_all_reduces_of_two_processes(tmp_path):
     script = Path(__file__).parent / "scripts" / "count_all_reduces.py"
     launch = [

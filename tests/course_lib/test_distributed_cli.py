@@ -81,6 +81,7 @@ def undisturbed(folder):
     return done, json.loads(done.stdout)  # JSON alone on stdout: one process speaks
 
 
+@pytest.mark.further
 def test_one_process_writes_and_speaks(folder, undisturbed):
     done, record = undisturbed
     assert record["world_size"] == 2 and record["status"] == "finished"

@@ -48,6 +48,7 @@ def sharded(tmp_path_factory):
     return folder, [torch.load(folder / f"rank{rank}.pt", weights_only=True) for rank in range(2)]
 
 
+@pytest.mark.further
 @pytest.mark.parametrize(("case", "tolerance"), [("plain", 1e-11), ("offload", 1e-11), ("bf16", 0.1)])
 def test_two_processes_that_share_a_model_end_as_one_that_has_it_all(sharded, alone, case, tolerance):
     first, second = (result[case] for result in sharded[1])
@@ -61,6 +62,7 @@ def test_two_processes_that_share_a_model_end_as_one_that_has_it_all(sharded, al
     assert first["dtype"] == "torch.float64"  # also with bf16-mixed: only what travels and computes is bf16
 
 
+@pytest.mark.further
 def test_evaluation_of_parts_equals_that_of_the_whole(sharded):
     model = make_model()
     first, second = (result["plain"] for result in sharded[1])
@@ -71,6 +73,7 @@ def test_evaluation_of_parts_equals_that_of_the_whole(sharded):
     assert first["scores"]["accuracy"] == whole["accuracy"]
 
 
+@pytest.mark.further
 def test_a_checkpoint_of_two_processes_continues_on_one(sharded, alone):
     folder, _ = sharded
     model = make_model()
@@ -87,12 +90,14 @@ def test_a_checkpoint_of_two_processes_continues_on_one(sharded, alone):
         torch.testing.assert_close(tensor, alone[name], rtol=0, atol=1e-11)
 
 
+@pytest.mark.further
 def test_a_checkpoint_of_one_process_continues_on_two(sharded, alone):
     _, (first, _) = sharded
     for name, tensor in first["from_one"].items():
         torch.testing.assert_close(tensor, alone[name], rtol=0, atol=1e-11)
 
 
+@pytest.mark.further
 def test_a_folder_gets_its_name_when_it_is_whole(sharded, tmp_path):
     folder, _ = sharded
     assert (folder / "sharded" / ".metadata").exists()

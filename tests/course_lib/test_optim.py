@@ -140,6 +140,7 @@ def test_8_bit_adamw_keeps_a_quarter_of_the_state_and_stays_near_adamw():
     assert trained["adamw-8bit"][0] == pytest.approx(trained["adamw"][0], rel=0.1, abs=0.02)
 
 
+@pytest.mark.further
 def test_8_bit_adamw_needs_no_compiler(tmp_path):
     pytest.importorskip("bitsandbytes")
     code = """

@@ -339,6 +339,7 @@ def command(data, out, *options):
     return [sys.executable, "-m", "course_lib", *map(str, arguments)]
 
 
+@pytest.mark.further
 def test_two_shells_share_a_study_and_a_killed_trial_is_taken_over(data, tmp_path):
     out = tmp_path / "study"
     options = ["--search", "learning_rate=log:1e-3..1e-2", "--sampler", "random", "--pruner", "none"]

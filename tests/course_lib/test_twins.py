@@ -5,6 +5,7 @@ import torch
 
 from course_lib.training.reproducibility import weights_sha256
 from tests.course_lib.scripts.small import SCRIPTS, torchrun
+from tests.everyday import first_of
 
 PEERS = {"ddp": "torch", "accelerate": "accelerate", "fabric": "lightning"}
 
@@ -27,7 +28,7 @@ def ours(train):
     return train("ours")
 
 
-@pytest.mark.parametrize("peer", PEERS)
+@pytest.mark.parametrize("peer", first_of(PEERS))
 def test_two_processes_end_with_the_weights_of_the_same_loop_by(peer, train, ours):
     pytest.importorskip(PEERS[peer])
     theirs = train(peer)
