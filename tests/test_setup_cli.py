@@ -97,6 +97,7 @@ def test_check_prints_json_alone_and_answers_by_its_status(start_page: Path) -> 
     assert [result["verdict"] for result in report["exercises"]] == ["not_attempted"]
 
 
+@pytest.mark.further
 def test_check_of_a_solved_notebook_says_yes(start_page: Path, tmp_path: Path) -> None:
     notebook = json.loads(start_page.read_text())
     solution = (
@@ -116,6 +117,7 @@ def test_check_of_a_solved_notebook_says_yes(start_page: Path, tmp_path: Path) -
     assert done.stderr == "checking 0.1 …\n"  # without a terminal, one line an exercise
 
 
+@pytest.mark.further
 def test_check_shows_a_bar_in_a_terminal(start_page: Path, tmp_path: Path) -> None:
     leader, follower = pty.openpty()
     stub = r"raise NotImplementedError(\"not written yet\")"  # as it stands in JSON

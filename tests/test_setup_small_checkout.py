@@ -387,8 +387,9 @@ def test_a_cpu_build_in_pips_own_settings_is_preferred(cuda_checkout: Checkout, 
     assert not any(name.startswith("nvidia") for name in dists)
 
 
+@pytest.mark.further
 @no_driver
-@pytest.mark.parametrize("answer", first_of(["", "cpu", "all"]))
+@pytest.mark.parametrize("answer", ["", "cpu", "all"])
 def test_a_person_is_asked_before_gigabytes(cuda_checkout: Checkout, tmp_path: Path, answer: str) -> None:
     typed = str(tmp_path / "cpu") if answer == "cpu" else answer
     status, shown = in_terminal(cuda_checkout, typed)

@@ -185,6 +185,7 @@ def test_json_is_for_programs(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert json.loads(capsys.readouterr().out)["file"] == "certificate.html"
 
 
+@pytest.mark.further
 @pytest.mark.browser
 def test_it_prints_on_one_sheet(folder: Path) -> None:
     pytest.importorskip("playwright.sync_api", reason="needs the `dev` extra")

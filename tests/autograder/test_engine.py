@@ -61,6 +61,7 @@ def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.further
 def test_a_notebook_from_the_command_line(tmp_path: Path) -> None:
     path = write_notebook(tmp_path, "import os", RIGHT)
     ran = run("-m", "autograder.cli.main", "check", str(path), "--json")
@@ -210,6 +211,7 @@ def test_what_a_kernel_patches_changes_no_points(tmp_path: Path) -> None:
     assert not results or score_of(results) == 0
 
 
+@pytest.mark.further
 def test_pytest_runs_a_notebook_as_items(tmp_path: Path) -> None:
     wrong = write_notebook(tmp_path, WRONG, name="00_wrong.ipynb")
     ran = run("-m", "pytest", str(wrong), "-q", "-p", "no:cacheprovider", cwd=tmp_path)

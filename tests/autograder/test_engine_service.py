@@ -129,6 +129,7 @@ def test_an_engine_that_died_is_started_again(kernel: Kernel) -> None:
     assert kernel.engine() != engine
 
 
+@pytest.mark.further
 def test_the_stop_button_ends_a_check_and_the_next_one_works(kernel: Kernel) -> None:
     asked, engine, workers = kernel.begin_check()
     below = kernel.client.execute("print('below')")

@@ -19,9 +19,9 @@ from tests.autograder.solutions import reference_sources
 ALTERNATIVE_TEXTS = sorted(Path(__file__).with_name("alternatives").glob("lesson_*.py"))
 
 
-#: The timed exercise whose reference and slow solution stand before the clock in every run. Of the others
-#: the clock has its say over the reference in `workbook test --all`, and over the rest with `-m exhaustive`.
-ON_THE_CLOCK = "1.2"
+#: The timed exercise whose reference stands before the clock in every run. Of the others the clock has its say over the
+#: reference in `workbook test --all`, as over one slow solution; over the rest with `-m exhaustive`.
+ON_THE_CLOCK, SLOW = "1.2", "1.5"
 EXERCISES = [exercise for lesson_id in lesson_ids() for exercise in load_lesson(lesson_id).exercises]
 TIMED = [exercise for exercise in EXERCISES if exercise.clock]
 ALTERNATIVES = {path.stem.removeprefix("lesson_"): path for path in ALTERNATIVE_TEXTS}
@@ -36,8 +36,8 @@ def _wrong_solutions() -> Iterator[Any]:
         for mutant in mutants:
             marks = [] if mutant is first else [pytest.mark.further]
             if mutant.is_timed:
-                marks = [pytest.mark.measures]
-                marks += [] if exercise.id == ON_THE_CLOCK else [pytest.mark.exhaustive]
+                mark = pytest.mark.further if exercise.id == SLOW else pytest.mark.exhaustive
+                marks = [pytest.mark.measures, mark]
             yield pytest.param(exercise, mutant, id=f"{exercise.id} {mutant.name}", marks=marks)
 
 

@@ -75,6 +75,7 @@ def test_a_bar_that_our_reference_hardly_reaches_here_is_not_asked_of_the_clock(
     assert job.speed is None and job.raw_blocks == []
 
 
+@pytest.mark.further
 def test_much_faster_than_our_reference_passes_and_is_looked_at(job: Job) -> None:
     job.reference_speedup = 1.85
     measure(job)
@@ -82,6 +83,7 @@ def test_much_faster_than_our_reference_passes_and_is_looked_at(job: Job) -> Non
     assert "faster than 1.5 × our reference" in job.review[0]
 
 
+@pytest.mark.further
 def test_a_part_goes_on_from_its_own_blocks_alone(job: Job) -> None:
     """Of another part's 40 blocks at 1× nothing is seen; of its own at 1× so much that 3× can no longer pass."""
     slow = KeptBlock(part="other", order="ABBA", seconds=(1.0,) * 4, num_steps=1, y=0.0)
@@ -93,6 +95,7 @@ def test_a_part_goes_on_from_its_own_blocks_alone(job: Job) -> None:
         measure(job, part="this")
 
 
+@pytest.mark.further
 def test_threads_and_garbage_collection_are_put_back_and_told(job: Job) -> None:
     job.source = "import gc, torch\n" + FAST.replace(
         "total = 0", "total = 0; gc.enable(); torch.set_num_threads(3)"
@@ -102,6 +105,7 @@ def test_threads_and_garbage_collection_are_put_back_and_told(job: Job) -> None:
     assert job.review == ["it sets torch's threads to 3, where the check gives 1"]
 
 
+@pytest.mark.further
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell how long a process waited")
 def test_work_given_to_another_process_on_the_same_core_is_not_a_wait_for_the_core(job: Job) -> None:
     """The main process gives way at the lowest priority, and spins while a child of its own does the work."""
@@ -148,6 +152,7 @@ def segment(seed, num_steps):
 """
 
 
+@pytest.mark.further
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell how long a process waited")
 @pytest.mark.skipif(num_cores() < 2, reason="on one core ranks wait for each other")
 def test_a_rank_that_waits_for_a_core_of_others_is_not_slower(job: Job) -> None:

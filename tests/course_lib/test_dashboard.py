@@ -64,6 +64,7 @@ def test_the_command_writes_one_file(directory, tmp_path, capsys):
         read_runs(tmp_path)
 
 
+@pytest.mark.further
 @pytest.mark.browser
 def test_a_heading_sorts_the_rows_by_mouse_and_by_keyboard(directory, tmp_path):
     playwright = pytest.importorskip("playwright.sync_api")

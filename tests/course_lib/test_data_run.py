@@ -15,7 +15,6 @@ from course_lib.runs.components import load_data
 from course_lib.runs.config import TrainConfig
 from course_lib.runs.folder import RunFolder
 from tests.benchmarks import larger_than_memory
-from tests.everyday import first_of
 
 SIZE = 48 * 2**20
 
@@ -95,7 +94,8 @@ def test_token_classification_has_built_in_data_only(table, tmp_path):
         load(table, tmp_path, task="token-classification")
 
 
-@pytest.mark.parametrize("task", first_of(["classification", "token-classification", "language-modelling"]))
+@pytest.mark.further
+@pytest.mark.parametrize("task", ["classification", "token-classification", "language-modelling"])
 def test_every_task_has_data_without_a_file_docstrings(tmp_path, task):
     data = load_data(TrainConfig(data="docstrings", task=task), RunFolder(tmp_path / "run"), progress=False)
     assert len(data.train) > 9 * len(data.validation) * 0.9 > 1000
