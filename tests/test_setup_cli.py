@@ -215,3 +215,22 @@ def test_the_summary_adds_up_what_pytest_wrote(tmp_path: Path) -> None:
     longest = slowest(spent | {f"tests.test_x::{number}": 10.0 + number for number in range(20)})
     assert len(longest) == 11 and longest[1] == "  29.00 s  tests.test_x::19"
     assert "pytest stopped early" in summary_line(Counter(passed=3), 1.0, failed=True)
+
+
+@pytest.mark.parametrize(
+    ("typed", "passed_on"),
+    [
+        (["test"], []),
+        (["test", "--rest"], ["--rest"]),
+        (["test", "-m", "exhaustive", "-q"], ["-m", "exhaustive", "-q"]),
+        (["test", "tests/autograder", "-k", "card"], ["tests/autograder", "-k", "card"]),
+    ],
+)
+def test_what_follows_test_is_pytests(
+    typed: list[str], passed_on: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from autograder.cli import main, run_tests
+
+    found: list[list[str]] = []
+    monkeypatch.setattr(run_tests, "run_tests", lambda arguments: found.append(list(arguments)) or 0)
+    assert main.main(typed) == 0 and found == [passed_on]

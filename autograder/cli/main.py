@@ -26,7 +26,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream, TextIOWrapper
         ):  # a window that knows fewer letters than we print gets "?" for them
             stream.reconfigure(errors="replace")
-    arguments = _parser().parse_args(argv)
+    argv = sys.argv[1:] if argv is None else [*argv]
+    # What follows `test` is pytest's: argparse would take options there for its own.
+    is_passed_on = argv[:1] == ["test"] and argv[1:2] not in (["-h"], ["--help"])
+    arguments = _parser().parse_args(argv[:1] if is_passed_on else argv)
+    if is_passed_on:
+        arguments.pytest_arguments = argv[1:]
     if find_spec("nbgrader") is None:
         return _complain(
             'this is course_lib alone; the course comes with: pip install "training-workbook[course]"'
@@ -80,7 +85,11 @@ def _parser() -> argparse.ArgumentParser:
         "--dir", type=Path, metavar="FOLDER", help="where your notebooks are; default: ~/training-workbook"
     )
     test = verb("test", _test, "run the project's own tests (in a checkout)", answers=False)
-    test.add_argument("pytest_arguments", nargs=argparse.REMAINDER, metavar="...", help="passed on to pytest")
+    test.description = (
+        "Run the everyday tests; with --all all that CI runs, with --rest what of that is not for every day. Anything "
+        "else is passed on to pytest: workbook test tests/autograder -k card."
+    )
+    test.add_argument("pytest_arguments", nargs="*", metavar="...", help="--all, --rest, or pytest's own")
     verb("doctor", _doctor, "look for what could go wrong on this machine, with one fix for each")
     check = verb("check", _check, "check a notebook's exercises and its quiz")
     what = check.add_mutually_exclusive_group(required=True)

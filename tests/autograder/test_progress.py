@@ -237,7 +237,7 @@ def test_kernels_that_find_a_damaged_file_at_once_set_it_aside_once(data: Path) 
     assert sum("kept as" in text for text in said) == 1
     assert len(list(data.glob("progress.damaged-*.sqlite3"))) == 1
     with contextlib.closing(sqlite3.connect(data / "progress.sqlite3")) as database:
-        assert database.execute("SELECT COUNT(*) FROM events").fetchone() == (4,)
+        assert database.execute("SELECT COUNT(*) FROM events").fetchone() == (4,), said
 
 
 def test_a_file_of_a_newer_version_is_left_alone(data: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -71,7 +71,7 @@ def test_the_blocks_until_the_stop_are_there_and_no_verdict() -> None:
         job.stop, job.progress = stop, press_after_two
         with pytest.raises(Stopped):
             measure(job)
-        assert job.speed and job.speed["blocks"] == len(job.raw_blocks) == 2
+        assert job.speed and job.speed.blocks == len(job.raw_blocks) == 2
         assert (
             job.conditions["cores_used"]["learner"] < 1.2
         )  # what is kept was looked at as any measurement is
