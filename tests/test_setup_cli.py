@@ -175,6 +175,7 @@ def test_doctor_finds_this_machine_fit(tmp_path: Path) -> None:
     assert all(finding["fix"] for finding in failures)
 
 
+@pytest.mark.further
 def test_doctor_says_no_where_something_is_broken(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = workbook("doctor", WORKBOOK_DATA=str(tmp_path / "file" / "data"))

@@ -185,6 +185,7 @@ def test_a_new_check_confirms_the_record(record: tuple[Path, dict[str, Any]]) ->
     assert evidence.path_of("0.1", WRONG).read_bytes() == before
 
 
+@pytest.mark.further
 def test_a_score_changed_by_hand_is_found_out(record: tuple[Path, dict[str, Any]]) -> None:
     path, found = record
     found["result"] |= {"score": 1, "verdict": "pass", "reason": "Right on secret inputs."}

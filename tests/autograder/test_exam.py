@@ -513,6 +513,7 @@ def test_workbook_check_grades_the_exam(folder: Path, capfd: pytest.CaptureFixtu
     assert "Quiz: 15 of 15, passed" in text and "Exercises:" not in text
 
 
+@pytest.mark.further
 def test_pytest_runs_the_exam_as_one_item(folder: Path) -> None:
     notebook = _notebook(folder)
     ran = _pytest(notebook)

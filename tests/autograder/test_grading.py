@@ -293,6 +293,7 @@ def test_ended_in_the_middle_it_goes_on(course: Course, name: str) -> None:
     assert {each["score"] for each in found["students"].values()} == {1.0}
 
 
+@pytest.mark.further
 def test_timed_work_waits_for_a_core_whoever_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path))
     with engines(), ThreadPoolExecutor() as pool, contextlib.ExitStack() as busy:

@@ -126,6 +126,7 @@ def test_a_kind_reason_and_nothing_stays(start: Callable[[], Worker], name: str)
     assert start().call("run", code="answer = 1") == 1
 
 
+@pytest.mark.further
 @FORK_LINUX
 def test_at_the_level_of_landlock_a_fork_bomb_ends_too(
     at_level: sandbox.Level, start: Callable[[], Worker]

@@ -81,6 +81,7 @@ def test_what_is_clicked_in_one_kernel_is_there_in_the_next(
     assert "Quiz 01" in graded.data["text/html"]
 
 
+@pytest.mark.further
 @pytest.mark.timeout(180)
 def test_an_exam_goes_on_in_the_next_kernel_and_is_handed_in_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

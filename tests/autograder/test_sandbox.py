@@ -168,6 +168,7 @@ def test_printing_goes_nowhere_near_the_pipe() -> None:
     assert check_source("0.1", source).verdict == "pass"
 
 
+@pytest.mark.further
 def test_without_bubblewrap_checks_still_run_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     status = sandbox.SandboxStatus("limits", "as on a machine without bubblewrap")
     monkeypatch.setattr(sandbox, "probe", lambda: status)

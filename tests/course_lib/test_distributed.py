@@ -186,6 +186,7 @@ def train_alone(grad_accum_steps, dtype=torch.float64, num_samples=83, **sizes):
     return model.state_dict()
 
 
+@pytest.mark.further
 def test_two_processes_equal_one_that_accumulates_bit_for_bit(two_processes):
     assert weights_sha256(two_processes[0]["single"]["weights"]) == weights_sha256(
         train_alone(2, torch.float32, num_samples=80)

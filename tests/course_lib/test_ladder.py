@@ -172,6 +172,7 @@ def test_a_table_smaller_than_a_segment_is_gone_through_again(store):
     assert len(counts) == 20 and set(counts.values()) == {4}
 
 
+@pytest.mark.further
 def test_climb_measures_each_change_against_the_way_before(store):
     torch.manual_seed(5)
     rows = climb(CONFIG, store, blocks=2, min_seconds=0.0, progress=False)

@@ -213,6 +213,7 @@ def search(*arguments):
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
+@pytest.mark.further
 @linux
 def test_the_process_really_takes_about_what_was_allowed():
     size, reason, _, grown = search("limit")

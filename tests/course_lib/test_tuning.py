@@ -266,6 +266,7 @@ def test_a_grid_covers_exactly_the_product(search):
     assert study["spent"]["pruned"] > 0 < study["spent"]["complete"] and study["spent"]["steps"] < 40
 
 
+@pytest.mark.further
 def test_budgets_are_exact_and_the_same_search_goes_on(search, tmp_path):
     texts = {"learning_rate": "log:1e-4..1e-1"}
     by_steps = tune(search(texts, max_total_steps=29, sampler="random"), progress=False)
