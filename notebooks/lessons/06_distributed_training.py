@@ -195,6 +195,7 @@ compare("6a", megabytes, unit="MB")
 # *backend*: `gloo` between CPUs, NCCL between NVIDIA GPUs.
 
 # %%
+import gc
 import json
 import os
 import sys
@@ -270,6 +271,7 @@ def trace_steps(folder):
 
 if "RANK" in os.environ:
     trace_steps(sys.argv[1])
+    gc.collect()  # DDP's wrapper stands in a cycle, and with it the threads of the group
     dist.destroy_process_group()  # last: what DDP wraps is gone by now
 
 # %%
