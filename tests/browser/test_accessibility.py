@@ -193,9 +193,9 @@ def test_the_pages_beside_the_notebooks(
 ) -> None:
     monkeypatch.setenv("COURSE_LIB_CACHE", str(tmp_path / "cache"))
     train(tmp_path / "run", write_csv(tmp_path / "texts.csv"))
-    passed = required(standings(progress.summary()))
+    passed, record = required(standings(progress.summary())), result()
     pages = {
-        "evidence": evidence_page(result()),
+        "evidence": evidence_page(record, result_of(record)),
         "report": (tmp_path / "run" / "report.html").read_text(),
         "certificate": certificate.page("Ada", passed, date(2026, 1, 2)),
     }
