@@ -101,6 +101,13 @@ def _left(server: Server) -> list[str]:
     return left + [f"lock held: {path}" for path in (server.data / "locks").glob("*.lock") if is_held(path)]
 
 
+def _is_engine(process: psutil.Process) -> bool:
+    try:
+        return "autograder.engine.service" in process.cmdline()
+    except psutil.Error:  # it ended meanwhile, as the sandbox's first try does
+        return False
+
+
 def one_kill(
     server: Server, session: Session, target: str, rng: random.Random, most_seconds: float
 ) -> tuple[str, list[str]]:
@@ -110,13 +117,14 @@ def one_kill(
     is_early = not session.is_open and target != "engine" and rng.random() < EARLY_SHARE
 
     def kill() -> None:
-        with contextlib.suppress(psutil.Error):
+        with contextlib.suppress(psutil.Error):  # a kernel that has just ended, or a child that has
             family.extend(session.kernel.children(recursive=True))
-            for process in {
-                "kernel": [session.kernel],
-                "server": [server.server()],
-                "engine": [p for p in family if "autograder.engine.service" in p.cmdline()],
-            }[target]:
+        if target == "engine":
+            hit = [process for process in family if _is_engine(process)]
+        else:
+            hit = [session.kernel if target == "kernel" else server.server()]
+        for process in hit:
+            with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         killed.set()
 
