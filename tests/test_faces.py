@@ -24,7 +24,7 @@ LESSON = FIXTURES / "lesson_of_2026_11" / "04_checkpointing_and_early_stopping.i
 COURSE = FIXTURES / "course_of_2026_11"
 MOST_ENTRIES = 15
 _IMPORT = re.compile(r"^\s*(?:#\s*)?from ((?:autograder|course_lib)[\w.]*) import (\([^)]*\)|[^\n#]*)", re.M)
-#: One file each of these may name the modules of a room: what makes a face, and what old names are.
+#: These name the modules of a room: old names stand for one, and lessons are loaded by name.
 NO_FACES = ("old_names", "lessons")
 
 

@@ -67,8 +67,7 @@ def test_both_commands_say_the_version_of_the_installation() -> None:
             ("latin.ipynb", '{"cells": "é"}'.encode("latin-1")),
             ("list.ipynb", b"[]"),
             ("other.ipynb", b'{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'),
-        ],
-        2,
+        ]
     ),
 )
 def test_a_notebook_that_is_none_of_ours_is_told_in_one_line(
@@ -153,6 +152,7 @@ def test_sandbox_levels_are_those_of_the_sandbox() -> None:
     assert SANDBOX_LEVELS == LEVELS
 
 
+@pytest.mark.further
 def test_build_check_answers_by_its_status(root: Path) -> None:
     done = workbook("build", "--check", "--json", cwd=root)
     assert done.returncode == bool(json.loads(done.stdout)["changed"])  # that nothing did is tested elsewhere

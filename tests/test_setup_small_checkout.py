@@ -322,6 +322,7 @@ def test_two_set_ups_at_once_do_not_meet(checkout: Checkout) -> None:
     assert sum("Making" in errors for _, errors in answers) == 1
 
 
+@pytest.mark.further
 def test_what_pip_cannot_find_is_told_in_one_line(checkout: Checkout) -> None:
     (checkout.wheels / "small-1.0-py3-none-any.whl").unlink()
     done = checkout.run("start")

@@ -42,6 +42,7 @@ def test_build_names_what_it_wrote_and_then_has_nothing_to_do(project: Path) -> 
     assert run(project) == [] and run(project, check=True) == []
 
 
+@pytest.mark.further
 def test_one_lesson_built_alone_changes_its_own_part_of_the_outline(project: Path) -> None:
     run(project)
     text = project / "notebooks" / "lessons" / f"{LESSON_01}.py"

@@ -170,6 +170,7 @@ def test_what_does_not_run_is_explained(source: str, verdict: str, says: str) ->
     assert says in str(result.reason)
 
 
+@pytest.mark.further
 def test_the_same_check_in_a_kernel(tmp_path: Path) -> None:
     nb = nbformat.v4.new_notebook(
         cells=[

@@ -81,6 +81,7 @@ def test_the_schema_says_every_field_and_real_evidence_follows_it() -> None:
     assert found["result"] == {key: value for key, value in result.to_dict().items() if key != "evidence"}
 
 
+@pytest.mark.further
 @pytest.mark.measures
 def test_evidence_of_a_measurement_follows_the_schema(root: Path) -> None:
     source = reference_sources("01")["1.1"]

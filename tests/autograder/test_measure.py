@@ -173,6 +173,7 @@ def test_a_rank_that_waits_for_a_core_of_others_is_not_slower(job: Job) -> None:
     assert side.waited - waited > alone, "three others shared the core"
 
 
+@pytest.mark.further
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell how long a process waited")
 def test_sleep_is_under_the_clock(job: Job) -> None:
     job.source = "import time\n" + FAST.replace("total = 0", "total = 0; time.sleep(0.03)")

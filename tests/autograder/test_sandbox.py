@@ -18,7 +18,6 @@ from autograder.engine.sandbox import start as sandbox
 from autograder.engine.sandbox import view as sandbox_view
 from autograder.engine.sandbox.inside import isolate
 from autograder.engine.workers import WorkerFailed
-from tests.everyday import first_of
 
 HARNESS = "def run(code):\n    space = {}\n    exec(code, space)\n    return space.get('answer')\n"
 EVERY_PIPE = (
@@ -198,9 +197,10 @@ LOOPBACK = (
 )
 
 
+@pytest.mark.further
 @pytest.mark.skipif(isolate.landlock_version() < 6, reason="the kernel has no Landlock that denies TCP")
 @pytest.mark.parametrize(
-    ("talks", "answer", "level"), first_of([(False, "PermissionError", "landlock"), (True, "met", "limits")])
+    ("talks", "answer", "level"), [(False, "PermissionError", "landlock"), (True, "met", "limits")]
 )
 def test_ranks_meet_also_without_a_network_of_their_own_and_the_level_says_so(
     job: Job, monkeypatch: pytest.MonkeyPatch, talks: bool, answer: str, level: str

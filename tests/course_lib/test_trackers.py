@@ -89,6 +89,7 @@ def test_mlflow_holds_the_records_and_goes_on_after_a_resumption(folder):
     assert "validation/accuracy" not in points
 
 
+@pytest.mark.further
 def test_wandb_offline_holds_the_records_under_one_id(folder):
     wandb = pytest.importorskip("wandb")
     log(folder, "wandb", [1, 2, 3], keep=0, status="interrupted")
