@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,12 +27,40 @@ ROOT = Path(__file__).resolve().parent.parent
 collect_ignore = ["fixtures"]  # notebooks there are handed in: their items would be a learner's
 
 
+#: Of these files each test may go to another process than the one before. The tests of any other share what their
+#: file makes once, a course or a trained model, and stay together.
+ONE_BY_ONE = (
+    "test_lesson_checks.py",
+    "test_exploits.py",
+    "test_honest.py",
+    "test_lessons_run.py",
+    "test_setup_small_checkout.py",
+)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is slow is a further case, unless it is the one of its kind for every day."""
+    """What is slow is a further case, unless it is the one of its kind for every day; files that hold it come first,
+    so that no process ends long after the other."""
+    slow = set()
     for item in items:
-        if item.get_closest_marker("slow") and not item.get_closest_marker("everyday"):
-            item.add_marker(pytest.mark.further)
+        if item.get_closest_marker("slow"):
+            slow.add(item.path)
+            if not item.get_closest_marker("everyday"):
+                item.add_marker(pytest.mark.further)
+    items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return nodeid if file.endswith(ONE_BY_ONE) else file
+
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,4 +1,4 @@
-"""Which cases of a parametrized test are run every day."""
+"""Which cases of a parametrized test are run every day, and which by `workbook test --all`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,18 @@ from typing import Any
 import pytest
 
 
-def first_of(values: Iterable[Any], number: int = 1) -> list[Any]:
-    """Values for `parametrize`, of which the first `number` are everyday cases and the others are further ones."""
+def first_of(values: Iterable[Any], everyday: int = 1, further: int | None = None) -> list[Any]:
+    """Values for `parametrize`.
+
+    Args:
+        everyday: number of values, from the first on, that are run every day.
+        further: number of those after them that `workbook test --all` runs too, None for all; what is left over is
+            exhaustive.
+    """
     values = list(values)
-    others = (value if isinstance(value, tuple) else (value,) for value in values[number:])
-    return [*values[:number], *(pytest.param(*each, marks=pytest.mark.further) for each in others)]
+    tiers = [None] * everyday + [pytest.mark.further] * (len(values) if further is None else further)
+    tiers += [pytest.mark.exhaustive] * len(values)
+    return [
+        pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=mark or ())
+        for value, mark in zip(values, tiers, strict=False)
+    ]

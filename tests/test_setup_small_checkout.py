@@ -224,8 +224,7 @@ def test_test_adds_the_test_tools_and_start_keeps_them(checkout: Checkout) -> No
     assert "tool" in json.loads(done.stdout)["dists"]
 
 
-@pytest.mark.further
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", first_of([signal.SIGKILL, signal.SIGINT], everyday=0, further=1))
 def test_a_stopped_set_up_is_finished_by_the_next_one(checkout: Checkout, how: signal.Signals) -> None:
     make_small(
         checkout.wheels, "1.0", num_parts=4000
@@ -250,7 +249,9 @@ def test_a_stopped_set_up_is_finished_by_the_next_one(checkout: Checkout, how: s
 
 @pytest.mark.parametrize(
     "damage",
-    first_of(["package", "metadata", "record", "pip", "python", "empty", "config", "marker and module"]),
+    first_of(
+        ["package", "pip", "python", "record", "marker and module", "empty", "metadata", "config"], further=5
+    ),
 )
 def test_repairs_what_was_damaged(standing: Checkout, damage: str) -> None:
     expected = standing.start()
@@ -388,9 +389,8 @@ def test_a_cpu_build_in_pips_own_settings_is_preferred(cuda_checkout: Checkout, 
     assert not any(name.startswith("nvidia") for name in dists)
 
 
-@pytest.mark.further
 @no_driver
-@pytest.mark.parametrize("answer", ["", "cpu", "all"])
+@pytest.mark.parametrize("answer", first_of(["cpu", "", "all"], everyday=0, further=1))
 def test_a_person_is_asked_before_gigabytes(cuda_checkout: Checkout, tmp_path: Path, answer: str) -> None:
     typed = str(tmp_path / "cpu") if answer == "cpu" else answer
     status, shown = in_terminal(cuda_checkout, typed)

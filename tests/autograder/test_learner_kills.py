@@ -13,7 +13,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.slow
-@pytest.mark.measures  # kills at moments, and has a patience: beside another test both are other ones
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(sys.platform != "linux", reason="orphans are adopted by a call of Linux")
 def test_kills_lose_nothing_that_was_told_saved() -> None:

@@ -38,7 +38,6 @@ WHY = {
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.slow,
-    pytest.mark.measures,  # one exercise is measured, for its plot
     pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium"),
     pytest.mark.timeout(900),
 ]

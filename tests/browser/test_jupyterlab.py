@@ -22,7 +22,6 @@ from tests.browser.lab import CHROMIUM, MISSING_WIDGET, PATIENCE, Notebook, chro
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.slow,
-    pytest.mark.measures,  # the check of 1.1 is decided by the clock
     pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium"),
     pytest.mark.timeout(1800),
 ]

@@ -43,7 +43,6 @@ from tests.browser.test_jupyterlab import LESSON as OTHER_LESSON
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.slow,
-    pytest.mark.measures,  # the checks of 1.1 and 4.5 are decided by the clock
     pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium"),
     pytest.mark.timeout(1800),
 ]
@@ -211,6 +210,7 @@ FOCUSED = """() => {
 }"""
 
 
+@pytest.mark.measures  # beside another test the button would come too late
 def test_the_stop_button_during_a_timed_check(page: Page, address: str, folder: Path, tmp_path: Path) -> None:
     lesson = opened(page, address, folder, OTHER_LESSON)
     lesson.write("exercise-1-1", COLLATE)

@@ -16,6 +16,7 @@ from course_lib.runs.folder import RunFolder
 from course_lib.runs.predict import load_trained
 from course_lib.training.checkpoint import load_checkpoint
 from tests.course_lib.scripts.small import SCRIPTS, torchrun, torchrun_command
+from tests.everyday import first_of
 
 SMALL = ("d_model=16", "num_layers=1", "vocab_size=300", "max_length=64", "checkpoint_every_steps=5",
          "log_every_steps=5", "dropout=0.2", "precision=32-true")  # fmt: skip
@@ -149,8 +150,7 @@ def resume(folder, out, **how):
     return json.loads(done.stdout)
 
 
-@pytest.mark.further
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", first_of([0, 1], everyday=0, further=1))
 def test_a_killed_process_ends_the_job_and_resume_completes_it(folder, undisturbed, rank):
     out = RunFolder(folder / f"killed{rank}")
     kill_one(folder, out, rank, *TWO, "max_epochs=8")

@@ -1,7 +1,8 @@
 """Every lesson runs from top to bottom with the reference solutions: no error, no warning, nothing on stderr.
 
-Every day one lesson runs whole. `workbook test --all` runs the others without their checks: the same solutions are
-checked one by one in test_lesson_checks; whole they run with `-m exhaustive`. Beside another test a check may be
+Every day one lesson runs whole. `workbook test --all` runs the others without their checks, for the same solutions are
+checked one by one in test_lesson_checks; and lesson 04 in a browser, with its checks. Whole all of them run with
+`-m exhaustive`. Beside another test a check may be
 undecided. Alone, as `pytest tests/notebooks -rP` runs them, the seconds that it prints are those of a learner.
 """
 
@@ -20,7 +21,7 @@ from nbformat import NotebookNode
 LESSONS = sorted((Path(__file__).resolve().parents[2] / "notebooks" / "lessons").glob("[0-9][0-9]_*.py"))
 
 
-EVERYDAY = "00_start_here"
+EVERYDAY, IN_A_BROWSER = "00_start_here", "04_checkpointing_and_early_stopping"
 
 
 def _lessons(mark: pytest.MarkDecorator) -> list[Any]:
@@ -47,7 +48,9 @@ def test_a_lesson_runs(path: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
-    "path", [path for path in LESSONS if path.stem != EVERYDAY], ids=lambda path: path.stem
+    "path",
+    [path for path in LESSONS if path.stem not in (EVERYDAY, IN_A_BROWSER)],
+    ids=lambda path: path.stem,
 )
 def test_a_lesson_runs_between_its_checks(path: Path, tmp_path: Path) -> None:
     notebook = jupytext.read(path)

@@ -171,7 +171,9 @@ LEARNT_LESS, LEARNT_NOTHING = 0.88, 0.5
 LOOKS_PER_BLOCK = 0.5
 # A share of one segment spreads by 0.05 to 0.1 over right solutions: a mean of this many, by a third of that.
 LOOKS_BEFORE_FLAG = 10
-_Segment = tuple[dict[str, Any], np.ndarray]  # what the baseline said of it, and the learner's weights after it
+_Segment = tuple[
+    dict[str, Any], np.ndarray
+]  # what the baseline said of it, and the learner's weights after it
 
 
 def _require_same_work(
@@ -199,7 +201,7 @@ def _require_same_work(
 
 
 def _learns_less(job: Job, learnt: list[float], spare: list[_Segment]) -> bool:
-    """Whether the mean share is too small. Where the first looks say so, segments that were spared are looked at too."""
+    """Whether the mean share is too small. Where the first looks say so, spared segments are looked at too."""
     if not learnt or np.mean(learnt) >= LEARNT_LESS:
         return False
     while spare and len(learnt) < LOOKS_BEFORE_FLAG:
