@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -17,6 +18,11 @@ from autograder.engine.workers import CheckFailed, Worker, WorkerFailed, failure
 __all__ = ["CheckFailed", "Job", "Progress", "Worker", "WorkerFailed", "failure"]
 
 Progress = Callable[[str, float], None]
+#: What takes a second to import, and the words by which its need is seen. A need that is not seen costs the second.
+_SLOW_IMPORTS = {
+    "torch._dynamo": re.compile(r"\boptim\b|make_optimizer|Trainer"),
+    "scipy.stats": re.compile(r"\bscipy\b"),
+}
 
 
 @dataclass
@@ -62,7 +68,8 @@ class Job:
     def worker(self, name: str, source: str) -> Worker:
         """The worker called `name`, holding `source`: the learner's, a baseline or a reference."""
         if name not in self._workers:
-            worker = self._workers[name] = Worker(threads=self.threads, talks=self.talks)
+            modules = [module for module, used in _SLOW_IMPORTS.items() if used.search(self.harness + source)]
+            worker = self._workers[name] = Worker(threads=self.threads, talks=self.talks, modules=modules)
             self.stop.raise_if_pressed()  # a stop ends the workers that there are
             worker.load(self.harness, source, self.entry)
         return self._workers[name]

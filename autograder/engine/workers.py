@@ -11,7 +11,7 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autograder.common import Reason
@@ -119,9 +119,9 @@ class _Outlet:
 class Worker:
     """One sandboxed process that holds one solution and the harness around it."""
 
-    def __init__(self, *, threads: int = 1, talks: bool = False) -> None:
+    def __init__(self, *, threads: int = 1, talks: bool = False, modules: Sequence[str] = ()) -> None:
         try:
-            self.process, self._canary = sandbox.start_worker(threads=threads, talks=talks)
+            self.process, self._canary = sandbox.start_worker(threads=threads, talks=talks, modules=modules)
         except sandbox.SandboxBroken as error:
             raise WorkerFailed(f"The process that runs your code could not be started: {error}.") from None
         self.threads = threads

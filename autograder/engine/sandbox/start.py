@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -215,19 +216,26 @@ def stop_loading() -> None:
             server.give_up()
 
 
-def start_worker(*, threads: int = 1, talks: bool = False) -> tuple[WorkerProcess, Canary]:
+def start_worker(
+    *, threads: int = 1, talks: bool = False, modules: Sequence[str] = ()
+) -> tuple[WorkerProcess, Canary]:
     """Start a worker; its first message says what it could reach of the canary.
 
     Args:
         threads: number of intra-op threads of torch in the worker.
         talks: it starts processes that talk over loopback. Where it has no network of its own it then reaches the
             machine's, and its level says so.
+        modules: what it will import and takes a second: done once for all workers, where they are forked.
 
     Raises `SandboxBroken`.
     """
     level, canary, pipes = probe().level, Canary.set_up(), Pipes()
     options = WorkerOptions(
-        threads=threads, limits=sandbox_view.limits(), talks=talks, canary=canary.options()
+        threads=threads,
+        limits=sandbox_view.limits(),
+        talks=talks,
+        canary=canary.options(),
+        modules=modules,
     )
     try:
         with contextlib.suppress(SandboxBroken):

@@ -8,7 +8,7 @@ import os
 import shutil
 import site
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,12 +71,14 @@ class WorkerOptions:
         limits: by the name of the resource.
         talks: whether it starts processes that talk over loopback.
         canary: what its reach is tried on.
+        modules: what is imported before it is forked, where it is.
     """
 
     threads: int
     limits: Mapping[str, int]
     talks: bool
     canary: Mapping[str, str | int | list[str]]
+    modules: Sequence[str] = ()
 
     @property
     def memory(self) -> int:

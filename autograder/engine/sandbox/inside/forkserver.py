@@ -16,11 +16,13 @@ import gc
 import importlib
 import json
 import os
+import select
 import shutil
 import signal
 import socket
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -36,9 +38,10 @@ PRELOADED = (
     "course_lib.data",
     "course_lib.models.transformers",
     "course_lib.measuring.counters",
-    "torch._dynamo",  # the first optimizer asks for it
-    "scipy.stats",  # what compares runs takes its quantiles from here
 )
+#: Loaded before the first worker that needs it, or while nobody has asked for one: the first optimizer asks for it.
+WHEN_IDLE = "torch._dynamo"
+_IDLE_SECONDS = 1.0
 
 
 def main() -> None:
@@ -46,15 +49,7 @@ def main() -> None:
     control = socket.socket(fileno=os.dup(0))
     options = json.loads(control.recv(2**20))
     isolate.call("prctl", 36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: a worker is this process's child
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = (
-        "/"  # torch._dynamo makes this folder as it loads; here it must be there
-    )
-    for name in PRELOADED:
-        with contextlib.suppress(Exception):  # else the worker meets the error, and says so
-            importlib.import_module(name)
-    del os.environ["TORCHINDUCTOR_CACHE_DIR"]
-    gc.collect()
-    gc.freeze()  # a collection in a worker does not copy what all share
+    _load(PRELOADED)
     # As an ordinary user where that works: root's workers become one of their own.
     users = (options["user"], os.getuid()) if options["namespaces"] else ()
     options["user"] = next((user for user in users if _can_isolate(options, user)), None)
@@ -62,12 +57,15 @@ def main() -> None:
     control.send(json.dumps({"namespaces": options["namespaces"]}).encode())
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for workers
     folders = []
+    if not select.select([control], [], [], _IDLE_SECONDS)[0]:
+        _load([WHEN_IDLE])
     while True:
         message, descriptors, *_ = socket.recv_fds(control, 2**20, 3)
         if not message:
             break
         request = options | json.loads(message)
         request["canary"]["server"] = os.getpid()
+        _load(request["modules"])
         if not options["namespaces"]:
             request["home"] = tempfile.mkdtemp(prefix="workbook-")
             folders.append(request["home"])
@@ -78,6 +76,20 @@ def main() -> None:
     isolate.kill_descendants(os.getpid())
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _load(modules: Iterable[str]) -> None:
+    """Import what is not there yet, for all workers to come."""
+    if not (missing := [name for name in modules if name not in sys.modules]):
+        return
+    # torch._dynamo makes this folder as it loads; here it must be there.
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = "/"
+    for name in missing:
+        with contextlib.suppress(Exception):  # else the worker meets the error, and says so
+            importlib.import_module(name)
+    del os.environ["TORCHINDUCTOR_CACHE_DIR"]
+    gc.collect()
+    gc.freeze()  # a collection in a worker does not copy what all share
 
 
 def _can_isolate(options: dict[str, Any], user: int) -> bool:

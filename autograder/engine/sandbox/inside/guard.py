@@ -103,11 +103,9 @@ def _hook() -> Callable[[str, tuple[Any, ...]], None]:
 def watch(harness: dict[str, Any]) -> Callable[[], list[str]]:
     """Remember the functions of the libraries and of the harness; the result names those that were replaced since."""
     if torch := harness.get("torch"):
-        for optimizer in (
-            torch.optim.SGD,
-            torch.optim.AdamW,
-        ):  # torch itself wraps methods at their first use
-            optimizer([torch.zeros(1, requires_grad=True)])
+        # torch itself wraps methods at their first use. As unpickled, for one that is made takes a second of imports.
+        for optimizer in (torch.optim.SGD, torch.optim.AdamW):
+            optimizer.__new__(optimizer).__setstate__({"defaults": {}, "param_groups": [], "state": {}})
     spaces: list[tuple[str, Any]] = [("harness", harness)]
     spaces += [(name, vars(sys.modules[name])) for name in _WATCHED if name in sys.modules]
     for name in _WATCHED_CLASSES:
