@@ -164,6 +164,7 @@ def test_progress_in_text_and_json(tmp_path: Path) -> None:
     assert "Efficient training loops" in workbook("progress", WORKBOOK_DATA=str(tmp_path)).stdout
 
 
+@pytest.mark.further
 def test_doctor_finds_this_machine_fit(tmp_path: Path) -> None:
     done = workbook("doctor", "--json", COURSE_LIB_CACHE=str(tmp_path / "cache"))
     findings = {finding["name"]: finding for finding in json.loads(done.stdout)["findings"]}

@@ -187,7 +187,6 @@ def found(data, tmp_path_factory, cache):
     return tune(Search(config=config, out=out, texts=texts, trials=9), progress=False), out
 
 
-@pytest.mark.further
 def test_the_best_is_the_best_of_the_complete(found):
     study, _ = found
     values = [trial["value"] for trial in study["trials"]]
