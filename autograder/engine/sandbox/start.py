@@ -7,7 +7,7 @@ Levels, strongest first:
 - ``landlock``: the kernel's rules for files, TCP, signals and tracing, and own namespaces where the machine allows.
 - ``limits``: a scrubbed environment and resource limits alone. Files of the user can be read.
 
-On Linux one prepared process (`sandboxed/forkserver.py`) forks them, ready at once; elsewhere each is started anew.
+On Linux one prepared process (`inside/forkserver.py`) forks them, ready at once; elsewhere each is started anew.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import os
 import secrets
 import shutil
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -28,11 +27,12 @@ import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from autograder.engine.sandbox import view as sandbox_view
 from autograder.engine.sandbox.inside import isolate
 from autograder.engine.sandbox.process import Pipes, WorkerProcess, forget, living
+from autograder.engine.sandbox.server import ForkServer, SandboxBroken
 from autograder.engine.sandbox.view import WorkerOptions
 
 Level = Literal["bubblewrap", "landlock", "limits"]
@@ -108,90 +108,7 @@ class Canary:
         return self.token in text
 
 
-class SandboxBroken(Exception):
-    """No worker starts. The text says why."""
-
-
-class _Server:
-    """The grader's end of a fork server. It ends when this process does, however that ends."""
-
-    def __init__(self, level: Level) -> None:
-        self.level = level
-        self.lock = threading.Lock()
-        self.has_namespaces: bool | None = None
-        self.is_given_up = False
-        self.process: subprocess.Popen[bytes] | None = None
-        self.log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the server
-        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        self.control.send(json.dumps(asdict(sandbox_view.server_options(level))).encode())
-        # In a thread that lasts: bubblewrap ends with the thread that started it.
-        self.thread = threading.Thread(target=self._run, args=(theirs,), daemon=True)
-        self.thread.start()
-
-    def _run(self, theirs: socket.socket) -> None:
-        with theirs:
-            self.process = subprocess.Popen(
-                sandbox_view.command(self.level, "forkserver.py", is_shared=True),
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                stderr=self.log,
-                env=sandbox_view.environment(),
-                cwd="/",
-                start_new_session=True,
-            )
-        self.process.wait()
-
-    def can_fork(self) -> bool:
-        """Whether it keeps its workers apart as the level says. Waits until torch is loaded."""
-        with self.lock:
-            if self.has_namespaces is None:
-                self.has_namespaces = self._receive(120.0)[0]["namespaces"]
-        return self.has_namespaces or self.level != "bubblewrap"
-
-    def fork(self, options: WorkerOptions, pipes: Pipes) -> WorkerProcess:
-        """A new worker. Raises `SandboxBroken` when the server is gone or cannot."""
-        passed = [pipes.for_worker, pipes.from_worker, pipes.log.fileno()]
-        with self.lock:
-            try:
-                socket.send_fds(self.control, [json.dumps(asdict(options)).encode()], passed)
-            except OSError as error:
-                raise SandboxBroken(f"the process that prepares workers is gone: {error}") from None
-            answer, pid = self._receive(30.0)
-        owns_all = bool(self.has_namespaces)
-        folder = None if owns_all else Path(answer["home"])
-        return WorkerProcess(pid, pipes, options.memory, owns_all=owns_all, folder=folder)
-
-    def _receive(self, seconds: float) -> tuple[dict[str, Any], int]:
-        """A message, and the process that sent it, by the kernel's word."""
-        self.control.settimeout(seconds)
-        try:
-            message, ancillary, *_ = self.control.recvmsg(2**16, socket.CMSG_SPACE(12))
-            answer = json.loads(message)
-        except (OSError, ValueError) as error:
-            self.log.seek(0)
-            words = self.log.read().decode(errors="replace").strip().splitlines()[-1:]
-            raise SandboxBroken(
-                f"the process that prepares workers is gone: {(words or [error])[0]}"
-            ) from None
-        if "error" in answer:
-            raise SandboxBroken(f"a worker could not be kept apart: {answer['error']}")
-        return answer, struct.unpack("iII", ancillary[0][2])[0]
-
-    def give_up(self) -> None:
-        """End it if it still loads torch: it would hear of anything else seconds later."""
-        if self.has_namespaces is None and self.process:
-            self.is_given_up = True
-            self.process.kill()
-
-    def close(self) -> None:
-        """End the server and all its workers."""
-        self.control.close()
-        self.give_up()
-        self.thread.join(10.0)
-
-
-_servers: dict[Level, _Server] = {}
+_servers: dict[Level, ForkServer] = {}
 _lock = threading.Lock()
 
 
@@ -265,10 +182,10 @@ def settle(canary: Canary, reached: list[str]) -> Level:
     return "limits" if is_overwritten or reached else probe().level
 
 
-def _server(level: Level) -> _Server:
+def _server(level: Level) -> ForkServer:
     with _lock:
         if level not in _servers:
-            _servers[level] = _Server(level)
+            _servers[level] = ForkServer(level)
         return _servers[level]
 
 
