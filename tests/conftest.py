@@ -14,8 +14,10 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is loaded, by this process and its children
 
 # Behind an optional format check that nothing here asks for, jsonschema, and with it nbformat, builds grammars for a
-# second; without this module it leaves that check out.
+# second; without this module it leaves that check out. So do the processes that tests start: this folder hides it.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+_HIDDEN = str(Path(__file__).parent / "hidden")
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [_HIDDEN, os.environ.get("PYTHONPATH")]))
 
 # A run that a shell started in the background hears no Ctrl-C, and some tests press it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -26,6 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream, TextIOWrapper
         ):  # a window that knows fewer letters than we print gets "?" for them
             stream.reconfigure(errors="replace")
+    # Behind a format check that nothing here asks for, nbformat builds grammars for a second; without this it does not.
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     argv = sys.argv[1:] if argv is None else [*argv]
     # What follows `test` is pytest's: argparse would take options there for its own.
     is_passed_on = argv[:1] == ["test"] and argv[1:2] not in (["-h"], ["--help"])

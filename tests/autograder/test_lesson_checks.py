@@ -22,6 +22,8 @@ ALTERNATIVE_TEXTS = sorted(Path(__file__).with_name("alternatives").glob("lesson
 #: The timed exercise whose reference stands before the clock in every run. Of the others the clock has its say over the
 #: reference in `workbook test --all`, as over one slow solution; over the rest with `-m exhaustive`.
 ON_THE_CLOCK, SLOW = "1.2", "1.5"
+#: A reference takes its time on these clocks, and is there with `-m exhaustive`.
+LONG_ON_THE_CLOCK = {"1.5", "1.6", "3.6", "7.4", "10.2"}
 #: The wrong solution for every day, where the exercise's first one is trained to its end before it fails.
 SOON_WRONG = {"7.6": "no evaluation", "10.2": "class numbers instead of names"}
 EXERCISES = [exercise for lesson_id in lesson_ids() for exercise in load_lesson(lesson_id).exercises]
@@ -44,15 +46,19 @@ def _wrong_solutions() -> Iterator[Any]:
             yield pytest.param(exercise, mutant, id=f"{exercise.id} {mutant.name}", marks=marks)
 
 
+def _marks_of_a_clock(exercise_id: str, mark: pytest.MarkDecorator) -> list[pytest.MarkDecorator]:
+    if exercise_id == ON_THE_CLOCK:
+        return [pytest.mark.measures]
+    return [pytest.mark.measures, pytest.mark.exhaustive if exercise_id in LONG_ON_THE_CLOCK else mark]
+
+
 def _before_the_clock(exercises: list[Exercise], mark: pytest.MarkDecorator) -> list[Any]:
     """The exercises; what is timed is measured alone, and has the mark unless it is put to the clock in every run."""
     return [
         pytest.param(
             exercise,
             id=exercise.id,
-            marks=[pytest.mark.measures, *([] if exercise.id == ON_THE_CLOCK else [mark])]
-            if exercise.clock
-            else [],
+            marks=_marks_of_a_clock(exercise.id, mark) if exercise.clock else [],
         )
         for exercise in exercises
     ]
