@@ -166,7 +166,7 @@ def test_progress_in_text_and_json(tmp_path: Path) -> None:
 
 @pytest.mark.further
 def test_doctor_finds_this_machine_fit(tmp_path: Path) -> None:
-    done = workbook("doctor", "--json", COURSE_LIB_CACHE=str(tmp_path / "cache"))
+    done = workbook("doctor", "--json", COURSE_LIB_CACHE=str(tmp_path / "cache"), PYTHONPATH="")
     findings = {finding["name"]: finding for finding in json.loads(done.stdout)["findings"]}
     failures = [finding for finding in findings.values() if finding["level"] == "fail"]
     assert done.returncode == bool(failures)

@@ -1,8 +1,9 @@
 """`workbook test`: the project's tests in two runs, because a timing must not have a neighbour.
 
-First everything that keeps no clock, on two processes; then, one after the other, what is marked `measures`. What is
-marked `further` waits for `workbook test --all`, or for `--rest`, which runs nothing else; what is marked `exhaustive`
-for `workbook test -m exhaustive`. Ends with the ten slowest tests and one summary line for both runs in pytest's form.
+First everything that keeps no clock, on three processes, for some tests wait; then, one after the other, what is
+marked `measures`. What is marked `further` waits for `workbook test --all`, or for `--rest`, which runs nothing else;
+what is marked `exhaustive` for `workbook test -m exhaustive`. Ends with the ten slowest tests and one summary line for
+both runs in pytest's own form.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ CHOSEN = {
     "--rest": "further and not exhaustive",
 }
 RUNS = (  # options of pytest; {} is one of the chosen
-    ("-n", "2", "--dist", "loadscope", "--no-loadscope-reorder", "-m", "not measures and ({})"),
+    ("-n", "3", "--dist", "loadscope", "--no-loadscope-reorder", "-m", "not measures and ({})"),
     ("-m", "measures and ({})"),
 )
 NOTHING_COLLECTED = 5

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.measures  # one of the exercises takes timings
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(sys.platform != "linux", reason="orphans are adopted by a call of Linux")

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(sys.platform != "linux", reason="orphans are adopted by a call of Linux")
 def test_kills_lose_nothing_that_was_told_saved() -> None:

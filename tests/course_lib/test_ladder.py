@@ -243,7 +243,7 @@ def command(tmp_path):
     return go
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_bench_writes_numbers_with_their_provenance_and_a_page(command, tmp_path):
     settings = ["d_model=16", "num_layers=1", "micro_batch_size=8", "vocab_size=300", "max_length=32"]
     settings.append("compile=true")

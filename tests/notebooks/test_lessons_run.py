@@ -1,8 +1,8 @@
 """Every lesson runs from top to bottom with the reference solutions: no error, no warning, nothing on stderr.
 
 Every day one lesson runs whole. `workbook test --all` runs the others without their checks, for the same solutions are
-checked one by one in test_lesson_checks; and lesson 04 in a browser, with its checks. Whole all of them run with
-`-m exhaustive`. Beside another test a check may be
+checked one by one in test_lesson_checks; and lesson 04 in a browser, with its checks. Lesson 06, which starts many
+processes, is a step of `.ci/run`. Whole all of them run with `-m exhaustive`. Beside another test a check may be
 undecided. Alone, as `pytest tests/notebooks -rP` runs them, the seconds that it prints are those of a learner.
 """
 
@@ -22,6 +22,7 @@ LESSONS = sorted((Path(__file__).resolve().parents[2] / "notebooks" / "lessons")
 
 
 EVERYDAY, IN_A_BROWSER = "00_start_here", "04_checkpointing_and_early_stopping"
+LONG = "06_distributed_training"
 
 
 def _lessons(mark: pytest.MarkDecorator) -> list[Any]:
@@ -49,8 +50,11 @@ def test_a_lesson_runs(path: Path, tmp_path: Path) -> None:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     "path",
-    [path for path in LESSONS if path.stem not in (EVERYDAY, IN_A_BROWSER)],
-    ids=lambda path: path.stem,
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.exhaustive] if path.stem == LONG else [])
+        for path in LESSONS
+        if path.stem not in (EVERYDAY, IN_A_BROWSER)
+    ],
 )
 def test_a_lesson_runs_between_its_checks(path: Path, tmp_path: Path) -> None:
     notebook = jupytext.read(path)
