@@ -27,7 +27,14 @@ TOPICS = {
     "travel": "flight hotel train beach museum passport luggage island ticket harbor",
 }
 COMMON = "the a of and we to it was in on with for this that very my our after before"
-SMALL = ["d_model=16", "num_layers=1", "vocab_size=300", "micro_batch_size=16", "max_length=64"]
+SMALL = [
+    "d_model=16",
+    "num_layers=1",
+    "vocab_size=300",
+    "micro_batch_size=16",
+    "max_length=64",
+    "precision=32-true",
+]
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 Every day one lesson runs whole. `workbook test --all` runs the others without their checks, for the same solutions are
 checked one by one in test_lesson_checks; and lesson 04 in a browser, with its checks. Lesson 06, which starts many
-processes, is a step of `.ci/run`. Whole all of them run with `-m exhaustive`. Beside another test a check may be
+processes, and 10, which trains in earnest, are a step of `.ci/run`. Whole all of them run with `-m exhaustive`. Beside another test a check may be
 undecided. Alone, as `pytest tests/notebooks -rP` runs them, the seconds that it prints are those of a learner.
 """
 
@@ -22,7 +22,7 @@ LESSONS = sorted((Path(__file__).resolve().parents[2] / "notebooks" / "lessons")
 
 
 EVERYDAY, IN_A_BROWSER = "00_start_here", "04_checkpointing_and_early_stopping"
-LONG = "06_distributed_training"
+LONG = ("06_distributed_training", "10_mini_project")
 
 
 def _lessons(mark: pytest.MarkDecorator) -> list[Any]:
@@ -51,7 +51,7 @@ def test_a_lesson_runs(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, id=path.stem, marks=[pytest.mark.exhaustive] if path.stem == LONG else [])
+        pytest.param(path, id=path.stem, marks=[pytest.mark.exhaustive] if path.stem in LONG else [])
         for path in LESSONS
         if path.stem not in (EVERYDAY, IN_A_BROWSER)
     ],
