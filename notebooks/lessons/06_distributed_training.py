@@ -328,6 +328,7 @@ show(fig, alt="Timeline of one step. " + " ".join(said))
 predict("6b", "Micro-batch of 32 texts: samples/s of two processes over one?", unit="×")
 
 # %%
+import gc
 import json
 import os
 import sys
@@ -380,6 +381,7 @@ def measure_scaling(folder):
 
 if "RANK" in os.environ:
     measure_scaling(sys.argv[1])
+    gc.collect()
     dist.destroy_process_group()
 
 # %%
@@ -471,6 +473,7 @@ show(fig, alt="Share of time waiting, 8 ranks: "
 # Nine lines make it distributed; the comments number them. The rest is the loop of lesson 01.
 
 # %%
+import gc
 import os
 import sys
 from pathlib import Path
@@ -532,7 +535,8 @@ def train_plainly(folder):
     if rank == 0:  # 9 once, and the plain model, not the wrapper
         torch.save(model.state_dict(), Path(folder, "plain.pt"))
     dist.barrier()  # nobody leaves before the file is there
-    del ddp  # it uses the group, so it goes first
+    del ddp
+    gc.collect()  # it uses the group, so it goes first, and with it the cycle it stands in
     dist.destroy_process_group()
 
 
