@@ -1,10 +1,10 @@
 """Every lesson runs from top to bottom with the reference solutions: no error, no warning, nothing on stderr.
 
 Every day one lesson runs whole. `workbook test --all` runs the others without their checks, for the same solutions are
-checked one by one in test_lesson_checks; and lesson 04 in a browser, with its checks. Lesson 06, which starts many
-processes, and 10, which trains in earnest, are a step of `.ci/run`. Whole all of them run with `-m exhaustive`. Beside
-another test a check may be undecided. Alone, as `pytest tests/notebooks -rP` runs them, the seconds that it prints are
-those of a learner.
+checked one by one in test_lesson_checks; and lesson 04 in a browser, with its checks. Lesson 06, which starts
+many processes, runs with `-m exhaustive`; 10, which trains in earnest, is a step of `.ci/run`. Whole all of them
+run with `-m exhaustive`. Beside another test a check may be undecided. Alone, as `pytest tests/notebooks -rP` runs
+them, the seconds that it prints are those of a learner.
 """
 
 from __future__ import annotations
