@@ -112,21 +112,23 @@ def one_kill(
     server: Server, session: Session, target: str, rng: random.Random, most_seconds: float
 ) -> tuple[str, list[str]]:
     """Kill while the learner opens the lesson or works. Returns what it fell into, and what was wrong then or after."""
-    before, killed = kept_answers(server), threading.Event()
+    before, killed, hit = kept_answers(server), threading.Event(), list[psutil.Process]()
     family = [session.kernel]
     is_early = not session.is_open and target != "engine" and rng.random() < EARLY_SHARE
 
     def kill() -> None:
         with contextlib.suppress(psutil.Error):  # a kernel that has just ended, or a child that has
             family.extend(session.kernel.children(recursive=True))
-        if target == "engine":
-            hit = [process for process in family if _is_engine(process)]
-        else:
-            hit = [session.kernel if target == "kernel" else server.server()]
-        for process in hit:
-            with contextlib.suppress(psutil.NoSuchProcess):
+        try:
+            if target == "engine":
+                found = [process for process in family if _is_engine(process)]
+            else:
+                found = [session.kernel if target == "kernel" else server.server()]
+            for process in found:
                 process.kill()
-        killed.set()
+                hit.append(process)
+        finally:
+            killed.set()
 
     timer = threading.Timer(rng.uniform(0.0, most_seconds), kill)
     if is_early:
@@ -141,6 +143,8 @@ def one_kill(
         "checks" if session.is_pending("check") else "clicks" if session.is_pending("answer") else "opening"
     )
     timer.join()
+    if not hit:
+        wrong.append("nothing was killed")
     session.listen(0.2)  # what had left the kernel before
     if target == "engine":  # the kernel lives on: all that was asked for is done, and the next check works
         wrong += session.goes_on()

@@ -107,9 +107,8 @@ def test_the_start_page_runs_from_top_to_bottom(page: Page, folder: Path, tmp_pa
 
 def test_an_exercise_and_a_quiz_survive_a_reload(page: Page, folder: Path, tmp_path: Path) -> None:
     start = Notebook(page, folder / START / f"{START}.ipynb")
-    start.cell(start.ids[-1]).locator(
-        f"a[href*='{LESSON}.ipynb']"
-    ).click()  # the others are in a folded table
+    # The one at the end: the others are in a folded table.
+    start.cell(start.ids[-1]).locator(f"a[href*='{LESSON}.ipynb']").click()
     lesson = Notebook(page, folder / LESSON / f"{LESSON}.ipynb")
     page.screenshot(path=tmp_path / "lesson.png")
     figure = cell_with(lesson, "show(fig")

@@ -1,4 +1,4 @@
-"""The grader's end of a fork server: the prepared process that forks a worker in milliseconds."""
+"""The prepared process that forks a worker in milliseconds, as the grader holds it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SandboxBroken(Exception):
 
 
 class ForkServer:
-    """One of them. It ends when this process does, however that ends."""
+    """The grader's end of a fork server. It ends when this process does, however that ends."""
 
     def __init__(self, level: str) -> None:
         self.level = level

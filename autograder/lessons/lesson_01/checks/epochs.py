@@ -171,9 +171,8 @@ LEARNT_LESS, LEARNT_NOTHING = 0.88, 0.5
 LOOKS_PER_BLOCK = 0.5
 # A share of one segment spreads by 0.05 to 0.1 over right solutions: a mean of this many, by a third of that.
 LOOKS_BEFORE_FLAG = 10
-_Segment = tuple[
-    dict[str, Any], np.ndarray
-]  # what the baseline said of it, and the learner's weights after it
+#: What the baseline said of a segment, and the learner's weights after it.
+_Segment = tuple[dict[str, Any], np.ndarray]
 
 
 def _require_same_work(
