@@ -1170,6 +1170,7 @@ check("6.2")
 # </details>
 
 # %%
+import gc
 import os
 import sys
 from pathlib import Path
@@ -1237,7 +1238,8 @@ def main(folder: Path) -> torch.nn.Module:
     if rank == 0:
         torch.save(model.state_dict(), folder / "last.pt")
     dist.barrier()  # nobody leaves before the file is there
-    del ddp  # it uses the group, so it goes first
+    del ddp
+    gc.collect()  # it uses the group, so it goes first, and with it the cycle it stands in
     dist.destroy_process_group()
     return model
     ### END SOLUTION
