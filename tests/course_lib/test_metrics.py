@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -114,6 +115,10 @@ def test_records_are_written_to_json_lines_and_tensorboard_and_cut_on_resume(tmp
     with folder.metrics.open("a") as file:
         file.write('{"kind": "tra')  # a kill in the middle of a line
     assert len(folder.read_metrics()) == 4
+
+    for events in folder.tensorboard.iterdir():  # TensorBoard reads in the order of names: as if begun a second earlier
+        prefix, second, rest = re.fullmatch(r"(.*tfevents\.)(\d+)(\..*)", events.name).groups()
+        events.rename(events.with_name(f"{prefix}{int(second) - 1}{rest}"))
 
     resumed = RecordWriter(folder, num_records=2, purge_step=3)
     resumed.on_record(state, {"kind": "train", "step": 3, "loss": 0.25})

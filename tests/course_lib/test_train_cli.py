@@ -157,7 +157,7 @@ def kill_at_random_moment(arguments, folder, rng):
     return process.returncode == -signal.SIGKILL
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_killed_again_and_again_the_run_ends_with_the_same_weights(command, run, csv_file, tmp_path):
     settings = [*SMALL, "max_epochs=12", "log_every_steps=1", "checkpoint_every_steps=3", "dropout=0.2"]
     whole = run("train", "--data", csv_file, "--out", "whole", "--json", settings=settings)

@@ -1,10 +1,10 @@
 """Every lesson runs from top to bottom with the reference solutions: no error, no warning, nothing on stderr.
 
 Every day one lesson runs whole. `workbook test --all` runs the others without their checks, for the same solutions are
-checked one by one in test_lesson_checks; and lesson 04 in a browser, with its checks. Lesson 06, which starts
-many processes, runs with `-m exhaustive`; 10, which trains in earnest, is a step of `.ci/run`. Whole all of them
-run with `-m exhaustive`. Beside another test a check may be undecided. Alone, as `pytest tests/notebooks -rP` runs
-them, the seconds that it prints are those of a learner.
+checked one by one in test_lesson_checks; and lesson 04 in a browser, with its checks. The longest, which train in
+earnest or start many processes, are a step of `.ci/run`. Whole all of them run with `-m exhaustive`. Beside another
+test a check may be undecided. Alone, as `pytest tests/notebooks -rP` runs them, the seconds that it prints are those
+of a learner.
 """
 
 from __future__ import annotations
@@ -23,7 +23,12 @@ LESSONS = sorted((Path(__file__).resolve().parents[2] / "notebooks" / "lessons")
 
 
 EVERYDAY, IN_A_BROWSER = "00_start_here", "04_checkpointing_and_early_stopping"
-LONG = ("06_distributed_training", "10_mini_project")
+LONG = (
+    "01_efficient_training_loops",
+    "05_hyperparameter_tuning",
+    "06_distributed_training",
+    "10_mini_project",
+)
 
 
 def _lessons(mark: pytest.MarkDecorator) -> list[Any]:
