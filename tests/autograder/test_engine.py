@@ -15,8 +15,10 @@ from nbclient import NotebookClient
 
 from autograder.engine import check as engine
 from autograder.engine import evidence
+from autograder.engine import job as engine_job
 from autograder.engine.check import check_source
 from autograder.engine.job import Job
+from autograder.engine.sandbox import start as sandbox
 from autograder.engine.sandbox.start import SandboxStatus
 from autograder.engine.workers import Worker
 from autograder.notebooks.check import check_notebook
@@ -25,6 +27,7 @@ from autograder.show.score import Score
 from course_lib.base.errors import UserError
 from tests.autograder.results import made_speed
 from tests.autograder.solutions import reference_sources
+from tests.everyday import first_of
 
 RIGHT = """\
 @exercise("0.1")
@@ -245,3 +248,14 @@ def test_the_plot_shows_every_block_and_says_what_it_shows() -> None:
 def test_importing_autograder_is_light() -> None:
     code = "import autograder, sys; print([m for m in ('torch', 'numpy', 'ipywidgets', 'scipy') if m in sys.modules])"
     assert run("-c", code).stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("exercise_id", first_of(["1.3", "5.5", "8.2", "3.2"]))
+def test_a_check_needs_no_right_guess_of_what_is_slow_to_import(
+    exercise_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_job, "_SLOW_IMPORTS", {})
+    sandbox.close()  # a new one has not had the time to load it unasked
+    source = reference_sources(exercise_id.partition(".")[0].zfill(2))[exercise_id]
+    result = check_source(exercise_id, source)
+    assert result.score == result.max_score, str(result.reason)
