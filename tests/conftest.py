@@ -85,14 +85,8 @@ def root() -> Path:
 @pytest.fixture
 def without_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which no reference reaches its bar: properties and counts decide alone."""
-    from autograder.course.lessons import lesson_ids, load_lesson
     from autograder.engine import calibration
+    from tests.autograder.solutions import out_of_reach
 
-    entry = {"low": 0.9, "high": 1.1, "blocks": 8, "spread": 0.02, "of": "", "measured": "2026-11-22"}
-    found = {
-        exercise.id: calibration.Reached(speedup=1.0, bar=exercise.clock.bar, **entry)  # type: ignore[arg-type]
-        for lesson_id in lesson_ids()
-        for exercise in load_lesson(lesson_id).exercises
-        if exercise.clock
-    }
+    found = out_of_reach()
     monkeypatch.setattr(calibration, "load", lambda: found)

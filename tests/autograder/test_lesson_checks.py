@@ -6,18 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jupytext
 import pytest
 
 from autograder.course.lessons import Exercise, lesson_ids, load_lesson
 from autograder.engine.check import check_source
-from autograder.engine.notebook_source import exercise_sources
 from autograder.lessons.checking.mutants import Mutant, load_mutants
-from tests.autograder.solutions import reference_sources
-
-# Right solutions by people who had not seen the reference; a lesson's are written as its notebook's cells are.
-ALTERNATIVE_TEXTS = sorted(Path(__file__).with_name("alternatives").glob("lesson_*.py"))
-
+from tests.autograder.solutions import ALTERNATIVE_TEXTS, alternative_sources, reference_sources
 
 #: The timed exercise whose reference stands before the clock in every run. Of the others the clock has its say over the
 #: reference in `workbook test --all`, as over one slow solution; over the rest with `-m exhaustive`.
@@ -28,8 +22,12 @@ LONG_ON_THE_CLOCK = {"1.5", "1.6", "3.6", "7.4", "10.2"}
 SOON_WRONG = {"7.6": "no evaluation", "10.2": "class numbers instead of names"}
 EXERCISES = [exercise for lesson_id in lesson_ids() for exercise in load_lesson(lesson_id).exercises]
 TIMED = [exercise for exercise in EXERCISES if exercise.clock]
-ALTERNATIVES = {path.stem.removeprefix("lesson_"): path for path in ALTERNATIVE_TEXTS}
-ANSWERED_AGAIN = [exercise for exercise in EXERCISES if exercise.lesson_id in ALTERNATIVES]
+ANSWERED_AGAIN = [
+    (exercise, name)
+    for exercise in EXERCISES
+    for name, sources in alternative_sources(exercise.lesson_id).items()
+    if exercise.id in sources
+]
 
 
 def _wrong_solutions() -> Iterator[Any]:
@@ -46,33 +44,27 @@ def _wrong_solutions() -> Iterator[Any]:
             yield pytest.param(exercise, mutant, id=f"{exercise.id} {mutant.name}", marks=marks)
 
 
-def _marks_of_a_clock(exercise_id: str, mark: pytest.MarkDecorator) -> list[pytest.MarkDecorator]:
-    if exercise_id == ON_THE_CLOCK:
+def _before_the_clock(exercise: Exercise, mark: pytest.MarkDecorator) -> list[pytest.MarkDecorator]:
+    """What is timed is measured alone, and has the mark unless it is put to the clock in every run."""
+    if not exercise.clock:
+        return []
+    if exercise.id == ON_THE_CLOCK:
         return [pytest.mark.measures]
-    return [pytest.mark.measures, pytest.mark.exhaustive if exercise_id in LONG_ON_THE_CLOCK else mark]
-
-
-def _before_the_clock(exercises: list[Exercise], mark: pytest.MarkDecorator) -> list[Any]:
-    """The exercises; what is timed is measured alone, and has the mark unless it is put to the clock in every run."""
-    return [
-        pytest.param(
-            exercise,
-            id=exercise.id,
-            marks=_marks_of_a_clock(exercise.id, mark) if exercise.clock else [],
-        )
-        for exercise in exercises
-    ]
+    return [pytest.mark.measures, pytest.mark.exhaustive if exercise.id in LONG_ON_THE_CLOCK else mark]
 
 
 def _reference(exercise: Exercise) -> str:
     return reference_sources(exercise.lesson_id)[exercise.id]
 
 
-def _alternative(exercise: Exercise) -> str:
-    return exercise_sources(jupytext.read(ALTERNATIVES[exercise.lesson_id]))[exercise.id]
+def _alternative(exercise: Exercise, name: str) -> str:
+    return alternative_sources(exercise.lesson_id)[name][exercise.id]
 
 
-@pytest.mark.parametrize("exercise", _before_the_clock(EXERCISES, pytest.mark.further))
+@pytest.mark.parametrize(
+    "exercise",
+    [pytest.param(e, id=e.id, marks=_before_the_clock(e, pytest.mark.further)) for e in EXERCISES],
+)
 def test_the_reference_gets_full_marks(exercise: Exercise) -> None:
     require_full_marks(exercise, _reference(exercise))
 
@@ -90,20 +82,29 @@ def require_full_marks(exercise: Exercise, source: str) -> None:
 
 @pytest.mark.parametrize("path", ALTERNATIVE_TEXTS, ids=lambda path: path.stem)
 def test_an_alternative_answers_every_exercise(path: Path) -> None:
-    lesson = load_lesson(path.stem.removeprefix("lesson_"))
-    assert set(exercise_sources(jupytext.read(path))) == {exercise.id for exercise in lesson.exercises}
+    lesson = load_lesson(path.stem.split("_")[1])
+    assert set(alternative_sources(lesson.id)[path.stem]) == {exercise.id for exercise in lesson.exercises}
 
 
-@pytest.mark.parametrize("exercise", _before_the_clock(ANSWERED_AGAIN, pytest.mark.exhaustive))
-def test_an_alternative_gets_full_marks(exercise: Exercise) -> None:
-    require_full_marks(exercise, _alternative(exercise))
+@pytest.mark.parametrize(
+    ("exercise", "name"),
+    [
+        pytest.param(e, name, id=f"{e.id} {name}", marks=_before_the_clock(e, pytest.mark.exhaustive))
+        for e, name in ANSWERED_AGAIN
+    ],
+)
+def test_an_alternative_gets_full_marks(exercise: Exercise, name: str) -> None:
+    require_full_marks(exercise, _alternative(exercise, name))
 
 
-@pytest.mark.parametrize("exercise", [e for e in ANSWERED_AGAIN if e.clock], ids=lambda e: e.id)
+@pytest.mark.parametrize(
+    ("exercise", "name"),
+    [pytest.param(e, name, id=f"{e.id} {name}") for e, name in ANSWERED_AGAIN if e.clock],
+)
 def test_an_alternative_gets_full_marks_without_the_clock(
-    exercise: Exercise, without_the_clock: None
+    exercise: Exercise, name: str, without_the_clock: None
 ) -> None:
-    require_full_marks(exercise, _alternative(exercise))
+    require_full_marks(exercise, _alternative(exercise, name))
 
 
 @pytest.mark.parametrize(("exercise", "mutant"), list(_wrong_solutions()))

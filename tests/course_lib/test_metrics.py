@@ -116,7 +116,9 @@ def test_records_are_written_to_json_lines_and_tensorboard_and_cut_on_resume(tmp
         file.write('{"kind": "tra')  # a kill in the middle of a line
     assert len(folder.read_metrics()) == 4
 
-    for events in folder.tensorboard.iterdir():  # TensorBoard reads in the order of names: as if begun a second earlier
+    for events in (
+        folder.tensorboard.iterdir()
+    ):  # TensorBoard reads in the order of names: as if begun a second earlier
         prefix, second, rest = re.fullmatch(r"(.*tfevents\.)(\d+)(\..*)", events.name).groups()
         events.rename(events.with_name(f"{prefix}{int(second) - 1}{rest}"))
 

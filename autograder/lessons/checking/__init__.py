@@ -7,7 +7,7 @@ from course_lib.base import attach
 
 if TYPE_CHECKING:
     from autograder.lessons.checking.mistakes import name_the_mistake, twin_of
-    from autograder.lessons.checking.mutants import Mutant, edited, wrong
+    from autograder.lessons.checking.mutants import EXPLAINS, Claims, Mutant, edited, wrong
     from autograder.lessons.checking.quality import (
         HEAD_START,
         TOLERANCES,

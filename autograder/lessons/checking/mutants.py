@@ -1,4 +1,4 @@
-"""Wrong solutions with names."""
+"""Wrong solutions with names, and the claims of an exercise's text that they go against."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ Edit = tuple[str, str]
 """Old text, new text."""
 Mistake = tuple[str, str, str] | tuple[str, *tuple[Edit, ...]]
 """What the check must say of it, and the edit that makes it: `(says, old, new)`, or `(says, edit, edit, …)`."""
+Claims = Mapping[str, tuple[str, ...]]
+"""Words quoted from an exercise's text → the names of the wrong solutions that go against them, or EXPLAINS."""
+EXPLAINS = ("explains",)
+"""Of words that ask nothing of a solution."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,3 +68,11 @@ def load_mutants(lesson_id: str) -> dict[str, tuple[Mutant, ...]]:
         f"autograder.lessons.lesson_{lesson_id}.mutants"
     ).MUTANTS
     return mutants
+
+
+def load_claims(lesson_id: str) -> dict[str, Claims]:
+    """The claims of a lesson's exercises, by exercise id."""
+    claims: dict[str, Claims] = importlib.import_module(
+        f"autograder.lessons.lesson_{lesson_id}.claims"
+    ).CLAIMS
+    return claims

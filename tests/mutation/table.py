@@ -1,0 +1,89 @@
+"""Right solutions to change, what is known of the changes that pass, and the table of them all."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import tomllib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.engine.rules import key_of
+from tests.autograder.solutions import alternative_sources, reference_sources
+from tests.mutation.operators import Mutation
+
+SURVIVORS = Path(__file__).with_name("survivors")
+FIELDS = ("exercise", "before", "after", "kind", "why")
+KINDS = ("equivalent", "tolerated")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One change of one right solution."""
+
+    exercise_id: str
+    of: str
+    """The solution's name, such as "reference"."""
+    mutation: Mutation
+
+    @property
+    def digest(self) -> str:
+        """The same only where the solution, its change and all that judges it are the same."""
+        source = self.mutation.source
+        return hashlib.sha256((key_of(self.exercise_id, source) + source).encode()).hexdigest()[:24]
+
+    @property
+    def kind(self) -> str | None:
+        """As what it is listed, if it is."""
+        return known_survivors(lesson_of(self.exercise_id)).get((self.exercise_id, *self.mutation.key))
+
+
+def lesson_of(exercise_id: str) -> str:
+    return exercise_id.partition(".")[0].zfill(2)
+
+
+def solutions(exercise_id: str) -> dict[str, str]:
+    """Name → source of the right solutions of an exercise."""
+    lesson_id = lesson_of(exercise_id)
+    found = {"reference": reference_sources(lesson_id)[exercise_id]}
+    for name, sources in alternative_sources(lesson_id).items():
+        if exercise_id in sources:
+            found[name] = sources[exercise_id]
+    return found
+
+
+@functools.cache
+def known_survivors(lesson_id: str) -> dict[tuple[str, str, str], str]:
+    """(exercise, before, after) → kind. Raises ValueError for an entry of no kind or without a reason."""
+    path = SURVIVORS / f"{lesson_id}.toml"
+    listed = tomllib.loads(path.read_text())["survivor"] if path.exists() else []
+    for entry in listed:
+        if entry["kind"] not in KINDS or not entry["why"].strip():
+            raise ValueError(
+                f"{path.name}: each entry has a kind, {' or '.join(KINDS)}, and a reason: {entry}"
+            )
+    return {(entry["exercise"], entry["before"], entry["after"]): entry["kind"] for entry in listed}
+
+
+def table(cases: Iterable[Case], survived: Collection[Case]) -> str:
+    """Markdown: a row for each exercise, and one for all."""
+    rows: dict[str, list[Case]] = {}
+    for case in cases:
+        rows.setdefault(case.exercise_id, []).append(case)
+    rows["all"] = [case for some in rows.values() for case in some]
+    lines = [
+        "| | solutions | mutants | killed | equivalent | tolerated | survived | killed, of those not equivalent |"
+    ]
+    lines.append("|---|---|---|---|---|---|---|---|")
+    for name, some in rows.items():
+        passed = [case for case in some if case in survived]
+        kinds = [case.kind for case in passed]
+        killed, equivalent = len(some) - len(passed), kinds.count("equivalent")
+        share = f"{killed / (len(some) - equivalent):.1%}" if len(some) > equivalent else "none"
+        num_solutions = len({(case.exercise_id, case.of) for case in some})
+        lines.append(
+            f"| {name} | {num_solutions} | {len(some)} | {killed} | {equivalent} | {kinds.count('tolerated')} "
+            f"| {kinds.count(None)} | {share} |"
+        )
+    return "\n".join(lines)
