@@ -287,7 +287,8 @@ from course_lib import make_optimizer, train_step, train_tokenizer
 def train_classifier(
     texts: list[str], labels: list[str], *, num_epochs: int, seed: int
 ) -> Callable[[list[str]], list[str]]:
-    """Train a classifier on these texts for `num_epochs`, starting from `seed`.
+    """Train a classifier on these texts for `num_epochs`, starting from `seed`: equal seeds give
+    equal predictions.
 
     Returns a function: a list of texts, some of which may be empty, to a list of as many labels,
     named as in `labels`.
@@ -594,10 +595,10 @@ def summarise(
 ) -> dict:
     """What a report says of a project.
 
-    `seconds` names what the rented time went into; "waiting" is the time in which nothing was
-    trained. All of it is paid for.
+    `seconds` names what the rented time went into; "waiting", where it is there, is the time in
+    which nothing was trained. All of it is paid for.
 
-    Returns a dict: "accuracy" and "macro_f1" (0 to 1, the latter over the labels that occur),
+    Returns a dict: "accuracy" and "macro_f1" (0 to 1, the latter over the labels in `labels`),
     "total_seconds", "cost" (money), "cost_unit" (the currency), and "utilisation" (the share of
     the time that was not "waiting", 0 to 1).
     """

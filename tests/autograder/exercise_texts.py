@@ -27,7 +27,7 @@ class ExerciseText:
     parameters: frozenset[str]
     """Of the entry, or of its methods that have a docstring, `self` aside; and the fields of a dataclass."""
     keys: frozenset[str]
-    """What stands in quotation marks at the beginning of a docstring's line: the keys of a result."""
+    """Words in quotation marks in its docstrings, such as the keys of a result."""
     errors: frozenset[str]
     """Names of exceptions in its docstrings."""
 
@@ -64,14 +64,16 @@ def exercise_text(exercise_id: str) -> ExerciseText:
     names |= {
         node.target.id
         for node in entry.body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+        if isinstance(entry, ast.ClassDef)
+        and isinstance(node, ast.AnnAssign)
+        and isinstance(node.target, ast.Name)
     }
     told = "\n".join(docstrings)
     return ExerciseText(
         whole=one_line(statement + " " + _SOLUTION.sub("", source)),
         sentences=tuple(_sentences([statement, *docstrings])),
         parameters=frozenset(names - {"self", "cls"}),
-        keys=frozenset(re.findall(r'^\s*"(\w+)"', told, re.MULTILINE)),
+        keys=frozenset(re.findall(r'"(\w+)"', told)),
         errors=frozenset(re.findall(r"\b[A-Z]\w*(?:Error|Exception)\b", told)),
     )
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any
 
-#: A check of a right solution waits no second for an answer; a change that never ends need not be waited for longer.
-MOST_SECONDS = 10.0
+#: Where a check waits half a minute, a right solution answers within a second: a change that never ends is found sooner.
+USUAL_SECONDS, ENOUGH_SECONDS = 30.0, 12.0
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def _prepare() -> None:
     exchange = workers.Worker._exchange
 
     def impatient(self: Any, request: Any, seconds: float, look: str) -> Any:
-        return exchange(self, request, min(seconds, MOST_SECONDS), look)
+        return exchange(self, request, ENOUGH_SECONDS if seconds <= USUAL_SECONDS else seconds, look)
 
     workers.Worker._exchange = impatient  # type: ignore[method-assign]
 

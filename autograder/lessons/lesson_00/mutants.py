@@ -29,6 +29,20 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 (_REFUSE, ""),
                 (_RATIO, "baseline_seconds / max(candidate_seconds, 1e-9)"),
             ),
+            "only the candidate's duration is looked at": ("not refused", "baseline_seconds <= 0 or ", ""),
+            "only the baseline's duration is looked at": (
+                "ZeroDivisionError",
+                " or candidate_seconds <= 0",
+                "",
+            ),
+            "negative durations pass": ("not refused", "<= 0", "== 0"),
+            "two negative durations pass": (
+                "not refused",
+                "baseline_seconds <= 0 or candidate_seconds <= 0",
+                "baseline_seconds * candidate_seconds <= 0",
+            ),
+            "nothing is refused": ("not refused", _REFUSE, ""),
+            "rounded": ("rounded", _RATIO, "round(baseline_seconds / candidate_seconds, 1)"),
         },
     )
 }

@@ -33,7 +33,7 @@ LESSON = Lesson(
         Exercise(
             id="10.4",
             entry="summarise",
-            check="checks.decisions.check_summarise",
+            check="checks.report.check_summarise",
         ),
     ),
 )

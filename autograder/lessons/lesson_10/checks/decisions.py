@@ -1,184 +1,163 @@
-"""The checks of exercises 10.3 and 10.4: the winner of the trials, and the report."""
+"""The check of exercise 10.3: the winner of the trials."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from autograder.engine import Job
-from autograder.lessons.checking import require_close, require_report
+from autograder.lessons.checking import require_close
 
-NUM_SEEDS = 3
+#: Seeds a config, and what is added to every score: those of a loss with its sign changed are below 0. The first draws
+#: have enough seeds to tell all mistakes apart.
+DRAWS = ((3, 0.0), (5, 0.0), (6, 0.0), (4, -3.0), (3, -3.0), (1, 0.0), (2, 0.0))
 
 
 def check_choose(job: Job) -> None:
     """10.3: the best mean over all seeds on validation data, and every step that was spent."""
-    for _ in range(6):
-        trials = _trials(job)
-        scores = _scores(trials)
-        winner = max(scores, key=lambda key: float(np.mean(scores[key])))
+    for num_seeds, level in DRAWS:
+        trials, reasons = _trials(job.rng, num_seeds, level)
+        (winner,) = (key for key, reason in reasons.items() if not reason)
+        own = [trial for trial in trials if _key(trial) == winner]
         answer = job.learner().call("chosen", trials=trials)
-        got = (answer["config"].get("learning_rate"), answer["config"].get("max_length"))
+        got = _key(answer)
         job.require(
             got == winner,
-            expected=f"learning_rate {winner[0]:g}, max_length {winner[1]:g}: the best mean of {NUM_SEEDS} seeds",
-            got=f"learning_rate {got[0]}, max_length {got[1]}",
-            likely=_why(trials, got),
-            look="group the completed trials by config, and compare the means of those with all seeds",
+            expected=f"the config {_shown(winner)}: the best mean of {num_seeds} seeds",
+            got=_shown(got),
+            likely="higher is better, also where all scores are below 0"
+            if level
+            else reasons.get(got, OTHER),
+            look="group the trials by config; compare the validation means of those whose seeds were all completed",
         )
-        mean = float(np.mean(scores[winner]))
-        require_close(job, "mean", answer["mean"], mean, likely="the best seed's score, or the test score")
+        values, tests = ([trial[score] for trial in own] for score in ("validation", "test"))
+        likely = _why_this_mean(answer["mean"], values, tests)
+        require_close(job, "mean", answer["mean"], float(np.mean(values)), likely=likely, rel_tol=1e-6)
         require_close(
-            job, "num_seeds", answer["num_seeds"], NUM_SEEDS, likely="trials counted, not seeds of the winner"
+            job, "num_seeds", answer["num_seeds"], num_seeds, likely="trials counted, not seeds of the winner"
         )
-        spent = sum(trial["steps"] for trial in trials)
-        completed = sum(trial["steps"] for trial in trials if trial["status"] == "completed")
+        completed = [trial for trial in trials if trial["status"] == "completed"]
+        spent, without_stopped, alone = (
+            sum(trial["steps"] for trial in some) for some in (trials, completed, own)
+        )
         require_close(
             job,
             "num_steps",
             answer["num_steps"],
             spent,
-            likely="pruned and failed trials counted as free"
-            if math.isclose(answer["num_steps"], completed)
-            else "not the sum over all trials",
+            likely={
+                without_stopped: "pruned and failed trials counted as free",
+                alone: "the winner's own steps: those of the others were spent to find it",
+            }.get(answer["num_steps"], "not the sum over all trials"),
             look="a pruned trial has used its steps all the same",
         )
 
 
-def _trials(job: Job) -> list[dict[str, Any]]:
-    """Trials over 7 configs, made so that each known mistake picks another one than the right winner."""
-    rng = job.rng
-    configs = [
-        {"learning_rate": float(rate), "max_length": int(length)}
-        for rate, length in zip(
-            rng.permutation([1e-4, 3e-4, 1e-3, 2e-3, 3e-3, 5e-3, 1e-2]), [32, 64] * 4, strict=False
-        )
-    ]
-    order = rng.permutation(len(configs))
-    # mean on validation, spread over seeds, mean on test, seeds that were completed
+OTHER = "another rule"
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A config, by its scores, and the mistake that would choose it."""
+
+    mean: float
+    test: float
+    reason: str = OTHER
+    spread: float = 0.01
+    """Half the distance of its best seed from its worst."""
+    outlier: float = 0.0
+    """How far below the others one seed is."""
+    stopped: tuple[str, ...] = ()
+    """Statuses of the seeds that were not completed; the last one goes for all further ones."""
+    num_stopped: int = 0
+    reached: float = 0.0
+    """What those had scored."""
+
+
+def _plans(num_seeds: int) -> list[_Plan]:
     plans = [
-        (0.80, 0.010, 0.70, NUM_SEEDS),  # the winner
-        (0.74, 0.090, 0.72, NUM_SEEDS),  # the best single seed
-        (0.76, 0.010, 0.90, NUM_SEEDS),  # the best on test
-        (0.86, 0.010, 0.75, 1),  # one seed of three, the others pruned
-        (0.60, 0.020, 0.60, NUM_SEEDS),
-        (0.66, 0.020, 0.66, 2),
-        (0.50, 0.020, 0.50, NUM_SEEDS),
+        _Plan(0.80, 0.70, reason=""),
+        _Plan(0.60, 0.60),
+        _Plan(0.76, 0.90, "picked on test: that score is for the last report, and choosing by it uses it up"),
     ]
-    trials = []
-    for (mean, spread, test, completed), index in zip(plans, order, strict=True):
-        shifts = rng.permutation([-1.0, 0.0, 1.0]) * spread + rng.normal(0.0, 0.001, NUM_SEEDS)
-        for seed in range(NUM_SEEDS):
-            is_complete = seed < completed
+    for status, reached in (("pruned", 0.95), ("failed", 0.96)):
+        reason = f"a {status} trial is taken for a complete one: what it had reached is no result of it"
+        plans.append(_Plan(0.9, 0.75, reason, stopped=(status,), num_stopped=num_seeds, reached=reached))
+    if num_seeds > 1:
+        luck = "best of noise: the best single seed won, not the best mean"
+        few = "a config with fewer seeds than the others won: its luck was not averaged away"
+        ignored = "the status is ignored: what a stopped trial had reached is no result of it"
+        both = ("pruned", "failed")
+        plans += [
+            _Plan(0.74, 0.72, luck, spread=0.12),
+            _Plan(0.88, 0.75, few, stopped=("pruned",), num_stopped=num_seeds - 1, reached=0.4),
+            _Plan(0.90, 0.76, ignored, stopped=both, num_stopped=num_seeds, reached=0.99),
+        ]
+    if num_seeds > 2:
+        median = "the median decides, not the mean: it hides the one bad seed of a config"
+        plans.append(_Plan(0.83, 0.71, median, outlier=0.06 * num_seeds))
+    return plans
+
+
+def _trials(
+    rng: np.random.Generator, num_seeds: int, level: float
+) -> tuple[list[dict[str, Any]], dict[Key, str]]:
+    """Trials of which each mistake picks another config, and why each config would win; "" for the one that does.
+
+    Names of settings and seeds are drawn; a config holds its settings in one order or the other. Where all scores seem
+    equal, neither the first trial nor the last is the winner's.
+    """
+    names = ["max_length", "dropout", "weight_decay"][: int(rng.integers(1, 4))]
+    rates = rng.permutation([0.0, 1e-4, 3e-4, 1e-3, 2e-3, 3e-3, 5e-3, 1e-2, 2e-2])
+    seeds = rng.permutation(20)[:num_seeds].tolist()
+    trials, reasons = [], {}
+    for plan, rate in zip(_plans(num_seeds), rates, strict=False):
+        config = {name: float(rng.integers(1, 4)) for name in names} | {"learning_rate": float(rate)}
+        shifts = np.linspace(-plan.spread, plan.spread, num_seeds) if num_seeds > 1 else np.zeros(1)
+        shifts[0] -= plan.outlier
+        scores = plan.mean + rng.permutation(shifts) + rng.normal(0.0, 0.001, num_seeds)
+        statuses = [*plan.stopped, *plan.stopped[-1:] * num_seeds][: plan.num_stopped]
+        statuses += ["completed"] * (num_seeds - plan.num_stopped)
+        for seed, score, status in zip(seeds, scores, rng.permutation(statuses).tolist(), strict=True):
+            is_complete = status == "completed"
+            in_order = sorted(config, reverse=seed == seeds[-1])
             trials.append(
                 {
-                    "config": configs[index],
+                    "config": {name: config[name] for name in in_order},
                     "seed": seed,
-                    "status": "completed" if is_complete else str(rng.choice(["pruned", "failed"])),
-                    # What a pruned trial reached when it was stopped.
-                    "validation": float(mean + shifts[seed]) if is_complete else float(mean - 0.3),
-                    "test": float(test + rng.normal(0.0, 0.002)),
+                    "status": status,
+                    "validation": level + (float(score) if is_complete else plan.reached),
+                    "test": level + float(plan.test + rng.normal(0.0, 0.002)),
                     "steps": 120 if is_complete else int(rng.integers(10, 60)),
                 }
             )
-    return [trials[int(index)] for index in rng.permutation(len(trials))]
+        reasons[_key(trials[-1])] = plan.reason
+    first, *others = (trials[int(index)] for index in [num_seeds, *rng.permutation(len(trials))])
+    others.remove(first)
+    last = others.index(trials[-1])
+    return [first, *others[:last], *others[last + 1 :], trials[-1]], reasons
 
 
-def _key(trial: dict[str, Any]) -> tuple[float, float]:
-    return trial["config"]["learning_rate"], trial["config"]["max_length"]
+Key = tuple[tuple[str, float], ...]
 
 
-def _scores(trials: list[dict[str, Any]]) -> dict[tuple[float, float], list[float]]:
-    """Validation scores of the configs that completed every seed."""
-    found = defaultdict(list)
-    for trial in trials:
-        if trial["status"] == "completed":
-            found[_key(trial)].append(trial["validation"])
-    return {key: values for key, values in found.items() if len(values) == NUM_SEEDS}
+def _key(trial: dict[str, Any]) -> Key:
+    return tuple(sorted(trial["config"].items()))
 
 
-def _why(trials: list[dict[str, Any]], got: tuple[Any, Any]) -> str:
-    if got == _key(max(trials, key=lambda t: t["test"])):
-        return "picked on test: that score is for the last report, and choosing by it uses it up"
-    completed = [trial for trial in trials if trial["status"] == "completed"]
-    full = [trial for trial in completed if _key(trial) in _scores(trials)]
-    if got == _key(max(full, key=lambda t: t["validation"])):
-        return "best of noise: the best single seed won, not the best mean"
-    if got == _key(max(completed, key=lambda t: t["validation"])):
-        return "a config with fewer seeds than the others won: its luck was not averaged away"
-    return "another rule"
+def _shown(key: Key) -> str:
+    return ", ".join(f"{name} {value:g}" for name, value in key) or "with nothing in it"
 
 
-def check_summarise(job: Job) -> None:
-    """10.4: accuracy and macro F1 over samples, all the time, the cost of it with its unit, the share that was used."""
-    for _ in range(5):
-        run = _run(job)
-        answer = job.learner().call("summarised", run=run)
-        names = ("accuracy", "macro_f1", "total_seconds", "cost", "utilisation")
-        expected = _expected(run)
-        likely = {name: _likely(name, answer.get(name, math.nan), run, expected) for name in names}
-        require_report(job, answer, expected, likely)
-        job.require(
-            answer["cost_unit"] == run["currency"],
-            expected=f"cost_unit = {run['currency']!r}",
-            got=f"{answer['cost_unit']!r}",
-            likely="a price without unit: nobody can compare it",
-            look="hand the currency on",
-        )
-
-
-def _run(job: Job) -> dict[str, Any]:
-    rng = job.rng
-    names = ["news", "sport", "letters", "code"]
-    labels = rng.choice(names, size=200, p=[0.6, 0.2, 0.15, 0.05])
-    predictions = np.where(rng.random(200) < 0.7, labels, rng.choice(names[:3], size=200))
-    seconds = {
-        "tuning": rng.uniform(900, 4000),
-        "training": rng.uniform(200, 900),
-        "waiting": rng.uniform(100, 900),
-    }
-    return {
-        "labels": labels.tolist(),
-        "predictions": predictions.tolist(),
-        "seconds": {name: float(value) for name, value in seconds.items()},
-        "price_per_hour": float(rng.uniform(0.4, 4.0)),
-        "currency": str(rng.choice(["EUR", "USD", "CHF"])),
-    }
-
-
-def _f1(labels: np.ndarray, predictions: np.ndarray, name: str) -> float:
-    hits = int(((labels == name) & (predictions == name)).sum())
-    total = int((labels == name).sum() + (predictions == name).sum())
-    return 2 * hits / total if total else 0.0
-
-
-def _expected(run: dict[str, Any]) -> dict[str, float]:
-    labels, predictions = np.array(run["labels"]), np.array(run["predictions"])
-    total = sum(run["seconds"].values())
-    return {
-        "accuracy": float((labels == predictions).mean()),
-        "macro_f1": float(np.mean([_f1(labels, predictions, name) for name in np.unique(labels)])),
-        "total_seconds": total,
-        "cost": total / 3600 * run["price_per_hour"],
-        "utilisation": (total - run["seconds"]["waiting"]) / total,
-    }
-
-
-def _likely(name: str, got: float, run: dict[str, Any], expected: dict[str, float]) -> str:
-    training, waiting = run["seconds"]["training"], run["seconds"]["waiting"]
-    total = expected["total_seconds"]
+def _why_this_mean(got: float, values: list[float], tests: list[float]) -> str:
     known = {
-        ("macro_f1", expected["accuracy"]): "micro F1, which is the accuracy: large classes hide small ones",
-        ("total_seconds", training): "only the last training: the tuning before it was paid for as well",
-        ("total_seconds", total - waiting): "the waiting left out: it was paid for",
-        ("cost", total * run["price_per_hour"]): "seconds times a price per hour",
-        ("cost", training / 3600 * run["price_per_hour"]): "only the last training is paid for",
-        ("utilisation", waiting / total): "the share that was wasted, not the used one",
+        "the best seed's score": max(values),
+        "the mean of the test scores": float(np.mean(tests)),
+        "the median, not the mean": float(np.median(values)),
     }
-    for (key, value), text in known.items():
-        if key == name and math.isclose(got, value, rel_tol=1e-6):
-            return text
-    return "another formula"
+    return next(
+        (text for text, value in known.items() if math.isclose(got, value, rel_tol=1e-6)), "another number"
+    )

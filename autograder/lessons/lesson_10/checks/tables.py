@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,56 +14,103 @@ from autograder.engine import Job
 from autograder.lessons.checking import require_repeatable
 from autograder.lessons.lesson_10.harness.tables import secret_table
 
-SHARE = 0.2
-NUM_BAD_ROWS = 9
+DEFAULT_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class Table:
+    """A CSV as exports are: sorted by label, with repeated texts and bad rows."""
+
+    content: str
+    pairs: frozenset[tuple[str, str]]
+    """Different texts with their label. A few texts have two labels."""
+    num_bad: int
+
+    @property
+    def texts(self) -> set[str]:
+        return {text for text, _ in self.pairs}
 
 
 def check_prepare(job: Job) -> None:
     """10.1: every usable row once, no text on both sides, label by label, the same again at the same seed."""
     job.corpus()
-    content, rows = _table(job)
     seeds = [job.seed() % 1000, job.seed() % 1000 + 1000]
-    first, again, other = job.learner().call(
-        "prepared", content=content, validation=SHARE, seeds=[seeds[0], seeds[0], seeds[1]]
-    )
-    for answer in (first, other):
-        _require_rows(job, answer, rows)
-        _require_no_leak(job, answer)
-        _require_stratified(job, answer, rows)
+    share, other_share = (float(share) for share in job.rng.permutation([0.1, 0.3, 0.4, 0.5])[:2])
+    cases: list[dict[str, Any]] = [
+        {},
+        {"validation": share, "seed": seeds[0]},
+        {"validation": share, "seed": seeds[0]},
+        {"validation": share, "seed": seeds[1]},
+        {"validation": other_share},
+        {"validation": other_share, "seed": 0},
+    ]
+    for table in (_table(job, num_texts=60, num_labels=2, num_bad=0), _table(job)):
+        answers = job.learner().call("prepared", content=table.content, cases=cases)
+        for case, answer in zip(cases, answers, strict=True):
+            _require_rows(job, answer, table)
+            _require_no_leak(job, answer)
+            _require_stratified(job, answer, table, case.get("validation", DEFAULT_SHARE))
+    split = {"what": "split", "look_unseeded": "make one generator from `seed`, and draw from it alone"}
+    fixed = {
+        "fixed": "the seed is not used: the first or the last rows are taken",
+        "look_fixed": "where does `seed` go in?",
+    }
     require_repeatable(
         job,
-        what="split",
-        is_same=first == again,
-        when="at the same seed",
-        unseeded="a random number that the seed does not decide: a global generator, or the order of a set",
-        look_unseeded="make one generator from `seed`, and draw from it alone",
-        is_another=sorted(first["validation"]) != sorted(other["validation"]),
+        **split,
+        is_same=answers[1] == answers[2] and answers[4] == answers[5],
+        when="at the same seed, which is 0 where none is given",
+        unseeded="a random number that the seed does not decide, such as a global generator",
+        is_another=sorted(answers[1]["validation"]) != sorted(answers[3]["validation"]),
         another="at another seed",
-        fixed="the seed is not used: the first or the last rows are taken",
-        look_fixed="where does `seed` go in?",
+        **fixed,
+    )
+    again = job.learner().call(
+        "prepared_elsewhere",
+        source=job.source,
+        entry=job.entry,
+        case=cases[1],
+        hash_seed=int(job.rng.integers(1, 2**31)),
+    )
+    require_repeatable(
+        job,
+        **split,
+        is_same=again == {side: answers[1][side] for side in again},
+        when="at the same seed in another process",
+        unseeded="`hash()` of a text, or the order of a set of texts: both are new each time Python starts",
     )
 
 
-def _table(job: Job) -> tuple[str, list[tuple[str, str]]]:
-    """A CSV sorted by label, as exports are, with a rare label, repeated texts and bad rows; and its good rows."""
-    texts, labels = secret_table(job.seed(), 400, num_labels=8)
-    texts, labels = [f'{text}, "{number}"' for number, text in enumerate(texts)], list(labels)
-    rare = texts[:10]
-    good = sorted(zip(texts[10:], labels[10:], strict=True), key=lambda row: row[1])
-    good += [(text, "rare one") for text in rare]
-    repeated = [good[int(index)] for index in job.rng.choice(len(good), size=40, replace=False)]
-    rows = [[label, "note", text] for text, label in good + repeated * 2]
-    for number in range(NUM_BAD_ROWS):
-        bad = ["", "note", f"a text without a label {number}"] if number % 2 else [good[0][1], "note", "  "]
-        rows.insert(int(job.rng.integers(len(rows))), bad)
+def _table(job: Job, num_texts: int = 400, num_labels: int = 8, num_bad: int | None = None) -> Table:
+    """Sorted by label, with a rare label, a few texts of two labels, repeated texts near and far, bad rows anywhere."""
+    rng = job.rng
+    texts, labels = secret_table(job.seed(), num_texts, num_labels=num_labels)
+    texts = [f'{text}, "{number}"' + "\n." * (number % 5 == 0) for number, text in enumerate(texts)]
+    num_rare = int(rng.integers(5, 13))
+    good = sorted(zip(texts[num_rare:], labels[num_rare:], strict=True), key=lambda row: row[1])
+    doubtful = [(text, good[-1][1]) for text, label in good[:40:20] if label != good[-1][1]]
+    good += [(text, "rare one") for text in texts[:num_rare]] + doubtful
+    rows = [row for row in good for _ in range(1 + 2 * (rng.random() < 0.05))]
+    rows += [good[int(index)] for index in rng.choice(len(good), size=40, replace=False)]
+    num_bad = int(rng.integers(5, 15)) if num_bad is None else num_bad
+    blank = ["", " ", "\t", "  "]
+    for number in range(num_bad):
+        empty = blank[int(rng.integers(len(blank)))]
+        bad = [(empty, good[0][1]), (f"a text without a label {number}", empty), (empty, empty)][number % 3]
+        rows.insert(int(rng.integers(len(rows))), bad)
+    names = rng.permutation(["text", "label", "remark", "number"]).tolist()
     file = io.StringIO(newline="")
-    csv.writer(file).writerows([["label", "remark", "text"], *rows])
-    return file.getvalue(), good
+    writer = csv.DictWriter(file, names)
+    writer.writeheader()
+    writer.writerows(
+        {"text": text, "label": label, "remark": "a note", "number": number}
+        for number, (text, label) in enumerate(rows)
+    )
+    return Table(file.getvalue(), frozenset(good), num_bad)
 
 
-def _require_rows(job: Job, answer: dict[str, Any], rows: list[tuple[str, str]]) -> None:
+def _require_rows(job: Job, answer: dict[str, Any], table: Table) -> None:
     found = {tuple(row) for side in ("train", "validation") for row in answer[side]}
-    expected = set(rows)
     job.require(
         not {row for row in found if not row[0].strip() or not row[1].strip()},
         expected="rows with a text and a label only",
@@ -69,18 +118,26 @@ def _require_rows(job: Job, answer: dict[str, Any], rows: list[tuple[str, str]])
         likely="bad rows are kept: a model would learn that no text means something",
         look="`if text.strip() and label.strip()`, and count what you leave out",
     )
+    strange, lost = found - table.pairs, table.texts - {text for text, _ in found}
     job.require(
-        found == expected,
-        expected=f"{len(expected)} different pairs of text and label, as they stand in the columns",
-        got=f"{len(found & expected)} of them, and {len(found - expected)} that are not in the table",
-        likely="columns are taken by their place, lines are split at commas by hand, or rows are lost",
+        not strange,
+        expected="texts and labels as they stand in the columns",
+        got=f"{len(strange)} pairs that are not in the table",
+        likely="columns are taken by their place, or lines are split at commas by hand",
         look="`csv.DictReader` knows names and quotes",
     )
     job.require(
-        answer["left_out"] == NUM_BAD_ROWS,
-        expected=f"left_out = {NUM_BAD_ROWS}: rows without a text or without a label",
+        not lost,
+        expected=f"{len(table.texts)} different texts",
+        got=f"{len(lost)} of them on no side",
+        likely="rows are lost: a last part that neither side takes, or a text in more than one row",
+        look="what is not held out is for training",
+    )
+    job.require(
+        answer["left_out"] == table.num_bad,
+        expected=f"left_out = {table.num_bad}: rows without a text or without a label",
         got=f"{answer['left_out']}",
-        likely="only one kind of bad row is counted, or repeated texts are counted too",
+        likely="only one kind of bad row is counted, one without both is counted twice, or repeated texts are counted",
         look="count where you skip a row",
     )
 
@@ -91,23 +148,33 @@ def _require_no_leak(job: Job, answer: dict[str, Any]) -> None:
         not sides[0] & sides[1],
         expected="no text on both sides",
         got=f"{len(sides[0] & sides[1])} texts in both",
-        likely="repeated texts leak: the model is tested on what it was trained on",
+        likely="repeated texts leak, those with another label too: the model is tested on what it was trained on",
         look="split the different texts, then put each row where its text went",
     )
 
 
-def _require_stratified(job: Job, answer: dict[str, Any], rows: list[tuple[str, str]]) -> None:
+def _require_stratified(job: Job, answer: dict[str, Any], table: Table, share: float) -> None:
     held_out = {tuple(row) for row in answer["validation"]}
-    for label in sorted({label for _, label in rows}):
-        size = sum(own == label for _, own in rows)
+    labels_of = Counter(text for text, _ in table.pairs)
+    total = len({text for text, _ in held_out}) / len(table.texts)
+    for label in sorted({label for _, label in table.pairs}):
+        texts = [text for text, own in table.pairs if own == label]
+        doubtful = sum(labels_of[text] > 1 for text in texts)  # another label may decide where these go
         got = sum(own == label for _, own in held_out)
+        wanted = share * len(texts)
+        if got == 0 and wanted >= 3:
+            likely = "a label is missing from validation: the table is sorted, and the split takes one end"
+        elif share != DEFAULT_SHARE and abs(total - DEFAULT_SHARE) < 0.02:
+            likely = f"`validation` is not used: {DEFAULT_SHARE:g} is held out, whatever is asked for"
+        elif abs(total - share) > 0.05:
+            likely = "another share than `validation` is held out"
+        else:
+            likely = "not stratified: the split looks at rows, not at labels"
         job.require(
-            abs(got - SHARE * size) <= 1 and (0 < got < size),
-            expected=f"about {SHARE * size:.0f} of the {size} texts of each label held out",
+            abs(got - wanted) <= 1 + doubtful and (got > 0 or wanted < 1),
+            expected=f"about {wanted:.0f} of the {len(texts)} texts of each label held out (validation={share:g})",
             got=f"{got} of {label!r}",
-            likely="not stratified: the split looks at rows, not at labels"
-            if got
-            else "a label is missing from validation: the table is sorted, and the split takes one end",
+            likely=likely,
             look="split each label's texts on its own, then join the parts",
         )
 

@@ -42,12 +42,18 @@ def check_train_classifier(job: Job) -> None:
 
 def _require_predictions(job: Job) -> None:
     texts, labels, unseen, _ = secret_split(job, 40, 30)
-    answer = job.learner().call(
-        "predictions", texts=texts, labels=labels, unseen=["", *unseen], num_epochs=1, seed=1
-    )
+    unseen.insert(int(job.rng.integers(len(unseen))), "")
+    arguments = {
+        "texts": texts,
+        "labels": labels,
+        "unseen": unseen,
+        "num_epochs": 1,
+        "seed": job.seed() % 1000,
+    }
+    answer, again = (job.learner().call("predictions", **arguments) for _ in range(2))
     job.require(
-        len(answer) == len(unseen) + 1,
-        expected=f"one label for each of {len(unseen) + 1} texts, an empty one among them",
+        len(answer) == len(unseen),
+        expected=f"one label for each of {len(unseen)} texts, an empty one among them",
         got=f"{len(answer)} labels",
         likely="the tail of the last batch is dropped, or empty texts are left out",
         look="`predict` gives as many labels as it gets texts",
@@ -58,6 +64,13 @@ def _require_predictions(job: Job) -> None:
         got=", ".join(sorted(set(answer) - set(labels))[:3]),
         likely="class numbers instead of names",
         look="keep the list of names, and look each number up in it",
+    )
+    job.require(
+        answer == again,
+        expected="the same predictions at the same seed",
+        got=f"{sum(a != b for a, b in zip(answer, again, strict=True))} of {len(answer)} that are others",
+        likely="weights or the order of the texts are drawn before, or without, the seed",
+        look="seed torch, and whatever else draws, in the first line",
     )
 
 

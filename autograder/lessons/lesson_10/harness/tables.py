@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.lessons.checking.harness_shared import learner
+from autograder.lessons.checking.harness_shared import elsewhere, learner
 from course_lib.data import load_docstrings
 
 MAX_WORDS = 150  # of a text
@@ -56,18 +56,30 @@ def _new_names(words: set[str], rng: np.random.Generator) -> dict[str, str]:
     }
 
 
-def prepared(content: str, validation: float, seeds: list[int]) -> list[dict[str, Any]]:
-    """What the learner makes of this table at each of these seeds."""
+_PREPARE_ELSEWHERE = """
+import pathlib
+answer = learner(pathlib.Path("table.csv"), **request)
+print(json.dumps([[list(pair) for pair in answer["train"]], [list(pair) for pair in answer["validation"]]]))
+"""
+
+
+def prepared(content: str, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the learner makes of this table in each case: its arguments, but for the path."""
     path = Path("table.csv")
     path.write_text(content, encoding="utf-8", newline="")
     found = []
-    for seed in seeds:
-        answer = learner(path, validation=validation, seed=seed)
-        found.append(
-            {
-                "train": [[str(text), str(label)] for text, label in answer["train"]],
-                "validation": [[str(text), str(label)] for text, label in answer["validation"]],
-                "left_out": int(answer["left_out"]),
-            }
-        )
+    for case in cases:
+        answer = learner(path, **case)
+        sides = {name: _pairs(answer[name]) for name in ("train", "validation")}
+        found.append(sides | {"left_out": int(answer["left_out"])})
     return found
+
+
+def prepared_elsewhere(source: str, entry: str, case: dict[str, Any], hash_seed: int) -> dict[str, Any]:
+    """The two sides of the last table, split in a fresh interpreter."""
+    train, validation = elsewhere(_PREPARE_ELSEWHERE, source, entry, case, hash_seed)
+    return {"train": _pairs(train), "validation": _pairs(validation)}
+
+
+def _pairs(samples: Any) -> list[list[str]]:
+    return [[str(text), str(label)] for text, label in samples]

@@ -42,7 +42,7 @@ def summarise(labels, predictions, seconds, price_per_hour, currency):
         "total_seconds": total,
         "cost": total / 3600 * price_per_hour,
         "cost_unit": currency,
-        "utilisation": (total - seconds["waiting"]) / total,
+        "utilisation": (total - seconds.get("waiting", 0.0)) / total,
     }
 """
 
@@ -57,6 +57,53 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "key=lambda key: max(scores[key])",
             ),
             "fewer seeds than the others": ("fewer seeds", "if len(values) == len(seeds)", "if values"),
+            "the status ignored": (
+                "the status is ignored",
+                'if trial["status"] == "completed":',
+                "if True:",
+            ),
+            "a pruned trial taken as complete": (
+                "a pruned trial is taken",
+                'if trial["status"] == "completed":',
+                'if trial["status"] != "failed":',
+            ),
+            "a failed trial taken as complete": (
+                "a failed trial is taken",
+                'if trial["status"] == "completed":',
+                'if trial["status"] != "pruned":',
+            ),
+            "the median decides": (
+                "the median decides",
+                ("from statistics import fmean", "from statistics import fmean, median"),
+                ("key=lambda key: fmean(scores[key])", "key=lambda key: median(scores[key])"),
+            ),
+            "the lowest wins": ("another rule", "best = max(", "best = min("),
+            "nothing is better than 0": (
+                "also where all scores are below 0",
+                "key=lambda key: fmean(scores[key])",
+                "key=lambda key: max(0.0, fmean(scores[key]))",
+            ),
+            "the order of a config's settings matters": (
+                "ValueError",
+                'tuple(sorted(trial["config"].items()))',
+                'tuple(trial["config"].items())',
+            ),
+            "the best seed's score as mean": (
+                "the best seed's score",
+                '"mean": fmean(scores[best])',
+                '"mean": max(scores[best])',
+            ),
+            "all trials counted as seeds": (
+                "trials counted, not seeds",
+                '"num_seeds": len(scores[best])',
+                '"num_seeds": len(trials)',
+            ),
+            "the winner's steps alone": (
+                "the winner's own steps",
+                "for trial in trials),",
+                'for trial in trials if trial["config"] == configs[best]),',
+            ),
+            "always three seeds": ("ValueError", "len(values) == len(seeds)", "len(values) == 3"),
             "pruned trials counted as free": (
                 "counted as free",
                 "for trial in trials),",
@@ -67,6 +114,29 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "10.4": wrong(
         _SUMMARISE,
         {
+            "labels never hit left out": (
+                "never hit are left out",
+                "        f1.append(2 * hits / total)\n",
+                "        if hits:\n            f1.append(2 * hits / total)\n    f1 = f1 or [0.0]\n",
+            ),
+            "labels that are only said count": (
+                "only said",
+                "for name in set(labels):",
+                "for name in set(labels) | set(predictions):",
+            ),
+            "weighted F1": ("as they have samples", "for name in set(labels):", "for name in labels:"),
+            "percent": ("a number of percent", '"accuracy": right', '"accuracy": 100 * right'),
+            "the waiting was free": (
+                "the waiting left out",
+                '"cost": total / 3600',
+                '"cost": (total - seconds.get("waiting", 0.0)) / 3600',
+            ),
+            "only the training is used": (
+                "only the training counts",
+                '(total - seconds.get("waiting", 0.0)) / total',
+                'seconds["training"] / total',
+            ),
+            "waiting is always there": ("KeyError", 'seconds.get("waiting", 0.0)', 'seconds["waiting"]'),
             "micro F1": ("micro F1", "sum(f1) / len(f1)", "right"),
             "a price per second": (
                 "seconds times a price per hour",
@@ -85,8 +155,8 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "the wasted share": (
                 "the share that was wasted",
-                '(total - seconds["waiting"]) / total',
-                'seconds["waiting"] / total',
+                '(total - seconds.get("waiting", 0.0)) / total',
+                'seconds.get("waiting", 0.0) / total',
             ),
         },
     ),

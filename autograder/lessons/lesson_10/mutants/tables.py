@@ -69,6 +69,59 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "random.Random()",
             ),
             "the seed not used": ("the seed is not used", "        generator.shuffle(texts)\n", ""),
+            "`validation` ignored": ("`validation` is not used", "round(validation * len", "round(0.2 * len"),
+            "another default share": (
+                "another share than `validation`",
+                "validation=0.2",
+                "validation=0.3",
+            ),
+            "a third of what is asked for": (
+                "another share than `validation`",
+                "round(validation * len",
+                "round(validation / 3 * len",
+            ),
+            "`hash()` decides": (
+                "`hash()` of a text",
+                "        generator.shuffle(texts)\n",
+                "        texts.sort(key=lambda text: hash((seed, text)))\n",
+            ),
+            "the order of a set decides": (
+                "the order of a set",
+                "list(dict.fromkeys(texts))",
+                "list(set(texts))",
+            ),
+            "another seed where none is given": (
+                "at the same seed, which is 0",
+                "seed=0):\n",
+                "seed=1):\n",
+            ),
+            "a text of two labels on both sides": (
+                "those with another label too",
+                ("for texts in by_label.values():", "for label, texts in by_label.items():"),
+                ("held_out.update(texts[:", "held_out.update((text, label) for text in texts[:"),
+                ("row[0] not in held_out", "row not in held_out"),
+                ("row[0] in held_out", "row in held_out"),
+            ),
+            "a last part on no side": (
+                "rows are lost",
+                '"train": [row for row in good if row[0] not in held_out]',
+                '"train": [row for row in good if row[0] not in held_out][9:]',
+            ),
+            "rows without a label are not counted": (
+                "only one kind of bad row",
+                "len(rows) - len(good)",
+                "sum(not text for text, _ in rows)",
+            ),
+            "empty, but not blank": (
+                "bad rows are kept",
+                '[(row["text"].strip(), row["label"].strip())',
+                '[(row["text"], row["label"])',
+            ),
+            "columns by their place": (
+                "columns are taken by their place",
+                '[(row["text"].strip(), row["label"].strip()) for row in csv.DictReader(file)]',
+                "[(row[0].strip(), row[1].strip()) for row in list(csv.reader(file))[1:]]",
+            ),
             "bad rows kept": ("bad rows are kept", "if row[0] and row[1]]", "if True]"),
             "lines split at commas": (
                 "lines are split at commas by hand",

@@ -18,6 +18,22 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
         {
             "one update an epoch": ("the training learns less", _STEP, _STEP + "            break\n"),
             "texts cut at four tokens": ("the training learns less", "e.ids[:WIDTH]", "e.ids[:4]"),
+            "one epoch whatever is asked for": (
+                "the training learns less",
+                "range(num_epochs)",
+                "range(1)",
+            ),
+            "the seed not used": ("without, the seed", "    torch.manual_seed(seed)\n", "    torch.seed()\n"),
+            "two thirds of the texts left out": (
+                "the training learns less",
+                "    torch.manual_seed(seed)\n",
+                "    torch.manual_seed(seed)\n    texts = texts[: len(texts) // 3]\n",
+            ),
+            "an empty text is left out": (
+                "empty texts are left out",
+                "        return found\n",
+                "        return [name for name, text in zip(found, texts) if text]\n",
+            ),
             "predictions in the order of length": (
                 "the training learns less",
                 "found[i] = names[best]",

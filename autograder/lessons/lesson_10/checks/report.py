@@ -1,0 +1,113 @@
+"""The check of exercise 10.4: the report."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from autograder.engine import Job
+from autograder.lessons.checking import require_report
+
+PLAIN_ARITHMETIC = 1e-6
+"""Relative: sums of a few hundred numbers of 64 or 32 bits differ by less, a constant of another unit by more."""
+
+
+def check_summarise(job: Job) -> None:
+    """10.4: accuracy and macro F1 over samples, all the time, the cost of it with its unit, the share that was used."""
+    for number, num_rows in enumerate((200, 20, 1, 55, 400, 90)):
+        run = _run(job, num_rows, has_waited=number % 2 == 0)
+        answer = job.learner().call("summarised", run=run)
+        names = ("accuracy", "macro_f1", "total_seconds", "cost", "utilisation")
+        expected = _expected(run)
+        likely = {name: _likely(name, answer.get(name, math.nan), run, expected) for name in names}
+        require_report(job, answer, expected, likely, rel_tol=PLAIN_ARITHMETIC)
+        job.require(
+            answer["cost_unit"] == run["currency"],
+            expected=f"cost_unit = {run['currency']!r}",
+            got=f"{answer['cost_unit']!r}",
+            likely="a price without unit: nobody can compare it",
+            look="hand the currency on",
+        )
+
+
+def _run(job: Job, num_rows: int, *, has_waited: bool) -> dict[str, Any]:
+    """A run with two labels that nobody says, and one that is only said."""
+    rng = job.rng
+    names = [f"class {letter}" for letter in rng.permutation(list("ABCDEFG"))]
+    labels = rng.choice(names[:4], size=num_rows, p=[0.6, 0.2, 0.15, 0.05])
+    right = rng.random(num_rows) < rng.uniform(0.4, 0.9)
+    predictions = np.where(right, labels, rng.choice([*names[:3], names[4]], size=num_rows))
+    few = num_rows // 10
+    labels[:few], labels[few : 2 * few] = names[5], names[6]
+    predictions[: 2 * few] = names[0]
+    seconds = {"training": rng.uniform(200, 900), "tuning": rng.uniform(900, 4000)}
+    seconds |= {name: rng.uniform(100, 4000) for name in ["loading", "waiting"][: 1 + has_waited]}
+    return {
+        "labels": labels.tolist(),
+        "predictions": predictions.tolist(),
+        "seconds": {str(name): float(seconds[name]) for name in rng.permutation(list(seconds))},
+        "price_per_hour": float(rng.uniform(0.4, 4.0)),
+        "currency": str(rng.choice(["EUR", "USD", "CHF"])),
+    }
+
+
+def _f1(labels: np.ndarray, predictions: np.ndarray, name: str) -> float:
+    hits = int(((labels == name) & (predictions == name)).sum())
+    total = int((labels == name).sum() + (predictions == name).sum())
+    return 2 * hits / total
+
+
+def _expected(run: dict[str, Any]) -> dict[str, float]:
+    labels, predictions = np.array(run["labels"]), np.array(run["predictions"])
+    total = sum(run["seconds"].values())
+    return {
+        "accuracy": float((labels == predictions).mean()),
+        "macro_f1": float(np.mean([_f1(labels, predictions, name) for name in np.unique(labels)])),
+        "total_seconds": total,
+        "cost": total / 3600 * run["price_per_hour"],
+        "utilisation": 1 - run["seconds"].get("waiting", 0.0) / total,
+    }
+
+
+def _likely(name: str, got: float, run: dict[str, Any], expected: dict[str, float]) -> str:
+    training, waiting = run["seconds"]["training"], run["seconds"].get("waiting", 0.0)
+    total = expected["total_seconds"]
+    labels, predictions = np.array(run["labels"]), np.array(run["predictions"])
+    f1 = {str(label): _f1(labels, predictions, label) for label in np.unique([*labels, *predictions])}
+    sizes = [run["labels"].count(label) for label in f1]
+    hit = [value for value in f1.values() if value > 0]
+    known = [
+        ("macro_f1", expected["accuracy"], "micro F1, which is the accuracy: large classes hide small ones"),
+        (
+            "macro_f1",
+            float(np.average(list(f1.values()), weights=sizes)),
+            "labels weigh as much as they have samples: macro F1 counts each label once",
+        ),
+        (
+            "macro_f1",
+            float(np.mean(hit)) if hit else math.nan,
+            "labels that were never hit are left out: their F1 is 0, and it counts",
+        ),
+        (
+            "macro_f1",
+            float(np.mean(list(f1.values()))),
+            "a label that was only said, and is nobody's, counts as well",
+        ),
+        ("accuracy", 100 * expected["accuracy"], "a number of percent: 0 to 1 is asked for"),
+        ("accuracy", float((labels == predictions).sum()), "a number of hits, not their share"),
+        ("total_seconds", training, "only the last training: the tuning before it was paid for as well"),
+        ("total_seconds", total - waiting, "the waiting left out: it was paid for"),
+        ("total_seconds", total / 3600, "hours where seconds are asked for"),
+        ("cost", total * run["price_per_hour"], "seconds times a price per hour"),
+        ("cost", total / 60 * run["price_per_hour"], "minutes times a price per hour"),
+        ("cost", training / 3600 * run["price_per_hour"], "only the last training is paid for"),
+        ("cost", (total - waiting) / 3600 * run["price_per_hour"], "the waiting left out: it was paid for"),
+        ("utilisation", waiting / total, "the share that was wasted, not the used one"),
+        ("utilisation", training / total, "only the training counts: what is not waiting is used"),
+    ]
+    for key, value, text in known:
+        if key == name and math.isclose(got, value, rel_tol=1e-6):
+            return text
+    return "another formula"
