@@ -104,7 +104,7 @@ compare("0a", measured.estimate, unit="×", digits=0)
 # ### 2. Write, then check
 #
 # An exercise is a cell with a gap. Replace the `raise NotImplementedError()` by your code, run the cell, then run the
-# check under it.
+# check under it. A solution may use whatever is installed, `course_lib` too, unless its exercise says otherwise.
 #
 # The line under a title says how hard and how important the exercise is, how long it takes, and what is checked.
 # *Property* means that the results must be right.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from autograder.cli.main import _parser
 from autograder.course.lessons import Clock, Exercise, find_exercise, load_lesson
 from autograder.engine.job import CheckFailed, Job
 from autograder.engine.notebook_source import exercise_sources
-from autograder.lessons.checking.mutants import Mutant, edited, wrong
+from autograder.lessons.checking.mutants import EXPLAINS, Mutant, edited, wrong
 from autograder.notebooks.building import source_notebook
 from autograder.quizzes.compiler import compile_bank
+from tests.autograder.exercise_texts import one_line
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "instructors.md"
@@ -44,8 +46,13 @@ def block(begins: str) -> str:
 
 
 def test_no_command_is_of_a_program_that_nobody_checks() -> None:
-    known = ("workbook", "nbgrader", "pytest", "python3", *OTHERS)
+    known = ("workbook", "nbgrader", "pytest", "python", "python3", *OTHERS)
     assert not [line for line in COMMANDS if line.split()[0] not in known]
+
+
+@pytest.mark.parametrize("command", commands("python -m"))
+def test_its_modules_are_there(command: str) -> None:
+    assert find_spec(command.split()[0])
 
 
 @pytest.mark.parametrize("command", [*commands("workbook"), *commands("python3 workbook.py")])
@@ -101,6 +108,12 @@ def test_its_exercise_is_solved_and_each_wrong_solution_is_named(tmp_path: Path)
     _check(exercise, exercise_sources(jupytext.read(path))["1.7"])
     mutants = _run(block("_SHARE ="))["MUTANTS"]["1.7"]
     assert len(mutants) >= 3
+    claims = _run(block('"The share of padded places"'))["CLAIMS"]["1.7"]
+    quoted = [quote for quote in claims if quote not in one_line(text)]
+    assert not quoted and {name for names in claims.values() for name in names} == {
+        *EXPLAINS,
+        *(mutant.name for mutant in mutants),
+    }
     for mutant in mutants:
         with pytest.raises(CheckFailed, match=re.escape(mutant.says)):
             _check(exercise, mutant.source)
@@ -128,7 +141,7 @@ def _text(name: str) -> str:
 def _run(code: str) -> dict[str, Any]:
     """The names that a block defines, where it would stand."""
     names: dict[str, Any] = {"Mutant": Mutant, "edited": edited, "wrong": wrong, "Job": Job}
-    names["math"] = __import__("math")
+    names |= {"EXPLAINS": EXPLAINS, "math": __import__("math")}
     exec(f"from __future__ import annotations\n{code}", names)
     return names
 
