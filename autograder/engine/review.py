@@ -87,9 +87,10 @@ class _Scan:
 
     def _about_call(self, node: ast.Call) -> Iterator[str]:
         called = node.func.attr if isinstance(node.func, ast.Attribute) else _name(node.func)
-        if called == "getattr" and not _is_constant(node.args[1:2]):
+        is_own = bool(node.args) and _name(node.args[0]) in self.own
+        if called == "getattr" and not is_own and not _is_constant(node.args[1:2]):
             yield "works out the name of an attribute as it runs"
-        elif called == "setattr" and not (node.args and _name(node.args[0]) in self.own):
+        elif called == "setattr" and not is_own:
             yield "uses `setattr` on what is not its own"
         elif called == "autocast" and not any(
             k.arg == "enabled" and _is_constant([k.value]) for k in node.keywords

@@ -60,7 +60,10 @@ def hardware() -> dict[str, Any]:
 
 
 def memory_bytes() -> dict[str, int]:
-    """`memory_bytes` and `peak_memory_bytes` of this process: resident set on a CPU, allocator on CUDA."""
+    """`memory_bytes` and `peak_memory_bytes` of this process: resident set on a CPU, allocator on CUDA.
+
+    Empty where they cannot be known, as in a sandbox that hides processes.
+    """
     import torch
 
     if torch.cuda.is_available() and torch.cuda.is_initialized():
@@ -72,7 +75,10 @@ def memory_bytes() -> dict[str, int]:
     # Linux counts the peak in KiB, macOS in bytes.
     unit = 1 if platform.system() == "Darwin" else 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    return {"memory_bytes": psutil.Process().memory_info().rss, "peak_memory_bytes": peak}
+    try:
+        return {"memory_bytes": psutil.Process().memory_info().rss, "peak_memory_bytes": peak}
+    except psutil.Error:
+        return {}
 
 
 def resolve_device(requested: str) -> tuple[torch.device, str]:

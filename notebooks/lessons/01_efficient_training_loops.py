@@ -1080,7 +1080,7 @@ class BucketBatchSampler:
 
     lengths: number of tokens of each sample, shape [N].
     micro_batch_size: indices per batch; only one batch of an epoch may be shorter.
-    seed: the same seed and the same epoch give the same batches.
+    seed: the same seed and the same epoch give the same batches, another seed gives others.
     """
 
     def __init__(self, lengths: Sequence[int], micro_batch_size: int, seed: int = 0) -> None:
@@ -1181,7 +1181,7 @@ def train_one_epoch(
     `model(input_ids, attention_mask)` returns logits [B, C]. It trains in training mode, also
     when it comes in evaluation mode.
 
-    Returns plain Python numbers:
+    Returns a dict of numbers:
         "loss"          mean over *samples* of the cross-entropy seen while training
         "grad_norm"     mean over steps of the gradient norm *before* clipping
         "num_samples"   samples seen
@@ -1271,7 +1271,7 @@ def evaluate(
 
     `model(input_ids, attention_mask)` returns logits [B, C]. The last batch may be short, and
     `batches` can be iterated only once. No dropout, no gradients recorded, no weight changed.
-    Returns plain Python numbers:
+    Returns a dict of numbers:
         "loss"         mean over *samples* of the cross-entropy
         "accuracy"     share of samples whose largest logit is the label, 0 … 1
         "num_samples"  samples seen
@@ -1430,9 +1430,9 @@ def fast_epoch(
     """One pass over `samples`, training `model` in place, 3 times as fast as the naive loop.
 
     samples: `len(samples)`, `samples[i] -> (ids, label)`, and `samples.lengths`, int64 [N].
-    Each sample is used exactly once and uncut, in an order that depends on `seed`, at most
-    `micro_batch_size` samples to a step, in as many steps as the naive loop takes:
-    ceil(N / micro_batch_size). A step is that of the naive loop: mean cross-entropy, gradient
+    Each sample is used exactly once and uncut, at most `micro_batch_size` samples to a step, in
+    as many steps as the naive loop takes: ceil(N / micro_batch_size). Batches come in a random
+    order that `seed` decides. A step is that of the naive loop: mean cross-entropy, gradient
     clipped at 1.0. The epoch saves nothing to disk.
     Returns {"loss": mean over samples while training, "num_samples": N}.
     The validation accuracy afterwards is within 0.5 points of the naive loop's.

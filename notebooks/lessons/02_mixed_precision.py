@@ -1001,7 +1001,7 @@ class Fp16Trainer:
         )
 
     def train_step(self, batch: dict[str, torch.Tensor]) -> dict[str, Any]:
-        """One update on the batch mean of the cross-entropy, forward and loss in fp16 autocast.
+        """One update on the batch mean of the cross-entropy: forward in fp16 autocast, the loss in fp32.
 
         A gradient with an infinity or NaN changes no weight and halves the scale.
         Returns numbers or 0-d tensors: "loss" (unscaled), "grad_norm" (of the true gradients,

@@ -868,12 +868,12 @@ def train_accumulated(
     optimizer: torch.optim.Optimizer,
     grad_accum_steps: int,
 ) -> dict[str, float]:
-    """Train `model` in place on every micro-batch once; each `grad_accum_steps` make one update.
+    """Train `model` in place, in training mode; each `grad_accum_steps` micro-batches make one update.
 
     `micro_batches` can be iterated once. `labels` is int64 [B, T], -100 where there is none;
     `model(input_ids, attention_mask)` returns logits [B, T, K]. The gradient of an update is that
-    of the mean cross-entropy over all labels of its window. The last window may have fewer
-    micro-batches and is an update as well. A micro-batch may have no label, a window has some.
+    of the mean cross-entropy over all labels of its window, whatever stood in `p.grad` before. The
+    last window may have fewer micro-batches and is an update as well. A micro-batch may have no label, a window has some.
     Each micro-batch goes through the model alone, and its activations are freed before the next.
 
     Returns plain numbers:
@@ -1019,11 +1019,12 @@ def train_accumulated_mixed(
     grad_accum_steps: int,
     max_norm: float,
 ) -> dict[str, float]:
-    """Train `model` in place on every micro-batch once, in bfloat16 under autocast, on the CPU.
+    """Train `model` in place, in training mode, in bfloat16 under autocast, on the CPU.
 
-    `micro_batches` can be iterated once; `labels` is int64 [B], logits are [B, C]. Forward and loss
-    run under `torch.autocast("cpu", torch.bfloat16)`; the weights stay float32. Losses are
-    scaled by `scaler`. The gradient of an update is that of the mean over the samples of its window,
+    `micro_batches` can be iterated once, and each goes through the model alone; `labels` is int64
+    [B], logits are [B, C]. Forward and loss run under `torch.autocast("cpu", torch.bfloat16)`, which
+    takes float32 for the loss; the weights stay float32. `grad_accum_steps` micro-batches make one
+    update. Losses are scaled by `scaler`. The gradient of an update is that of the mean over the samples of its window,
     unscaled, then clipped to `max_norm`. `scaler` and `scheduler` move once an update. The last
     window may have fewer micro-batches.
 
@@ -1118,8 +1119,8 @@ def plan_large_batch(
         "grad_accum_steps"   micro-batches per device and update
         "global_batch_size"  the effective batch that comes of it
         "learning_rates"     a list of `max_steps` floats, the rate of each update. The peak is the
-                             scaled rate; before it a warmup over at least 5 % of the updates,
-                             rising from at most half the peak.
+                             base rate scaled to `global_batch_size`; up to it a warmup over at
+                             least 5 % of the updates, rising from at most half the peak.
     """
     ### BEGIN SOLUTION
     grad_accum_steps = math.ceil(target_batch_size / (max_micro_batch_size * world_size))
@@ -1148,8 +1149,9 @@ check("3.4")
 #
 # > Difficulty ●●●○○ · Importance ●●●○○ · 10 minutes · property, count (peak bytes at most 0.6×), speed (a step in at most 1.6× the time)
 #
-# Give a classifier activation checkpoints. Its gradients must stay as they are, with dropout on. A bound on the time is
-# a speed verdict too: plain over checkpointed must be at least 1 / 1.6 = 0.625×.
+# Give a classifier activation checkpoints: by hand, or by anything that is installed, `course_lib` too. Its gradients
+# must stay as they are, with dropout on. A bound on the time is a speed verdict too: plain over checkpointed must be at
+# least 1 / 1.6 = 0.625×.
 #
 # <details><summary>Hint: "how do I get between a block and its caller?"</summary>
 #
@@ -1244,9 +1246,9 @@ def train_in_budget(
     budget_bytes: int,
     step_bytes: Callable[[int, int], int],
 ) -> dict[str, float]:
-    """Train `model` in place on each of `samples` once, uncut, within a byte budget.
+    """Train `model` in place, in training mode, on each of `samples` once, uncut, within a byte budget.
 
-    samples: `(ids, label)`, of uneven lengths. Update number k is made of the samples
+    samples: `(ids, label)`, of uneven lengths; any id may stand in them, 0 too. Update number k is made of the samples
         k · global_batch_size … (k + 1) · global_batch_size - 1, the last one of what is left, in
         whatever micro-batches you cut it into. Its gradient is that of the mean cross-entropy over
         its samples; nothing is clipped.
@@ -1254,7 +1256,7 @@ def train_in_budget(
         measured before, as in 3.2. The peak of every update is at most `budget_bytes`
         by that measure; the check adds 5 % for the batches themselves.
     `model(input_ids, attention_mask)` returns logits [B, C].
-    Returns {"loss": mean over samples while training, "num_updates": optimizer steps}.
+    Returns plain numbers: {"loss": mean over samples while training, "num_updates": optimizer steps}.
     """
     ### BEGIN SOLUTION
     device = next(model.parameters()).device

@@ -1061,8 +1061,8 @@ check("4.2")
 #
 # > Difficulty ●●○○○ · Importance ●●●●○ · 15 minutes · property
 #
-# A few lines, and a surprising number of ways to get them wrong. The check feeds 60 random sequences, some with NaN, to
-# your class, once in one go and once cut in two with only the state in between.
+# A few lines, and a surprising number of ways to get them wrong. The check feeds 60 random sequences, some with NaN or
+# infinity, to your class, once in one go and once cut in two with only the state in between.
 #
 # <details><summary>Hint: "NaN"</summary>
 #
@@ -1151,6 +1151,7 @@ check("4.3")
 # You get a run and decide how often it is validated and when it ends. The check compares the test accuracy of your weights
 # with that at the run's best step, which it finds with all of the validation set: the mean of eight secret runs.
 # Validations are not free: each counts as one step. Yours are not exact either: each looks at a random part of the set.
+# Some runs learn several times as fast as others.
 #
 # <details><summary>Hint: "the last weights, not the best"</summary>
 #
@@ -1216,9 +1217,9 @@ check("4.4")
 # > Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · property, count (at most 5 % of the time in saves), speed (pauses at most as long as those of a loop that spends 5 %: at least 1×)
 #
 # After each step the loop asks your policy whether to save now. There are two limits: at most `max_lost_seconds` of work
-# may be at risk, and saves may take at most `max_overhead` of the time. The check plays five runs on a simulated clock:
-# steps that become slower or faster, a disk that becomes slower, a disk that is too slow for both limits. Then a real
-# clock times the pauses: a saving loop, with nothing but its pauses left.
+# may be at risk, and saves may take at most `max_overhead` of the time. The check plays runs on simulated clocks, each
+# with limits of its own: steps that become slower or faster, a disk that becomes slower, a disk that is too slow for
+# both limits. Then a real clock times the pauses: a saving loop, with nothing but its pauses left.
 #
 # <details><summary>Hint: "it counts steps, not seconds"</summary>
 #

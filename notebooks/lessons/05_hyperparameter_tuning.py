@@ -1339,6 +1339,7 @@ def search(
         more, starts it at the first call, returns its validation loss; NaN where it diverged. All trials
         share one seed. One step beyond `max_total_steps`, and the search has failed.
     `space` as in 5.1: two names, "learning_rate" and "weight_decay", both of kind "log".
+    `seed`: whatever is random follows from it.
     Returns a configuration: {"learning_rate": float, "weight_decay": float}, each within its range.
     """
     ### BEGIN SOLUTION

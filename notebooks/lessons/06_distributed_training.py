@@ -1020,7 +1020,7 @@ class ShardSampler:
     """The indices of one rank, out of N samples on W ranks.
 
     num_samples: N. rank: 0 … W - 1. world_size: W, may be larger than N.
-    seed: the same on all ranks; the same seed and epoch give the same shards.
+    seed: the same on all ranks. The same seed and epoch give the same shards, another seed others.
     """
 
     def __init__(self, num_samples: int, rank: int, world_size: int, seed: int = 0) -> None:
@@ -1305,7 +1305,7 @@ def accumulate_step(
     gradients are dropped first. The step is that of one process on all the samples as one batch: the
     gradient of their mean cross-entropy. Gradients cross ranks once: in the last backward. At most two
     further all-reduces carry other numbers. When a micro-batch raises, on all ranks alike, the error
-    passes on, and the next call works as ever.
+    passes on, the weights stay, and the next step works as ever, whether by this function or not.
     """
     ### BEGIN SOLUTION
     num_samples = torch.tensor(float(sum(len(batch["labels"]) for batch in micro_batches)))
@@ -1366,8 +1366,8 @@ def evaluate_on_ranks(
 ) -> dict[str, float]:
     """Measure `model` on the batches of all ranks; each rank is given its own, perhaps none.
 
-    `model` is not wrapped. It is evaluated without dropout and without gradients, and is left in the
-    mode that it came in. Returns the same plain Python numbers on every rank:
+    `model` is not wrapped. It is evaluated without dropout and without gradients. Afterwards its mode
+    and the switch of gradients are as before. Returns the same plain Python numbers on every rank:
         "loss"         mean over all samples of all ranks of the cross-entropy
         "accuracy"     share of all samples whose largest logit is the label, 0 … 1
         "num_samples"  samples of all ranks

@@ -841,7 +841,7 @@ class RunConfig:
             read, wanted = readers[key]
             try:
                 values[key] = read(value)
-            except (ValueError, TypeError, AttributeError):
+            except (ValueError, TypeError, AttributeError, OverflowError):
                 raise ValueError(f"{key} must be {wanted}, got {value!r}") from None
         return cls(**values)
         ### END SOLUTION
@@ -924,13 +924,13 @@ def record_run(
 ) -> dict[str, Any]:
     """Run `train(config, out)` and write what repeats and judges it to `out/"run.json"`; returns the same.
 
-    Takes: `train`, which writes files into the folder `out` (also into folders inside) and returns labels
+    Takes: `train`, which writes files into the empty folder `out` (also into folders inside) and returns labels
         int [N], predictions int [N], and the name of each sample's slice, N texts; or raises.
         `git("rev-parse", "HEAD")` runs git in the project's folder and returns what it prints.
     The record, plain JSON values:
         "status", "failure"  "finished" and None; or "failed" and a text that holds the error's message
         "config"             as given
-        "git"                {"commit": the whole hash, "is_dirty": bool}, when the run begins
+        "git"                {"commit": the whole hash, "is_dirty": bool, new files count}, when the run begins
         "data"               {"sha256": of the bytes of `data_path`}
         "environment"        {"python", "torch", "numpy"}: versions
         "hardware"           {"num_cores", "num_threads"} at least
@@ -981,7 +981,7 @@ def record_run(
                 for name in np.unique(names)
             },
         }
-    except Exception as error:
+    except BaseException as error:  # also one that is stopped by hand
         record |= {"status": "failed", "failure": f"{type(error).__name__}: {error}"}
         raise
     finally:
@@ -1046,7 +1046,7 @@ from course_lib.reproducibility import rng_state, seed_everything, set_rng_state
 
 @exercise("8.4")
 class Run:
-    """A training run in `self.model`: AdamW at 1e-2, the mean cross-entropy of batches of 4 samples.
+    """A training run in `self.model`: AdamW at 1e-2, all else as torch has it; mean cross-entropy of batches of 4.
 
     Each epoch has each of the N samples once, in a new random order that follows from `seed` and not from
     what the model draws; the last batch may be short. Equal seeds give equal bits.
@@ -1070,7 +1070,7 @@ class Run:
         ### END SOLUTION
 
     def train(self, num_steps: int) -> None:
-        """Go on for so many steps; read the samples of a step when it is due, once each."""
+        """Go on for so many steps in training mode; read the samples of a step when it is due, once each."""
         ### BEGIN SOLUTION
         self.model.train()
         steps_per_epoch = -(-len(self.samples) // 4)
@@ -1192,7 +1192,7 @@ except (NameError, NotImplementedError):
 #
 # Measure it as the course does: warmed up, in pairs, in both orders, with an interval. The check gives you thirty made-up
 # machines, each with a clock whose truth it knows: quiet ones, cold ones, ones that get slower or faster while you
-# measure, ones where something else cuts in. It grades the method. Afterwards you run it on your own machine.
+# measure, ones where something else cuts in; and more of them where thirty leave it open. It grades the method. Afterwards you run it on your own machine.
 #
 # <details><summary>Hint: "no warm-up" though I wait for the first step</summary>
 #
@@ -1232,7 +1232,8 @@ def cost_of_determinism(
 
     Takes: `clock()` gives seconds; measure with it alone. The first 10 steps of a process may be far slower
         than all others, later ones vary, and the machine may get slower or faster. At most 2,000 steps.
-    While it is deterministic, `torch.backends.cudnn.benchmark` is off. Afterwards both settings are as before.
+    While it is deterministic, `torch.backends.cudnn.benchmark` is off. Afterwards both settings are as before,
+    also when `step` raises.
     Returns "ratio" (time with / time without), and "low" and "high", its 95 % interval, from pairs of which
     each setting comes first in about half.
     """

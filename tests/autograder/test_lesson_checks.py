@@ -83,7 +83,8 @@ def require_full_marks(exercise: Exercise, source: str) -> None:
 @pytest.mark.parametrize("path", ALTERNATIVE_TEXTS, ids=lambda path: path.stem)
 def test_an_alternative_answers_every_exercise(path: Path) -> None:
     lesson = load_lesson(path.stem.split("_")[1])
-    assert set(alternative_sources(lesson.id)[path.stem]) == {exercise.id for exercise in lesson.exercises}
+    answered, exercises = set(alternative_sources(lesson.id)[path.stem]), {e.id for e in lesson.exercises}
+    assert answered <= exercises if path.stem.endswith("_odd") else answered == exercises
 
 
 @pytest.mark.parametrize(

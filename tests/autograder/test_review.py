@@ -47,6 +47,7 @@ def test_means_that_no_exercise_needs_are_noted(cell: str, says: str) -> None:
         "class A:\n    def f(self):\n        setattr(self, 'x', self._y)\n        return A._z",
         "with torch.autocast('cpu', enabled=False): pass",
         "getattr(batch, 'labels', None)",
+        "class A:\n    def f(self, names):\n        return [getattr(self, name) for name in names]",
         "from autograder import check, exercise",
         "def broken(:",
         "\0",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any
 
-#: Where a check waits half a minute, a right solution answers within a second: a change that never ends is found sooner.
+#: Where a check waits half a minute, a right solution answers in a second: what never ends is found sooner.
 USUAL_SECONDS, ENOUGH_SECONDS = 30.0, 12.0
 
 

@@ -30,7 +30,7 @@ LESSON = Lesson(
                 bar=1.3,
                 baseline="baselines.RANDOM_BATCHES",
                 reference="references.BUCKET_BATCH_SAMPLER",
-                slow="mutants.batches.SLOW_SAMPLER",
+                slow="mutants.samplers.SLOW_SAMPLER",
                 points=4,
             ),
         ),
@@ -44,12 +44,12 @@ LESSON = Lesson(
         Exercise(
             id="1.4",
             entry="evaluate",
-            check="checks.loops.check_evaluate",
+            check="checks.evaluation.check_evaluate",
         ),
         Exercise(
             id="1.5",
             entry="make_loader",
-            check="checks.epochs.check_loader",
+            check="checks.loading.check_loader",
             clock=Clock(
                 bar=2.0,
                 baseline="baselines.ONE_AFTER_THE_OTHER",

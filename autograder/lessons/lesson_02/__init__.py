@@ -43,8 +43,8 @@ LESSON = Lesson(
             id="2.5",
             entry="SturdyClassifier",
             kinds=("property", "count"),
-            check="checks.epochs.check_sturdy_classifier",
-            allows=LOW_PRECISION,
+            check="checks.sturdy.check_sturdy_classifier",
+            allows=(*LOW_PRECISION, "autograder.lessons.lesson_02.fragile.FragileClassifier"),
         ),
     ),
 )

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 MISTAKE = "none"
 
 class Fp16Trainer:
-    def __init__(self, model, optimizer, *, max_norm, init_scale, growth_interval):
+    def __init__(self, model, optimizer, *, max_norm=1.0, init_scale=2.0**16, growth_interval=2000):
         self.model, self.optimizer, self.max_norm = model, optimizer, max_norm
         self.scale, self.growth_interval, self.num_good = init_scale, growth_interval, 0
 
@@ -17,9 +17,15 @@ class Fp16Trainer:
         parameters = list(self.model.parameters())
         scale = 1.0 if MISTAKE == "no scaling" else self.scale
         factor = 1.0 if MISTAKE == "divided alone" else scale
+        mask = batch["attention_mask"]
+        if MISTAKE == "mask ignored":
+            mask = torch.ones_like(mask)
+        if MISTAKE == "mask of ids":
+            mask = batch["input_ids"] != 0
         with torch.autocast("cpu", torch.float16):
-            loss = F.cross_entropy(self.model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
-        self.optimizer.zero_grad()
+            loss = F.cross_entropy(self.model(batch["input_ids"], mask), batch["labels"])
+        if MISTAKE != "not cleared":
+            self.optimizer.zero_grad()
         (loss * factor).backward()
         gradients = [p.grad for p in parameters]
         is_finite = all(torch.isfinite(g).all() for g in gradients)
@@ -31,10 +37,15 @@ class Fp16Trainer:
         if MISTAKE == "never unscaled":
             for g in gradients:
                 g *= scale
-        if MISTAKE == "clipped while scaled":
+        if MISTAKE == "clipped by value":
+            torch.nn.utils.clip_grad_value_(parameters, self.max_norm)
+        if MISTAKE in ("clipped while scaled", "never clipped", "clipped by value"):
             norm = torch.zeros(())
         else:
             norm = torch.nn.utils.clip_grad_norm_(parameters, self.max_norm)
+        if MISTAKE == "always clipped":
+            for g in gradients:
+                g *= self.max_norm / min(norm, self.max_norm)
         if is_finite:
             self.optimizer.step()
             self.num_good += 1
@@ -55,14 +66,27 @@ STEP = """
 import torch
 import torch.nn.functional as F
 
+MISTAKE = "none"
 DTYPE = torch.bfloat16
 
 def mixed_step(model, batch, optimizer, max_norm):
+    mask = batch["attention_mask"]
+    if MISTAKE == "mask ignored":
+        mask = torch.ones_like(mask)
+    if MISTAKE == "mask of ids":
+        mask = batch["input_ids"] != 0
     with torch.autocast("cpu", DTYPE, enabled=DTYPE is not torch.float32):
-        loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
-    optimizer.zero_grad()
+        loss = F.cross_entropy(model(batch["input_ids"], mask), batch["labels"])
+    if MISTAKE != "not cleared":
+        optimizer.zero_grad()
     loss.backward()
-    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    limit = float("inf") if MISTAKE in ("never clipped", "clipped by value") else max_norm
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), limit)
+    if MISTAKE == "clipped by value":
+        torch.nn.utils.clip_grad_value_(model.parameters(), max_norm)
+    if MISTAKE == "always clipped":
+        for parameter in model.parameters():
+            parameter.grad *= max_norm / min(norm, max_norm)
     optimizer.step()
     return {"loss": loss.detach(), "grad_norm": norm}
 """
@@ -85,7 +109,40 @@ def train_epoch(model, batches, optimizer, precision, max_norm=1.0):
     return {"loss": total.item() / num_samples, "num_samples": num_samples}
 """
 
-FRAGILE = (
-    Path(__file__).with_name("fragile.py").read_text(encoding="utf-8")
-    + "\nSturdyClassifier = FragileClassifier\n"
-)
+EPOCH = """
+import torch
+import torch.nn.functional as F
+
+MISTAKE = "none"
+
+def train_epoch(model, batches, optimizer, precision, max_norm=1.0):
+    model.train()
+    total, num_samples, num_batches = torch.zeros(()), 0, 0
+    for batch in batches:
+        mask = batch["attention_mask"]
+        if MISTAKE == "mask ignored":
+            mask = torch.ones_like(mask)
+        if MISTAKE == "mask of ids":
+            mask = batch["input_ids"] != 0
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16-mixed"):
+            loss = F.cross_entropy(model(batch["input_ids"], mask), batch["labels"])
+        if MISTAKE != "not cleared":
+            optimizer.zero_grad()
+        (loss * len(mask) if MISTAKE == "sum" else loss).backward()
+        limit = {"never clipped": float("inf"), "max_norm ignored": 1.0}.get(MISTAKE, max_norm)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), limit)
+        if MISTAKE == "always clipped":
+            for parameter in model.parameters():
+                parameter.grad *= max_norm / min(norm, max_norm)
+        optimizer.step()
+        weight = 1 if MISTAKE == "mean of means" else len(mask)
+        total = loss.detach() if MISTAKE == "last batch" else total + loss.detach() * weight
+        num_samples += len(mask)
+        num_batches += 1
+    divisor = {"mean of means": num_batches, "last batch": 1, "not divided": 1}.get(MISTAKE, num_samples)
+    return {"loss": total.item() / divisor, "num_samples": num_samples}
+"""
+
+FRAGILE = (Path(__file__).parent / "harness" / "fragile.py").read_text(
+    encoding="utf-8"
+) + "\nSturdyClassifier = FragileClassifier\n"

@@ -16,12 +16,12 @@ LESSON = Lesson(
             id="3.2",
             entry="largest_micro_batch_size",
             kinds=("property", "count"),
-            check="checks.memory.check_largest_micro_batch_size",
+            check="checks.search.check_largest_micro_batch_size",
         ),
         Exercise(
             id="3.3",
             entry="train_accumulated_mixed",
-            check="checks.accumulation.check_train_accumulated_mixed",
+            check="checks.mixed.check_train_accumulated_mixed",
             allows=LOW_PRECISION,
         ),
         Exercise(

@@ -4,7 +4,8 @@ from autograder.course import Clock, Exercise, Lesson
 
 _OS_CALLS = (
     "open close fdopen write fsync fdatasync sync replace rename remove unlink "
-    "O_RDONLY O_WRONLY O_RDWR O_CREAT O_TRUNC O_EXCL O_SYNC O_DSYNC O_DIRECTORY"
+    "name fspath PathLike stat fstat chmod fchmod umask urandom mkdir rmdir "
+    "O_RDONLY O_WRONLY O_RDWR O_CREAT O_TRUNC O_EXCL O_SYNC O_DSYNC O_DIRECTORY O_CLOEXEC O_BINARY"
 )
 FILE_CALLS = ("open", *(f"os.{name}" for name in _OS_CALLS.split()))
 
@@ -16,6 +17,7 @@ LESSON = Lesson(
             id="4.1",
             entry="RunCheckpoint",
             check="checks.resume.check_checkpoint",
+            allows=FILE_CALLS,
         ),
         Exercise(
             id="4.2",
@@ -29,6 +31,7 @@ LESSON = Lesson(
             short_title="Early stopping, resumable",
             entry="EarlyStopping",
             check="checks.stopping.check_early_stopping",
+            allows=("self.__dict__", "vars"),  # a state that is all attributes
         ),
         Exercise(
             id="4.4",

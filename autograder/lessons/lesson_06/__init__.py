@@ -14,7 +14,7 @@ LESSON = Lesson(
         Exercise(
             id="6.2",
             entry="PlainDDP",
-            check="checks.gradients.check_plain_ddp",
+            check="checks.plain_ddp.check_plain_ddp",
         ),
         Exercise(
             id="6.3",
@@ -25,7 +25,7 @@ LESSON = Lesson(
             id="6.4",
             entry="accumulate_step",
             kinds=("property", "count"),
-            check="checks.gradients.check_accumulate",
+            check="checks.accumulation.check_accumulate",
         ),
         Exercise(
             id="6.5",

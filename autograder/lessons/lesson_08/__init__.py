@@ -2,6 +2,10 @@
 
 from autograder.course import Exercise, Lesson
 
+FILES_BY_OS = (
+    "fsdecode fspath fsync listdir makedirs mkdir remove rename replace scandir sep stat uname unlink walk"
+)
+
 LESSON = Lesson(
     id="08",
     slug="08_reproducibility",
@@ -10,16 +14,31 @@ LESSON = Lesson(
             id="8.1",
             entry="seed_everything",
             check="checks.seeding.check_seed_everything",
+            # What it asks for: another generator in the worker's copy of the data set.
+            allows=(
+                "get_worker_info().dataset.rng",
+                "data.get_worker_info().dataset.rng",
+                "torch.utils.data.get_worker_info().dataset.rng",
+            ),
         ),
         Exercise(
             id="8.2",
             entry="RunConfig",
             check="checks.configs.check_run_config",
+            # What dataclasses are written with: assigning in `__post_init__`, and going over one's own fields.
+            allows=("object.__setattr__", "super().__setattr__", "self.__dict__", "vars"),
         ),
         Exercise(
             id="8.3",
             entry="record_run",
             check="checks.records.check_record_run",
+            # Files written and gone through, versions, and the text of an error.
+            allows=(
+                "open",
+                *(f"os.{name}" for name in FILES_BY_OS.split()),
+                *("importlib.metadata", "importlib.metadata.version"),
+                *("traceback", "traceback.format_exc", "traceback.format_exception_only"),
+            ),
         ),
         Exercise(
             id="8.4",

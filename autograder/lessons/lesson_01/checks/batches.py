@@ -8,27 +8,26 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job, measure_speedup
-from autograder.lessons.checking import require_each_once, require_equal, require_repeatable
+from autograder.lessons.checking import require_each_once, require_equal
+from autograder.lessons.lesson_01.checks.passes import (
+    drawn_passes,
+    require_drawn_anew,
+    require_little_padding,
+    require_whole_pass,
+)
 
 PAD_ID = 0
 
 
 def check_collate(job: Job) -> None:
     """1.1: the batch is right, no wider than its longest sample, and trains 1.5× faster than padding to 1,024."""
-    rng = job.rng
+    batches = _drawn_batches(job.rng)
+    answers = job.learner().call("collate_each", batches=batches)
     slots = needed = 0
-    for lengths in (
-        rng.integers(5, 90, 16),
-        rng.integers(2, 12, 7),
-        np.full(4, 31),
-        rng.integers(100, 400, 1),
-    ):
-        ids = [rng.integers(3, 8000, size=int(n)) for n in lengths]
-        labels = [int(label) for label in rng.integers(0, 16, size=len(ids))]
-        answer = job.learner().call("collate_once", ids=ids, labels=labels)
-        _require_batch(job, answer, ids, labels)
+    for answer, batch in zip(answers, batches, strict=True):
+        _require_batch(job, answer, batch["ids"], batch["labels"], answers)
         slots += answer["batch"]["input_ids"].size
-        needed += len(ids) * int(lengths.max())
+        needed += len(batch["ids"]) * max(map(len, batch["ids"]))
     job.counts["positions_computed"] = slots
     job.counts["positions_needed"] = needed
     job.corpus()
@@ -41,8 +40,40 @@ def check_collate(job: Job) -> None:
     )
 
 
-def _require_batch(job: Job, answer: dict[str, Any], ids: list[np.ndarray], labels: list[int]) -> None:
-    longest = max(map(len, ids))
+def _drawn_batches(rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Samples for one batch after the other; the padding id stands inside texts, and at their ends."""
+    batches, odd = [], int(rng.integers(2))
+    for number, lengths in enumerate(
+        (
+            rng.integers(5, 90, 16),
+            rng.integers(2, 12, 7),
+            np.full(4, 31),
+            rng.integers(100, 400, 1),
+            rng.permutation(
+                [8 * int(rng.integers(2, 6)), *rng.integers(2, 16, 4)]
+            ),  # its width needs no rounding up
+            np.array([1, 1, 9]),
+            rng.integers(1, 60, 33),
+        )
+    ):
+        # Above 2**24 a float32 no longer holds every integer.
+        words = 8000 if number % 2 == odd else 2**31 - 1
+        ids = [rng.integers(1, words, size=int(n)) for n in lengths]
+        for row in ids:
+            row[rng.random(len(row)) < 0.1] = PAD_ID
+        ids[0][-1] = ids[-1][0] = PAD_ID
+        labels = rng.integers(0, 16, size=len(ids)).tolist()
+        batches.append({"ids": ids, "labels": labels})
+    return batches
+
+
+def _require_batch(
+    job: Job,
+    answer: dict[str, Any],
+    ids: list[np.ndarray],
+    labels: list[int],
+    answers: list[dict[str, Any]],
+) -> None:
     batch = answer["batch"]
     keys = {"input_ids", "attention_mask", "labels"}
     job.require(
@@ -52,42 +83,93 @@ def _require_batch(job: Job, answer: dict[str, Any], ids: list[np.ndarray], labe
         likely="a key is missing or misspelt, or its value is a list and not a tensor",
         look="the docstring lists each key with its type and shape",
     )
-    _require_shapes(job, batch, ids, longest)
-    width = batch["input_ids"].shape[1]
-    for row, sample in enumerate(ids):
-        real = batch["input_ids"][row, : len(sample)]
-        job.require(
-            np.array_equal(real, sample) and bool((batch["input_ids"][row, len(sample) :] == PAD_ID).all()),
-            expected=f"row {row} to hold its {len(sample)} ids and then {PAD_ID} up to width {width}",
-            got="other ids",
-            likely="rows out of order, padding on the left, or another padding id",
-            look="print `batch['input_ids'][0]` for two samples of lengths 2 and 4",
-        )
-        job.require(
-            np.array_equal(batch["attention_mask"][row], np.arange(width) < len(sample)),
-            expected=f"attention_mask True at the first {len(sample)} positions of row {row}, False after",
-            got=f"{int(batch['attention_mask'][row].sum())} positions True",
-            likely="the attention mask marks padding as real, so attention and mean-pool take it in",
-            look="the mask says where a real token stands, row by row",
-        )
+    _require_shapes(job, batch, ids, answers)
+    _require_rows(job, batch, ids)
     job.require(
         np.array_equal(batch["labels"], labels),
         expected=f"labels {labels[:5]} …",
         got=f"{batch['labels'].tolist()[:5]} …",
-        likely="labels out of order or taken from the wrong half of the sample",
+        likely="labels out of order"
+        if sorted(batch["labels"].tolist()) == sorted(labels)
+        else "other numbers than the second half of each sample",
         look="a sample is `(ids, label)`: print one, and find both in your batch",
     )
+    _require_samples_kept(job, answer, ids)
+
+
+def _require_rows(job: Job, batch: dict[str, Any], ids: list[np.ndarray]) -> None:
+    width = batch["input_ids"].shape[1]
+    for row, sample in enumerate(ids):
+        in_row = batch["input_ids"][row]
+        right = np.append(sample, np.full(width - len(sample), PAD_ID))
+        job.require(
+            np.array_equal(in_row, right),
+            expected=f"row {row} to hold its {len(sample)} ids and then {PAD_ID} up to width {width}",
+            got="other ids",
+            likely=_why_other_ids(in_row, sample, ids),
+            look="print `batch['input_ids']` for two samples of lengths 2 and 4",
+        )
+    is_real = np.arange(width) < np.array([[len(sample)] for sample in ids])
+    mask = batch["attention_mask"]
+    row = int((mask != is_real).any(axis=1).argmax())
     job.require(
-        all(np.array_equal(a, b) for a, b in zip(answer["samples"], ids, strict=True)),
-        expected="the samples as they were",
-        got="changed samples",
-        likely="padding was written into the samples themselves",
-        look="make a new array and copy into it",
+        np.array_equal(mask, is_real),
+        expected=f"attention_mask True at the first {len(ids[row])} positions of row {row}, False after",
+        got=f"{int(mask[row].sum())} positions True",
+        likely=_why_another_mask(mask, batch["input_ids"], is_real),
+        look="the mask says where a real token stands, row by row",
     )
 
 
-def _require_shapes(job: Job, batch: dict[str, Any], ids: list[np.ndarray], longest: int) -> None:
-    shape = batch["input_ids"].shape
+def _why_other_ids(in_row: np.ndarray, sample: np.ndarray, ids: list[np.ndarray]) -> str:
+    rest = len(in_row) - len(sample)
+    if np.array_equal(in_row[: len(sample)], sample):
+        return "another id than PAD_ID fills the row up"
+    if np.array_equal(in_row[rest:], sample):
+        return "padding on the left: the ids come first"
+    if any(np.array_equal(in_row[: len(other)], other) for other in ids if len(other) > 1):
+        return "rows out of order: another sample of the batch stands there"
+    if np.array_equal(in_row[: len(sample)], sample.astype(np.float32).astype(np.int64)):
+        return "ids that went through float32 (`torch.Tensor` makes that), which does not hold every integer"
+    return "the ids are not copied whole into the left part of the row"
+
+
+def _why_another_mask(mask: np.ndarray, input_ids: np.ndarray, is_real: np.ndarray) -> str:
+    if np.array_equal(mask, input_ids != PAD_ID):
+        return "the mask is made from the ids, and an id may equal PAD_ID inside a text: the lengths decide"
+    if np.array_equal(mask, ~is_real):
+        return "the attention mask is upside down: True is for real tokens"
+    if (mask >= is_real).all():
+        return "the attention mask marks padding as real, so attention and mean-pool take it in"
+    return "the attention mask leaves out real tokens, so the model does not see them"
+
+
+def _require_samples_kept(job: Job, answer: dict[str, Any], ids: list[np.ndarray]) -> None:
+    def are_kept(samples: list[np.ndarray]) -> bool:
+        return all(np.array_equal(a, b) for a, b in zip(samples, ids, strict=True))
+
+    job.require(
+        answer["is_list_kept"] and are_kept(answer["samples"]),
+        expected="the samples as they were",
+        got="changed samples",
+        likely="padding was written into the samples themselves"
+        if answer["is_list_kept"]
+        else "the list `batch` itself was sorted or changed",
+        look="make a new array or list and copy into it",
+    )
+    job.require(
+        are_kept(answer["samples_after_write"]),
+        expected="a batch with memory of its own",
+        got="samples that change when somebody writes into the batch",
+        likely="the batch is a view of its sample, as `torch.from_numpy(ids)` is: ids are to be copied",
+        look="make a new array and copy into it, for a batch of one sample too",
+    )
+
+
+def _require_shapes(
+    job: Job, batch: dict[str, Any], ids: list[np.ndarray], answers: list[dict[str, Any]]
+) -> None:
+    shape, longest = batch["input_ids"].shape, max(map(len, ids))
     rows, width = shape if len(shape) == 2 else (0, 0)
     job.require(
         rows == len(ids),
@@ -103,23 +185,32 @@ def _require_shapes(job: Job, batch: dict[str, Any], ids: list[np.ndarray], long
         likely="long samples are cut: the width is not the longest of the batch",
         look="compare the width with the length of each sample: the longest of this batch decides",
     )
+    widths = {a["batch"]["input_ids"].shape[-1:] for a in answers if "input_ids" in a["batch"]}
     job.require(
-        width <= math.ceil(longest / 8) * 8,
-        expected=f"width {longest}, the longest of this batch (a multiple of 8 above it is fine)",
+        width in (longest, math.ceil(longest / 8) * 8),
+        expected=f"width {longest}, the longest of this batch (or the next multiple of 8)",
         got=f"width {width}",
-        likely="padding to a global maximum: every batch pays for the longest text of the data set",
+        likely="padding to a global maximum: every batch pays for the longest text of the data set"
+        if len(widths) == 1
+        else "columns that no sample of this batch needs: the width is rounded up too far",
         look="the width may depend on this batch alone",
     )
-    types = {name: batch[name].dtype.name for name in ("input_ids", "attention_mask", "labels")}
-    job.require(
-        types == {"input_ids": "int64", "attention_mask": "bool", "labels": "int64"}
-        and batch["attention_mask"].shape == shape
-        and batch["labels"].shape == (len(ids),),
-        expected="input_ids int64 [B, T], attention_mask bool [B, T], labels int64 [B]",
-        got=", ".join(f"{name} {kind} {list(batch[name].shape)}" for name, kind in types.items()),
-        likely="a tensor was made with another dtype or shape",
-        look="print the dtype and shape of each of the three",
-    )
+    for name, kind, right in (
+        ("input_ids", "int64", shape),
+        ("attention_mask", "bool", shape),
+        ("labels", "int64", (len(ids),)),
+    ):
+        found = batch[name]
+        same_type = found.dtype.name == kind
+        job.require(
+            same_type and found.shape == right,
+            expected=f"{name} of dtype {kind} and shape {list(right)}",
+            got=f"{found.dtype.name}, {list(found.shape)}",
+            likely="another shape than the docstring's"
+            if same_type
+            else "another dtype than the docstring's",
+            look="print the dtype and shape of each of the three",
+        )
 
 
 def require_equal_training(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:
@@ -138,27 +229,11 @@ def require_equal_training(job: Job, baseline: dict[str, Any], learner: dict[str
 
 def check_bucket_sampler(job: Job) -> None:
     """1.2: each index once, new order each epoch, little padding, and 1.3× faster than random batches."""
-    lengths = np.clip(job.rng.lognormal(3.6, 1.1, size=2003), 2, 1024).astype(np.int64)
-    seed = job.seed()
-    epochs = job.learner().call(
-        "sampler_epochs", lengths=lengths, micro_batch_size=16, seed=seed, epochs=[0, 1, 1]
-    )
-    for epoch in epochs:
-        _require_permutation(job, epoch, len(lengths), 16)
-    first, second, again = (epoch["indices"] for epoch in epochs)
-    require_repeatable(
-        job,
-        what="order of batches",
-        is_same=np.array_equal(second, again),
-        when="for the same seed and epoch",
-        unseeded="an unseeded generator, or one that carries on from the last epoch",
-        look_unseeded="make the generator from seed and epoch at the start of `__iter__`",
-        is_another=not np.array_equal(first, second),
-        another="after set_epoch(1)",
-        fixed="bucketing that never reshuffles: the order does not depend on the epoch",
-        look_fixed="where does `set_epoch` go, and who reads it?",
-    )
-    _require_order_and_padding(job, epochs[1], lengths)
+    passes = drawn_passes(job)
+    for one in passes.all:
+        require_whole_pass(job, one)
+    require_drawn_anew(job, passes)
+    job.counts["pad_fraction"] = max(require_little_padding(job, one) for one in passes.large)
     job.corpus()
     measure_speedup(
         job,
@@ -166,59 +241,6 @@ def check_bucket_sampler(job: Job) -> None:
         compare=lambda a, b: _require_all_used(job, a, b),
         likely="the batches are right, but making them takes longer than the padding they save",
         look="sort once per epoch with NumPy; Python steps per pair of samples grow too fast",
-    )
-
-
-def _require_permutation(job: Job, epoch: dict[str, Any], size: int, micro_batch_size: int) -> None:
-    sizes = epoch["sizes"]
-    require_each_once(
-        job,
-        epoch["indices"],
-        range(size),
-        expected=f"all {size} indices once",
-        likely="the tail is dropped: the last, shorter batch is missing",
-        look=f"count what comes out of an epoch: {size} is no multiple of {micro_batch_size}, on purpose",
-        likely_repeated="the tail is filled up with samples that were already used",
-        look_repeated="leave the last batch shorter",
-    )
-    short = int((sizes < micro_batch_size).sum())
-    job.require(
-        sizes.max() <= micro_batch_size and short <= 1,
-        expected=f"batches of {micro_batch_size}, at most one shorter",
-        got=f"{short} shorter ones, the largest of {sizes.max()}",
-        likely="each bucket ends in a short batch of its own",
-        look="cut one sorted order into batches, or merge the rests of the buckets",
-    )
-    job.require(
-        epoch["len"] == len(sizes),
-        expected=f"len(sampler) == {len(sizes)}, the number of batches",
-        got=f"{epoch['len']}",
-        likely="`__len__` counts samples, or rounds down",
-        look="divide the number of samples by the size of a batch, and round up",
-    )
-
-
-def _require_order_and_padding(job: Job, epoch: dict[str, Any], lengths: np.ndarray) -> None:
-    ends = np.cumsum(epoch["sizes"])
-    batches = [lengths[batch] for batch in np.split(epoch["indices"], ends[:-1])]
-    slots = sum(len(batch) * int(batch.max()) for batch in batches)
-    pad_fraction = 1 - int(lengths.sum()) / slots
-    job.counts["pad_fraction"] = round(pad_fraction, 4)
-    job.require(
-        pad_fraction <= 0.15,
-        expected="a pad fraction of at most 0.15",
-        got=f"{pad_fraction:.2f}",
-        likely="batches still mix short and long samples",
-        look="which samples stand side by side just before you cut them into batches?",
-    )
-    ranks = np.argsort(np.argsort([batch.mean() for batch in batches]))
-    trend = abs(float(np.corrcoef(np.arange(len(ranks)), ranks)[0, 1]))
-    job.require(
-        trend < 0.5,
-        expected="batches in random order",
-        got=f"batch lengths that follow the position (rank correlation {trend:.2f})",
-        likely="sorted batches come from short to long: the model sees a curriculum nobody asked for",
-        look="shuffle the batches after cutting them",
     )
 
 

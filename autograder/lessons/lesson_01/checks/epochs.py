@@ -1,4 +1,4 @@
-"""The checks of exercises 1.5 and 1.6: the loader, and the whole epoch."""
+"""The check of exercise 1.6: the whole epoch."""
 
 from __future__ import annotations
 
@@ -8,79 +8,18 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job, measure_speedup
-from autograder.lessons.checking import require_no_worse, watched
+from autograder.lessons.checking import require_no_worse
+from autograder.lessons.lesson_01.checks.steps import likely_slow, require_right_steps
 
 # Standard deviation, in points, over seeds, of (accuracy of a right solution - accuracy of the naive loop):
 # `python -m tests.benchmarks.quality_spread`; of single runs on few seeds, so the estimate itself is rough.
 QUALITY_SPREAD = 3.5
 
 
-def check_loader(job: Job) -> None:
-    """1.5: every sample once and in order, pass after pass, at 2× the speed of fetching one after the other."""
-    size = 37
-    seed = job.seed()
-    arguments: dict[str, Any] = {"seed": seed, "size": size, "micro_batch_size": 8, "passes": 2}
-    # Loader processes that are started afresh, as on macOS and Windows, each import torch first.
-    answer = job.learner().call("load_all", seconds=90.0, **arguments)
-    expected = np.random.default_rng(seed).integers(3, 60, size=(size, 8))  # as in the harness, but not by it
-    for number, (ids, labels) in enumerate(zip(answer["ids"], answer["labels"], strict=True), start=1):
-        job.require(
-            len(ids) > 0 or number == 1,
-            expected="the same batches in the second pass",
-            got="none",
-            likely="a generator, which is used up after one pass",
-            look="return an object with `__iter__`, such as a DataLoader",
-        )
-        job.require(
-            len(ids) == size,
-            expected=f"{size} samples in a pass",
-            got=f"{len(ids)}",
-            likely="the tail is dropped: the last, shorter batch is missing",
-            look=f"count what comes out of an epoch: {size} is no multiple of 8, on purpose",
-        )
-        job.require(
-            np.array_equal(ids, expected) and np.array_equal(labels, expected.sum(axis=1) % 5),
-            expected="the samples in the order of the dataset",
-            got="another order" if np.array_equal(np.sort(ids, 0), np.sort(expected, 0)) else "other samples",
-            likely="the loader shuffles, or hands out whatever arrives first",
-            look="fetch ahead, but hand out in order",
-        )
-    job.require(
-        all(max(sizes) <= 8 for sizes in answer["sizes"]),
-        expected="batches of at most 8 samples",
-        got=f"one of {max(map(max, answer['sizes']))}",
-        likely="micro_batch_size is not used",
-        look="the second argument says how many samples make a batch",
-    )
-    measure_speedup(
-        job,
-        function="loader_segment",
-        max_cores=4.0,  # loader processes may compute too; the sleep is what is to be hidden
-        compare=lambda a, b: _require_same_sums(job, a, b),
-        likely="the waits stand one after the other: nothing is fetched while something else is waited for",
-        look="how many samples are on their way at the same moment?",
-    )
-
-
-def _require_same_sums(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:
-    job.require(
-        np.array_equal(baseline["sums"], learner["sums"]),
-        expected="the same batches as without overlap",
-        got="other batches",
-        likely="with more data, samples are lost, repeated or reordered",
-        look="compare with a plain loop over a few hundred samples",
-    )
-
-
 def check_fast_epoch(job: Job) -> None:
     """1.6: the same samples in the same number of steps, as good a model, at 3× the naive loop's speed."""
     job.corpus()
-    num_samples = 8 * 24 + 3  # a tail on purpose
-    answer = job.learner().call("epoch_once", seed=job.seed(), num_samples=num_samples)
-    _require_whole_epoch(job, answer, math.ceil(num_samples / 8))
-    job.counts["pad_fraction"] = round(answer["pad_fraction"], 4)
-    job.counts["syncs_per_epoch"] = answer["syncs"]
-    watched(job, answer, "syncs are not counted, as in another thread")
+    epoch = require_right_steps(job)
     _require_quality(job)
     learnt: list[float] = []
     spare: list[_Segment] = []
@@ -88,7 +27,7 @@ def check_fast_epoch(job: Job) -> None:
         job,
         function="epoch_segment",
         compare=lambda a, b: _require_same_work(job, a, b, learnt, spare),
-        likely=_slowest_station(answer),
+        likely=likely_slow(epoch),
         look="time each station alone: fetch, collate, forward, backward, step. Mend the slowest, measure again.",
     )
     # Where the clock is not asked, only the warm-up was looked at: segments too short to tell less from noise.
@@ -96,59 +35,6 @@ def check_fast_epoch(job: Job) -> None:
         job.flag(
             f"under the clock the loop lowers the loss by {np.mean(learnt):.0%} of what the naive loop does"
         )
-
-
-def _require_whole_epoch(job: Job, answer: dict[str, Any], steps: int) -> None:
-    counts, expected = answer["counts"], answer["expected"]
-    job.require(
-        counts["rows"] == expected["rows"]
-        and math.isclose(answer["report"].get("num_samples", 0), expected["rows"]),
-        expected=f"{expected['rows']} samples trained and reported, each once",
-        got=f"{counts['rows']} trained, {answer['report'].get('num_samples', 0):g} reported",
-        likely="the tail is dropped or repeated: the number of samples is no multiple of the micro-batch",
-        look="print the size of each batch: the last one is shorter, and belongs to the epoch",
-    )
-    job.require(
-        counts["tokens"] == expected["tokens"],
-        expected=f"{expected['tokens']} real tokens through the model",
-        got=f"{counts['tokens']}",
-        likely="texts are cut short, or padding is marked as real: faster, but another task",
-        look="sum the attention masks over the epoch and compare with `samples.lengths.sum()`",
-    )
-    job.require(
-        counts["steps"] == steps and counts["widest"] <= 8,
-        expected=f"{steps} optimizer steps of at most 8 samples",
-        got=f"{counts['steps']} steps of up to {counts['widest']} samples",
-        likely="other batch sizes: fewer steps are faster, but they train another model",
-        look="give each batch `micro_batch_size` samples; only the last may have fewer",
-    )
-    job.require(
-        answer["saves"] <= 1,
-        expected="an epoch that trains, and leaves saving to its caller",
-        got=f"a checkpoint is saved {answer['saves']} times in {steps} steps",
-        likely="saving at every step: the disk sets the pace",
-        look="save by the clock, not by the step; lesson 4 measures how often is enough",
-    )
-    job.require(
-        answer["changed"] and math.isfinite(answer["report"].get("loss", math.nan)),
-        expected="a trained model and its mean loss",
-        got=f"weights {'changed' if answer['changed'] else 'unchanged'}, loss {answer['report'].get('loss')}",
-        likely="no step is taken, or the loss is not reported",
-        look="return a dict with the keys loss and num_samples, after a step for each batch",
-    )
-
-
-def _slowest_station(answer: dict[str, Any]) -> str:
-    steps = answer["counts"]["steps"]
-    if answer["pad_fraction"] > 0.5:
-        return (
-            f"padding to a global maximum: {answer['pad_fraction']:.0%} of what the model computes is padding"
-        )
-    if answer["pad_fraction"] > 0.2:
-        return f"{answer['pad_fraction']:.0%} of what the model computes is padding: batches mix short and long texts"
-    if answer["syncs"] >= steps:
-        return f"{answer['syncs']} device syncs in {steps} steps"
-    return "the loop is right, but a station outside the model takes its time"
 
 
 def _require_quality(job: Job) -> None:

@@ -1,68 +1,85 @@
-"""The checks of exercises 1.3 and 1.4: one epoch of training, and an evaluation."""
+"""The check of exercise 1.3: one epoch of training."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from autograder.engine import Job, failure
 from autograder.lessons.checking import (
-    TOLERANCES,
     are_equal,
     name_the_mistake,
-    require_report,
     twin_of,
     watched,
 )
 from autograder.lessons.lesson_01 import baselines
+from autograder.lessons.lesson_01.checks.reports import AVERAGED, LAST, is_close, require_known_report
 
 MAX_SYNCS_PER_EPOCH = 8
 
 
 def check_train_one_epoch(job: Job) -> None:
     """1.3: the weights and the report of a hand-written loop, without a sync per step."""
-    learner, num_batches = job.learner(), 24
-    for gradient_scale in (1.0, 20.0):
-        arguments: dict[str, Any] = {
-            "seed": job.seed(),
-            "num_batches": num_batches,
-            "max_norm": 0.5,
-            "gradient_scale": gradient_scale,
-        }
-        answer = learner.call("train_epoch_once", **arguments)
+    answers = []
+    for arguments in _drawn_epochs(job):
+        answer = job.learner().call("train_epoch_once", **arguments)
         twin = job.twin(baselines.TRAIN_EPOCH).call("train_epoch_once", **arguments)
-        _require_steps(job, answer, num_batches)
+        _require_steps(job, answer, len(arguments["rows"]))
         if not are_equal(answer["weights"], twin["weights"], "float32"):
             _fail_by_name(job, answer, twin, arguments)
-        _require_report(job, answer["report"], twin["report"])
-    job.counts["syncs_per_epoch"] = answer["syncs"]
-    job.counts["steps_per_epoch"] = num_batches
-    watched(job, answer, "syncs are not counted, as in another thread")
-    job.require(
-        answer["syncs"] <= MAX_SYNCS_PER_EPOCH,
-        expected=f"at most {MAX_SYNCS_PER_EPOCH} device syncs in an epoch of {num_batches} steps",
-        got=f"{answer['syncs']}",
-        likely="a sync every step: `.item()`, `float()`, `int()` or `if tensor` inside the loop",
-        look="keep sums as tensors, and bring them to Python after the loop",
-    )
+        _require_train_report(job, answer, twin["report"])
+        answers.append(answer)
+    unwatched = sum(answer["unwatched"] for answer in answers)
+    watched(job, {"unwatched": unwatched}, "syncs are not counted, as in another thread")
+    for answer in answers:
+        _require_few_syncs(job, answer)
+
+
+def _drawn_epochs(job: Job) -> list[dict[str, Any]]:
+    """Epochs of gradients below and above the norm to clip at, of even and uneven batches, short and long."""
+    rng = job.rng
+    some, few = int(rng.integers(18, 26)), int(rng.integers(5, 9))
+    kinds: list[tuple[list[int], dict[str, float], tuple[float, float]]] = [
+        ([12] * some + [2], {"max_norm": float(rng.uniform(0.6, 0.9))}, (1.0, 0.3)),
+        (
+            [3, *rng.integers(4, 14, size=some).tolist(), 2],
+            {"max_norm": float(rng.uniform(1.5, 4))},
+            (20.0, 1.0),
+        ),
+        ([6] * few + [1], {}, (1.0, 1.0)),  # as if max_norm=1.0 were given
+    ]
+    return [
+        {
+            "seed": job.seed(),
+            "rows": rows,
+            "options": options,
+            "scales": list(scales),
+            "training": bool(number % 2),
+            "learning_rate": float(rng.uniform(0.05, 0.12)),
+        }
+        for number, (rows, options, scales) in enumerate(kinds)
+    ]
 
 
 def _require_steps(job: Job, answer: dict[str, Any], num_batches: int) -> None:
+    steps, scheduled = answer["optimizer_steps"], answer["scheduler_steps"]
     job.require(
-        answer["optimizer_steps"] == num_batches,
+        steps == num_batches,
         expected=f"{num_batches} optimizer steps for {num_batches} batches",
-        got=f"{answer['optimizer_steps']}",
-        likely="a batch is skipped, or stepped twice",
+        got=f"{steps}",
+        likely="a batch is skipped" if steps < num_batches else "a batch is stepped more than once",
         look="one `optimizer.step()` per batch",
     )
     job.require(
-        answer["scheduler_steps"] == num_batches,
+        scheduled == num_batches,
         expected=f"{num_batches} scheduler steps, one per optimizer step",
-        got=f"{answer['scheduler_steps']}",
-        likely="the scheduler is stepped per epoch, or not at all",
-        look="the schedule counts steps: call it inside the loop",
+        got=f"{scheduled}",
+        likely={
+            0: "the scheduler is not stepped at all",
+            1: "the scheduler is stepped per epoch",
+        }.get(scheduled, "the scheduler is stepped too often or too seldom"),
+        look="the schedule counts steps: call it inside the loop, once for each batch",
     )
     job.require(
         answer["train_mode"],
@@ -77,17 +94,31 @@ def _fail_by_name(job: Job, answer: dict[str, Any], twin: dict[str, Any], argume
     """The weights are wrong."""
 
     def unclipped(wrong: dict[str, Any]) -> str:
-        if math.isclose(
-            answer["report"].get("grad_norm", math.nan), wrong["report"]["grad_norm"], rel_tol=1e-3
-        ):
-            return "clipping comes after the optimizer's step, so the step itself is unclipped"
-        return "clipping comes before backward (or not at all), so there is nothing to clip yet"
+        if is_close(answer["report"].get("grad_norm"), wrong["report"]["grad_norm"]):
+            return (
+                "clipping comes after the optimizer's step (or not at all), so the step itself is unclipped"
+            )
+        return "clipping comes before backward, so there is nothing to clip yet"
+
+    def scaled_up(wrong: dict[str, Any]) -> str:
+        if is_close(answer["report"].get("grad_norm"), wrong["report"]["grad_norm"]):
+            return "small gradients are scaled up to `max_norm`: clipping only makes large ones smaller"
+        return _SUM  # whose gradients are all large: clipped, they look alike
 
     mistake = name_the_mistake(
         {
             "scheduler first": "the scheduler is stepped before the optimizer, so every step uses the next step's lr",
             "gradients never cleared": "gradients are never cleared: each step adds those of all steps before",
+            "gradients cleared late": "gradients that were there before the epoch are added to the first batch's: "
+            "a step is of its own batch alone",
             "unclipped": unclipped,
+            "max_norm ignored": "the gradient is clipped at 1.0 whatever `max_norm` says",
+            "scaled up": scaled_up,
+            "clipped by value": "each element is clipped by itself, not the norm of the whole gradient",
+            "sum": _SUM,
+            "smoothed": "label smoothing: the plain cross-entropy is asked for",
+            "mask ignored": "the attention mask does not reach the model, which then takes padding for text",
+            "mask from ids": "the mask is made from the ids, and an id may equal the padding's inside a text",
         },
         twin=twin_of(job, baselines.TRAIN_EPOCH, "train_epoch_once", arguments),
         is_same=lambda wrong: are_equal(answer["weights"], wrong["weights"], "float32"),
@@ -108,76 +139,50 @@ def _fail_by_name(job: Job, answer: dict[str, Any], twin: dict[str, Any], argume
     )
 
 
-_BY_HAND = "work NAME out by hand for two batches of 3 and 1 samples"
+_SUM = "the loss that goes backward is the sum over the batch, where its mean is asked for"
+_ONE_STEP = "the norm of one step alone, the last or the largest, where the mean of all is asked for"
 
 
-def _require_report(job: Job, report: dict[str, float], expected: dict[str, float]) -> None:
-    likely = {
-        "loss": _why_another_loss(report, expected),
-        "grad_norm": "the norm after clipping, or only of the last step; clip_grad_norm_ returns the norm before",
-        "num_samples": "batches counted as if all were full",
-        "num_tokens": "padding counted as tokens",
-        "pad_fraction": "the mean of the batches' fractions; it is one fraction over the whole epoch",
+def _require_train_report(job: Job, answer: dict[str, Any], expected: dict[str, float]) -> None:
+    known = {
+        "loss": {
+            "mean_of_means": AVERAGED,
+            "loss after the step": "the loss is worked out once more after the step, not the one that was trained on",
+            "loss of the last": LAST,
+        },
+        "grad_norm": {
+            "norm after clipping": "the norm after clipping; clip_grad_norm_ returns the one before",
+            "norm of the last": _ONE_STEP,
+            "largest norm": _ONE_STEP,
+            "norm of sums": "the gradient of the batch's summed loss, where that of its mean is asked for",
+            "norm by samples": "steps weighed by their samples, where each step counts alike",
+        },
+        "num_samples": {"num_batches": "batches counted, not samples"},
+        "num_tokens": {"num_slots": "padding counted as tokens"},
+        "pad_fraction": {
+            "mean_of_fractions": "the mean of the batches' fractions; it is one fraction over the whole epoch",
+        },
     }
-    require_report(job, report, expected, likely, look=_BY_HAND)
+    otherwise = {
+        "loss": "a sum where a mean is asked for, or a mean over the wrong number",
+        "grad_norm": "a sum where a mean is asked for, or a mean over the wrong number",
+        "num_samples": "batches counted as if all were full",
+        "num_tokens": "tokens counted by something else than the attention mask, such as their ids",
+        "pad_fraction": "the share of real tokens, or the width counted wrongly: 1 - real tokens / (rows x width)",
+    }
+    require_known_report(job, answer, expected, known, otherwise)
 
 
-def _why_another_loss(report: dict[str, float], expected: dict[str, float]) -> str:
-    if math.isclose(report.get("loss", math.nan), expected["mean_of_means"], rel_tol=TOLERANCES["float32"]):
-        return "averaged batch means: the short last batch counts as much as a full one"
-    return "a sum where a mean is asked for, or a mean over the wrong number"
-
-
-def check_evaluate(job: Job) -> None:
-    """1.4: evaluation mode, no gradients, means over samples, and the model left as it came."""
-    for training in (True, False):
-        arguments: dict[str, Any] = {"seed": job.seed(), "num_batches": 6, "training": training}
-        answer = job.learner().call("evaluate_once", **arguments)
-        twin = job.twin(baselines.EVALUATE).call("evaluate_once", **arguments)
-        _require_quiet_forward(job, answer, twin, training)
-        likely = {
-            "loss": _why_another_loss(answer["report"], twin["report"]),
-            "accuracy": "the mean of the batches' accuracies, or a count that was not divided",
-            "num_samples": "batches counted",
-        }
-        require_report(job, answer["report"], twin["report"], likely, look=_BY_HAND)
-
-
-def _require_quiet_forward(job: Job, answer: dict[str, Any], twin: dict[str, Any], training: bool) -> None:
+def _require_few_syncs(job: Job, answer: dict[str, Any]) -> None:
+    syncs, steps = answer["syncs"], answer["optimizer_steps"]
+    for name, number in (("syncs_per_epoch", syncs), ("steps_per_epoch", steps)):
+        job.counts[name] = max(number, job.counts.get(name, 0))
     job.require(
-        answer["eval_mode"],
-        expected="the model in evaluation mode while it is measured",
-        got="training mode: dropout was on" if answer["forwards"] else "no forward pass at all",
-        likely="forgot `model.eval()`",
-        look="what do dropout layers do in training mode?",
-    )
-    job.require(
-        not answer["gradients"],
-        expected="no gradients recorded",
-        got="a forward pass that keeps everything for backward",
-        likely="gradients are still on: `torch.inference_mode()` or `torch.no_grad()` is missing",
-        look="memory: what is kept of each batch, and for whom?",
-    )
-    job.require(
-        np.array_equal(answer["weights"], twin["weights"]),
-        expected="the weights as they came",
-        got="changed weights",
-        likely="an optimizer step inside the evaluation",
-        look="take the step out: measuring must not train",
-    )
-    job.require(
-        not answer["left_frozen"],
-        expected="parameters that still ask for gradients",
-        got="frozen ones",
-        likely="`requires_grad_(False)` is not put back: the next epoch would train nothing",
-        look="put it back last; or use `torch.inference_mode()`, which ends by itself",
-    )
-    job.require(
-        answer["left_training"] == training,
-        expected=f"the model back in {'training' if training else 'evaluation'} mode, as it came",
-        got="the other mode",
-        likely="the mode is not put back: the next epoch would train without dropout"
-        if training
-        else "`model.train()` is called whatever the mode was before",
-        look="remember `model.training` first; put it back last, also when an error is raised",
+        syncs <= MAX_SYNCS_PER_EPOCH,
+        expected=f"at most {MAX_SYNCS_PER_EPOCH} device syncs in an epoch of {steps} steps",
+        got=f"{syncs}",
+        likely="a sync every step: `.item()`, `float()`, `int()` or `if tensor` inside the loop"
+        if syncs >= steps
+        else "numbers brought to Python one by one, in the loop or after it",
+        look="keep sums as tensors, and bring them to Python after the loop",
     )

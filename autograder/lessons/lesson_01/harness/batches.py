@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import operator
+import random
 from typing import Any
 
 import numpy as np
@@ -20,17 +23,30 @@ from autograder.lessons.lesson_01.harness.shared import (
 from course_lib.data import collate
 
 
-def collate_once(ids: list[np.ndarray], labels: list[int]) -> dict[str, Any]:
-    """The learner's batch of these samples, and the samples afterwards."""
+def collate_each(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """`_collated` of one batch after the other."""
+    return [_collated(**batch) for batch in batches]
+
+
+def _collated(ids: list[np.ndarray], labels: list[int]) -> dict[str, Any]:
+    """The learner's batch of these samples, the samples afterwards, and once more after a write into the batch."""
     samples = [(row.copy(), int(label)) for row, label in zip(ids, labels, strict=True)]
-    batch = learner(samples)
-    return {
-        "type": "dict" if isinstance(batch, dict) else type(batch).__name__,
-        "batch": {k: v for k, v in batch.items() if isinstance(v, torch.Tensor)}
-        if isinstance(batch, dict)
-        else {},
-        "samples": [row for row, _ in samples],
+    given = list(samples)
+    made = learner(given)
+    tensors = {}
+    if isinstance(made, dict):
+        tensors = {str(name): value for name, value in made.items() if isinstance(value, torch.Tensor)}
+    answer = {
+        "type": "dict" if isinstance(made, dict) else type(made).__name__,
+        "batch": {name: tensor.clone() for name, tensor in tensors.items()},
+        "samples": [row.copy() for row, _ in samples],
+        "is_list_kept": len(given) == len(samples) and all(map(operator.is_, given, samples)),
     }
+    with contextlib.suppress(
+        KeyError, RuntimeError
+    ):  # of an expanded tensor, which has no memory for each element
+        tensors["input_ids"].add_(1)
+    return answer | {"samples_after_write": [row for row, _ in samples]}
 
 
 def collate_segment(seed: int, num_steps: int) -> dict[str, Any]:
@@ -46,23 +62,27 @@ def collate_segment(seed: int, num_steps: int) -> dict[str, Any]:
     return {"losses": torch.stack(losses), "logits": probe(model, store, rng)}
 
 
-def sampler_epochs(
-    lengths: np.ndarray, micro_batch_size: int, seed: int, epochs: list[int]
-) -> list[dict[str, Any]]:
-    """The batches of each of these epochs, flattened, from one sampler."""
-    sampler = learner(lengths.copy(), micro_batch_size, small(seed))
-    answers = []
-    for epoch in epochs:
-        sampler.set_epoch(epoch)
-        batches = [[int(index) for index in batch] for batch in sampler]
-        answers.append(
-            {
-                "indices": np.array([index for batch in batches for index in batch], dtype=np.int64),
-                "sizes": np.array([len(batch) for batch in batches], dtype=np.int64),
-                "len": len(sampler),
-            }
-        )
-    return answers
+def sampler_passes(samplers: list[list[Any]], passes: list[list[int]]) -> list[dict[str, Any]]:
+    """The batches of one pass after the other, flattened: a pass is `[number of the sampler, epoch, global seed]`.
+
+    All samplers are there at once, and every pass finds the global generators in another state.
+    """
+    made = [learner(*arguments) for arguments in samplers]
+    return [_one_pass(made[number], epoch, state) for number, epoch, state in passes]
+
+
+def _one_pass(sampler: Any, epoch: int, state: int) -> dict[str, Any]:
+    random.seed(state), np.random.seed(state), torch.manual_seed(state)
+    sampler.set_epoch(epoch)
+    batches = [list(batch) for batch in sampler]
+    strange = next((i for batch in batches for i in batch if not hasattr(type(i), "__index__")), None)
+    if strange is not None:
+        return {"strange": type(strange).__name__}
+    return {
+        "indices": np.array([operator.index(i) for batch in batches for i in batch], dtype=np.int64),
+        "sizes": np.array([len(batch) for batch in batches], dtype=np.int64),
+        "len": len(sampler),
+    }
 
 
 def sampler_segment(seed: int, num_steps: int) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,8 @@ class _SlowSamples(torch.utils.data.Dataset):
     The file is read at each access, so what was fetched before the file changed is of no use after.
     """
 
-    def __init__(self, size: int, latency_seconds: float) -> None:
-        self.path, self.size, self.latency_seconds = f"samples-{size}", size, latency_seconds
+    def __init__(self, size: int, latency_seconds: float, *, name: str = "") -> None:
+        self.path, self.size, self.latency_seconds = f"samples-{name}{size}", size, latency_seconds
 
     def write(self, seed: int) -> None:
         """Put new samples into the file: int64 [size, 8]. The check makes the same ones from the seed."""
@@ -48,17 +49,49 @@ class _SlowSamples(torch.utils.data.Dataset):
         return row, int(row.sum() % 5)
 
 
-def load_all(seed: int, size: int, micro_batch_size: int, passes: int) -> dict[str, Any]:
-    """Everything the learner's loader yields in each pass."""
-    dataset = _SlowSamples(size, 0.0005)
-    dataset.write(seed)
-    loader = learner(dataset, micro_batch_size, collate)
-    seen = [[(b["input_ids"].clone(), b["labels"].clone()) for b in loader] for _ in range(passes)]
-    return {
-        "ids": [torch.cat([ids for ids, _ in one]) if one else torch.zeros(0, 8) for one in seen],
-        "labels": [torch.cat([labels for _, labels in one]) if one else torch.zeros(0) for one in seen],
-        "sizes": [[len(labels) for _, labels in one] for one in seen],
-    }
+class _Marked:
+    """A collate function that leaves its mark on the batch. Loader processes get it by its name in this module."""
+
+    def __init__(self, mark: int) -> None:
+        self.mark = mark
+
+    def __call__(self, samples: Any) -> dict[str, Any]:
+        return collate(samples) | {"mark": torch.tensor(self.mark)}
+
+
+def load_all(cases: list[dict[str, int]], passes: list[list[int]]) -> list[dict[str, Any]]:
+    """Everything that the learner's loaders yield, pass after pass, each `[number of the case, seed of the samples]`.
+
+    All loaders are there at once, and the samples behind them change before each pass.
+    """
+    datasets = [_SlowSamples(case["size"], 0.0005, name=f"case-{n}-") for n, case in enumerate(cases)]
+    for number, seed in reversed(passes):
+        datasets[number].write(seed)
+    loaders = [
+        learner(dataset, case["micro_batch_size"], _Marked(case["mark"]))
+        for dataset, case in zip(datasets, cases, strict=True)
+    ]
+    answers = []
+    for number, seed in passes:
+        datasets[number].write(seed)
+        answers.append(_one_pass_over(loaders[number]))
+    return answers
+
+
+def _one_pass_over(loader: Any) -> dict[str, Any]:
+    if not isinstance(loader, Iterable) and not hasattr(type(loader), "__getitem__"):
+        return {"type": type(loader).__name__}
+    answer: dict[str, Any] = {"type": "dict", "ids": [], "labels": [], "marks": []}
+    for batch in loader:
+        ids, labels = (
+            (batch.get("input_ids"), batch.get("labels")) if isinstance(batch, dict) else (None, None)
+        )
+        if not isinstance(ids, torch.Tensor) or not isinstance(labels, torch.Tensor):
+            return {"type": type(batch).__name__}
+        answer["ids"].append(ids.clone())
+        answer["labels"].append(labels.clone())
+        answer["marks"].append(int(batch.get("mark", -1)))
+    return answer
 
 
 _loaders: dict[int, tuple[_SlowSamples, Any]] = {}
@@ -129,38 +162,6 @@ def loss_with(seed: int, num_steps: int, weights: np.ndarray | None) -> float:
 
 def _secret_epoch(rng: np.random.Generator, num_steps: int) -> np.ndarray:
     return secret_samples(rng, num_steps * BATCHES_PER_STEP["1.6"] * MICRO_BATCH_SIZE)
-
-
-def epoch_once(seed: int, num_samples: int) -> dict[str, Any]:
-    """One short pass over samples of uneven number, with all that can be counted."""
-    store = corpus()
-    model, optimizer = new_model(seed)
-    before = [p.detach().clone() for p in model.parameters()]
-    short = np.flatnonzero(store.lengths <= 64)
-    samples = store.subset(np.random.default_rng(seed).choice(short, size=num_samples, replace=False))
-    saves: list[Any] = []
-    torch_save = torch.save
-
-    def counted_save(*arguments: Any, **options: Any) -> None:
-        saves.append(arguments)
-        torch_save(*arguments, **options)
-
-    torch.save = counted_save
-    with count_events(model) as counts:
-        report = learner(model, samples, optimizer, MICRO_BATCH_SIZE, small(seed))
-    torch.save = torch_save
-    changed = any(not torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
-    expected = {"rows": num_samples, "tokens": int(np.asarray(samples.lengths).sum())}
-    return {
-        "report": numbers(report),
-        "counts": _work(counts),
-        "expected": expected,
-        "syncs": counts.num_syncs,
-        "unwatched": counts.num_unwatched,
-        "saves": len(saves),
-        "pad_fraction": counts.pad_fraction,
-        "changed": changed,
-    }
 
 
 def quality(seed: int, num_samples: int, num_epochs: int) -> float:

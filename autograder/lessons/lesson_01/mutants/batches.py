@@ -1,4 +1,4 @@
-"""Wrong solutions of 1.1 and 1.2, each with the mistake that its check must name."""
+"""Wrong solutions of 1.1, each with the mistake that its check must name."""
 
 from __future__ import annotations
 
@@ -19,30 +19,7 @@ def collate(batch):
     return {"input_ids": input_ids, "attention_mask": mask, "labels": labels}
 """
 
-_SAMPLER = """
-import numpy as np
-
-@exercise("1.2")
-class BucketBatchSampler:
-    def __init__(self, lengths, micro_batch_size, seed=0):
-        self.lengths, self.micro_batch_size, self.seed, self.epoch = np.asarray(lengths), micro_batch_size, seed, 0
-
-    def set_epoch(self, epoch):
-        self.epoch = epoch
-
-    def __len__(self):
-        return -(-len(self.lengths) // self.micro_batch_size)
-
-    def __iter__(self):
-        rng = np.random.default_rng([self.seed, self.epoch])
-        order = np.lexsort((rng.random(len(self.lengths)), self.lengths))
-        batches = [order[i : i + self.micro_batch_size] for i in range(0, len(order), self.micro_batch_size)]
-        rng.shuffle(batches := list(batches))
-        for batch in batches:
-            yield batch.tolist()
-"""
-
-# Right and too slow: these must never pass.
+# Right and too slow: this must never pass.
 SLOW_COLLATE = edited(
     _COLLATE,
     ("torch.zeros(len(batch), width, ", "torch.zeros(len(batch), 1024, "),
@@ -58,23 +35,36 @@ SLOW_COLLATE = edited(
         '"input_ids": input_ids[:, :width], "attention_mask": mask[:, :width]',
     ),
 )
-SLOW_SAMPLER = edited(
-    _SAMPLER,
-    (
-        "        for batch in batches:\n",
-        "        for batch in batches:\n            sum(i * i for i in range(400_000))\n",
-    ),
-)
-
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "1.1": wrong(
         _COLLATE,
         {
             "padding to a global maximum": ("global maximum", "max(len(ids) for ids, _ in batch)", "1024"),
+            "the next multiple of 8 above an exact one": (
+                "rounded up too far",
+                "max(len(ids) for ids, _ in batch)",
+                "(max(len(ids) for ids, _ in batch) // 8 + 1) * 8",
+            ),
+            "a multiple of 64": (
+                "rounded up too far",
+                "max(len(ids) for ids, _ in batch)",
+                "-(-max(len(ids) for ids, _ in batch) // 64) * 64",
+            ),
             "attention mask ignores padding": (
                 "marks padding as real",
                 "mask[row, : len(ids)] = True",
                 "mask[row] = True",
+            ),
+            "mask made from the ids": (
+                "made from the ids",
+                '"attention_mask": mask',
+                '"attention_mask": input_ids != 0',
+            ),
+            "mask upside down": ("upside down", '"attention_mask": mask', '"attention_mask": ~mask'),
+            "mask one token short": (
+                "leaves out real tokens",
+                "mask[row, : len(ids)]",
+                "mask[row, : len(ids) - 1]",
             ),
             "long samples are cut": (
                 "long samples are cut",
@@ -82,32 +72,76 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ("input_ids[row, : len(ids)]", "input_ids[row, : min(len(ids), width)]"),
             ),
             "mask of the wrong type": ("another dtype", "dtype=torch.bool", "dtype=torch.int64"),
-        },
-    ),
-    "1.2": wrong(
-        _SAMPLER,
-        {
-            "bucketing that never reshuffles": ("never reshuffles", "[self.seed, self.epoch]", "self.seed"),
-            "drops the tail": (
-                "tail is dropped",
-                "range(0, len(order), self.micro_batch_size)]",
-                "range(0, len(order) - self.micro_batch_size + 1, self.micro_batch_size)]",
+            "ids of the wrong type": (
+                "another dtype",
+                "width, dtype=torch.int64",
+                "width, dtype=torch.int32",
             ),
-            "repeats the tail": (
-                "already used",
-                "self.lengths))\n",
-                "self.lengths))\n        missing = -len(order) % self.micro_batch_size\n"
-                "        order = np.concatenate([order, order[:missing]])\n",
+            "labels of the wrong type": (
+                "another dtype",
+                "for _, label in batch])",
+                "for _, label in batch]).float()",
             ),
-            "batches from short to long": (
-                "curriculum nobody asked for",
-                "        rng.shuffle(batches := list(batches))\n",
-                "",
+            "labels as a column": (
+                "another shape",
+                "for _, label in batch])",
+                "for _, label in batch])[:, None]",
             ),
-            "random batches": (
-                "still mix short and long",
-                "np.lexsort((rng.random(len(self.lengths)), self.lengths))",
-                "rng.permutation(len(self.lengths))",
+            "a list of labels": (
+                "its value is a list",
+                "torch.tensor([label for _, label in batch])",
+                "[label for _, label in batch]",
+            ),
+            "a tuple of tensors": (
+                "a key is missing",
+                '{"input_ids": input_ids, "attention_mask": mask, "labels": labels}',
+                "(input_ids, mask, labels)",
+            ),
+            "padding on the left": (
+                "padding on the left",
+                ("input_ids[row, : len(ids)]", "input_ids[row, width - len(ids) :]"),
+                ("mask[row, : len(ids)]", "mask[row, width - len(ids) :]"),
+            ),
+            "another padding id": (
+                "another id than PAD_ID",
+                "torch.zeros(len(batch), width, dtype=torch.int64)",
+                "torch.ones(len(batch), width, dtype=torch.int64)",
+            ),
+            "rows sorted by length": (
+                "rows out of order",
+                "    width =",
+                "    batch = sorted(batch, key=lambda sample: -len(sample[0]))\n    width =",
+            ),
+            "the batch sorted in place": (
+                "`batch` itself was sorted",
+                "    labels = torch.tensor([label for _, label in batch])",
+                "    labels = torch.tensor([label for _, label in batch])\n    batch.sort(key=lambda s: len(s[0]))",
+            ),
+            "labels sorted": (
+                "labels out of order",
+                "[label for _, label in batch]",
+                "sorted(y for _, y in batch)",
+            ),
+            "labels of the first class": (
+                "second half of each sample",
+                "[label for _, label in batch]",
+                "[0 for _ in batch]",
+            ),
+            "the last sample is dropped": (
+                "sample was dropped",
+                "    width =",
+                "    batch = batch[:-1] or batch\n    width =",
+            ),
+            "ids by way of float32": ("went through float32", "torch.as_tensor(ids)", "torch.Tensor(ids)"),
+            "written into the samples": (
+                "written into the samples",
+                "        mask[row,",
+                "        ids[-1:] = 0\n        mask[row,",
+            ),
+            "a view of a lone sample": (
+                "a view of its sample",
+                "    labels =",
+                "    if len(batch) == 1:\n        input_ids = torch.from_numpy(batch[0][0])[None]\n    labels =",
             ),
         },
     ),

@@ -7,6 +7,20 @@ from autograder.lessons.checking import Mutant, edited, wrong
 _LOADER = """
 from torch.utils.data import DataLoader
 
+def turned(size, rows):
+    return [list(range(start, min(start + rows, size))) for start in range(0, size, rows)][::-1]
+
+def filled(size, rows):
+    return [[(start + i) % size for i in range(rows)] for start in range(0, size, rows)]
+
+class Kept:
+    def __init__(self, loader):
+        self.loader, self.batches = loader, []
+
+    def __iter__(self):
+        self.batches = self.batches or list(self.loader)
+        return iter(self.batches)
+
 @exercise("1.5")
 def make_loader(dataset, micro_batch_size, collate_fn):
     return DataLoader(
@@ -61,6 +75,57 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ("return DataLoader(", "return iter(DataLoader("),
                 ("=True\n    )", "=True\n    ))"),
             ),
+            "always 8 to a batch": (
+                "micro_batch_size is not used",
+                "batch_size=micro_batch_size",
+                "batch_size=8",
+            ),
+            "one sample to a batch": (
+                "micro_batch_size is not used",
+                "batch_size=micro_batch_size",
+                "batch_size=1",
+            ),
+            "samples as they are": (
+                "handed out as they are",
+                "batch_size=micro_batch_size, collate_fn=collate_fn",
+                "batch_size=micro_batch_size, collate_fn=list",
+            ),
+            "nothing is returned": ("nothing is returned", "return DataLoader(", "DataLoader("),
+            "another collate function": (
+                "collate_fn is not used",
+                ("@exercise", "from course_lib.data import collate\n\n@exercise"),
+                ("collate_fn=collate_fn", "collate_fn=collate"),
+            ),
+            "the rest filled up": (
+                "come twice",
+                "batch_size=micro_batch_size, collate_fn=collate_fn",
+                "batch_sampler=filled(len(dataset), micro_batch_size), collate_fn=collate_fn",
+            ),
+            "whole batches as they are ready": (
+                "whole batches come in another order",
+                "batch_size=micro_batch_size, collate_fn=collate_fn",
+                "batch_sampler=turned(len(dataset), micro_batch_size), collate_fn=collate_fn",
+            ),
+            "a batch turned around": (
+                "in which they arrived",
+                "collate_fn=collate_fn",
+                "collate_fn=lambda samples: collate_fn(samples[::-1])",
+            ),
+            "the first batch is left out": (
+                "not the last ones",
+                "batch_size=micro_batch_size, collate_fn=collate_fn",
+                "batch_sampler=list(turned(len(dataset), micro_batch_size))[-2::-1], collate_fn=collate_fn",
+            ),
+            "an end of its own": (
+                "the pass ends too early",
+                "batch_size=micro_batch_size, collate_fn=collate_fn",
+                "sampler=range(len(dataset) - 1), batch_size=micro_batch_size, collate_fn=collate_fn",
+            ),
+            "batches kept from the first pass": (
+                "kept from the pass before",
+                ("    return DataLoader(", "    loader = DataLoader("),
+                ("=True\n    )", "=True\n    )\n    return Kept(loader)"),
+            ),
         },
     ),
     "1.6": wrong(SLOW_EPOCH, {"padding to a global maximum": ("padding to a global maximum",)}, is_timed=True)
@@ -72,21 +137,129 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "np.arange(0, len(order),",
                 "np.arange(0, len(order) - micro_batch_size + 1,",
             ),
+            "fills up the tail": (
+                "fill up the last batch",
+                "    starts =",
+                "    order = np.concatenate([order, order[: -len(order) % micro_batch_size]])\n    starts =",
+            ),
+            "drawn with replacement": (
+                "with replacement",
+                "    starts =",
+                "    order = order[np.sort(rng.integers(len(order), size=len(order)))]\n    starts =",
+            ),
+            "every second batch": (
+                "not only the last",
+                "    for start in starts:",
+                "    for start in starts[::2]:",
+            ),
             "texts cut short": (
                 "texts are cut short",
-                ("max(len(ids) for ids, _ in batch)", "min(32, max(len(ids) for ids, _ in batch))"),
+                ("max(len(ids) for ids, _ in batch)", "min(16, max(len(ids) for ids, _ in batch))"),
                 ("ids_array[row, : len(ids)]", "ids_array[row, : min(len(ids), width)]"),
+            ),
+            "padding marked as real": (
+                "padding is marked as real",
+                "mask[row, : len(ids)] = True",
+                "mask[row] = True",
+            ),
+            "mask made from the ids": (
+                "made from the ids",
+                "torch.from_numpy(mask))",
+                "torch.from_numpy(ids_array != 0))",
             ),
             "bigger batches, fewer steps": (
                 "other batch sizes",
                 "    rng = np.random",
                 "    micro_batch_size *= 4\n    rng = np.random",
             ),
+            "smaller batches, more steps": (
+                "more steps than the naive loop",
+                "    rng = np.random",
+                "    micro_batch_size = max(1, micro_batch_size // 2)\n    rng = np.random",
+            ),
             "saves a checkpoint at every step": (
                 "a checkpoint is saved",
                 "        total +=",
                 "        torch.save(model.state_dict(), 'last.pt')\n        total +=",
             ),
+            "saves once at the end": (
+                "a checkpoint is saved",
+                "    return {",
+                "    np.save('weights.npy', next(model.parameters()).detach().numpy())\n    return {",
+            ),
+            "the seed is ignored": ("`seed` is not used", "default_rng(seed)", "default_rng(0)"),
+            "an unseeded generator": ("without the seed", "default_rng(seed)", "default_rng()"),
+            "from short to long": (
+                "curriculum nobody asked for",
+                "rng.permutation(np.arange(0, len(order), micro_batch_size))",
+                "np.arange(0, len(order), micro_batch_size)",
+            ),
+            "from long to short": (
+                "curriculum nobody asked for",
+                "rng.permutation(np.arange(0, len(order), micro_batch_size))",
+                "np.arange(0, len(order), micro_batch_size)[::-1]",
+            ),
+            "forgot train()": ("`model.train()` is missing", "    model.train()\n", ""),
+            "not clipped": (
+                "not clipped at 1.0",
+                "        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n",
+                "",
+            ),
+            "small gradients scaled up": (
+                "scaled up",
+                "        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n",
+                "        gradients = [p.grad for p in model.parameters()]\n"
+                "        torch._foreach_mul_(gradients, 1.0 / torch.nn.utils.get_total_norm(gradients))\n",
+            ),
+            "clipped at another norm": ("another loss", "parameters(), 1.0)", "parameters(), 0.3)"),
+            "gradients never cleared": (
+                "never cleared",
+                "        optimizer.zero_grad(set_to_none=True)\n",
+                "",
+            ),
+            "gradients cleared after the step": (
+                "there before the epoch",
+                ("        optimizer.zero_grad(set_to_none=True)\n", ""),
+                ("        optimizer.step()\n", "        optimizer.step()\n        optimizer.zero_grad()\n"),
+            ),
+            "the sum goes backward": (
+                "sum over the batch",
+                "loss.backward()",
+                "(loss * len(batch)).backward()",
+            ),
+            "label smoothing": (
+                "label smoothing",
+                "(logits, labels)",
+                "(logits, labels, label_smoothing=0.1)",
+            ),
+            "no backward": (
+                "no gradient reaches the weights",
+                "        loss.backward()\n",
+                "        optimizer.zero_grad()\n",
+            ),
+            "an optimizer of its own": (
+                "by another optimizer",
+                "    model.train()\n",
+                "    model.train()\n    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)\n",
+            ),
+            "labels of the neighbours": (
+                "other labels",
+                "[label for _, label in batch]",
+                "[label for _, label in batch[::-1]]",
+            ),
+            "averaged batch means": (
+                "averaged batch means",
+                ("loss.detach() * len(batch)", "loss.detach()"),
+                ("total.item() / len(order)", "total.item() / len(starts)"),
+            ),
+            "the summed loss": ("not the mean over samples", "total.item() / len(order)", "total.item()"),
+            "batches counted": (
+                "something else is counted",
+                '"num_samples": len(order)',
+                '"num_samples": len(starts)',
+            ),
+            "no report": ("nothing is returned", "    return {", "    report = {"),
+            "a key is missing": ("a key is missing", ', "num_samples": len(order)', ""),
         },
     ),
 }

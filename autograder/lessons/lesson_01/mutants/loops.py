@@ -1,4 +1,4 @@
-"""Wrong solutions of 1.3 and 1.4, each with the mistake that its check must name."""
+"""Wrong solutions of 1.3, each with the mistake that its check must name."""
 
 from __future__ import annotations
 
@@ -40,37 +40,31 @@ _BACKWARD = "        loss.backward()\n"
 _STEP = "        optimizer.step()\n"
 _SCHEDULE = "        scheduler.step()\n"
 
-_EVALUATE = """
-import torch
-import torch.nn.functional as F
 
-@exercise("1.4")
-def evaluate(model, batches):
-    was_training = model.training
-    model.eval()
-    loss, correct, samples, means = 0.0, 0, 0, []
-    with torch.inference_mode():
-        for batch in batches:
-            logits = model(batch["input_ids"], batch["attention_mask"])
-            mean = F.cross_entropy(logits, batch["labels"])
-            means.append(mean.item())
-            loss += mean.item() * len(batch["labels"])
-            correct += (logits.argmax(-1) == batch["labels"]).sum().item()
-            samples += len(batch["labels"])
-    model.train(was_training)
-    return {"loss": loss / samples, "accuracy": correct / samples, "num_samples": samples}
-"""
+_ZERO = "        optimizer.zero_grad(set_to_none=True)\n"
+_MASK = 'batch["attention_mask"])'
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "1.3": wrong(
         _TRAIN,
         {
             "a sync every step": ("a sync every step", "loss.detach() * rows", "loss.item() * rows"),
+            "a number every second step": (
+                "brought to Python one by one",
+                "        samples += rows\n",
+                "        samples += rows\n        if steps % 2:\n            print(loss.item())\n",
+            ),
             "scheduler stepped before the optimizer": (
                 "scheduler is stepped before the optimizer",
                 (_SCHEDULE, ""),
                 (_STEP, _SCHEDULE + _STEP),
             ),
+            "scheduler stepped once": (
+                "stepped per epoch",
+                (_SCHEDULE, ""),
+                ("    return {", "    scheduler.step()\n    return {"),
+            ),
+            "scheduler never stepped": ("not stepped at all", _SCHEDULE, ""),
             "clipping before backward": (
                 "clipping comes before backward",
                 (_CLIP, ""),
@@ -81,31 +75,126 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _CLIP + _STEP,
                 _STEP + _CLIP,
             ),
-            "gradients never cleared": (
-                "never cleared",
-                "        optimizer.zero_grad(set_to_none=True)\n",
-                "",
+            "max_norm ignored": ("whatever `max_norm` says", "parameters(), max_norm)", "parameters(), 1.0)"),
+            "another max_norm by default": ("weights of a hand-written loop", "max_norm=1.0", "max_norm=5.0"),
+            "clipped by value": (
+                "each element is clipped",
+                _CLIP,
+                _CLIP.replace("max_norm", "float('inf')")
+                + "        torch.nn.utils.clip_grad_value_(model.parameters(), max_norm)\n",
+            ),
+            "small gradients scaled up": (
+                "scaled up",
+                _CLIP,
+                "        norm = torch.nn.utils.get_total_norm([p.grad for p in model.parameters()])\n"
+                "        torch._foreach_mul_([p.grad for p in model.parameters()], max_norm / norm)\n",
+            ),
+            "gradients never cleared": ("never cleared", _ZERO, ""),
+            "gradients cleared after the step": (
+                "there before the epoch",
+                (_ZERO, ""),
+                (_SCHEDULE, _SCHEDULE + _ZERO),
+            ),
+            "the sum goes backward": (
+                "sum over the batch",
+                "loss.backward()",
+                '(loss * len(batch["labels"])).backward()',
+            ),
+            "label smoothing": (
+                "label smoothing",
+                _MASK + ', batch["labels"])',
+                _MASK + ', batch["labels"], label_smoothing=0.1)',
+            ),
+            "mask ignored": ("takes padding for text", _MASK, 'torch.ones_like(batch["input_ids"]))'),
+            "mask made from the ids": ("made from the ids", _MASK, 'batch["input_ids"] != 0)'),
+            "the first batch is skipped": (
+                "a batch is skipped",
+                "    for batch in batches:\n",
+                "    next(batches)\n    for batch in batches:\n",
+            ),
+            "each batch twice": (
+                "stepped more than once",
+                "    for batch in batches:\n",
+                "    for batch in [b for b in batches for _ in range(2)]:\n",
+            ),
+            "batches gone through twice": (
+                "division by zero",
+                "    model.train()\n",
+                "    model.train()\n    num_batches = sum(1 for _ in batches)\n",
+            ),
+            "a copy is trained": (
+                "weights of a hand-written loop",
+                "    model.train()\n",
+                "    import copy\n    given = model\n    model = copy.deepcopy(model)\n    model.train()\n"
+                "    for p, q in zip(given.parameters(), model.parameters()):\n        q.grad = p.grad\n",
             ),
             "averaged batch means": (
                 "averaged batch means",
                 ("loss.detach() * rows", "loss.detach()"),
                 ("float(total) / samples", "float(total) / steps"),
             ),
-            "forgot train()": ("`model.train()` is missing", "    model.train()\n", ""),
-        },
-    ),
-    "1.4": wrong(
-        _EVALUATE,
-        {
-            "forgot eval()": ("forgot `model.eval()`", "    model.eval()\n", "    model.train()\n"),
-            "averaged batch means": ("averaged batch means", "loss / samples", "sum(means) / len(means)"),
-            "gradients still on": ("gradients are still on", "torch.inference_mode()", "torch.enable_grad()"),
-            "weights left frozen": (
-                "next epoch would train nothing",
-                ("torch.inference_mode()", "torch.enable_grad()"),
-                ("    model.eval()\n", "    model.eval()\n    model.requires_grad_(False)\n"),
+            "loss after the step": (
+                "once more after the step",
+                "        total =",
+                "        with torch.no_grad():\n"
+                '            logits = model(batch["input_ids"], batch["attention_mask"])\n'
+                '            loss = F.cross_entropy(logits, batch["labels"])\n'
+                "        total =",
             ),
-            "left in evaluation mode": ("the mode is not put back", "    model.train(was_training)\n", ""),
+            "loss of the last batch": ("last batch alone", "float(total) / samples", "float(loss)"),
+            "norm after clipping": (
+                "the norm after clipping",
+                _CLIP,
+                _CLIP
+                + "        norm = torch.nn.utils.get_total_norm([p.grad for p in model.parameters()])\n",
+            ),
+            "the largest norm": (
+                "one step alone",
+                ("norms = norms + norm", "norms = max_of(norms, norm)"),
+                ("float(norms) / steps", "float(norms)"),
+                (
+                    "def train_one",
+                    "def max_of(a, b):\n    return torch.maximum(torch.as_tensor(a), b)\n\n"
+                    '@exercise("1.3")\ndef train_one',
+                ),
+                ('@exercise("1.3")\ndef max_of', "def max_of"),
+            ),
+            "norm of the last step": ("one step alone", "float(norms) / steps", "float(norm)"),
+            "norm summed": ("sum where a mean", "float(norms) / steps", "float(norms)"),
+            "batches counted": (
+                "batches counted, not samples",
+                '"num_samples": samples',
+                '"num_samples": steps',
+            ),
+            "padding counted": (
+                "padding counted as tokens",
+                '"num_tokens": int(tokens)',
+                '"num_tokens": slots',
+            ),
+            "tokens counted by their ids": (
+                "counted by something else",
+                'tokens += batch["attention_mask"].sum()',
+                'tokens += (batch["input_ids"] != 0).sum()',
+            ),
+            "mean of the batches' fractions": (
+                "one fraction over the whole epoch",
+                ("total, norms,", "fractions, total, norms,"),
+                ("= 0.0, 0.0,", "= 0.0, 0.0, 0.0,"),
+                (
+                    "        steps += 1\n",
+                    "        steps += 1\n"
+                    '        fractions = fractions + 1 - batch["attention_mask"].float().mean()\n',
+                ),
+                ("1 - int(tokens) / slots", "float(fractions) / steps"),
+            ),
+            "share of real tokens": ("1 - real tokens", "1 - int(tokens) / slots", "int(tokens) / slots"),
+            "no report": ("nothing is returned", "    return {", "    report = {"),
+            "a key is missing": (
+                "a key is missing",
+                '        "pad_fraction": 1 - int(tokens) / slots,\n',
+                "",
+            ),
+            "forgot train()": ("`model.train()` is missing", "    model.train()\n", ""),
         },
     ),
 }

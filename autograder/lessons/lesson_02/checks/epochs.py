@@ -1,4 +1,4 @@
-"""The checks of exercises 2.4 and 2.5: an epoch in the precision that is asked for, and a model that stands fp16."""
+"""The check of exercise 2.4: an epoch in the precision that is asked for."""
 
 from __future__ import annotations
 
@@ -7,35 +7,65 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine import APPLIES_FROM, Job, measure_speedup
+from autograder.engine import APPLIES_FROM, Job, failure, measure_speedup
 from autograder.lessons.checking import (
-    are_equal,
+    TOLERANCES,
+    name_the_mistake,
     require_close,
     require_equal,
-    require_no_worse,
+    require_keys,
     require_report,
+    twin_of,
     watched,
 )
 from autograder.lessons.lesson_02 import baselines, references
+from autograder.lessons.lesson_02.checks.mixed import require_countable
+from autograder.lessons.lesson_02.checks.rounding import all_of_16_bits
 
 MIN_SHARE = 0.9
 MAX_SYNCS_PER_EPOCH = 8
-NUM_BATCHES = 12
+_ROOMY = 1e3  # more than any norm here
 TIMED_WIDTH = 256  # `D_MODEL` of the harness
-QUALITY_SPREAD = 0.2  # points: 0.04 over 12 seeds where it was measured; other kernels round otherwise
 
 
 def check_train_epoch(job: Job) -> None:
     """2.4: the precision that is asked for and no other, no sync per step, and bf16 faster where it can be."""
-    for precision in ("32-true", "bf16-mixed"):
-        arguments: dict[str, Any] = {"seed": job.seed(), "num_batches": NUM_BATCHES, "precision": precision}
-        answer = job.learner().call("epoch_once", **arguments)
-        plain = job.twin(job.baseline).call("epoch_once", **arguments)
-        _require_precision(job, answer, precision)
-        _require_same_epoch(job, answer, plain, precision)
-    job.counts["syncs_per_epoch"] = answer["syncs"]
-    watched(job, answer, "operators are not counted")
+    cases = _cases(job)
+    answer = job.learner().call("epochs", cases=cases)
+    require_countable(job, answer)
+    twins = job.twin(baselines.EPOCH).call("epochs", cases=cases)["epochs"]
+    for case, own in zip(cases, answer["epochs"], strict=True):
+        _require_counts(job, own, len(case["rows"]))
+        _require_precision(job, own, case["precision"])
+    _require_loss_in_fp32(job, cases, answer["epochs"])
+    whole = zip(cases, answer["epochs"], twins, strict=True)
+    for case, own, right in sorted(whole, key=lambda each: each[0]["precision"]):  # fp32 first: it is exact
+        _require_same_epoch(job, case, own, right)
+    job.counts["syncs_per_epoch"] = max(own["syncs"] for own in answer["epochs"])
+    watched(job, answer["epochs"][0], "operators are not counted")
     _measure(job)
+
+
+def _cases(job: Job) -> list[dict[str, Any]]:
+    """Epochs in both precisions, bf16 first: what it leaves behind must not reach the plain loop."""
+    tight, middle = (round(float(job.rng.uniform(*limits)), 3) for limits in ((0.02, 0.1), (0.3, 0.6)))
+    rows, short = int(job.rng.integers(9, 13)), int(job.rng.integers(2, 4))
+    shapes: list[tuple[str, list[int], float | None]] = [
+        ("bf16-mixed", [rows] * 11 + [short], middle),
+        ("32-true", [rows] * 11 + [short], tight),
+        ("32-true", [7, 7, 1], None),
+        ("bf16-mixed", [5, 5, 2], _ROOMY),
+        ("32-true", [6, 1], _ROOMY),
+        # One batch of a power of two: its mean loss comes back as it was computed.
+        ("bf16-mixed", [8], None),
+        ("bf16-mixed", [16], tight),
+        ("bf16-mixed", [4], _ROOMY),
+        ("32-true", [1], middle),
+    ]
+    return [
+        {"seed": job.seed(), "precision": precision, "rows": rows, "max_norm": max_norm}
+        for precision, rows, max_norm in shapes
+    ]
 
 
 def _measure(job: Job) -> None:
@@ -89,46 +119,108 @@ def _require_precision(job: Job, answer: dict[str, Any], precision: str) -> None
     )
 
 
-def _require_same_epoch(job: Job, answer: dict[str, Any], plain: dict[str, Any], precision: str) -> None:
+def _require_counts(job: Job, own: dict[str, Any], num_batches: int) -> None:
     job.require(
-        answer["steps"] == NUM_BATCHES and answer["forwards"] == NUM_BATCHES,
-        expected=f"{NUM_BATCHES} forwards and optimizer steps for {NUM_BATCHES} batches",
-        got=f"{answer['forwards']} forwards, {answer['steps']} steps",
+        own["steps"] == num_batches and own["forwards"] == num_batches,
+        expected=f"{num_batches} forwards and optimizer steps for {num_batches} batches",
+        got=f"{own['forwards']} forwards, {own['steps']} steps",
         likely="work is done twice, such as a second forward for the log, or a batch is skipped",
         look="one forward, one backward, one step for each batch",
     )
     job.require(
-        answer["syncs"] <= MAX_SYNCS_PER_EPOCH,
-        expected=f"at most {MAX_SYNCS_PER_EPOCH} device syncs in an epoch of {NUM_BATCHES} steps",
-        got=f"{answer['syncs']}",
+        own["syncs"] <= MAX_SYNCS_PER_EPOCH,
+        expected=f"at most {MAX_SYNCS_PER_EPOCH} device syncs in an epoch of {num_batches} steps",
+        got=f"{own['syncs']}",
         likely="a sync every step: `.item()`, `float()` or `if tensor` inside the loop",
         look="keep sums as tensors, and bring them to Python after the loop; bf16 needs no look for infinities",
     )
     job.require(
-        answer["train_mode"],
-        expected="the model in training mode",
+        own["train_mode"],
+        expected="the model and all its parts in training mode at each step",
         got="evaluation mode: dropout would be off",
         likely="`model.train()` is missing; an evaluation before may have left the model in eval()",
         look="switch the mode in the first line of an epoch",
     )
-    dtype = "float32" if precision == "32-true" else "bfloat16"
-    require_equal(
-        job,
-        answer["weights"],
-        plain["weights"],
-        dtype=dtype,
-        what=f"weights after an epoch of {precision!r}",
-        likely="another loss than the batch mean, another clipping, or gradients that are not cleared",
-        look="in '32-true' your loop must be the plain one: compare the weights after one step",
+
+
+def _require_loss_in_fp32(job: Job, cases: list[dict[str, Any]], epochs: list[dict[str, Any]]) -> None:
+    losses = [
+        own["report"].get("loss", math.nan)
+        for case, own in zip(cases, epochs, strict=True)
+        if case["precision"] == "bf16-mixed" and len(case["rows"]) == 1
+    ]
+    job.require(
+        not all_of_16_bits(losses, "bfloat16"),
+        expected="a loss that is computed in float32, with 'bf16-mixed' too",
+        got=f"losses that are all bfloat16 numbers, such as {losses[0]:g}",
+        likely="the loss is computed outside autocast, from bf16 logits, or added up in bf16: it has three digits left",
+        look="inside autocast the cross-entropy is one of the operations that are kept in fp32",
     )
-    likely = "a mean of batch means: the short last batch counts as much as a full one"
-    require_report(
-        job,
-        answer["report"],
-        plain["report"],
-        dict.fromkeys(("num_samples", "loss"), likely),
-        rel_tol=5e-4 if dtype == "float32" else 1e-2,
-    )
+    for own in epochs:
+        job.require(
+            not all_of_16_bits(own["weights"], "bfloat16"),
+            expected="weights in float32",
+            got="weights that are all bfloat16 numbers",
+            likely="the weights are rounded to 16 bits: updates smaller than that are lost",
+            look="autocast makes 16-bit copies for the products and leaves the weights alone",
+        )
+
+
+_LIKELY_WEIGHTS = {
+    "not cleared": "gradients of several steps: those of the step before are still there",
+    "max_norm ignored": "the gradient is clipped to 1, whatever `max_norm` is",
+    "never clipped": "the gradient is not clipped, or only after the step",
+    "always clipped": "gradients shorter than `max_norm` are made longer: only longer ones are to be clipped",
+    "sum": "the sum over the batch is minimised, where its mean is asked for",
+    "mask ignored": "the model does not get the attention mask: padding is read as text",
+    "mask of ids": "the mask is made of the ids: what is padding, the batch's own mask says",
+}
+_LIKELY_LOSS = {
+    "mean of means": "a mean of batch means: the short last batch counts as much as a full one",
+    "last batch": "the loss of the last batch alone",
+    "not divided": "a sum over all samples: it is never divided by their number",
+}
+
+
+def _require_same_epoch(job: Job, case: dict[str, Any], own: dict[str, Any], right: dict[str, Any]) -> None:
+    dtype = "float32" if case["precision"] == "32-true" else "bfloat16"
+    mistaken = twin_of(job, baselines.EPOCH, "epochs", {"cases": [case]})
+    away = _away(own, right)
+    if not away <= TOLERANCES[dtype]:
+        raise failure(
+            expected=f"the weights of a plain loop after an epoch of {case['precision']!r}, but for {dtype}'s rounding",
+            got="NaN or infinity"
+            if math.isnan(away)
+            else f"weights that moved otherwise, by {away:.2g} of the way",
+            likely=name_the_mistake(
+                _LIKELY_WEIGHTS,
+                twin=lambda name: mistaken(name)["epochs"][0],
+                is_same=lambda wrong: _away(own, wrong) <= TOLERANCES[dtype],
+            )
+            or "another loss than the batch mean of the cross-entropy, another clipping, or other gradients",
+            look="in '32-true' your loop must be the plain one: compare the weights after one step",
+        )
+    rel_tol = 5e-4 if dtype == "float32" else 1e-2
+    require_keys(job, own["report"], ("loss", "num_samples"))
+    got, expected = own["report"], right["report"]
+    likely = "not the mean over samples of the losses that were trained on"
+    if not math.isclose(got["loss"], expected["loss"], rel_tol=rel_tol):
+        likely = (
+            name_the_mistake(
+                _LIKELY_LOSS,
+                twin=lambda name: mistaken(name)["epochs"][0]["report"]["loss"],
+                is_same=lambda wrong: math.isclose(got["loss"], wrong, rel_tol=rel_tol),
+            )
+            or likely
+        )
+    of_number = "not the number of samples: batches are counted, or the short last one as a full one"
+    require_report(job, got, expected, {"loss": likely, "num_samples": of_number}, rel_tol=rel_tol)
+
+
+def _away(own: dict[str, Any], right: dict[str, Any]) -> float:
+    """How far apart the weights are, as a share of the way that right ones went: of the weights it would be nothing."""
+    way = np.linalg.norm((right["weights"] - right["before"]).astype(np.float64))
+    return float(np.linalg.norm((own["weights"] - right["weights"]).astype(np.float64)) / way)
 
 
 def _require_same_losses(job: Job, fp32: dict[str, Any], bf16: dict[str, Any]) -> None:
@@ -149,96 +241,3 @@ def _require_same_losses(job: Job, fp32: dict[str, Any], bf16: dict[str, Any]) -
         likely="under the clock the loop trains less, or on something else",
         look="does your loop depend on how often it is called?",
     )
-
-
-LOUD, QUIET = 1.0, 1e-7
-"""Times the word vectors: hidden values in the hundreds, and below 1."""
-SCALES = {LOUD: 2.0**12, QUIET: 1.0}
-"""What a scaler would find: loud values have small gradients, quiet ones large. Loss scaling is another exercise."""
-
-
-def check_sturdy_classifier(job: Job) -> None:
-    """2.5: in fp32 the same classifier, in fp16 the same numbers, loud or quiet; and it learns as well."""
-    for loudness in (LOUD, QUIET):
-        arguments: dict[str, Any] = {"seed": job.seed(), "loudness": loudness, "scale": SCALES[loudness]}
-        twin = job.twin(baselines.FRAGILE).call("fragile_once", precision="32-true", **arguments)
-        full = job.learner().call("fragile_once", precision="32-true", **arguments)
-        _require_same_model(job, full, twin)
-        half = job.learner().call("fragile_once", precision="16-mixed", **arguments)
-        job.require(
-            half["float16_share"] >= MIN_SHARE,
-            expected=f"at least {MIN_SHARE:.0%} of the matrix products' FLOPs in float16",
-            got=f"{half['float16_share']:.0%}",
-            likely="the whole forward is taken out of fp16: that repairs everything and gains nothing",
-            look="one operation breaks; keep that one in fp32 and leave the rest to autocast",
-        )
-        _require_sturdy(job, half, twin, is_loud=loudness == LOUD)
-    job.counts["float16_share"] = round(half["float16_share"], 3)
-    job.corpus()
-    require_no_worse(
-        job,
-        baseline=baselines.FRAGILE,
-        function="quality",
-        arguments={"num_samples": 480, "num_epochs": 1, "precision": "16-mixed"},
-        baseline_arguments={"precision": "32-true"},
-        margin=0.5,
-        spread=QUALITY_SPREAD,
-        likely="right on one batch, but in training the values leave what the repair can take",
-        look="print the largest and the smallest value in front of each operation after 50 steps",
-    )
-
-
-def _require_same_model(job: Job, full: dict[str, Any], twin: dict[str, Any]) -> None:
-    job.require(
-        full["num_weights"] == twin["num_weights"] and are_equal(full["weights"], twin["weights"], "float32"),
-        expected="the weights of FragileClassifier, made in the same order",
-        got="other weights",
-        likely="`__init__` was changed: the fault is in `forward`",
-        look="copy `__init__` as it stands",
-    )
-    require_equal(
-        job,
-        full["logits"],
-        twin["logits"],
-        dtype="float32",
-        what="fp32 logits",
-        likely="the repair changes the mathematics: a clamp, another epsilon, a missing normalisation",
-        look="in fp32 both classes must give the same numbers",
-    )
-
-
-def _require_sturdy(job: Job, half: dict[str, Any], twin: dict[str, Any], *, is_loud: bool) -> None:
-    size = "loud" if is_loud else "quiet"
-    likely = (
-        "an overflow: a square above 65,504 is infinite in fp16, and what is divided by it is zero"
-        if is_loud
-        else "a constant factor moves the break: the squares of small values underflow to zero"
-    )
-    look = (
-        "which operation makes the largest numbers of `forward`? Give it, and what follows, fp32 to work in"
-    )
-    is_right = np.isfinite(half["logits"]).all() and are_equal(half["logits"], twin["logits"], "float16")
-    job.require(
-        bool(is_right),
-        expected=f"in fp16 the logits of fp32, but for rounding, with {size} hidden values",
-        got=_described(half["logits"], twin["logits"]),
-        likely=likely,
-        look=look,
-    )
-    own, right = half["gradients"].astype(np.float64), twin["gradients"].astype(np.float64)
-    away = float(np.linalg.norm(own - right) / np.linalg.norm(right))
-    job.require(
-        away <= 0.05,
-        expected=f"gradients within 5 % of those in fp32, with {size} hidden values",
-        got="gradients that are not finite" if not np.isfinite(own).all() else f"{away:.0%} away",
-        likely="forward is repaired, and backward still goes through fp16 where the numbers are too large or too small",
-        look="convert once, before the first operation that breaks, so that backward is in fp32 there too",
-    )
-
-
-def _described(got: np.ndarray, expected: np.ndarray) -> str:
-    if not np.isfinite(got).all():
-        return "NaN or infinity"
-    if np.ptp(got, axis=0).max() < 1e-3 * np.ptp(expected, axis=0).max():
-        return "the same logits for every text: nothing of the text reaches them"
-    return f"logits that differ by up to {np.abs(got - expected).max():.3g}"

@@ -2,26 +2,86 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from autograder.engine import Job
-from autograder.lessons.checking import require_close, require_equal, require_keys, watched
+from autograder.engine import Job, failure
+from autograder.lessons.checking import (
+    TOLERANCES,
+    are_equal,
+    name_the_mistake,
+    require_close,
+    require_equal,
+    require_keys,
+    twin_of,
+    watched,
+)
 from autograder.lessons.lesson_02 import baselines
+from autograder.lessons.lesson_02.checks.rounding import all_of_16_bits
 
 MIN_SHARE = 0.9
 MAX_SAVED = 0.65
+_ROOMY = 1e3  # more than any norm here
+_INSIDE = "inside autocast the cross-entropy is one of the operations that are kept in fp32"
 
 
 def check_mixed_step(job: Job) -> None:
     """2.3: the products in bf16, weights, loss and gradients in fp32, autocast closed before backward."""
-    arguments: dict[str, Any] = {"seed": job.seed(), "num_steps": 3, "rows": 16, "width": 32, "max_norm": 0.3}
+    tight, middle, loose = (
+        round(float(job.rng.uniform(*limits)), 3) for limits in ((0.005, 0.02), (0.3, 0.6), (5, 9))
+    )
+    others = [(int(rows), int(job.rng.integers(4, 20)), loose) for rows in job.rng.permutation([1, 2, 7])]
+    others += [(6, 9, tight), (5, 11, _ROOMY)]
+    arguments: dict[str, Any] = {
+        "seed": job.seed(),
+        "rows": 16,
+        "width": 32,
+        "max_norms": [tight, _ROOMY, middle],
+        "others": others,
+    }
     answer = job.learner().call("bf16_steps", **arguments)
+    require_countable(job, answer)
     twin = job.twin(baselines.STEP).call("bf16_steps", **arguments)
     full = job.twin(baselines.STEP.replace("torch.bfloat16", "torch.float32")).call("bf16_steps", **arguments)
+    _require_types(job, answer)
     saved = answer["saved_bytes"] / full["saved_bytes"]
-    job.counts["bfloat16_share"] = round(answer["bfloat16_share"], 3)
     job.counts["saved_bytes_ratio"] = round(saved, 3)
     watched(job, answer, "operators are not counted")
+    _require_reports(job, answer, len(twin["reports"]))
+    _require_closed(job, answer)
+    job.require(
+        saved <= MAX_SAVED,
+        expected=f"at most {MAX_SAVED:g} of the bytes that fp32 saves for backward",
+        got=f"{saved:.2f}",
+        likely="activations are saved in fp32 as well, by conversions of your own",
+        look="leave the types inside the model to autocast",
+    )
+    norms = arguments["max_norms"] + [norm for *_, norm in others]
+    rows = [arguments["rows"]] * len(arguments["max_norms"]) + [shape[0] for shape in others]
+    job.require(
+        not all_of_16_bits(answer["weights"], "bfloat16"),
+        expected="weights in float32",
+        got="weights that are all bfloat16 numbers",
+        likely="the weights are rounded to 16 bits: updates smaller than that are lost",
+        look="autocast makes 16-bit copies for the products and leaves the weights alone",
+    )
+    for number, (norm, num_rows) in enumerate(zip(norms, rows, strict=True)):
+        _require_loss(job, answer, twin, number, num_rows, arguments)
+        _require_gradients(job, answer, twin, number, norm, arguments)
+
+
+def require_countable(job: Job, answer: dict[str, Any]) -> None:
+    """Fail where torch could not differentiate while the check counted."""
+    job.require(
+        not answer["uncountable"],
+        expected="gradients by `backward()` or `torch.autograd.grad`: what they keep can be counted",
+        got=f"torch says: {answer['uncountable']}",
+        likely="`torch.func` makes the gradients: torch counts nothing in it",
+        look="`loss.backward()`",
+    )
+
+
+def _require_types(job: Job, answer: dict[str, Any]) -> None:
     job.require(
         answer["weight_dtypes"] == ["float32"],
         expected="weights that are float32 before, during and after a step",
@@ -29,21 +89,22 @@ def check_mixed_step(job: Job) -> None:
         likely="`.bfloat16()` or `.half()` on the model: updates smaller than the rounding of the weights are lost",
         look="autocast makes 16-bit copies for the products and leaves the weights alone",
     )
+    total = max(1, sum(answer["flops"].values()))
+    share = answer["flops"].get("bfloat16", 0) / total
+    job.counts["bfloat16_share"] = round(share, 3)
+    likely = "autocast is around the loss alone, or not open while the model runs"
+    if answer["flops"].get("float16", 0) > 0:
+        likely = "autocast got another type: in fp16 small gradients underflow, and there is no scaler"
     job.require(
-        answer["bfloat16_share"] >= MIN_SHARE,
+        share >= MIN_SHARE,
         expected=f"at least {MIN_SHARE:.0%} of the matrix products' FLOPs in bfloat16",
-        got=f"{answer['bfloat16_share']:.0%}",
-        likely="autocast is around the loss alone, or not open while the model runs",
+        got=", ".join(f"{flops / total:.0%} in {dtype}" for dtype, flops in answer["flops"].items()),
+        likely=likely,
         look="the call of the model must stand inside the `with`",
     )
-    job.require(
-        len(answer["gradients"]) == arguments["num_steps"],
-        expected=f"{arguments['num_steps']} optimizer steps for as many calls",
-        got=f"{len(answer['gradients'])}",
-        likely="the step is missing, or taken twice",
-        look="one `optimizer.step()` a call",
-    )
-    _require_loss_in_fp32(job, answer, twin)
+
+
+def _require_closed(job: Job, answer: dict[str, Any]) -> None:
     job.require(
         not answer["autocast_in_backward"],
         expected="autocast closed when `backward()` starts",
@@ -58,50 +119,125 @@ def check_mixed_step(job: Job) -> None:
         likely="the `with` goes on after the loss",
         look="only the call of the model and the loss belong inside",
     )
+
+
+def _require_reports(job: Job, answer: dict[str, Any], calls: int) -> None:
     job.require(
-        saved <= MAX_SAVED,
-        expected=f"at most {MAX_SAVED:g} of the bytes that fp32 saves for backward",
-        got=f"{saved:.2f}",
-        likely="activations are saved in fp32 as well, by conversions of your own",
-        look="leave the types inside the model to autocast",
+        len(answer["gradients"]) == calls,
+        expected=f"{calls} optimizer steps for as many calls",
+        got=f"{len(answer['gradients'])}",
+        likely="the step is missing, or taken twice",
+        look="one `optimizer.step()` a call",
     )
-    for own, right in zip(answer["gradients"], twin["gradients"], strict=True):
-        for part in ("body", "head"):
-            require_equal(
-                job,
-                own[part],
-                right[part],
-                dtype="bfloat16",
-                what=f"clipped gradients of the {part}",
-                likely="gradients of an earlier step are still there, or clipping is missing or after the step",
-                look="clear, backward, clip, step",
-            )
-
-
-def _require_loss_in_fp32(job: Job, answer: dict[str, Any], twin: dict[str, Any]) -> None:
-    for own, right in zip(answer["reports"], twin["reports"], strict=True):
-        require_keys(job, own, ("loss", "grad_norm"))
+    for report, kinds in zip(answer["reports"], answer["kinds"], strict=True):
+        require_keys(job, report, ("loss", "grad_norm"))
         job.require(
-            answer["loss_dtypes"] == ["float32"],
-            expected="a float32 loss",
-            got=f"a loss of {', '.join(answer['loss_dtypes'])}",
-            likely="the loss is computed outside autocast, from bf16 logits: it has three digits left",
-            look="inside autocast the cross-entropy is one of the operations that are kept in fp32",
+            kinds["loss"] == "0-d float32" and kinds["grad_norm"].startswith("0-d"),
+            expected="a float32 loss and a norm, both as 0-d tensors",
+            got=", ".join(f"{name}: {kind}" for name, kind in kinds.items()),
+            likely="the loss is computed outside autocast, from bf16 logits: it has three digits left"
+            if "16" in kinds["loss"]
+            else "a number was read, which is a sync at every step, or a tensor has a dimension or a type too many",
+            look=_INSIDE if "16" in kinds["loss"] else "`.detach()` keeps a tensor, and waits for nothing",
         )
-        require_close(
-            job,
-            "loss",
-            own["loss"],
-            right["loss"],
-            likely="the loss was rounded to bf16, or is another than the mean cross-entropy of the batch",
-            look="inside autocast the cross-entropy is one of the operations that are kept in fp32",
+    losses = [report["loss"] for report in answer["reports"]]
+    job.require(
+        not all_of_16_bits(losses, "bfloat16"),
+        expected="a loss that is computed in float32",
+        got=f"losses that are all bfloat16 numbers, such as {losses[0]:g}",
+        likely="the loss is computed outside autocast, from bf16 logits, or rounded: it has three digits left",
+        look=_INSIDE,
+    )
+
+
+_LIKELY = {
+    "not cleared": "gradients of two steps: those of the step before are still there",
+    "clipped by value": "each number is clipped by itself, and not the norm of all",
+    "never clipped": "the gradients are not clipped, or only after the step, or to another norm than `max_norm`",
+    "always clipped": "gradients shorter than `max_norm` are made longer: only longer ones are to be clipped",
+    "mask ignored": "the model does not get the attention mask: padding is read as text",
+    "mask of ids": "the mask is made of the ids: what is padding, the batch's own mask says",
+}
+
+
+def _require_loss(
+    job: Job,
+    answer: dict[str, Any],
+    twin: dict[str, Any],
+    number: int,
+    num_rows: int,
+    arguments: dict[str, Any],
+) -> None:
+    got, expected = (each["reports"][number]["loss"] for each in (answer, twin))
+    if math.isclose(got, expected, rel_tol=TOLERANCES["float32"], abs_tol=1e-6):
+        return
+    likely = "another loss than the cross-entropy of the batch, or not all of it is computed in fp32"
+    if num_rows > 1 and math.isclose(got, num_rows * expected, rel_tol=1e-2):
+        likely = "the sum over the batch, where its mean is asked for"
+    mistaken = twin_of(job, baselines.STEP, "bf16_steps", arguments)
+    mistake = name_the_mistake(
+        {name: text for name, text in _LIKELY.items() if name.startswith("mask")},
+        twin=lambda name: mistaken(name)["reports"][number]["loss"],
+        is_same=lambda wrong: math.isclose(got, wrong, rel_tol=TOLERANCES["float32"]),
+    )
+    require_close(job, "loss", got, expected, likely=mistake or likely, look=_INSIDE)
+
+
+def _require_gradients(
+    job: Job,
+    answer: dict[str, Any],
+    twin: dict[str, Any],
+    number: int,
+    max_norm: float,
+    arguments: dict[str, Any],
+) -> None:
+    own, right = answer["gradients"][number], twin["gradients"][number]
+    for part in ("body", "head"):
+        if not are_equal(own[part], right[part], "bfloat16"):
+            _fail_by_name(job, own, right, number, part, arguments)
+    job.require(
+        max_norm < _ROOMY or not all_of_16_bits(own["body"], "bfloat16"),
+        expected="gradients in float32",
+        got="gradients that are all bfloat16 numbers",
+        likely="the gradients are rounded to 16 bits: they stay fp32, as the weights do",
+        look="backward leaves them in the type of the weights",
+    )
+    got, expected = (each["reports"][number]["grad_norm"] for each in (answer, twin))
+    is_after = math.isclose(got, min(expected, max_norm), rel_tol=1e-2)
+    require_close(
+        job,
+        "grad_norm",
+        got,
+        expected,
+        likely="the norm after clipping" if is_after else "not the norm of all gradients",
+        look="clip_grad_norm_ returns the norm from before",
+        rel_tol=1e-2,
+    )
+
+
+def _fail_by_name(
+    job: Job, own: dict[str, Any], right: dict[str, Any], number: int, part: str, arguments: dict[str, Any]
+) -> None:
+    """The gradients of one step are wrong, and all before it were right."""
+    mistaken = twin_of(job, baselines.STEP, "bf16_steps", arguments)
+    mistake = name_the_mistake(
+        _LIKELY,
+        twin=lambda name: mistaken(name)["gradients"][number],
+        is_same=lambda wrong: all(are_equal(own[each], wrong[each], "bfloat16") for each in wrong),
+    )
+    if mistake:
+        raise failure(
+            expected="the clipped gradients of this batch alone",
+            got="other gradients",
+            likely=mistake,
+            look="clear, backward, clip, step",
         )
-        require_close(
-            job,
-            "grad_norm",
-            own["grad_norm"],
-            right["grad_norm"],
-            likely="the norm after clipping, or of gradients of two steps",
-            look="clip_grad_norm_ returns the norm from before",
-            rel_tol=1e-2,
-        )
+    require_equal(
+        job,
+        own[part],
+        right[part],
+        dtype="bfloat16",
+        what=f"clipped gradients of the {part}",
+        likely="gradients of another loss, or clipped to another norm than `max_norm`",
+        look="clear, backward, clip, step",
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,17 +12,42 @@ from autograder.engine import Job
 
 NAMES = ("32-true", "bf16-mixed", "16-mixed")
 MIN_GAIN = 1.15
+# Parts of the names, other spellings of them, and names with something around them.
+UNKNOWN = (
+    "mixed",
+    "16",
+    "bf16",
+    "32",
+    "true",
+    "AUTO",
+    "BF16-mixed",
+    "16-Mixed",
+    "f16-mixed",
+    "32-true-mixed",
+    "",
+)
+GAINS = ("bf16 units that gain", "bf16 units that lose or hardly gain", "bf16 units at the limit")
 
 
 def check_resolve_precision(job: Job) -> None:
     """2.1: the decision on secret machines, its reason, and no measurement that decides nothing."""
+    cases = _cases(job.rng)
+    unknown = _unknown(job.rng)
+    asked = [{"requested": case[1], "facts": case[2], "gain": case[3]} for case in cases]
+    answers = job.learner().call("resolve_all", cases=asked + unknown)
+    measured = [
+        (case[3], answer["answer"].get("precision"))
+        for case, answer in zip(cases, answers, strict=False)
+        if case[0] in GAINS
+    ]
     reasons: dict[str, str] = {}
-    for what, requested, facts, gain, expected in _cases(job.rng):
-        answer = job.learner().call("resolve_once", requested=requested, facts=facts, gain=gain)
+    for (what, requested, facts, gain, expected), answer in zip(cases, answers, strict=False):
         _require_answer(job, answer, requested, facts)
-        _require_decision(job, answer["answer"], what, expected)
-        _require_measurement(job, answer["calls"], what, needed=what.startswith("bf16 units"))
-        _require_reason(job, answer["answer"]["reason"], requested, facts, gain if answer["calls"] else None)
+        if what in GAINS:  # what was not measured cannot decide
+            _require_measurement(job, answer["calls"], what, needed=True)
+        _require_decision(job, answer["answer"], what, expected, measured)
+        _require_measurement(job, answer["calls"], what, needed=what in GAINS)
+        _require_reason(job, answer["answer"]["reason"], requested, facts, gain if what in GAINS else None)
         reasons.setdefault(what, answer["answer"]["reason"].replace(facts["device_name"], "…"))
     job.require(
         reasons["a GPU with bf16 units"] != reasons["a GPU without bf16 units"],
@@ -29,40 +56,73 @@ def check_resolve_precision(job: Job) -> None:
         likely="the reason is the same sentence whatever decided",
         look="choose the sentence where you choose the precision, in the same branch",
     )
-    _require_refusal(job)
+    for case, answer in zip(unknown, answers[len(cases) :], strict=True):
+        _require_refusal(job, case["requested"], answer)
+
+
+def _machine(rng: np.random.Generator, device_type: str, has_units: bool) -> dict[str, Any]:
+    """One whose name says nothing of its type: that is a fact of its own."""
+    maker = rng.choice(["Graphite", "McKinley", "Tensor", "ARMada"])
+    name = f"{maker} {rng.choice(['X', 'Pro', 'mini'])}-{rng.integers(1000, 9999)}"
+    return {"device_type": device_type, "device_name": name, "bf16_units": has_units}
 
 
 def _cases(rng: np.random.Generator) -> list[tuple[str, str, dict[str, Any], float, str]]:
     """What it is, requested, facts, what a measurement gives, the precision that is right."""
 
-    def machine(device_type: str, has_units: bool) -> dict[str, Any]:
-        name = f"{device_type.upper()}-{rng.integers(1000, 9999)}"
-        return {"device_type": device_type, "device_name": name, "bf16_units": has_units}
+    def gain(low: float, high: float) -> float:
+        return round(float(rng.uniform(low, high)), 4)
 
-    low, high = (round(float(rng.uniform(*limits)), 2) for limits in ((0.3, 1.1), (1.3, 4.0)))
-    cases = [
-        ("a GPU with bf16 units", "auto", machine("cuda", True), 2.0, "bf16-mixed"),
-        ("a GPU without bf16 units", "auto", machine("cuda", False), 2.0, "16-mixed"),
-        # What it would measure is a lure: the processor of a CPU without units emulates them.
-        ("a CPU without bf16 units", "auto", machine("cpu", False), high, "32-true"),
-        ("bf16 units that gain", "auto", machine("cpu", True), high, "bf16-mixed"),
-        ("bf16 units that lose or hardly gain", "auto", machine("cpu", True), low, "32-true"),
-        ("bf16 units at the limit", "auto", machine("cpu", True), MIN_GAIN, "bf16-mixed"),
-        ("another kind of device", "auto", machine("mps", bool(rng.integers(2))), 2.0, "32-true"),
+    tenths = int(rng.integers(13, 40)) / 10  # two decimals, the last of which is a zero
+    measured = [
+        ("bf16 units that gain", tenths, "bf16-mixed"),
+        ("bf16 units that gain", gain(1.16, 1.19), "bf16-mixed"),
+        ("bf16 units that gain", gain(1.3, 4.0), "bf16-mixed"),
+        ("bf16 units at the limit", MIN_GAIN, "bf16-mixed"),
+        ("bf16 units at the limit", gain(1.1503, 1.1549), "bf16-mixed"),
+        ("bf16 units that lose or hardly gain", gain(1.1453, 1.1497), "32-true"),  # 1.15 if it is rounded
+        ("bf16 units that lose or hardly gain", gain(1.01, 1.14), "32-true"),
+        ("bf16 units that lose or hardly gain", gain(0.3, 0.99), "32-true"),
     ]
-    for name in NAMES:
-        device_type, has_units = str(rng.choice(["cpu", "cuda"])), bool(rng.integers(2))
-        cases.append(("a request by name", name, machine(device_type, has_units), low, name))
-    return cases
+    cases = [(what, "auto", _machine(rng, "cpu", True), value, right) for what, value, right in measured]
+    for value in (gain(1.3, 4.0), gain(0.3, 1.1)):  # what it would measure is a lure
+        cases += [
+            ("a GPU with bf16 units", "auto", _machine(rng, "cuda", True), value, "bf16-mixed"),
+            ("a GPU without bf16 units", "auto", _machine(rng, "cuda", False), value, "16-mixed"),
+            ("a CPU without bf16 units", "auto", _machine(rng, "cpu", False), value, "32-true"),
+        ]
+        cases += [
+            ("another kind of device", "auto", _machine(rng, kind, has_units), value, "32-true")
+            for kind in ("mps", "xpu", "xla")
+            for has_units in (True, False)
+        ]
+    cases += [
+        ("a request by name", name, _machine(rng, kind, has_units), value, name)
+        for name in NAMES
+        for kind, value in (("cpu", gain(0.3, 1.1)), ("cuda", 2.0), ("mps", 2.0))
+        for has_units in (True, False)
+    ]
+    return [cases[i] for i in rng.permutation(len(cases))]
+
+
+def _unknown(rng: np.random.Generator) -> list[dict[str, Any]]:
+    names = [*UNKNOWN, f"fp{rng.integers(17, 31)}"]
+    machines = [_machine(rng, kind, has) for kind in ("cpu", "cuda", "mps") for has in (True, False)]
+    return [
+        {"requested": str(name), "facts": machines[number % len(machines)], "gain": 2.0}
+        for number, name in enumerate(rng.permutation(names))
+    ]
 
 
 def _require_answer(job: Job, answer: dict[str, Any], requested: str, facts: dict[str, Any]) -> None:
     where = f"{requested!r} on a device of type {facts['device_type']!r}"
     job.require(
-        answer["refused"] is None,
+        not answer["error"],
         expected=f"an answer for {where}",
-        got=f"ValueError: {answer['refused']}",
-        likely="a request is refused that should be followed",
+        got=f"{answer['error']}: {answer['said']}",
+        likely="a request is refused that should be followed"
+        if answer["is_value_error"]
+        else "a row of the table has no branch, or a fact is read under another key",
         look="a person who names a precision gets it; `auto` is for those who do not",
     )
     found = answer["answer"]
@@ -77,17 +137,31 @@ def _require_answer(job: Job, answer: dict[str, Any], requested: str, facts: dic
     )
 
 
-def _require_decision(job: Job, found: dict[str, Any], what: str, expected: str) -> None:
+def _mistake_with_gains(measured: list[tuple[float, Any]]) -> str:
+    """What was done with the gain, from all decisions that it had to make: one of them looks like several."""
+    rules: dict[str, Callable[[float], bool]] = {
+        "the units are believed and not the measurement": lambda gain: True,
+        "a gain that was measured is thrown away": lambda gain: False,
+        f"the gain is rounded before it is compared with {MIN_GAIN}": lambda gain: round(gain, 2) >= MIN_GAIN,
+        f"a gain of exactly {MIN_GAIN} is enough": lambda gain: gain > MIN_GAIN,
+        "the gain is read the wrong way round: it is fp32 time / bf16 time": lambda gain: gain < MIN_GAIN,
+    }
+    for likely, gains_enough in rules.items():
+        if all((precision == "bf16-mixed") == gains_enough(gain) for gain, precision in measured):
+            return likely
+    return f"another limit than {MIN_GAIN}"
+
+
+def _require_decision(
+    job: Job, found: dict[str, Any], what: str, expected: str, measured: list[tuple[float, Any]]
+) -> None:
     likely = {
         "a GPU with bf16 units": "the two GPU branches are swapped, or GPUs are not asked for their units",
         "a GPU without bf16 units": "bf16 is taken on a GPU that has no units for it, where it is emulated or refused",
         "a CPU without bf16 units": "a CPU without bf16 units is believed to gain: it emulates bf16, and gets slower",
-        "bf16 units that gain": "a gain that was measured is thrown away",
-        "bf16 units that lose or hardly gain": "the units are believed and not the measurement",
-        "bf16 units at the limit": f"a gain of exactly {MIN_GAIN} is enough",
         "another kind of device": "a device type that nobody has tried gets 16 bits",
         "a request by name": "what was asked for by name is replaced",
-    }[what]
+    }.get(what) or _mistake_with_gains(measured)
     job.require(
         found["precision"] == expected,
         expected=f"{expected!r} for {what}",
@@ -112,43 +186,74 @@ def _require_measurement(job: Job, calls: int, what: str, *, needed: bool) -> No
         calls == int(needed),
         expected=f"measure_gain called {'once' if needed else 'not at all'} for {what}",
         got="once" if calls == 1 else f"{calls} times",
-        likely="the gain is guessed from the units, or measured again for the reason"
+        likely="the gain is guessed from the units, or kept from another machine"
+        if needed and not calls
+        else "the gain is measured again, such as for the reason"
         if needed
+        else "the gain is measured where it decides nothing: a second at every start; and a device type that "
+        "nobody has tried gets no 16 bits, whatever they gain"
+        if what == "another kind of device"
         else "the gain is measured where it decides nothing: a second at every start",
         look="call it in the one branch where its answer decides, and keep the number",
     )
 
 
+def _says(text: str, name: str) -> bool:
+    """Whether a text has this name or number, and not only as a part of another."""
+    return bool(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text))
+
+
 def _require_reason(job: Job, reason: str, requested: str, facts: dict[str, Any], gain: float | None) -> None:
-    wanted = {"the name of the device": facts["device_name"]}
+    name = facts["device_name"]
+    wanted = {"the name of the device": (name, name in reason)}
     if requested != "auto":
-        wanted["the precision that was asked for"] = requested
+        wanted["the precision that was asked for"] = requested, _says(reason, requested)
     if gain is not None:
-        wanted["the gain that was measured, with two decimals"] = f"{gain:.2f}"
-    for what, text in wanted.items():
+        number = f"{gain:.2f}"
+        is_there = re.search(rf"(?<![\d.]){re.escape(number)}(?!\d)", reason)
+        wanted["the gain that was measured, with two decimals"] = number, bool(is_there)
+    for what, (text, is_there_too) in wanted.items():
+        likely = "the reason does not say what decided: nobody can check it later"
+        if gain is not None and re.search(r"\d\.\d", reason.replace(name, "").replace(str(MIN_GAIN), "")):
+            likely = "the reason has the gain with more or fewer decimals than two, or another number"
         job.require(
-            text in reason,
+            is_there_too,
             expected=f"a reason with {what}: {text}",
             got=repr(reason),
-            likely="the reason does not say what decided: nobody can check it later",
+            likely=likely,
             look="the docstring says what a reason names",
         )
 
 
-def _require_refusal(job: Job) -> None:
-    unknown = f"fp{job.rng.integers(17, 31)}"
-    facts = {"device_type": "cpu", "device_name": "CPU-1", "bf16_units": True}
-    answer = job.learner().call("resolve_once", requested=unknown, facts=facts, gain=2.0)
-    said = answer["refused"]
-    got = f"ValueError: {said}" if said is not None else f"precision {answer['answer'].get('precision')!r}"
+def _require_refusal(job: Job, unknown: str, answer: dict[str, Any]) -> None:
+    said = answer["said"]
+    expected = f"a ValueError for {unknown!r} that names it and the three that there are"
     job.require(
-        said is not None and unknown in said and all(name in said for name in NAMES),
-        expected=f"a ValueError for {unknown!r} that names it and the three that there are",
-        got=got,
-        likely="an unknown name falls through to a default: a typing error trains in another precision"
-        if said is None
-        else "the error does not say what was wrong, or what would be right",
-        look="check the name before anything else"
-        if said is None
-        else "put the request and the three names into the text of the error",
+        bool(answer["error"]),
+        expected=expected,
+        got=f"precision {answer['answer'].get('precision')!r}",
+        likely="an unknown name falls through to a default, or what is like a name is taken for it: a typing error "
+        "trains in another precision",
+        look="check the name before anything else, as a whole: `in` finds parts of a text",
+    )
+    job.require(
+        answer["is_value_error"],
+        expected=expected,
+        got=f"{answer['error']}: {said}",
+        likely="the name is looked up before it is checked, or another exception is raised",
+        look="check the name before anything else",
+    )
+    job.require(
+        unknown in said and all(_says(said, name) for name in NAMES),
+        expected=expected,
+        got=f"ValueError: {said}",
+        likely="the error does not say what was wrong, or what would be right",
+        look="put the request and the three names into the text of the error",
+    )
+    job.require(
+        not answer["calls"],
+        expected=f"measure_gain not called for {unknown!r}",
+        got=f"{answer['calls']} calls",
+        likely="the gain is measured where it decides nothing: a second before the error",
+        look="check the name before anything else",
     )

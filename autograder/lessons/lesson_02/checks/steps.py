@@ -8,15 +8,10 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job, failure
-from autograder.lessons.checking import (
-    are_equal,
-    name_the_mistake,
-    require_close,
-    require_equal,
-    require_keys,
-    twin_of,
-)
+from autograder.lessons.checking import TOLERANCES, name_the_mistake, require_close, require_keys, twin_of
 from autograder.lessons.lesson_02 import baselines
+from autograder.lessons.lesson_02.checks.rounding import all_of_16_bits
+from autograder.lessons.lesson_02.checks.scales import Plan, likely_mistake
 
 ORDER = "scale, backward, unscale, clip, step, update: write the six down, then compare with your code"
 _REFUSALS = {
@@ -28,26 +23,98 @@ _REFUSALS = {
 
 
 def check_fp16_trainer(job: Job) -> None:
-    """2.2: the gradients that a step uses, the steps that are skipped, the scale, and a resumed run."""
-    for max_norm, resumes in ((0.02, False), (1e3, True)):
-        scale = 2.0 ** int(job.rng.integers(11, 14))
-        bad = sorted(int(step) for step in job.rng.choice(np.arange(1, 9), size=2, replace=False))
-        arguments: dict[str, Any] = {
-            "seed": job.seed(),
-            "num_steps": 12,
-            "bad_steps": bad,
-            "resume_at": bad[-1] + 2 if resumes else -1,
-            "options": {"max_norm": max_norm, "init_scale": scale, "growth_interval": 3},
-        }
-        answer = job.learner().call("fp16_steps", **arguments)
-        _require_no_refusal(job, answer)
-        _require_loadable(job, answer)
-        _require_fp16(job, answer)
-        twin = job.twin(baselines.FP16_TRAINER).call("fp16_steps", **arguments)
-        for number, (own, right) in enumerate(zip(answer["steps"], twin["steps"], strict=True)):
-            where = _Where(number, number in bad, resumes and number >= arguments["resume_at"])
-            _require_step(job, own, right, where, arguments)
-    job.counts["float16_share"] = round(answer["float16_share"], 3)
+    """2.2: the gradients that a step uses, the steps that are skipped, the scale, and a run resumed elsewhere."""
+    short, long = (int(n) for n in job.rng.permutation([2, 3]))
+    clips = {"max_norm": round(float(job.rng.uniform(0.01, 0.05)), 4)}
+    _check_run(job, "g" * (short - 1) + "bgbb" + "g" * (short + 1), clips | _drawn(job, short))
+    resume_at = long
+    roomy = {"max_norm": float(job.rng.integers(10**6, 10**7))}  # more than a norm times any scale
+    _check_run(job, "b" + "g" * (long - 1) + "gb" + "g" * (long + 1), roomy | _drawn(job, long), resume_at)
+
+
+def _drawn(job: Job, growth_interval: int) -> dict[str, Any]:
+    """A scale that is no power of two: high enough for the body's gradients when it is halved three times."""
+    return {"init_scale": round(float(job.rng.uniform(6e3, 16e3)), 1), "growth_interval": growth_interval}
+
+
+def _check_run(job: Job, kinds: str, options: dict[str, Any], resume_at: int | None = None) -> None:
+    """One run over steps that are good or bad, as the letters of `kinds` say."""
+    plan = Plan(
+        tuple(kind == "b" for kind in kinds),
+        options["init_scale"],
+        options["growth_interval"],
+        len(kinds) if resume_at is None else resume_at,
+    )
+    arguments = {
+        "seed": job.seed(),
+        "num_steps": len(kinds),
+        "spikes": _spikes(job, plan),
+        "options": options,
+    }
+    answer, twin = _both(job, arguments, 0, resume_at, None, None)
+    _require_run(job, answer, twin, plan, arguments)
+    if resume_at is not None:
+        resumed = _both(job, arguments, resume_at, None, answer["saved"], twin["saved"])
+        _require_run(job, *resumed, plan, arguments, [step["report"]["scale"] for step in answer["steps"]])
+
+
+def _spikes(job: Job, plan: Plan) -> list[tuple[int, float, str]]:
+    """Bad steps, the weight's place among all from 0 to 1, the kind: in a run first infinite and last, then NaN."""
+    signs = [str(sign) for sign in job.rng.permutation(["inf", "-inf"])]
+    how = [(1.0, signs[0]), (1.0, "nan"), (0.0, signs[1])]
+    if not plan.is_bad[1] and plan.is_bad[0]:  # the run that begins with one
+        how = [(0.0, "nan"), (float(job.rng.uniform(0.2, 0.8)), signs[1])]
+    numbers = [number for number, is_bad in enumerate(plan.is_bad) if is_bad]
+    return [(number, *one) for number, one in zip(numbers, how, strict=True)]
+
+
+def _both(
+    job: Job, arguments: dict[str, Any], first: int, until: int | None, own: Any, right: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the learner's trainer and ours did from `first` on, each after loading what it had saved."""
+    worker = job.learner() if own is None else job.worker("learner, later", job.source)
+    part: dict[str, Any] = {"first": first, "until": until}
+    answer = worker.call("fp16_steps", **arguments, **part, saved=own)
+    _require_no_refusal(job, answer)
+    _require_loadable(job, answer)
+    _require_fp16(job, answer)
+    twin = job.twin(baselines.FP16_TRAINER).call("fp16_steps", **arguments, **part, saved=right)
+    return answer, twin
+
+
+def _require_run(
+    job: Job,
+    answer: dict[str, Any],
+    twin: dict[str, Any],
+    plan: Plan,
+    arguments: dict[str, Any],
+    scales: list[float] | None = None,
+) -> None:
+    """`scales`: those of the steps before, where this is a run that goes on."""
+    first = len(scales or [])
+    scales_of_all = [*(scales or []), *(step["report"].get("scale", math.nan) for step in answer["steps"])]
+    losses = [step["report"]["loss"] for step in answer["steps"] if "loss" in step["report"]]
+    job.require(
+        not all_of_16_bits(losses, "float16"),
+        expected="a loss in float32",
+        got=f"losses that are all float16 numbers, such as {losses[0] if losses else math.nan:.6g}",
+        likely="the loss is computed outside autocast, from fp16 logits, or by operations that autocast leaves in fp16",
+        look="inside autocast `F.cross_entropy` is one of the operations that are kept in fp32",
+    )
+    for number, (own, right) in enumerate(zip(answer["steps"], twin["steps"], strict=True), start=first):
+        where = _Where(number, plan.is_bad[number], is_resumed=scales is not None, arguments=arguments)
+        _require_step(job, own, right, plan, where)
+        _require_scale(job, scales_of_all, plan, where)
+        _require_gradients(job, own, right, where)
+    for own, right in zip(answer["beside"], twin["beside"], strict=True):
+        job.require(
+            not own["is_changed"] and math.isclose(own["report"]["scale"], right["report"]["scale"]),
+            expected="of a second trainer, made without options, unchanged weights and a scale of "
+            f"{right['report']['scale']:g}, for its gradients are infinite",
+            got=f"a scale of {own['report']['scale']:g}" + (" and changed weights" * own["is_changed"]),
+            likely="two trainers in one process share something, or the defaults of `__init__` are others",
+            look="what a trainer knows belongs to `self`; the first scale is 65,536 unless it is given",
+        )
 
 
 def _require_no_refusal(job: Job, answer: dict[str, Any]) -> None:
@@ -61,9 +128,9 @@ def _require_no_refusal(job: Job, answer: dict[str, Any]) -> None:
 
 def _require_loadable(job: Job, answer: dict[str, Any]) -> None:
     job.require(
-        "unloadable" not in answer,
+        answer["unloadable"] is None,
         expected="a state that `torch.load(..., weights_only=True)` takes",
-        got=f"one with an object of {answer.get('unloadable')}",
+        got=f"one {answer['unloadable']}",
         likely="an object is saved, such as the scaler itself, and not its state",
         look="what does `scaler.state_dict()` hold?",
     )
@@ -78,33 +145,35 @@ def _require_fp16(job: Job, answer: dict[str, Any]) -> None:
         likely="`.half()` on the model: small updates of the weights are rounded away",
         look="autocast makes 16-bit copies for the products and leaves the weights alone",
     )
-    # On CPUs the models of this course compute attention in fp32, and small layers are mostly attention.
+    products = sorted({dtype for step in answer["steps"] for dtype in step["products"]})
     job.require(
-        answer["float16_share"] > 0.5,
-        expected="matrix products in float16",
-        got=f"{answer['float16_share']:.0%} of their FLOPs",
-        likely="forward and loss run outside autocast, or in another type",
+        products == ["float16"],
+        expected="layers that compute in float16",
+        got=f"layers that compute in {', '.join(products) or 'nothing that is seen'}",
+        likely="the model runs outside autocast, or in another type",
         look="`torch.autocast(device_type, torch.float16)`: on CPUs the default is bfloat16",
     )
 
 
 class _Where:
-    """Which step, and what is special about it."""
+    """Which step of which run, and what is special about it."""
 
-    def __init__(self, number: int, is_bad: bool, is_resumed: bool) -> None:
-        self.is_bad, self.is_resumed = is_bad, is_resumed
+    def __init__(self, number: int, is_bad: bool, *, is_resumed: bool, arguments: dict[str, Any]) -> None:
+        self.number, self.is_bad, self.is_resumed, self.arguments = number, is_bad, is_resumed, arguments
         self.text = f"step {number}" + (", after a resume" if is_resumed else "")
 
 
-def _require_step(
-    job: Job, own: dict[str, Any], right: dict[str, Any], where: _Where, arguments: dict[str, Any]
-) -> None:
+_INFINITE = {"inf": "infinite", "-inf": "infinite", "nan": "NaN"}
+
+
+def _require_step(job: Job, own: dict[str, Any], right: dict[str, Any], plan: Plan, where: _Where) -> None:
     if where.is_bad:
+        _, place, kind = next(spike for spike in where.arguments["spikes"] if spike[0] == where.number)
         job.require(
-            own["num_steps"] == 0 and not own["is_changed"],
-            expected=f"no optimizer step and unchanged weights in {where.text}, whose gradient is infinite",
-            got="changed weights" if own["is_changed"] else "an optimizer step",
-            likely="a gradient that overflowed is used: one such step and all weights are NaN",
+            not own["is_changed"],
+            expected=f"unchanged weights in {where.text}, in whose gradient one number is {_INFINITE[kind]}",
+            got="changed weights",
+            likely=_why_used(where, place, kind),
             look="`scaler.step(optimizer)` skips it for you; `optimizer.step()` does not",
         )
     else:
@@ -112,96 +181,111 @@ def _require_step(
             own["num_steps"] == 1,
             expected=f"one optimizer step in {where.text}",
             got=f"{own['num_steps']}",
-            likely="gradients are not cleared, so that an infinity of the step before skips this one, too; "
-            "or a step is taken twice",
+            likely=_why_not_one(own["num_steps"], plan, where),
             look="what is done with a NaN that stayed from the last step?",
         )
     require_keys(job, own["report"], ("loss", "grad_norm", "scale"))
-    _require_scale(job, own["report"]["scale"], right["report"]["scale"], where)
-    _require_loss(job, own["report"]["loss"], right["report"]["loss"])
+    _require_loss(job, own, right)
+
+
+def _why_used(where: _Where, place: float, kind: str) -> str:
+    """Of the bad gradients before this one none was used: that tells what is different now."""
+    before = [
+        spike for spike in where.arguments["spikes"] if spike[0] < where.number and not where.is_resumed
+    ]
+    if before and kind == "nan" and all(other[2] != "nan" for other in before):
+        return "infinities are looked for, and NaN passes: one such step and all weights are NaN"
+    if before and all(other[1] != place for other in before):
+        return "some gradients are looked at, such as the last one, and not all"
+    return "a gradient that overflowed is used: one such step and all weights are NaN"
+
+
+def _why_not_one(num_steps: int, plan: Plan, where: _Where) -> str:
+    if num_steps > 1:
+        return "a step is taken twice"
+    if where.number and plan.is_bad[where.number - 1]:
+        return "gradients left over from the step before: an infinity stays until they are cleared"
+    return "the optimizer is never called, or a step is skipped whose gradient is finite"
+
+
+def _require_loss(job: Job, own: dict[str, Any], right: dict[str, Any]) -> None:
+    got, expected = own["report"]["loss"], right["report"]["loss"]
+    likely = "another loss than the cross-entropy of the batch"
+    look = "cross-entropy of the logits and `labels`, its mean over the batch, and nothing multiplied with it"
+    if abs(got) > 100 * abs(expected):  # no scale of the check is as small, no other mistake as large
+        likely = "the loss is reported while it is multiplied by the scale"
+        look = "keep the loss itself for the report"
+    elif math.isclose(got, expected * own["num_rows"], rel_tol=1e-2):
+        likely = "the sum over the batch, where its mean is asked for"
+    require_close(job, "loss", got, expected, likely=likely, look=look)
+
+
+def _require_scale(job: Job, scales: list[float], plan: Plan, where: _Where) -> None:
+    """`scales`: of all steps; up to this one they are right."""
+    got, right = scales[where.number], plan.scales()[where.number]
+    if not math.isclose(got, right, rel_tol=1e-6):
+        raise failure(
+            expected=f"scale = {right:g} after {where.text}",
+            got=f"{got:g}",
+            likely=likely_mistake(plan, scales, where.number)
+            or "the scale is not halved after a bad step and doubled after `growth_interval` good ones, and else kept",
+            look="what does `scaler.state_dict()` hold?" if where.is_resumed else ORDER,
+        )
+
+
+_LIKELY_GRADIENTS = {
+    "no scaling": "no loss scaling: small gradients underflow to zero in fp16 on their way through the model",
+    "divided alone": "no loss scaling before backward, and then a division by the scale all the same",
+    "clipped while scaled": "clipping without unscale: the norm is the scale times too large, so all is clipped",
+    "unscaled twice": "unscaled twice: the gradients are divided by the scale two times",
+    "never unscaled": "the gradients are never divided by the scale, so each step is the scale times too long",
+    "never clipped": "the gradients are not clipped, or only after the step, or not to `max_norm`",
+    "clipped by value": "each number is clipped by itself, and not the norm of all",
+    "always clipped": "gradients shorter than `max_norm` are made longer: only longer ones are to be clipped",
+    "not cleared": "gradients left over from the step before: they add up until they are cleared",
+    "mask ignored": "the model does not get the attention mask: padding is read as text",
+    "mask of ids": "the mask is made of the ids: what is padding, the batch's own mask says",
+}
+
+
+def _require_gradients(job: Job, own: dict[str, Any], right: dict[str, Any], where: _Where) -> None:
     if where.is_bad:
         return
     for part in ("body", "head"):
-        if not are_equal(own["gradients"][part], right["gradients"][part], "float16"):
-            _fail_by_name(job, own, right, part, where, arguments)
-    require_close(
-        job,
-        "grad_norm",
-        own["report"]["grad_norm"],
-        right["report"]["grad_norm"],
-        likely="the norm of scaled gradients, or of clipped ones",
-        look="clip_grad_norm_ returns the norm from before; call it when the gradients are unscaled",
-        rel_tol=2e-2,
-    )
+        away = _away(own["gradients"][part], right["gradients"][part])
+        if not away <= TOLERANCES["float16"]:
+            raise failure(
+                expected=f"gradients of the {part} in {where.text} with loss scaling, unscaled and then clipped",
+                got="NaN or infinity" if math.isnan(away) else f"gradients that are {away:.0%} away",
+                likely=_mistake_in(job, own["gradients"], where)
+                or "gradients of another loss, or otherwise changed",
+                look=ORDER,
+            )
+    got, expected = own["report"]["grad_norm"], right["report"]["grad_norm"]
+    likely = "not the norm of all gradients"
+    if abs(got) > 50 * expected:
+        likely = "the norm of gradients that are still multiplied by the scale"
+    elif math.isclose(got, min(expected, where.arguments["options"]["max_norm"]), rel_tol=2e-2):
+        likely = "the norm after clipping"
+    look = "clip_grad_norm_ returns the norm from before; call it when the gradients are unscaled"
+    require_close(job, "grad_norm", got, expected, likely=likely, look=look, rel_tol=TOLERANCES["float16"])
 
 
-def _require_loss(job: Job, own: float, right: float) -> None:
-    if abs(own) > 100 * abs(right):  # no scale of the check is as small, no other mistake as large
-        likely = "the loss is reported while it is multiplied by the scale"
-        look = "keep the loss itself for the report"
-    else:
-        likely = "the loss is computed outside autocast, from fp16 logits, or is another than the batch mean"
-        look = "inside autocast the cross-entropy is one of the operations that are kept in fp32"
-    require_close(job, "loss", own, right, likely=likely, look=look)
+def _away(own: np.ndarray, right: np.ndarray) -> float:
+    """How long the difference is, as a share of the right gradient; single numbers are noise in fp16."""
+    return float(np.linalg.norm(own.astype(np.float64) - right) / np.linalg.norm(right.astype(np.float64)))
 
 
-def _require_scale(job: Job, own: float, right: float, where: _Where) -> None:
-    if own == 1.0:
-        likely = "no loss scaling: the scaler is switched off, or another number is reported"
-        look = "`GradScaler` does nothing with `enabled=False`; its `get_scale()` is then 1"
-    elif where.is_resumed:
-        likely = "the scaler's state is not saved, or only its scale: it counts the good steps as well"
-        look = "what does `scaler.state_dict()` hold?"
-    elif where.is_bad:
-        likely = "an infinite gradient must halve the scale: `update()` is missing, or skipped with the step"
-        look = ORDER
-    else:
-        likely = "`update()` is missing or called twice, or the scaler does not get `growth_interval`"
-        look = "after `growth_interval` good steps in a row the scale doubles"
-    job.require(
-        math.isclose(own, right),
-        expected=f"scale = {right:g} after {where.text}",
-        got=f"{own:g}",
-        likely=likely,
-        look=look,
-    )
-
-
-def _fail_by_name(
-    job: Job,
-    own: dict[str, Any],
-    right: dict[str, Any],
-    part: str,
-    where: _Where,
-    arguments: dict[str, Any],
-) -> None:
-    """The gradients are wrong. Those of the first step show why: later ones start from other weights."""
-    likely = {
-        "no scaling": "no loss scaling: small gradients underflow to zero in fp16 on their way through the model",
-        "divided alone": "no loss scaling before backward, and then a division by the scale all the same",
-        "clipped while scaled": "clipping without unscale: the norm is the scale times too large, so all is clipped",
-        "unscaled twice": "unscaled twice: the gradients are divided by the scale two times",
-        "never unscaled": "the gradients are never divided by the scale, so each step is the scale times too long",
-    }
-    gradients, twin = own["gradients"][part], twin_of(job, baselines.FP16_TRAINER, "fp16_steps", arguments)
-    mistake = name_the_mistake(
-        {} if where.is_resumed else likely,
-        twin=lambda mistake: twin(mistake)["steps"][0]["gradients"][part],
-        is_same=lambda wrong: are_equal(gradients, wrong, "float16"),
-    )
-    if mistake:
-        raise failure(
-            expected="the gradients of a step with loss scaling, unscaled and then clipped",
-            got="other gradients",
-            likely=mistake,
-            look=ORDER,
+def _mistake_in(job: Job, gradients: dict[str, np.ndarray], where: _Where) -> str:
+    def is_same(steps: list[dict[str, Any]]) -> bool:
+        wrong = steps[where.number]["gradients"]
+        return bool(wrong) and all(
+            _away(gradients[part], wrong[part]) <= TOLERANCES["float16"] for part in wrong
         )
-    require_equal(
-        job,
-        gradients,
-        right["gradients"][part],
-        dtype="float16",
-        what=f"gradients of the {part} in {where.text}",
-        likely="another loss than the batch mean of the cross-entropy, or gradients left over from the step before",
-        look=ORDER,
+
+    twin = twin_of(job, baselines.FP16_TRAINER, "fp16_steps", where.arguments)
+    return name_the_mistake(
+        {} if where.is_resumed else _LIKELY_GRADIENTS,
+        twin=lambda mistake: twin(mistake)["steps"],
+        is_same=is_same,
     )

@@ -1,1 +1,1 @@
-"""What runs around a learner's solution in the sandbox, as text for the worker: this package never imports it."""
+"""What runs around a learner's solution in the sandbox, as text for the worker; what 2.5 repairs is in it."""

@@ -53,8 +53,27 @@ def full_batch(rng: np.random.Generator, rows: int, width: int) -> dict[str, tor
     return full_rows(rng, rows, width, words=VOCABULARY, classes=CLASSES)
 
 
+def ragged_batch(rng: np.random.Generator, rows: int, width: int) -> dict[str, torch.Tensor]:
+    """The same with texts of uneven lengths, the longest of which fills the width; one text has all of it."""
+    batch = full_batch(rng, rows, width)
+    lengths = np.append(rng.integers(1, width + 1, size=rows - 1), width)
+    batch["attention_mask"] &= torch.from_numpy(np.arange(width)[None] < rng.permutation(lengths)[:, None])
+    return with_padding_ids(rng, batch)
+
+
+def uncountable(error: RuntimeError) -> bool:
+    """Whether torch says that what is counted here cannot be counted of `torch.func`."""
+    return "saved tensor hooks" in str(error)
+
+
+def with_padding_ids(rng: np.random.Generator, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The batch with the padding's id inside some texts, too: the mask alone says what is padding."""
+    inside = batch["attention_mask"] & torch.from_numpy(rng.random(batch["input_ids"].shape) < 0.2)
+    return batch | {"input_ids": batch["input_ids"].masked_fill(inside, 0)}
+
+
 class Recorder:
-    """What each step of an optimizer really used, seen at the moment of the step."""
+    """What each step of an optimizer really used: gradients as it leaves them, for hooks and closures change them."""
 
     def __init__(self, model: Any, optimizer: torch.optim.Optimizer) -> None:
         self.parameters = dict(model.named_parameters())
@@ -62,12 +81,15 @@ class Recorder:
         self.weight_dtypes: set[str] = set()
         self.autocast_in_backward = self.autocast_at_step = False
         optimizer.register_step_pre_hook(self._before_step)
+        optimizer.register_step_post_hook(self._after_step)
         for parameter in self.parameters.values():
             parameter.register_hook(self._in_backward)
 
     def _before_step(self, *_: Any) -> None:
         self.autocast_at_step |= torch.is_autocast_enabled("cpu")
         self.weight_dtypes |= {str(p.dtype).removeprefix("torch.") for p in self.parameters.values()}
+
+    def _after_step(self, *_: Any) -> None:
         # Head and body apart: the body's gradients are far smaller, and beside the head's no error in them would show.
         self.gradients.append({"head": self._rows(True), "body": self._rows(False)})
 

@@ -26,6 +26,10 @@ def train_epoch(model, batches, optimizer, precision, max_norm=1.0):
     return {"loss": total.item() / num_samples, "num_samples": num_samples}
 """
 
+_CALL = 'model(batch["input_ids"], batch["attention_mask"])'
+_CLIP = "        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)\n"
+_MASK = 'batch["attention_mask"]'
+
 _STURDY = edited(
     FRAGILE,
     ("        mean_square =", "        pooled = pooled.float()\n        mean_square ="),
@@ -83,7 +87,106 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             "mean of batch means": (
                 "a mean of batch means",
                 ('loss.detach() * len(batch["labels"])', "loss.detach()"),
-                ("total.item() / num_samples", f"total.item() / {12}"),
+                ("total.item() / num_samples", "total.item() / count"),
+                (
+                    "    for batch in batches:\n",
+                    "    count = 0\n    for batch in batches:\n        count += 1\n",
+                ),
+            ),
+            "loss outside autocast": (
+                "outside autocast, from bf16 logits",
+                "            loss = F.cross_entropy(" + _CALL,
+                "            logits = " + _CALL + "\n        loss = F.cross_entropy(logits",
+            ),
+            "the sum of losses in bf16": (
+                "added up in bf16",
+                (
+                    "total, num_samples = torch.zeros(()), 0",
+                    "total, num_samples = torch.zeros((), dtype=torch.bfloat16), 0",
+                ),
+            ),
+            "autocast with fp16": (
+                "or the type is fp16",
+                "torch.bfloat16, enabled",
+                "torch.float16, enabled",
+            ),
+            "autocast left open for what comes later": (
+                "whatever was asked for",
+                '        with torch.autocast("cpu", torch.bfloat16, enabled=is_mixed):\n',
+                '        if is_mixed:\n            torch.set_autocast_enabled("cpu", True)\n        if True:\n',
+            ),
+            "mode not switched": ("`model.train()` is missing", "    model.train()\n", ""),
+            "mode of the model alone": (
+                "`model.train()` is missing",
+                "    model.train()\n",
+                "    model.training = True\n",
+            ),
+            "the first batch alone in training mode": (
+                "`model.train()` is missing",
+                "        total +=",
+                "        model.eval()\n        total +=",
+            ),
+            "gradients never cleared": (
+                "those of the step before are still there",
+                "        optimizer.zero_grad(set_to_none=True)\n",
+                "",
+            ),
+            "never clipped": ("the gradient is not clipped", _CLIP, ""),
+            "max_norm ignored": ("whatever `max_norm` is", "parameters(), max_norm", "parameters(), 1.0"),
+            "another max_norm by default": ("the gradient is not clipped", "max_norm=1.0", "max_norm=1e9"),
+            "short gradients made longer": (
+                "shorter than `max_norm` are made longer",
+                _CLIP,
+                "        norm = torch.nn.utils.get_total_norm([p.grad for p in model.parameters()])\n"
+                "        for p in model.parameters():\n            p.grad *= max_norm / norm\n",
+            ),
+            "the sum minimised": (
+                "the sum over the batch is minimised",
+                "        loss.backward()",
+                '        (loss * len(batch["labels"])).backward()',
+            ),
+            "labels smoothed": (
+                "another loss than the batch mean",
+                'batch["labels"])\n        optimizer',
+                'batch["labels"], label_smoothing=0.1)\n        optimizer',
+            ),
+            "the mask ignored": ("does not get the attention mask", _MASK, f"torch.ones_like({_MASK})"),
+            "a mask made of the ids": ("the mask is made of the ids", _MASK, 'batch["input_ids"] != 0'),
+            "a copy is trained": (
+                "a batch is skipped",
+                "    model.train()\n",
+                '    model = __import__("copy").deepcopy(model).train()\n',
+            ),
+            "the short batch left out": (
+                "or a batch is skipped",
+                "        with torch.autocast",
+                '        if num_samples and len(batch["labels"]) < 4:\n            continue\n'
+                "        with torch.autocast",
+            ),
+            "the loss of the last batch": (
+                "the loss of the last batch alone",
+                ('total += loss.detach() * len(batch["labels"])', "total = loss.detach()"),
+                ("total.item() / num_samples", "total.item()"),
+            ),
+            "batches counted as samples": (
+                "not the number of samples",
+                ('"num_samples": num_samples', '"num_samples": count'),
+                (
+                    "    for batch in batches:\n",
+                    "    count = 0\n    for batch in batches:\n        count += 1\n",
+                ),
+            ),
+            "no number of samples": ("a key is missing", ', "num_samples": num_samples}', "}"),
+            "batches iterated twice": (
+                "code that runs",
+                "    for batch in batches:\n",
+                "    number = sum(1 for _ in batches)\n    for batch in batches:\n",
+            ),
+            "weights rounded": (
+                "the weights are rounded",
+                "        total +=",
+                "        for p in model.parameters():\n            p.data = p.data.bfloat16().float()\n"
+                "        total +=",
             ),
         },
     ),
@@ -114,6 +217,62 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "another epsilon": ("another epsilon", "1e-6", "1e3"),
             "__init__ changed": ("`__init__` was changed", "std=200.0", "std=1.0"),
+            "one scale for the whole batch": (
+                "one scale for the whole batch",
+                (_REPAIR, "        scale = pooled.detach().abs().max()\n        pooled = pooled / scale\n"),
+                ("mean_square + 1e-6", "mean_square + 1e-6 / scale**2"),
+            ),
+            "in fp32 in training alone": (
+                "a square above 65,504 is infinite",
+                _REPAIR,
+                "        pooled = pooled.float() if self.training else pooled\n",
+            ),
+            "made for one width": (
+                "the repair changes the mathematics",
+                "mean_square = (pooled * pooled).mean(dim=-1, keepdim=True)",
+                "mean_square = (pooled * pooled).sum(dim=-1, keepdim=True) / 64",
+            ),
+            "no epsilon": ("another epsilon", "mean_square + 1e-6", "mean_square"),
+            "another epsilon, hardly": ("another epsilon", "1e-6", "1e-7"),
+            "fp16 whatever is open": (
+                "whatever autocast is open around it",
+                "        weights = ",
+                "        with torch.autocast('cpu', torch.float16, enabled=torch.is_autocast_enabled('cpu')):\n"
+                "            return self._forward(input_ids, attention_mask)\n\n"
+                "    def _forward(self, input_ids, attention_mask):\n        weights = ",
+            ),
+            "bf16 whatever is open": (
+                "the whole forward is taken out of fp16",
+                "        weights = ",
+                "        with torch.autocast('cpu', torch.bfloat16, enabled=torch.is_autocast_enabled('cpu')):\n"
+                "            return self._forward(input_ids, attention_mask)\n\n"
+                "    def _forward(self, input_ids, attention_mask):\n        weights = ",
+            ),
+            "the hidden layer in fp32": (
+                "the whole forward is taken out of fp16",
+                ("F.gelu(self.hidden(self.words(input_ids)))", "F.gelu(hidden)"),
+                (
+                    "        features =",
+                    "        with torch.autocast('cpu', enabled=False):\n"
+                    "            hidden = self.hidden(self.words(input_ids))\n        features =",
+                ),
+            ),
+            "gradients of fp16 where forward is repaired": (
+                "backward still goes through fp16",
+                _REPAIR,
+                "        pooled = pooled.float()\n        pooled = pooled + 0.1 * (pooled - pooled.detach())\n",
+            ),
+            "padding read as text": (
+                "the repair changes the mathematics",
+                "weights = attention_mask",
+                "attention_mask = torch.ones_like(attention_mask)\n        weights = attention_mask",
+            ),
+            "a mask made of the ids": (
+                "the repair changes the mathematics",
+                "weights = attention_mask",
+                "attention_mask = input_ids != 0\n        weights = attention_mask",
+            ),
+            "without the gain": ("the repair changes the mathematics", "normal * self.gain", "normal"),
         },
     ),
 }

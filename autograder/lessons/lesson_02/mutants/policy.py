@@ -64,6 +64,95 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '"computes in bf16" if facts["bf16_units"] else "has no bf16 units"',
                 '"a GPU"',
             ),
+            "the gain rounded before it decides": (
+                "rounded before it is compared",
+                "if gain >= 1.15",
+                "if round(gain, 2) >= 1.15",
+            ),
+            "the limit left out": ("a gain of exactly 1.15 is enough", "gain >= 1.15", "gain > 1.15"),
+            "another limit": ("another limit than 1.15", "gain >= 1.15", "gain >= 1.1"),
+            "the gain upside down": ("the wrong way round", "gain >= 1.15", "gain < 1.15"),
+            "the gain thrown away": (
+                "a gain that was measured is thrown away",
+                '"bf16-mixed" if gain >= 1.15 else',
+                '"32-true" if gain >= 1.15 else',
+            ),
+            "measured a second time for the reason": ("measured again", "{gain:.2f}", "{measure_gain():.2f}"),
+            "one measurement for all machines": (
+                "kept from another machine",
+                ("@exercise", "GAINS = []\n\n@exercise"),
+                ("gain = measure_gain()", "GAINS[:] = GAINS or [measure_gain()]\n        gain = GAINS[0]"),
+            ),
+            "the gain with all its decimals": ("more or fewer decimals", "{gain:.2f}", "{gain}"),
+            "the gain with one decimal": ("more or fewer decimals", "{gain:.2f}", "{gain:.1f}"),
+            "the gain without its last zero": ("more or fewer decimals", "{gain:.2f}", "{round(gain, 2)}"),
+            "parts of a name are known": (
+                "or what is like a name is taken for it",
+                "requested not in names",
+                'requested not in "32-true bf16-mixed 16-mixed"',
+            ),
+            "capitals are taken for small letters": (
+                "or what is like a name is taken for it",
+                "    names =",
+                "    requested = requested.lower()\n    names =",
+            ),
+            "an unknown name is looked for in a dict": (
+                "looked up before it is checked",
+                "        raise ValueError(",
+                "        raise KeyError(",
+            ),
+            "an error without the request": (
+                "does not say what was wrong",
+                "no precision {requested!r}",
+                "no such",
+            ),
+            "an error without the names": (
+                "does not say what was wrong",
+                "{', '.join(names)}",
+                "bf16-mixed, 32-true",
+            ),
+            "named, and not to be had on a CPU": (
+                "what was asked for by name is replaced",
+                "    if requested ==",
+                '    if requested == "bf16-mixed" and not facts["bf16_units"]:\n        name = "32-true"\n'
+                "    if requested ==",
+            ),
+            "the two kinds of GPU alike": (
+                "bf16 is taken on a GPU that has no units",
+                'name = "bf16-mixed" if facts["bf16_units"] else "16-mixed"',
+                'name = "bf16-mixed"',
+            ),
+            "the two kinds of GPU swapped": (
+                "swapped, or GPUs are not asked",
+                'name = "bf16-mixed" if facts["bf16_units"]',
+                'name = "bf16-mixed" if not facts["bf16_units"]',
+            ),
+            "any device is a GPU or a CPU": (
+                "a device type that nobody has tried",
+                'facts["device_type"] == "cpu" and facts',
+                "facts",
+            ),
+            "the type read from the name": (
+                "not asked for their units",
+                'facts["device_type"] == "cuda"',
+                '"cuda" in facts["device_name"].lower()',
+            ),
+            "a reason in small letters": (
+                "does not say what decided",
+                "{facts['device_name']}: {reason}\"",
+                "{facts['device_name']}: {reason}\".lower()",
+            ),
+            "a reason without what was asked for": (
+                "does not say what decided",
+                "{requested} was asked for",
+                "as you like",
+            ),
+            "a scaler as a text": (
+                "or a tensor or None stands where",
+                '"needs_scaler": name == "16-mixed"',
+                '"needs_scaler": str(name == "16-mixed")',
+            ),
+            "no word on the scaler": ("a key is missing", '"needs_scaler": name == "16-mixed", ', ""),
         },
     )
 }

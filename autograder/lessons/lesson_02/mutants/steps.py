@@ -1,4 +1,4 @@
-"""Wrong solutions of 2.2 and 2.3, each with the mistake that its check must name."""
+"""Wrong solutions of 2.2, each with the mistake that its check must name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 @exercise("2.2")
 class Fp16Trainer:
-    def __init__(self, model, optimizer, *, max_norm, init_scale=2.0**16, growth_interval=2000):
+    def __init__(self, model, optimizer, *, max_norm=1.0, init_scale=2.0**16, growth_interval=2000):
         self.model, self.optimizer, self.max_norm = model, optimizer, max_norm
         self.scaler = torch.amp.GradScaler("cpu", init_scale=init_scale, growth_interval=growth_interval)
 
@@ -36,22 +36,47 @@ _UNSCALE = "        self.scaler.unscale_(self.optimizer)\n"
 _CLIP = "        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)\n"
 _UPDATE = "        self.scaler.update()\n"
 
-_STEP = """
+_BACKWARD = "        self.scaler.scale(loss).backward()\n"
+_STEP = "        self.scaler.step(self.optimizer)\n"
+_CLEAR = "        self.optimizer.zero_grad(set_to_none=True)\n"
+_MASK = 'batch["attention_mask"]'
+
+# The scaler by hand: what it looks at, counts and saves is in plain sight, and can be wrong.
+_BY_HAND = """
 import torch
 import torch.nn.functional as F
 
-@exercise("2.3")
-def mixed_step(model, batch, optimizer, max_norm):
-    with torch.autocast("cpu", torch.bfloat16):
-        logits = model(batch["input_ids"], batch["attention_mask"])
-        loss = F.cross_entropy(logits, batch["labels"])
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    optimizer.step()
-    return {"loss": loss.detach(), "grad_norm": norm}
+@exercise("2.2")
+class Fp16Trainer:
+    def __init__(self, model, optimizer, *, max_norm=1.0, init_scale=2.0**16, growth_interval=2000):
+        self.model, self.optimizer, self.max_norm = model, optimizer, max_norm
+        self.scale, self.growth_interval, self.num_good = init_scale, growth_interval, 0
+
+    def train_step(self, batch):
+        with torch.autocast("cpu", torch.float16):
+            logits = self.model(batch["input_ids"], batch["attention_mask"])
+            loss = F.cross_entropy(logits, batch["labels"])
+        self.optimizer.zero_grad()
+        (loss * self.scale).backward()
+        gradients = [p.grad.div_(self.scale) for p in self.model.parameters()]
+        is_finite = all(torch.isfinite(g).all() for g in gradients)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)
+        if is_finite:
+            self.optimizer.step()
+            self.num_good += 1
+            if self.num_good == self.growth_interval:
+                self.scale, self.num_good = 2 * self.scale, 0
+        else:
+            self.scale, self.num_good = self.scale / 2, 0
+        return {"loss": loss.detach(), "grad_norm": norm, "scale": self.scale}
+
+    def state_dict(self):
+        return {"scale": self.scale, "num_good": self.num_good}
+
+    def load_state_dict(self, state):
+        self.scale, self.num_good = state["scale"], state["num_good"]
 """
-_LOSS = "        loss = F.cross_entropy"
+_IS_FINITE = "all(torch.isfinite(g).all() for g in gradients)"
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "2.2": wrong(
@@ -111,38 +136,194 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 f"logits = {_FORWARD}\n        loss = F.cross_entropy(logits",
             ),
             "bf16, the default on CPUs": ("in another type", ", torch.float16)", ")"),
+            "the sum for the mean": (
+                "the sum over the batch",
+                'batch["labels"])',
+                'batch["labels"], reduction="sum")',
+            ),
+            "log_softmax in fp16": (
+                "by operations that autocast leaves in fp16",
+                f'F.cross_entropy({_FORWARD}, batch["labels"])',
+                f'-F.log_softmax({_FORWARD}, -1).gather(1, batch["labels"][:, None]).mean()',
+            ),
+            "labels smoothed": (
+                "another loss than the cross-entropy",
+                'batch["labels"])',
+                'batch["labels"], label_smoothing=0.1)',
+            ),
+            "the mask ignored": ("does not get the attention mask", _MASK, f"torch.ones_like({_MASK})"),
+            "a mask made of the ids": ("the mask is made of the ids", _MASK, 'batch["input_ids"] != 0'),
+            "gradients never cleared": ("gradients left over from the step before", _CLEAR, ""),
+            "never clipped": (
+                "the gradients are not clipped",
+                "model.parameters(), self.max_norm",
+                'model.parameters(), float("inf")',
+            ),
+            "max_norm ignored": (
+                "gradients of another loss",
+                "parameters(), self.max_norm",
+                "parameters(), 0.3",
+            ),
+            "clipped by value": (
+                "each number is clipped by itself",
+                _CLIP,
+                "        norm = torch.nn.utils.get_total_norm([p.grad for p in self.model.parameters()])\n"
+                "        torch.nn.utils.clip_grad_value_(self.model.parameters(), self.max_norm)\n",
+            ),
+            "short gradients made longer": (
+                "shorter than `max_norm` are made longer",
+                _CLIP,
+                _CLIP + "        for p in self.model.parameters():\n"
+                "            p.grad *= self.max_norm / norm.clamp(max=self.max_norm)\n",
+            ),
+            "the norm after clipping": (
+                "the norm after clipping",
+                _CLIP,
+                _CLIP
+                + "        norm = torch.nn.utils.get_total_norm([p.grad for p in self.model.parameters()])\n",
+            ),
+            "the norm of scaled gradients": (
+                "the norm of gradients that are still multiplied by the scale",
+                (
+                    _UNSCALE,
+                    "        scaled = torch.nn.utils.get_total_norm([p.grad for p in self.model.parameters()])\n"
+                    + _UNSCALE,
+                ),
+                ('"grad_norm": norm', '"grad_norm": scaled'),
+            ),
+            "init_scale ignored": ("whatever `init_scale` is", "init_scale=init_scale, ", ""),
+            "growth_interval ignored": ("the scale never doubles", ", growth_interval=growth_interval", ""),
+            "the scale from before": (
+                "from before this step is reported",
+                (_STEP, "        before = self.scaler.get_scale()\n" + _STEP),
+                ('"scale": self.scaler.get_scale()', '"scale": before'),
+            ),
+            "no state": ("begin anew", "        self.scaler.load_state_dict(state)", "        pass"),
+            "another scale by default": (
+                "the defaults of `__init__`",
+                "init_scale=2.0**16",
+                "init_scale=2.0**15",
+            ),
+            "no key for the norm": ("a key is missing", '"grad_norm": norm, ', ""),
         },
-    ),
-    "2.3": wrong(
-        _STEP,
+    )
+    + wrong(
+        _BY_HAND,
         {
-            "bfloat16 on the model": (
-                "on the model",
-                "    with torch.autocast",
-                "    model.bfloat16()\n    with torch.autocast",
+            "infinities only": (
+                "infinities are looked for, and NaN passes",
+                _IS_FINITE,
+                "not any(torch.isinf(g).any() for g in gradients)",
             ),
-            "bfloat16 on the model, and back after the step": (
-                "on the model",
-                ("    with torch.autocast", "    model.bfloat16()\n    with torch.autocast"),
-                ("    return", "    model.float()\n    return"),
+            "NaN only": (
+                "a gradient that overflowed is used",
+                _IS_FINITE,
+                "not any(torch.isnan(g).any() for g in gradients)",
             ),
-            "autocast around backward": (
-                "autocast around backward",
-                "    optimizer.zero_grad(set_to_none=True)\n    loss",
-                "        optimizer.zero_grad(set_to_none=True)\n        loss",
+            "the last gradient only": (
+                "some gradients are looked at",
+                _IS_FINITE,
+                "bool(torch.isfinite(gradients[-1]).all())",
             ),
-            "loss outside autocast": ("outside autocast, from bf16 logits", _LOSS, _LOSS[4:]),
-            "autocast around the loss alone": (
-                "around the loss alone",
-                '    with torch.autocast("cpu", torch.bfloat16):\n'
-                '        logits = model(batch["input_ids"], batch["attention_mask"])\n',
-                '    logits = model(batch["input_ids"], batch["attention_mask"])\n'
-                '    with torch.autocast("cpu", torch.bfloat16):\n',
+            "the first gradient only": (
+                "a gradient that overflowed is used",
+                _IS_FINITE,
+                "bool(torch.isfinite(gradients[0]).all())",
             ),
-            "gradients never cleared": (
-                "gradients of two steps",
-                "    optimizer.zero_grad(set_to_none=True)\n",
-                "",
+            "the loss instead of its gradient": (
+                "a gradient that overflowed is used",
+                _IS_FINITE,
+                "bool(torch.isfinite(loss * self.scale))",
+            ),
+            "a bad step does not halve the scale": (
+                "it stays as it is",
+                "self.scale / 2, 0",
+                "self.scale, 0",
+            ),
+            "the count goes on after a bad step": (
+                "a bad one in between must set their number back to 0",
+                "            self.scale, self.num_good = self.scale / 2, 0",
+                "            self.scale = self.scale / 2",
+            ),
+            "doubled one step late": (
+                "one good step too late",
+                "self.num_good == self.growth_interval",
+                "self.num_good > self.growth_interval",
+            ),
+            "doubled one step early": (
+                "one good step too early",
+                "self.num_good == self.growth_interval",
+                "self.num_good + 1 == self.growth_interval",
+            ),
+            "the count is never set back": (
+                "counted from 0 again",
+                ("self.num_good == self.growth_interval", "self.num_good >= self.growth_interval"),
+                ("self.scale, self.num_good = 2 * self.scale, 0", "self.scale = 2 * self.scale"),
+            ),
+            "the count outside the state": (
+                "or only its scale",
+                ('{"scale": self.scale, "num_good": self.num_good}', '{"scale": self.scale}'),
+                (
+                    'self.scale, self.num_good = state["scale"], state["num_good"]',
+                    'self.scale = state["scale"]',
+                ),
+            ),
+            "the count outside the state, in a global": (
+                "or only its scale",
+                ("@exercise", "COUNT = {}\n\n@exercise"),
+                (
+                    "init_scale, growth_interval, 0\n",
+                    "init_scale, growth_interval, 0\n        COUNT[id(self)] = 0\n",
+                ),
+                ("self.num_good += 1", "COUNT[id(self)] += 1"),
+                ("if self.num_good ==", "if COUNT[id(self)] =="),
+                (
+                    "self.scale, self.num_good = 2 * self.scale",
+                    "self.scale, COUNT[id(self)] = 2 * self.scale",
+                ),
+                (
+                    "self.scale, self.num_good = self.scale / 2",
+                    "self.scale, COUNT[id(self)] = self.scale / 2",
+                ),
+            ),
+            "the scale outside the state": (
+                "the scale is not loaded",
+                'self.scale, self.num_good = state["scale"], state["num_good"]',
+                'self.num_good = state["num_good"]',
+            ),
+            "one count for all trainers": (
+                "counts in the same place",
+                ("def __init__", "num_good = 0\n\n    def __init__"),
+                (
+                    "growth_interval, self.num_good = init_scale, growth_interval, 0",
+                    "growth_interval = init_scale, growth_interval",
+                ),
+                ("self.num_good += 1", "Fp16Trainer.num_good += 1"),
+                (
+                    "self.scale, self.num_good = 2 * self.scale",
+                    "self.scale, Fp16Trainer.num_good = 2 * self.scale",
+                ),
+                (
+                    "self.scale, self.num_good = self.scale / 2",
+                    "self.scale, Fp16Trainer.num_good = self.scale / 2",
+                ),
+                (
+                    'self.scale, self.num_good = state["scale"]',
+                    'self.scale, Fp16Trainer.num_good = state["scale"]',
+                ),
+            ),
+            "one scale for all trainers": (
+                "have one scale",
+                ("self.scale, self.growth_interval,", "Fp16Trainer.scale, self.growth_interval,"),
+                ("self.scale, self.num_good = 2", "Fp16Trainer.scale, self.num_good = 2"),
+                (
+                    "self.scale, self.num_good = self.scale / 2",
+                    "Fp16Trainer.scale, self.num_good = self.scale / 2",
+                ),
+                (
+                    'self.scale, self.num_good = state["scale"]',
+                    'Fp16Trainer.scale, self.num_good = state["scale"]',
+                ),
             ),
         },
     ),

@@ -3,110 +3,211 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
-from autograder.engine import Job, measure_speedup
-from autograder.lessons.checking import are_equal, require_equal, require_report
+import numpy as np
 
-TEXTS_PER_UPDATE = 64  # as in the harness
+from autograder.engine import Job, failure, measure_speedup
+from autograder.lessons.checking import are_equal, name_the_mistake, require_equal, twin_of
+from autograder.lessons.lesson_03 import twins
+from autograder.lessons.lesson_03.checks.windows import LOSS, ROUNDING, require_told
+
+TEXTS_PER_UPDATE, LONGEST, ROWS_OF_THE_LONGEST = 64, 96, 12  # as in the harness
 BUDGET_SLACK = 1.05  # batches and indices are live too
-POSITIONS_SLACK = 1.3  # a budget in positions fills to the last one where rows are short
+WRONG_WEIGHTS = {
+    "sorted as a whole": "all samples are sorted, and texts of one update go into another",
+    "never cleared": "gradients are never cleared: each update adds those of all updates before",
+    "clipped": "the gradient is clipped to a norm of 1, and nothing is to be clipped",
+    "sum": "the loss is not divided: the sum over the texts is used as it is",
+    "full update": "divided by the wrong count: `global_batch_size`, also where the last update has fewer texts",
+    "mask from ids": "the mask is made from the ids, and an id of 0 stands inside of texts, too: mask by length",
+}
 
 
 def check_train_in_budget(job: Job) -> None:
     """3.6: the same updates within the budget, 1.3 times as fast as micro-batches of 4."""
-    num_extra = int(job.rng.integers(9, 50))
-    arguments: dict[str, Any] = {"seed": job.seed(), "num_extra": num_extra}
-    answer = job.learner().call("budget_once", **arguments)
-    plain = job.worker("baseline", job.baseline).call("budget_once", **arguments)
-    updates = math.ceil((2 * TEXTS_PER_UPDATE + num_extra) / TEXTS_PER_UPDATE)
-    _require_samples(job, answer)
-    _require_updates(job, answer, updates)
-    allowed = round(BUDGET_SLACK * plain["budget"])
-    job.counts |= {"peak_bytes": answer["peak"], "budget_bytes": plain["budget"], "allowed_bytes": allowed}
-    job.counts["micro_batches_per_update"] = round(answer["forwards"] / updates, 2)
-    job.require(
-        answer["peak"] <= allowed,
-        expected=f"a peak of at most {allowed / 1e6:.2f} MB: the budget, and 5 % for the batches themselves",
-        got=f"{answer['peak'] / 1e6:.2f} MB",
-        likely="micro-batches too large for the longest texts: what fits at 20 tokens does not at 96. Or the graphs of "
-        "several micro-batches are alive at once",
-        look="`step_bytes(rows, width)` with the width of the longest text of the micro-batch",
-    )
-    job.require(
-        are_equal(answer["weights"], plain["weights"], "float32"),
-        expected="the weights of micro-batches of 4: an update's gradient does not depend on how it is cut",
-        got="other weights",
-        likely="the loss is divided by the wrong count: micro-batches are uneven, and each text must weigh the same. "
-        "Or texts of one update went into another",
-        look="sum over the texts, divided by the number of texts of the update",
-    )
-    likely = "a mean of the micro-batches' means, or a wrong count"
-    require_report(job, answer["report"], plain["report"], dict.fromkeys(("loss", "num_updates"), likely))
+    twin, cases = job.twin(twins.TRAIN_IN_BUDGET), _cases(job)
+    for case in cases:
+        answer = job.learner().call("budget_once", **case)
+        plain = twin.call("budget_once", **case | {"is_counted": False})
+        _require_pass(job, case, answer, plain)
+        if case["is_counted"]:
+            per_update = len(answer["calls"]) / answer["steps"]
+    job.counts["micro_batches_per_update"] = round(per_update, 2)
     measure_speedup(
         job,
         function="budget_segment",
-        compare=lambda a, b: _require_same_updates(job, a, b, answer["positions"]),
-        likely=f"{answer['forwards'] / updates:.1f} micro-batches an update: each costs something whatever its size"
-        if answer["forwards"] / updates > 8
+        compare=lambda a, b: _require_same_updates(job, a, b, plain["line"]),
+        likely=f"{per_update:.1f} micro-batches an update: each costs something whatever its size"
+        if per_update > 8
         else "few micro-batches, and yet no faster: padding, or work for each text",
         look="which is the largest micro-batch that the budget holds? And what if like lengths stand together?",
     )
 
 
-def _require_samples(job: Job, answer: dict[str, Any]) -> None:
-    missing = answer["expected_rows"] - answer["rows"]
+def _cases(job: Job) -> list[dict[str, Any]]:
+    """First the longest texts, mixed ones and a rest; then other sizes of update and budget, also exact fits."""
+    rng = job.rng
+    size = int(rng.integers(14, 30))
+    passes = [
+        (
+            TEXTS_PER_UPDATE,
+            [TEXTS_PER_UPDATE, TEXTS_PER_UPDATE, int(rng.integers(9, 50))],
+            ROWS_OF_THE_LONGEST,
+        ),
+        (size, [size, size], int(rng.integers(3, 9))),
+        (size + 1, [int(rng.integers(2, size))], int(rng.integers(1, 4))),
+        (1, [1, 1], 5),
+    ]
+    cases = []
+    for number, (global_batch_size, updates, longest_rows) in enumerate(passes):
+        mixed = [np.maximum(1, (LONGEST * rng.random(texts) ** 3).astype(int)).tolist() for texts in updates]
+        if number == 0:
+            mixed[0] = [LONGEST] * updates[0]
+        lengths = [length for update in mixed for length in update]
+        cases.append(
+            {
+                "seed": job.seed(),
+                "lengths": lengths,
+                "global_batch_size": global_batch_size,
+                "longest_rows": longest_rows,
+                "is_training": bool(number % 2),
+                "is_counted": number == 0,
+            }
+        )
+    return cases
+
+
+def _step_bytes(rows: int, width: int, line: list[float]) -> int:
+    return round(line[0] + line[1] * rows * width)
+
+
+def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], plain: dict[str, Any]) -> None:
+    _require_updates(job, answer, math.ceil(len(case["lengths"]) / case["global_batch_size"]))
+    _require_samples(job, answer, case["lengths"])
+    _require_budget(job, answer["calls"], plain["budget"], plain["line"])
+    if case["is_counted"]:
+        allowed = round(BUDGET_SLACK * plain["budget"])
+        job.counts |= {
+            "peak_bytes": answer["peak"],
+            "budget_bytes": plain["budget"],
+            "allowed_bytes": allowed,
+        }
+        job.require(
+            answer["peak"] <= allowed,
+            expected=f"a peak of at most {allowed / 1e6:.2f} MB: the budget, and 5 % for the batches themselves",
+            got=f"{answer['peak'] / 1e6:.2f} MB",
+            likely="each micro-batch is small enough, so the graphs of several are alive at once",
+            look="call `backward()` for each micro-batch: it frees what its forward pass kept",
+        )
+    if not are_equal(answer["moved"], plain["moved"], "float32"):
+
+        def name(likely: Mapping[str, str]) -> str:
+            return name_the_mistake(
+                likely,
+                twin=twin_of(job, twins.TRAIN_IN_BUDGET, "budget_once", case),
+                is_same=lambda wrong: are_equal(answer["moved"], wrong["moved"], "float32"),
+            )
+
+        raise failure(
+            expected="the weights of micro-batches of 4: an update's gradient does not depend on how it is cut",
+            got="other weights",
+            likely=name(WRONG_WEIGHTS)
+            or "the loss of a micro-batch is divided by the wrong count, or the gradient is not that of the mean over "
+            "the texts of the update: micro-batches are uneven, and each text must weigh the same",
+            look="sum over the texts, divided by the number of texts of the update",
+        )
+    updates = {"": "something else than optimizer steps is counted, such as micro-batches"}
+    require_told(job, answer, plain["report"], {"loss": LOSS, "num_updates": updates}, rel_tol=ROUNDING)
+
+
+def _require_samples(job: Job, answer: dict[str, Any], lengths: list[int]) -> None:
+    rows = sum(rows for rows, *_ in answer["calls"])
+    tokens = sum(tokens for _, _, tokens, _ in answer["calls"])
     job.require(
-        missing == 0,
-        expected=f"{answer['expected_rows']} texts through the model, each once",
-        got=f"{answer['rows']}",
-        likely="the last partial window is dropped, or the rest of an update that fills no micro-batch"
-        if missing > 0
+        rows == len(lengths),
+        expected=f"{len(lengths)} texts through the model, each once",
+        got=f"{rows}",
+        likely="texts are left out, such as the rest of an update that fills no micro-batch"
+        if rows < len(lengths)
         else "texts are computed more than once",
         look="the number of texts is a multiple of nothing, on purpose",
     )
+    if tokens != sum(lengths):
+        likely = "the mask is made from the ids, and an id of 0 stands inside of texts, too: mask by length"
+        if tokens > sum(lengths):
+            likely = "padding is marked as real"
+        elif max(width for _, width, *_ in answer["calls"]) < max(lengths):
+            likely = "texts are cut"
+        raise failure(
+            expected=f"{sum(lengths)} real tokens",
+            got=f"{tokens}",
+            likely=likely,
+            look="every text whole, and as many real tokens in its row as it is long",
+        )
     job.require(
-        answer["tokens"] == answer["expected_tokens"],
-        expected=f"{answer['expected_tokens']} real tokens",
-        got=f"{answer['tokens']}",
-        likely="texts are cut to fit, or padding is marked as real",
-        look="every text whole",
+        all(is_training for *_, is_training in answer["calls"]),
+        expected="a model in training mode",
+        got="one in evaluation mode: no dropout",
+        likely="it came in evaluation mode, and `train()` is missing; or `eval()` was called",
+        look="`model.train()` before the first micro-batch",
+    )
+
+
+def _require_budget(job: Job, calls: list[list[int]], budget: int, line: list[float]) -> None:
+    rows, width = max(
+        ((rows, width) for rows, width, *_ in calls), key=lambda shape: _step_bytes(shape[0], shape[1], line)
+    )
+    needs = _step_bytes(rows, width, line)
+    # One text cannot be cut.
+    job.require(
+        needs <= budget or rows == 1,
+        expected=f"micro-batches within the budget: `step_bytes(rows, width)` of at most {budget:,}",
+        got=f"{needs:,} for {rows} texts, {width} wide",
+        likely="micro-batches too large for the longest texts: what fits at 20 tokens does not at 96"
+        if needs > BUDGET_SLACK * budget
+        else "the budget is exceeded by a little: the 5 % are for the batches themselves",
+        look="`step_bytes(rows, width)` with the width of the longest text of the micro-batch",
     )
 
 
 def _require_updates(job: Job, answer: dict[str, Any], updates: int) -> None:
+    likely = "updates are joined or left out"
+    if answer["steps"] == updates - 1:
+        likely = (
+            "the last partial window is dropped or joined to another, or updates are of another size than "
+            "`global_batch_size`"
+        )
+    elif answer["steps"] == len(answer["calls"]):
+        likely = "a step at every micro-batch: other updates, another training"
+    elif answer["steps"] > updates:
+        likely = "the updates are of other sizes than `global_batch_size`"
     job.require(
         answer["steps"] == updates,
-        expected=f"{updates} optimizer steps, the last of a shorter window",
+        expected=f"{updates} optimizer steps, one for each `global_batch_size` texts and one for what is left",
         got=f"{answer['steps']}",
-        likely="a step at every micro-batch: other updates, another training"
-        if answer["steps"] > updates
-        else "the last partial window is dropped: its gradients never reach the weights",
+        likely=likely,
         look="one step for each `global_batch_size` texts",
     )
 
 
 def _require_same_updates(
-    job: Job, baseline: dict[str, Any], learner: dict[str, Any], most_positions: int
+    job: Job, baseline: dict[str, Any], learner: dict[str, Any], line: list[float]
 ) -> None:
+    wanted, got = ([one["steps"], sum(call[2] for call in one["calls"])] for one in (baseline, learner))
     job.require(
-        learner["steps"] == baseline["steps"] and learner["tokens"] == baseline["tokens"],
-        expected=f"{baseline['steps']} updates on {baseline['tokens']} tokens under the clock",
-        got=f"{learner['steps']} on {learner['tokens']}",
+        got == wanted,
+        expected=f"{wanted[0]} updates on {wanted[1]} tokens under the clock",
+        got=f"{got[0]} on {got[1]}",
         likely="under the clock the loop does less than it did before",
         look="does your loop depend on how often it is called?",
     )
-    job.require(
-        learner["positions"] <= POSITIONS_SLACK * most_positions,
-        expected=f"micro-batches of about {most_positions} positions at most, as where memory was counted",
-        got=f"{learner['positions']}",
-        likely="under the clock the micro-batches are larger than the budget allows",
-        look="the budget holds in every update",
-    )
+    _require_budget(job, learner["calls"], _step_bytes(ROWS_OF_THE_LONGEST, LONGEST, line), line)
     require_equal(
         job,
-        learner["weights"],
-        baseline["weights"],
+        learner["moved"],
+        baseline["moved"],
         dtype="float32",
         what="weights",
         likely="under the clock the updates are others than those of micro-batches of 4",

@@ -1,119 +1,73 @@
-"""The checks of exercises 3.2 and 3.5: how many rows fit, and activations that are computed again."""
+"""The check of exercise 3.5: activations that are computed again."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from autograder.engine import Job, measure_speedup
-from autograder.lessons.checking import TOLERANCES, relative_difference, require_equal
-from autograder.lessons.lesson_03 import baselines
+from autograder.lessons.checking import (
+    TOLERANCES,
+    name_the_mistake,
+    relative_difference,
+    require_equal,
+    twin_of,
+)
+from autograder.lessons.lesson_03 import twins
 
 MAX_PEAK_SHARE = 0.6
-
-
-def check_largest_micro_batch_size(job: Job) -> None:
-    """3.2: exactly the largest size that fits, found in few steps, none of them far too large."""
-    trusted = job.worker("trusted", baselines.SEARCH)
-    for case in ("budget", "device", "all", "none"):
-        fits = int(job.rng.integers(17, 32))
-        max_size = {"all": fits}.get(case, 256)
-        step: dict[str, Any] = {
-            "seed": job.seed(),
-            "d_model": 4 * int(job.rng.integers(3, 7)),
-            "width": int(job.rng.integers(8, 16)),
-        }
-        first, last, beyond = (int(trusted.call("step_peak", rows=n, **step)) for n in (1, fits, fits + 1))
-        budget = int(job.rng.integers(last, beyond))
-        if case in ("device", "all"):
-            budget *= 10
-        elif case == "none":
-            fits, budget = 0, first - 1
-        most_rows = {"device": fits}.get(case, 10 * max_size)
-        arguments = step | {"budget_bytes": budget, "max_size": max_size, "most_rows": most_rows}
-        answer = job.learner().call("search_once", **arguments)
-        _require_search(job, answer, max_size, fits)
-        _require_largest(job, answer, fits, max_size, case)
-        if case == "budget":
-            job.counts |= {"budget_bytes": budget, "peak_bytes": last, "steps_tried": len(answer["tried"])}
-
-
-def _require_search(job: Job, answer: dict[str, Any], max_size: int, fits: int) -> None:
-    tried, failed = answer["tried"], answer["failed"]
-    job.require(
-        "out of memory" not in failed,
-        expected="a search that goes on when a size is too large for the device",
-        got="its OutOfMemoryError, out of your function",
-        likely="the out-of-memory error is not caught; it says the same as a peak above the budget: does not fit",
-        look="`try` … `except torch.OutOfMemoryError`",
-    )
-    job.require(
-        "range" not in failed,
-        expected=f"sizes from 1 to {max_size}",
-        got=f"{tried[-1] if tried else 'none'}",
-        likely="doubling runs past `max_size`, or bisection reaches 0",
-        look="`min(2 * size, max_size)`",
-    )
-    most = 2 * math.ceil(math.log2(max_size)) + 3
-    job.require(
-        len(tried) <= most,
-        expected=f"at most {most} steps tried for up to {max_size} rows",
-        got=f"{len(tried)}" + (" and no end" if answer["answer"] < 0 else ""),
-        likely="one size after the other: a search that grows with the answer",
-        look="double until one does not fit, then halve the gap",
-    )
-    largest = max(tried, default=0)
-    job.require(
-        largest <= max(1, 2 * fits),
-        expected=f"no step of more than twice the rows that fit: {max(1, 2 * fits)}",
-        got=f"one of {largest}",
-        likely="the search starts at the top: on a real machine such a step takes the whole device, or all of swap",
-        look="come from below",
-    )
-
-
-def _require_largest(job: Job, answer: dict[str, Any], fits: int, max_size: int, case: str) -> None:
-    got, tried = answer["answer"], answer["tried"]
-    likely = "the search ends too early, or compares the wrong way round"
-    if got == fits + 1:
-        likely = "the first size that does not fit is returned, not the last one that does"
-    elif 0 < got < fits and len(tried) > 3 and all(math.log2(size).is_integer() for size in tried):
-        likely = "doubling alone: only powers of two are ever tried, and up to half of the memory stays free"
-    elif case == "none":
-        likely = "one row does not fit either, and the answer to that is 0"
-    elif 0 < got < fits:
-        likely = (
-            "memory taken as proportional to the rows: weights' gradients and the optimizer's state are a part that "
-            "does not grow"
-        )
-    job.require(
-        got == fits,
-        expected=f"{fits}, the most rows of up to {max_size} that fit",
-        got=f"{got}",
-        likely=likely,
-        look="print each size tried with its peak and the budget",
-    )
+SAVED_SLACK = 0.95
+IGNORED = "the mask that a block is called with does not reach it: its texts attend to padding"
+WRONG_LOGITS = {
+    "every key": IGNORED,
+    "no mask": f"{IGNORED}, or each position sees those before it alone",
+    "last block": "one block in place of all: a lambda in a loop sees the last value of the loop variable",
+    "first block": "one block in place of all: the first",
+    "blocks backwards": "the blocks come in another order",
+    "no dropout": "dropout is switched off",
+    "no dropout in blocks": "dropout is switched off",
+}
 
 
 def check_checkpoint_blocks(job: Job) -> None:
     """3.5: equal gradients, dropout included, at 0.6 times the peak bytes, in at most 1.6 times the time."""
-    for dropout in (0.0, 0.25):
-        arguments: dict[str, Any] = {"seed": job.seed(), "dropout": dropout}
-        answer = job.learner().call("checkpointed_once", **arguments)
-        plain = job.worker("baseline", job.baseline).call("checkpointed_once", **arguments)
-        _require_same_step(job, answer, plain, dropout)
-    job.counts |= {"peak_bytes": answer["peak"], "peak_bytes_plain": plain["peak"]}
-    job.counts["peak_share"] = round(answer["peak"] / plain["peak"], 3)
+    rng = job.rng
+    cases = [
+        {
+            "seed": job.seed(),
+            "dropout": dropout,
+            "num_layers": num_layers,
+            "rows": int(rng.integers(6, 10)),
+            "width": int(rng.integers(40, 57)),
+            "is_training": is_training,
+        }
+        for dropout, num_layers, is_training in ((0.0, 4, True), (float(rng.uniform(0.1, 0.4)), 5, False))
+    ]
+    answers = job.learner().call("checkpointed_all", cases=cases)
+    plain = job.worker("baseline", job.baseline).call("checkpointed_all", cases=cases)
     job.require(
-        answer["peak"] <= MAX_PEAK_SHARE * plain["peak"],
-        expected=f"at most {MAX_PEAK_SHARE:.0%} of the plain model's peak of {plain['peak'] / 1e6:.1f} MB",
-        got=f"{answer['peak'] / plain['peak']:.0%}",
-        likely="one checkpoint around everything: when it is computed again, all of it is alive at once. Or only some "
-        "of the blocks are checkpointed, or none",
-        look="a checkpoint for each block: then one block at a time is alive",
+        answers[0]["kind"] == "model",
+        expected="the model that is to be called",
+        got=f"a {answers[0]['kind']}",
+        likely="`return model` is missing, or something else comes back",
+        look="also a model that is changed in place is returned",
     )
+
+    def name(wrong: np.ndarray, case: int, part: str) -> str:
+        def is_same(twin: list[dict[str, Any]]) -> bool:
+            other = twin[case][part]["logits"]
+            return other.shape == wrong.shape and relative_difference(wrong, other) <= TOLERANCES["float32"]
+
+        twin = twin_of(job, twins.CHECKPOINT_BLOCKS, "checkpointed_all", {"cases": cases})
+        return name_the_mistake(WRONG_LOGITS, twin=twin, is_same=is_same)
+
+    for number, (case, answer, right) in enumerate(zip(cases, answers, plain, strict=True)):
+        for part in ("evaluated", "first", "second"):
+            _require_same_step(
+                job, answer, right, part, case["dropout"], lambda w, n=number, p=part: name(w, n, p)
+            )
+    _require_less_memory(job, answers, plain)
     measure_speedup(
         job,
         function="checkpoint_segment",
@@ -123,39 +77,85 @@ def check_checkpoint_blocks(job: Job) -> None:
     )
 
 
-def _require_same_step(job: Job, answer: dict[str, Any], plain: dict[str, Any], dropout: float) -> None:
-    tolerance = TOLERANCES["float32"]
+def _require_less_memory(job: Job, answers: list[dict[str, Any]], plain: list[dict[str, Any]]) -> None:
+    job.counts |= {"peak_bytes": answers[0]["peak"], "peak_bytes_plain": plain[0]["peak"]}
+    job.counts["peak_share"] = round(answers[0]["peak"] / plain[0]["peak"], 3)
+    for answer, right, given in zip(answers, plain, ("training", "evaluation"), strict=True):
+        job.require(
+            answer["peak"] <= MAX_PEAK_SHARE * right["peak"],
+            expected=f"at most {MAX_PEAK_SHARE:.0%} of the plain model's peak of {right['peak'] / 1e6:.1f} MB",
+            got=f"{answer['peak'] / right['peak']:.0%}, of a model that was given in {given} mode",
+            likely="one checkpoint around everything: when it is computed again, all of it is alive at once. Or only "
+            "some of the blocks are checkpointed, or none"
+            if answer is answers[0]
+            else "the mode that the model was given in decides for good: it trains later",
+            look="a checkpoint for each block: then one block at a time is alive",
+        )
     job.require(
-        relative_difference(answer["evaluated"], plain["evaluated"]) <= tolerance,
-        expected="the plain model's logits in evaluation",
-        got="other logits",
-        likely="other weights, or blocks in another order, or one block in place of all: a lambda in a loop sees the "
-        "last value of the loop variable",
-        look="`functools.partial` holds the block of its turn; the weights stay as they are",
+        answers[0]["saved_by_another"] >= SAVED_SLACK * plain[0]["saved_by_another"],
+        expected="`model` changed, and no other one",
+        got="checkpoints in a model that your function was never given",
+        likely="the class of the blocks is changed, and with it every model; a second call nests the checkpoints",
+        look="set `forward` on the block, not on its class",
     )
+
+
+def _require_same_step(
+    job: Job, answer: dict[str, Any], plain: dict[str, Any], part: str, dropout: float, name: Any
+) -> None:
+    tolerance, got, right = TOLERANCES["float32"], answer[part], plain[part]
+    is_training = part != "evaluated"
+    when = f"in training, with dropout {dropout:g} under the same seed" if is_training else "in evaluation"
     job.require(
-        relative_difference(answer["logits"], plain["logits"]) <= tolerance,
-        expected=f"the plain model's logits in training, with dropout {dropout:g} under the same seed",
-        got="other logits",
-        likely="dropout is switched off, or draws at another place",
-        look="the forward pass is the same; only what is kept for backward changes",
+        answer["before"].shape == plain["before"].shape and np.array_equal(answer["before"], plain["before"]),
+        expected="the same parameters in the same order",
+        got="others",
+        likely="weights were copied, changed or made anew, or a wrapper lists them in another order",
+        look="compare `[p.shape for p in model.parameters()]` before and after",
     )
+    if not _are_close(got["logits"], right["logits"], tolerance):
+        unknown = (
+            "the random numbers of dropout go on from another place: what ran before must leave them as the plain "
+            "model does"
+            if part == "second"
+            else "dropout draws at another place"
+            if is_training and dropout
+            else "a block is called with other inputs, twice, or not at all"
+        )
+        job.require(
+            False,
+            expected=f"the plain model's logits {when}",
+            got="other logits",
+            likely=name(got["logits"]) or unknown,
+            look="the forward pass is the same; only what is kept for backward changes",
+        )
     job.require(
-        answer["num_without"] == 0,
-        expected="a gradient for every parameter",
-        got=f"none for {answer['num_without']} of them",
+        got["num_without"] == 0,
+        expected="a gradient for every parameter, " + when,
+        got=f"none for {got['num_without']} of them",
         likely="the graph is cut: a block ran under `no_grad` and was never computed again, or its output was detached",
         look="`torch.utils.checkpoint.checkpoint(..., use_reentrant=False)`",
     )
     job.require(
-        relative_difference(answer["gradients"], plain["gradients"]) <= tolerance,
-        expected="the plain model's gradients" + (f", with dropout {dropout:g}" if dropout else ""),
-        got=f"gradients that differ by up to {np.abs(answer['gradients'] - plain['gradients']).max():.3g}",
+        _are_close(got["gradients"], right["gradients"], tolerance),
+        expected=f"the plain model's gradients {when}",
+        got=f"gradients that differ by up to {np.abs(got['gradients'] - right['gradients']).max():.3g}",
         likely="the state of dropout's random numbers is lost: the second forward drops other values than the first"
-        if dropout
+        if dropout and is_training
         else "the second forward is not the first one again",
         look="`preserve_rng_state`, whose default is right",
     )
+    job.require(
+        is_training or _are_close(answer["predicted"], plain["predicted"], tolerance),
+        expected="the plain model's logits in evaluation, under `no_grad` too",
+        got="other logits",
+        likely="without gradients the blocks compute something else",
+        look="a checkpoint has nothing to keep there, and computes the block once",
+    )
+
+
+def _are_close(got: np.ndarray, right: np.ndarray, tolerance: float) -> bool:
+    return got.shape == right.shape and relative_difference(got, right) <= tolerance
 
 
 def _require_same_losses(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:

@@ -2,107 +2,166 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_shared import learner, numbers, small_model, weights_of
+from autograder.lessons.checking.harness_shared import learner, small_model, weights_of
+from autograder.lessons.lesson_03.harness.shared import told, watched_calls
 from course_lib.data import collate
 from course_lib.measuring import count_events
 from course_lib.models import ModelConfig, TokenClassifier
+
+WORDS, WIDEST = 60, 24
+# What torch's scaler says of calls in another order.
+_SCALER = re.compile(r"unscale_\(\)|step\(\) has already|No inf checks|_scale is None")
 
 
 def token_model(seed: int) -> TokenClassifier:
     """A tagger of 5 tags and 60 words, without dropout, so that equal inputs give equal gradients."""
     torch.manual_seed(seed)
     sizes: Any = {"d_model": 16, "num_layers": 1, "num_heads": 2, "max_length": 32}
-    return TokenClassifier(ModelConfig(vocab_size=60, num_classes=5, dropout=0.0, **sizes))
+    return TokenClassifier(ModelConfig(vocab_size=WORDS, num_classes=5, dropout=0.0, **sizes))
 
 
-def token_batches(seed: int, num_micro_batches: int, empty: int) -> list[dict[str, torch.Tensor]]:
-    """Micro-batches whose numbers of labels differ widely; the one at `empty` has none (-1: each has some)."""
-    rng = np.random.default_rng(seed)
+def token_batches(
+    rng: np.random.Generator, num_micro_batches: int, grad_accum_steps: int, empty: int
+) -> list[dict[str, torch.Tensor]]:
+    """Micro-batches whose numbers of labels differ widely; the one at `empty` has none (-1: each has some).
+
+    The first two of a window are the largest and alike: two of them at a time take twice the memory of one. The last
+    of all is a lone row. The id of padding comes inside of texts, too.
+    """
     batches = []
     for index in range(num_micro_batches):
         share = (1.0, 0.15, 0.5)[index % 3]  # of the real tokens that have a label
+        is_large = index % grad_accum_steps < 2
+        rows = 1 if index == num_micro_batches - 1 else 6 if is_large else rng.integers(1, 5)
+        lengths = rng.integers(4, WIDEST, size=rows)
+        lengths[0] = WIDEST if is_large else lengths[0]
         samples = []
-        for length in rng.integers(4, 24, size=rng.integers(2, 6)):
+        for length in lengths:
             tags = rng.integers(5, size=length)
             tags[rng.random(length) >= share] = -100
-            tags[0] = rng.integers(5)
-            if index == empty:
+            samples.append((rng.integers(0, WORDS, size=length), tags))
+        samples[0][1][-1] = rng.integers(5)
+        if index == empty:
+            for _, tags in samples:
                 tags[:] = -100
-            samples.append((rng.integers(3, 60, size=length), tags))
         batches.append(collate(samples))
     return batches
 
 
-def accumulated_once(seed: int, num_micro_batches: int, grad_accum_steps: int, empty: int) -> dict[str, Any]:
-    """One pass of the learner's loop on a small tagger: final weights, report, and what was counted."""
-    model = token_model(seed)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.5)
+class OnePass:
+    """An iterator that knows whether somebody has gone through it."""
+
+    def __init__(self, batches: list[dict[str, torch.Tensor]]) -> None:
+        self.left, self.is_used_up = iter(batches), False
+
+    def __iter__(self) -> OnePass:
+        return self
+
+    def __next__(self) -> dict[str, torch.Tensor]:
+        for batch in self.left:
+            return batch
+        self.is_used_up = True
+        raise StopIteration
+
+
+def accumulated_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Passes of the learner's loop, one after the other in one process, each on a small tagger of its own."""
+    return [accumulated_once(**case) for case in cases]
+
+
+def accumulated_once(
+    seed: int,
+    num_micro_batches: int,
+    grad_accum_steps: int,
+    empty: int,
+    learning_rate: float,
+    is_training: bool,
+    is_counted: bool,
+) -> dict[str, Any]:
+    model = token_model(seed).train(is_training)
+    with torch.no_grad():
+        model.head.weight.mul_(4)  # gradients longer than 1: a loop that clips them shows
+    before = weights_of(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate, momentum=0.5)
     for parameter in model.parameters():  # gradients are left over: a loop that never clears them shows
         parameter.grad = torch.full_like(parameter, 0.1)
-    batches = token_batches(seed, num_micro_batches, empty)
-    with count_events(model) as counts:
-        report = learner(model, iter(batches), optimizer, grad_accum_steps)
-    return {
-        "weights": weights_of(model),
-        "report": numbers(report),
+    batches = token_batches(np.random.default_rng(seed), num_micro_batches, grad_accum_steps, empty)
+    report, passes = {}, OnePass(batches)
+    with watched_calls(model) as calls, count_events(model, operators=is_counted) as counts:
+        try:
+            report = learner(model, passes, optimizer, grad_accum_steps)
+        except (ZeroDivisionError, UnboundLocalError):
+            if calls or not passes.is_used_up:  # else no micro-batch was left, which says more
+                raise
+    return told(report) | {
+        "moved": weights_of(model) - before,
         "optimizer_steps": counts.num_optimizer_steps,
-        "forwards": counts.num_forwards,
-        "rows": counts.num_rows,
-        "expected_rows": sum(len(batch["labels"]) for batch in batches),
+        "calls": calls,
         "saved_bytes": counts.peak_saved_bytes,
     }
 
 
-def text_batches(seed: int, num_micro_batches: int) -> list[dict[str, torch.Tensor]]:
-    """Micro-batches of 2 to 9 texts, so that a mean of their means is no mean over texts."""
-    rng = np.random.default_rng(seed)
+def text_batches(rng: np.random.Generator, rows: list[int]) -> list[dict[str, torch.Tensor]]:
+    """Micro-batches of so many texts, so that a mean of their means is no mean over texts."""
     batches = []
-    for _ in range(num_micro_batches):
-        lengths = rng.integers(3, 20, size=rng.integers(2, 10))
-        batches.append(collate([(rng.integers(3, 60, size=n), int(rng.integers(5))) for n in lengths]))
+    for number in rows:
+        lengths = rng.integers(3, 20, size=number)
+        batches.append(collate([(rng.integers(0, WORDS, size=n), int(rng.integers(5))) for n in lengths]))
     return batches
 
 
+def mixed_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Passes of the learner's loop in low precision, one after the other in one process."""
+    return [mixed_once(**case) for case in cases]
+
+
 def mixed_once(
-    seed: int, num_micro_batches: int, grad_accum_steps: int, max_norm: float, gradient_scale: float
+    seed: int,
+    rows: list[int],
+    grad_accum_steps: int,
+    max_norm: float,
+    gradient_scale: float,
+    learning_rate: float,
+    init_scale: float,
+    growth_interval: int,
+    is_training: bool,
+    is_counted: bool,
 ) -> dict[str, Any]:
-    """One pass of the learner's loop in bf16 with a scaler whose scale doubles at every update."""
-    model = small_model(seed)
+    """One pass with a scaler whose scale doubles every `growth_interval` updates, and a rate that falls fast."""
+    model = small_model(seed).train(is_training)
     with torch.no_grad():
         model.head.weight.mul_(gradient_scale)  # gradient norms well above and below `max_norm`
     before = weights_of(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 / (1 + step))
-    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=1)
-    is_unscaled_twice, report = False, {}
-    with count_events(model) as counts:
+    scaler = torch.amp.GradScaler("cpu", init_scale=init_scale, growth_interval=growth_interval)
+    scaler_says, report = "", {}
+    passes = OnePass(text_batches(np.random.default_rng(seed), rows))
+    with watched_calls(model) as calls, count_events(model, operators=is_counted) as counts:
         try:
-            report = learner(
-                model,
-                iter(text_batches(seed, num_micro_batches)),
-                optimizer,
-                scheduler,
-                scaler,
-                grad_accum_steps,
-                max_norm,
-            )
-        except RuntimeError as error:
-            is_unscaled_twice = "unscale_()" in str(error)
-            if not is_unscaled_twice:
+            report = learner(model, passes, optimizer, scheduler, scaler, grad_accum_steps, max_norm)
+        except (ZeroDivisionError, UnboundLocalError):
+            if calls or not passes.is_used_up:
                 raise
-    return {
+        except (RuntimeError, AssertionError) as error:
+            scaler_says = str(error)
+            if not _SCALER.search(scaler_says):
+                raise
+    return told(report) | {
         "moved": weights_of(model) - before,
-        "report": numbers(report),
-        "is_unscaled_twice": is_unscaled_twice,
+        "scaler_says": scaler_says,
+        "is_scaler_used": scaler._scale is not None,
         "optimizer_steps": counts.num_optimizer_steps,
         "scheduler_steps": scheduler.last_epoch,
-        "forwards": counts.num_forwards,
+        "calls": calls,
         "scale": float(scaler.get_scale()),
-        "low_precision": counts.share_of_flops("bfloat16", "float16"),
+        "bfloat16": counts.share_of_flops("bfloat16"),
+        "float16": counts.share_of_flops("float16"),
         "dtypes": sorted({str(p.dtype) for p in model.parameters()}),
     }

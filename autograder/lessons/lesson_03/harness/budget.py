@@ -9,8 +9,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.checking.harness_shared import learner, numbers, small_model, weights_of
+from autograder.lessons.checking.harness_shared import learner, small_model, weights_of
 from autograder.lessons.lesson_03.harness.memory import ON_CPU, random_batch
+from autograder.lessons.lesson_03.harness.shared import told, watched_calls
 from course_lib.measuring import Counts, count_events, peak_bytes
 
 TEXTS_PER_UPDATE = 64
@@ -22,12 +23,15 @@ LENGTHS = (4 + (LONGEST - 4) * (np.arange(TEXTS_PER_UPDATE) / (TEXTS_PER_UPDATE 
 def budget_model(seed: int) -> tuple[Any, torch.optim.Optimizer]:
     """A fresh classifier without dropout, and plain SGD: what it learns depends on its gradients alone."""
     model = small_model(seed, d_model=32, max_length=LONGEST)
+    with torch.no_grad():
+        model.head.weight.mul_(3)  # gradients longer than 1: a loop that clips them shows
     return model, torch.optim.SGD(model.parameters(), lr=0.05)
 
 
 def budget_samples(seed: int, lengths: np.ndarray) -> list[tuple[np.ndarray, int]]:
+    """Texts of these lengths; the id of padding comes inside of them, too."""
     rng = np.random.default_rng(seed)
-    return [(rng.integers(3, 60, size=n), int(rng.integers(5))) for n in lengths]
+    return [(rng.integers(0, 60, size=n), int(rng.integers(5))) for n in lengths]
 
 
 @functools.cache
@@ -57,19 +61,23 @@ def step_bytes(rows: int, width: int) -> int:
     return round(fixed + per_position * rows * width)
 
 
-def budget_once(seed: int, num_extra: int) -> dict[str, Any]:
-    """One pass over an update of the longest texts, one of mixed ones and a rest, with all that can be counted."""
-    mixed = np.random.default_rng(seed).permutation(LENGTHS)
-    lengths = np.concatenate([np.full(TEXTS_PER_UPDATE, LONGEST), mixed, mixed[:num_extra]])
-    answer, counts = _trained(seed, lengths)
-    return answer | {
-        "forwards": counts.num_forwards,
-        "rows": counts.num_rows,
-        "expected_rows": len(lengths),
-        "expected_tokens": int(lengths.sum()),
-        "peak": counts.peak_live_bytes,
-        "budget": step_bytes(ROWS_OF_THE_LONGEST, LONGEST),
+def budget_once(
+    seed: int,
+    lengths: list[int],
+    global_batch_size: int,
+    longest_rows: int,
+    is_training: bool,
+    is_counted: bool,
+) -> dict[str, Any]:
+    """One pass over texts of these lengths, with all that can be counted, in a budget of so many of the longest."""
+    budget = step_bytes(longest_rows, LONGEST)
+    limits: dict[str, Any] = {
+        "global_batch_size": global_batch_size,
+        "budget": budget,
+        "is_training": is_training,
     }
+    answer, counts = _trained(seed, np.array(lengths), operators=is_counted, **limits)
+    return answer | {"peak": counts.peak_live_bytes, "budget": budget, "line": list(step_line())}
 
 
 def budget_segment(seed: int, num_steps: int) -> dict[str, Any]:
@@ -79,26 +87,26 @@ def budget_segment(seed: int, num_steps: int) -> dict[str, Any]:
     return _trained(seed, lengths, operators=False)[0]
 
 
-def _trained(seed: int, lengths: np.ndarray, *, operators: bool = True) -> tuple[dict[str, Any], Counts]:
+def _trained(
+    seed: int,
+    lengths: np.ndarray,
+    *,
+    operators: bool,
+    global_batch_size: int = TEXTS_PER_UPDATE,
+    budget: int = 0,
+    is_training: bool = True,
+) -> tuple[dict[str, Any], Counts]:
     """One pass of the learner's loop over texts of these lengths: what both comparisons need, and all counts."""
     samples = budget_samples(seed, lengths)
     model, optimizer = budget_model(seed)
-    budget = step_bytes(ROWS_OF_THE_LONGEST, LONGEST)
-    found: list[int] = []  # rows × width of each batch that the model is called with
-
-    def note(_model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor)]
-        found.append(tensors[0].numel())
-
-    hook = model.register_forward_pre_hook(note, with_kwargs=True)
-    with count_events(model, operators=operators) as counts:
-        report = learner(model, samples, optimizer, TEXTS_PER_UPDATE, budget, step_bytes)
-    hook.remove()
-    answer = {
-        "weights": weights_of(model),
-        "report": numbers(report),
+    model.train(is_training)
+    before = weights_of(model)
+    budget = budget or step_bytes(ROWS_OF_THE_LONGEST, LONGEST)
+    with watched_calls(model) as calls, count_events(model, operators=operators) as counts:
+        report = learner(model, samples, optimizer, global_batch_size, budget, step_bytes)
+    answer = told(report) | {
+        "moved": weights_of(model) - before,
         "steps": counts.num_optimizer_steps,
-        "tokens": counts.num_tokens,
-        "positions": max(found, default=0),
+        "calls": calls,
     }
     return answer, counts

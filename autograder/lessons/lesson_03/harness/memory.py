@@ -1,4 +1,4 @@
-"""Harness of 3.2 and 3.5: how many rows fit, and activations that are computed again."""
+"""Harness of 3.5: activations that are computed again."""
 
 from __future__ import annotations
 
@@ -8,86 +8,84 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.checking.harness_shared import full_rows, learner, plain_step, small_model
+from autograder.lessons.checking.harness_shared import full_rows, learner, plain_step, small_model, weights_of
 from course_lib.measuring import count_events, peak_bytes
 from course_lib.models import ModelConfig, TextClassifier
 
 ON_CPU = torch.device("cpu")
-MAX_TRIES = 300  # a search that never ends
 
 
 def random_batch(seed: int, rows: int, width: int, words: int = 60) -> dict[str, torch.Tensor]:
     return full_rows(np.random.default_rng(seed), rows, width, words=words)
 
 
-def step_peak(seed: int, d_model: int, width: int, rows: int) -> int:
-    """The peak of training a fresh model with AdamW: activations, gradients, the optimizer's state."""
-    model = small_model(seed, d_model=d_model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    batch = random_batch(seed, rows, width)
-    # Two steps: the activations of the second meet the state that the first one made.
-    return peak_bytes(lambda: [plain_step(model, optimizer, batch) for _ in range(2)], ON_CPU)
+def padded_batch(seed: int, rows: int, width: int) -> dict[str, torch.Tensor]:
+    """The same with padding in all rows but the first."""
+    batch, rng = random_batch(seed, rows, width), np.random.default_rng(seed)
+    lengths = torch.from_numpy(rng.integers(width // 4, width, size=rows))
+    lengths[0] = width
+    batch["attention_mask"] = torch.arange(width) < lengths[:, None]
+    return batch
 
 
-def search_once(
-    seed: int, d_model: int, width: int, budget_bytes: int, max_size: int, most_rows: int
-) -> dict[str, Any]:
-    """The learner's search on a device that runs out of memory above `most_rows`; and every size that it tried."""
-    tried: list[int] = []
-    failed: list[str] = []
-
-    def try_step(size: int) -> int:
-        tried.append(int(size))
-        if len(tried) > MAX_TRIES:
-            raise StopIteration
-        if not 1 <= size <= max_size:
-            failed.append("range")
-            raise StopIteration
-        if size > most_rows:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate more than the device has.")
-        return step_peak(seed, d_model, width, int(size))
-
-    answer = -1
-    try:
-        answer = int(learner(try_step, budget_bytes, max_size))
-    except torch.OutOfMemoryError:
-        failed.append("out of memory")
-    except StopIteration:
-        pass
-    return {"answer": answer, "tried": tried, "failed": failed[:1]}
+def checkpointed_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of one model after the other what a solution makes of it. All are changed before the first is used."""
+    models = [_deep_model(case["seed"], case["dropout"], case["num_layers"]) for case in cases]
+    for model, case in zip(models, cases, strict=True):
+        model.train(case["is_training"])
+    untouched = _deep_model(cases[0]["seed"], cases[0]["dropout"], cases[0]["num_layers"])
+    changed = [learner(model) for model in models]
+    found = [{"kind": type(model).__name__} for model in changed if not isinstance(model, torch.nn.Module)]
+    if found:
+        return found
+    answers = [_used(model, **case) for model, case in zip(changed, cases, strict=True)]
+    answers[0]["saved_by_another"] = _saved_bytes(untouched, padded_batch(0, 4, 16))
+    return answers
 
 
-def _deep_model(seed: int, dropout: float) -> Any:
-    return small_model(seed, dropout=dropout, d_model=64, num_layers=4, num_heads=4, max_length=64).train()
+def _deep_model(seed: int, dropout: float, num_layers: int) -> Any:
+    return small_model(seed, dropout=dropout, d_model=64, num_layers=num_layers, num_heads=4, max_length=64)
 
 
-def checkpointed_once(seed: int, dropout: float) -> dict[str, Any]:
-    """Logits, gradients and peak of a training step of the learner's model, and its logits in evaluation."""
-    model = _deep_model(seed, dropout)
-    batch = random_batch(seed, 16, 48)
-    wrapped = learner(model)
-    wrapped = model if wrapped is None else wrapped
-    logits: list[torch.Tensor] = []
+def _used(model: Any, seed: int, rows: int, width: int, **_: Any) -> dict[str, Any]:
+    """Logits and gradients of two steps of training and one in evaluation, and the peak of the first."""
+    before = weights_of(model)
+    found: dict[str, Any] = {"kind": "model", "before": before}
+    for name, is_training in (("first", True), ("second", True), ("evaluated", False)):
+        batch = padded_batch(seed + len(name), rows, width)
+        model.train(is_training)
+        model.zero_grad(set_to_none=True)
+        logits: list[torch.Tensor] = []
 
-    def step() -> None:
-        torch.manual_seed(seed + 1)
-        output = wrapped(batch["input_ids"], batch["attention_mask"])
-        logits.append(output.detach())
-        F.cross_entropy(output, batch["labels"]).backward()
+        def step(batch: dict[str, torch.Tensor] = batch, logits: list[torch.Tensor] = logits) -> None:
+            output = model(batch["input_ids"], batch["attention_mask"])
+            logits.append(output.detach())
+            if output.requires_grad:
+                F.cross_entropy(output, batch["labels"]).backward()
 
-    wrapped.train()
-    peak = peak_bytes(step, ON_CPU)
-    gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in wrapped.parameters()]
-    wrapped.eval()
+        if name == "first":  # the second draws on from where the first one ended
+            torch.manual_seed(seed + 1)
+            found["peak"] = peak_bytes(step, ON_CPU)
+        else:
+            step()
+        parameters = list(model.parameters())
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+        found[name] = {
+            "logits": logits[0],
+            "gradients": torch.cat([g.flatten() for g in gradients]),
+            "num_without": sum(p.grad is None for p in parameters),
+        }
     with torch.no_grad():
-        evaluated = wrapped(batch["input_ids"], batch["attention_mask"])
-    return {
-        "logits": logits[0],
-        "gradients": torch.cat([g.flatten() for g in gradients]),
-        "num_without": sum(p.grad is None for p in wrapped.parameters()),
-        "peak": peak,
-        "evaluated": evaluated,
-    }
+        found["predicted"] = model(batch["input_ids"], batch["attention_mask"])
+    return found
+
+
+def _saved_bytes(model: Any, batch: dict[str, torch.Tensor]) -> int:
+    """What a step of a model keeps for backward."""
+    with count_events(model) as counts:
+        F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"]).backward()
+    model.zero_grad(set_to_none=True)
+    return counts.peak_saved_bytes
 
 
 _timed: dict[str, Any] = {}
@@ -98,9 +96,7 @@ def _timed_model() -> Any:
     if not _timed:
         torch.manual_seed(1)
         sizes: Any = {"vocab_size": 16_384, "d_model": 256, "num_layers": 3, "max_length": 32}
-        model = TextClassifier(ModelConfig(num_classes=5, dropout=0.0, **sizes))
-        wrapped = learner(model)
-        _timed["model"] = model if wrapped is None else wrapped
+        _timed["model"] = learner(TextClassifier(ModelConfig(num_classes=5, dropout=0.0, **sizes)))
         _timed["start"] = [p.detach().clone() for p in _timed["model"].parameters()]
     return _timed["model"].train()
 
@@ -118,9 +114,4 @@ def checkpoint_segment(seed: int, num_steps: int) -> dict[str, Any]:
 
 def timed_saved_bytes(seed: int) -> int:
     """What the timed model keeps for backward."""
-    model = _timed_model()
-    batch = random_batch(seed, 4, 32, 16_384)
-    with count_events(model) as counts:
-        F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"]).backward()
-    model.zero_grad(set_to_none=True)
-    return counts.peak_saved_bytes
+    return _saved_bytes(_timed_model(), random_batch(seed, 4, 32, 16_384))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,14 @@ from autograder.lessons.checking.harness_shared import learner
 
 
 def plan_once(**arguments: Any) -> dict[str, Any]:
-    """The learner's plan as numbers."""
+    """What is in the learner's plan, as numbers, and of what kind the plan is."""
     plan = learner(**arguments)
-    if not isinstance(plan, dict):
-        raise TypeError(f"a dict is needed, not a {type(plan).__name__}")
-    names = ("micro_batch_size", "grad_accum_steps", "global_batch_size")
-    found: dict[str, Any] = {name: int(plan[name]) for name in names if name in plan}
-    if "learning_rates" in plan:
-        found["learning_rates"] = np.array([float(rate) for rate in plan["learning_rates"]])
+    if not isinstance(plan, Mapping):
+        return {"kind": type(plan).__name__}
+    found: dict[str, Any] = {"kind": "dict"}
+    for name, value in plan.items():
+        if isinstance(value, Real):
+            found[str(name)] = float(value)
+        elif name == "learning_rates" and not isinstance(value, str | Mapping | None):
+            found["learning_rates"] = np.array([float(rate) for rate in value])
     return found

@@ -1,4 +1,4 @@
-"""Wrong solutions of 3.1 and 3.3, each with the mistake that its check must name."""
+"""Wrong solutions of 3.1, each with the mistake that its check must name."""
 
 from __future__ import annotations
 
@@ -32,39 +32,6 @@ _CLEAR = "        optimizer.zero_grad(set_to_none=True)\n"
 _LOOP = "        for batch in window:\n"
 _STEP = "        optimizer.step()\n"
 _OWN = '(batch["labels"] != -100).sum()'
-
-_MIXED = """
-from itertools import islice
-
-import torch
-import torch.nn.functional as F
-
-@exercise("3.3")
-def train_accumulated_mixed(model, micro_batches, optimizer, scheduler, scaler, grad_accum_steps, max_norm):
-    model.train()
-    iterator = iter(micro_batches)
-    total, rows_seen, norms = 0.0, 0, []
-    while window := list(islice(iterator, grad_accum_steps)):
-        rows = sum(len(batch["labels"]) for batch in window)
-        optimizer.zero_grad(set_to_none=True)
-        for batch in window:
-            with torch.autocast("cpu", torch.bfloat16):
-                logits = model(batch["input_ids"], batch["attention_mask"])
-                loss = F.cross_entropy(logits, batch["labels"], reduction="sum")
-            scaler.scale(loss / rows).backward()
-            total = total + loss.detach()
-        scaler.unscale_(optimizer)
-        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm))
-        scaler.step(optimizer)
-        scaler.update()
-        scheduler.step()
-        rows_seen += rows
-    return {"loss": float(total) / rows_seen, "grad_norm": float(sum(norms)) / len(norms), "num_updates": len(norms)}
-"""
-_UNSCALE = "        scaler.unscale_(optimizer)\n"
-_CLIP = "        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm))\n"
-_SCHEDULE = "        scheduler.step()\n"
-_GATHER = "            total = total + loss.detach()\n"
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "3.1": wrong(
@@ -112,40 +79,148 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'reduction="sum")',
                 f'reduction="mean") * {_OWN}',
             ),
-        },
-    ),
-    "3.3": wrong(
-        _MIXED,
-        {
-            "scheduler per micro-step": (
-                "scheduler is stepped per micro-batch",
-                (_SCHEDULE, ""),
-                (_GATHER, _GATHER + "    " + _SCHEDULE),
+            "labels of the whole pass in the divisor": (
+                "the labels of the whole pass",
+                (
+                    "iterator = iter(micro_batches)",
+                    f"iterator = iter(kept := list(micro_batches))\n    whole = sum({_OWN} for batch in kept)",
+                ),
+                ("loss / labels)", "loss / whole)"),
             ),
-            "unscale and clip per micro-step": (
-                "unscale and clip at every micro-step",
-                (_UNSCALE + _CLIP, ""),
-                (_GATHER, _GATHER + "    " + _UNSCALE + "    " + _CLIP),
+            "rows in the divisor": (
+                "rows, not labels",
+                "loss / labels",
+                'loss / sum(len(one["labels"]) for one in window)',
             ),
-            "clip per micro-step": (
-                "clipping at every micro-step",
-                _GATHER,
-                _GATHER
-                + "            torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm * scaler.get_scale())\n",
+            "real tokens in the divisor": (
+                "real tokens, also those",
+                "loss / labels",
+                'loss / sum(one["attention_mask"].sum() for one in window)',
             ),
-            "clip without unscale": ("the clip sees scaled gradients", _UNSCALE, ""),
-            "loss not divided": ("the loss is not divided", "loss / rows", 'loss / len(batch["labels"])'),
-            "divided by the number of micro-batches": (
-                "divided by the wrong count",
-                "loss / rows",
-                'loss / len(batch["labels"]) / len(window)',
+            "labels of class 0 not counted": (
+                "another loss than the mean over the labels",
+                _OWN,
+                '(batch["labels"] > 0).sum()',
             ),
-            "no autocast": (
-                "autocast is missing",
-                'torch.autocast("cpu", torch.bfloat16)',
-                "torch.enable_grad()",
+            "sums divided by the micro-batches": (
+                "sums of losses, divided by the number of micro-batches",
+                "loss / labels",
+                "loss / len(window)",
             ),
-            "scale never updated": ("`scaler.update()` is missing", "        scaler.update()\n", ""),
+            "divided by nothing": ("the sum over all labels is used as it is", "(loss / labels)", "loss"),
+            "gradients from before": (
+                "gradients that were there before the call",
+                (_CLEAR, ""),
+                (_STEP, _STEP + _CLEAR),
+            ),
+            "never cleared": ("gradients are never cleared", _CLEAR, ""),
+            "windows begin one too late": (
+                "the windows begin at the wrong place",
+                (
+                    "    while window := list(islice(iterator, grad_accum_steps)):",
+                    "    size = 1\n    while window := list(islice(iterator, size)):\n"
+                    "        if updates and len(window) < size:\n"
+                    "            break\n        size = grad_accum_steps",
+                ),
+            ),
+            "last partial window joined": (
+                "joined to the one before",
+                (
+                    "    while window := list(islice(iterator, grad_accum_steps)):",
+                    "    kept = list(iterator)\n    whole = max(1, len(kept) // grad_accum_steps)\n"
+                    "    for number in range(whole):\n"
+                    "        stop = None if number == whole - 1 else (number + 1) * grad_accum_steps\n"
+                    "        window = kept[number * grad_accum_steps : stop]",
+                ),
+            ),
+            "clipped": (
+                "the gradient is clipped",
+                _STEP,
+                "        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n" + _STEP,
+            ),
+            "mask made from the ids": (
+                "the mask is made from the ids",
+                'batch["attention_mask"]',
+                'batch["input_ids"] != 0',
+            ),
+            "a copy is trained": (
+                "a copy was trained",
+                "    model.train()\n",
+                "    import copy\n    model = copy.deepcopy(model).train()\n"
+                "    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)\n",
+            ),
+            "left in evaluation mode": ("a model in training mode", "    model.train()\n", ""),
+            "iterated twice": (
+                "is used up",
+                "    iterator = iter(micro_batches)\n",
+                "    print(sum(1 for _ in micro_batches))\n    iterator = iter(micro_batches)\n",
+            ),
+            "put together": (
+                "put together into a bigger one",
+                "        for batch in window:\n",
+                '        width = max(one["labels"].shape[1] for one in window)\n'
+                '        fill = {"input_ids": 0, "attention_mask": False, "labels": -100}\n'
+                "        window = [{name: torch.cat([F.pad(one[name], (0, width - one[name].shape[1]), value=value)\n"
+                "            for one in window]) for name, value in fill.items()}]\n        for batch in window:\n",
+            ),
+            "graphs retained": (
+                "every graph is alive until then",
+                ".backward()",
+                ".backward(retain_graph=True)",
+            ),
+            "micro-batches with few labels left out": (
+                "never reach the model",
+                _LOOP,
+                _LOOP + f"            if {_OWN} < 3:\n                continue\n",
+            ),
+            "loss as the mean of means": (
+                "a mean of the micro-batches' means",
+                (
+                    "            total =",
+                    "            updates_of = max(1, int("
+                    + _OWN
+                    + "))\n            means.append(float(loss) / updates_of)\n            total =",
+                ),
+                ("    total, num_labels", "    means = []\n    total, num_labels"),
+                ("float(total) / int(num_labels)", "sum(means) / len(means)"),
+            ),
+            "loss as the mean of windows": (
+                "a mean of the windows' means",
+                (
+                    "        updates += 1",
+                    "        updates += 1\n        means.append(float(total - before) / int(labels))\n"
+                    "        before = total",
+                ),
+                ("    total, num_labels", "    means, before = [], 0.0\n    total, num_labels"),
+                ("float(total) / int(num_labels)", "sum(means) / len(means)"),
+            ),
+            "loss of the last window": (
+                "the loss of the last window alone",
+                (_CLEAR, _CLEAR + "        total = 0.0\n"),
+                ("int(num_labels)", "int(labels)"),
+            ),
+            "loss not divided in the report": (
+                "a sum that is divided by nothing",
+                "float(total) / int(num_labels)",
+                "float(total)",
+            ),
+            "loss by positions": (
+                "divided by all positions",
+                "num_labels = num_labels + labels",
+                'num_labels = num_labels + sum(one["labels"].numel() for one in window)',
+            ),
+            "micro-batches counted": (
+                "something else than optimizer steps",
+                "updates += 1",
+                "updates += len(window)",
+            ),
+            "a tensor returned": (
+                "a tensor in place of a number",
+                "float(total) / int(num_labels)",
+                "total / num_labels",
+            ),
+            "nothing returned": ("a `return` is missing", "    return {", "    result = {"),
+            "no number of updates": ("a key is missing", ', "num_updates": updates', ""),
         },
     ),
 }

@@ -64,6 +64,89 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 (_STEP, ""),
                 ("            total +=", "    " + _STEP + "            total +="),
             ),
+            "mask made from the ids": (
+                "the mask is made from the ids",
+                'batch["attention_mask"]',
+                'batch["input_ids"] != 0',
+            ),
+            "padding marked as real": (
+                "padding is marked as real",
+                'batch["attention_mask"]',
+                'torch.ones_like(batch["attention_mask"])',
+            ),
+            "texts cut": (
+                "texts are cut",
+                "batch = collate(chosen)",
+                "batch = collate([(ids[:80], label) for ids, label in chosen])",
+            ),
+            "a little above the budget": (
+                "the budget is exceeded by a little",
+                "<= budget_bytes",
+                "<= 1.04 * budget_bytes",
+            ),
+            "graphs of several micro-batches": (
+                "the graphs of several are alive at once",
+                ("(loss / len(window)).backward()", "graph = graph + loss / len(window)"),
+                ("        rest = window\n", "        rest, graph = window, 0.0\n"),
+                (_STEP, "        graph.backward()\n" + _STEP),
+            ),
+            "sorted as a whole": (
+                "all samples are sorted",
+                "    model.train()\n",
+                "    model.train()\n    samples = sorted(samples, key=lambda sample: len(sample[0]))\n",
+            ),
+            "clipped": (
+                "the gradient is clipped",
+                _STEP,
+                "        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n" + _STEP,
+            ),
+            "never cleared": (
+                "gradients are never cleared",
+                "        optimizer.zero_grad(set_to_none=True)\n",
+                "",
+            ),
+            "loss not divided": ("the sum over the texts is used", "loss / len(window)", "loss"),
+            "divided by global_batch_size": (
+                "`global_batch_size`, also where",
+                "loss / len(window)",
+                "loss / global_batch_size",
+            ),
+            "updates of 64 texts": (
+                "of another size than",
+                "    model.train()\n",
+                "    model.train()\n    global_batch_size = 64\n",
+            ),
+            "left in evaluation mode": ("a model in training mode", "    model.train()\n", ""),
+            "a text left out": (
+                "texts are left out",
+                "while rest:",
+                "while len(rest) > 1 or rest and len(window) < 2:",
+            ),
+            "loss as the mean of updates": (
+                "a mean of the windows' means",
+                (
+                    _STEP,
+                    _STEP
+                    + "        means.append(float(total - before) / len(window))\n        before = total.clone()\n",
+                ),
+                (
+                    "    total, updates = torch.zeros(()), 0\n",
+                    "    total, updates, means, before = torch.zeros(()), 0, [], 0.0\n",
+                ),
+                ("float(total) / len(samples)", "sum(means) / len(means)"),
+            ),
+            "loss not divided in the report": (
+                "a sum that is divided by nothing",
+                "float(total) / len(samples)",
+                "float(total)",
+            ),
+            "micro-batches counted": (
+                "something else than optimizer steps",
+                ("        updates += 1\n", ""),
+                ("            total +=", "            updates += 1\n            total +="),
+            ),
+            "a tensor returned": ("a tensor in place of a number", "float(total)", "total"),
+            "nothing returned": ("a `return` is missing", "    return {", "    result = {"),
         },
     )
 }

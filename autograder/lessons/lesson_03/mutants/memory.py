@@ -1,29 +1,8 @@
-"""Wrong solutions of 3.2 and 3.5, each with the mistake that its check must name."""
+"""Wrong solutions of 3.5, each with the mistake that its check must name."""
 
 from __future__ import annotations
 
 from autograder.lessons.checking import Mutant, edited, wrong
-
-_SEARCH = """
-import torch
-
-@exercise("3.2")
-def largest_micro_batch_size(try_step, budget_bytes, max_size):
-    def fits(size):
-        try:
-            return try_step(size) <= budget_bytes
-        except torch.OutOfMemoryError:
-            return False
-    good, bad, size = 0, max_size + 1, 1
-    while good + 1 < bad:
-        if fits(size):
-            good = size
-        else:
-            bad = size
-        size = min(2 * good, max_size) if bad > max_size else (good + bad) // 2
-    return good
-"""
-_LOOP = _SEARCH[_SEARCH.index("    good, bad") :]
 
 _CHECKPOINT = """
 import functools
@@ -38,6 +17,18 @@ def checkpoint_blocks(model):
 """
 _ONE = "functools.partial(checkpoint, block.forward, use_reentrant=False)"
 
+_HELPERS = """
+def drawing(forward, *inputs):
+    output = checkpoint(forward, *inputs, use_reentrant=False)
+    torch.rand(1)
+    return output
+
+def careless(block, forward, *inputs):
+    if block.training:
+        return checkpoint(forward, *inputs, use_reentrant=False)
+    with torch.no_grad():
+        return forward(*inputs)
+"""
 # Right and too slow: it must never pass.
 SLOW_BLOCKS = edited(
     _CHECKPOINT,
@@ -46,44 +37,8 @@ SLOW_BLOCKS = edited(
 )
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "3.2": wrong(
-        _SEARCH,
-        {
-            "one size after the other": (
-                "one size after the other",
-                _LOOP,
-                "    return next((n - 1 for n in range(1, max_size + 1) if not fits(n)), max_size)\n",
-            ),
-            "doubling alone": (
-                "doubling alone",
-                _LOOP,
-                "    size = 0\n    while size < max_size and fits(min(max(1, 2 * size), max_size)):\n"
-                "        size = min(max(1, 2 * size), max_size)\n    return size\n",
-            ),
-            "starts at the top": (
-                "starts at the top",
-                _LOOP,
-                "    size = max_size\n    while size and not fits(size):\n        size //= 2\n    return size\n",
-            ),
-            "memory taken as proportional": (
-                "memory taken as proportional",
-                _LOOP,
-                "    return min(budget_bytes // try_step(1), max_size)\n",
-            ),
-            "first size that does not fit": (
-                "the first size that does not fit",
-                "return good",
-                "return min(bad, max_size) if good else 0",
-            ),
-            "out of memory not caught": (
-                "out-of-memory error is not caught",
-                "torch.OutOfMemoryError",
-                "ZeroDivisionError",
-            ),
-        },
-    ),
     "3.5": wrong(
-        _CHECKPOINT,
+        _CHECKPOINT + _HELPERS,
         {
             "dropout's random state lost": (
                 "dropout's random numbers is lost",
@@ -107,6 +62,52 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    for block in model.blocks:\n        block.dropout.threshold = 0\n    for block",
             ),
             "graph cut": ("the graph is cut", _ONE, "torch.no_grad()(block.forward)"),
+            "mask ignored": (
+                "the mask that a block is called with does not reach it",
+                _ONE,
+                "lambda hidden, mask, f=block.forward: checkpoint(f, hidden, mask | True, use_reentrant=False)",
+            ),
+            "mask left out": (
+                "each position sees those before it alone",
+                _ONE,
+                "lambda hidden, mask, f=block.forward: checkpoint(f, hidden, None, use_reentrant=False)",
+            ),
+            "blocks backwards": (
+                "the same parameters in the same order",
+                "    return model",
+                "    model.blocks = torch.nn.ModuleList(reversed(list(model.blocks)))\n    return model",
+            ),
+            "weights made anew": (
+                "the same parameters in the same order",
+                "    return model",
+                "    torch.nn.init.ones_(model.blocks[0].attention_out.weight)\n    return model",
+            ),
+            "nothing returned": ("`return model` is missing", "    return model", "    pass"),
+            "nothing done": ("or none", "model.blocks:", "():"),
+            "the class changed": (
+                "the class of the blocks is changed",
+                ("        block.forward = ", "        type(block).forward = "),
+                (
+                    _ONE,
+                    "lambda self, *inputs, f=type(block).forward: checkpoint(f, self, *inputs, use_reentrant=False)",
+                ),
+                ("model.blocks:", "list(model.blocks)[:1]:"),
+            ),
+            "mode looked at once": (
+                "the mode that the model was given in decides for good",
+                "    for block in model.blocks:\n",
+                "    for block in model.blocks if model.training else ():\n",
+            ),
+            "random numbers drawn besides": (
+                "dropout draws at another place",
+                _ONE,
+                "functools.partial(drawing, block.forward)",
+            ),
+            "gradients lost in evaluation": (
+                "a gradient for every parameter, in evaluation",
+                _ONE,
+                "functools.partial(careless, block, block.forward)",
+            ),
         },
     )
     + wrong(SLOW_BLOCKS, {"computed again and again": ("computed again more than once",)}, is_timed=True),

@@ -54,6 +54,62 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "for step in range(max_steps)",
                 "* 0.8 ** max(0, step - warmup) for step in range(max_steps)",
             ),
+            "rate of the target": (
+                "the batch that was wished for",
+                "growth = total /",
+                "growth = target_batch_size /",
+            ),
+            "rate of one device": (
+                "the rows of one device",
+                "growth = total /",
+                "growth = total / world_size /",
+            ),
+            "rate of the accumulation": ("the accumulation steps alone", "total / base_batch_size", "steps"),
+            "growth in whole numbers": (
+                "another factor than the batch grew by",
+                "total / base_batch_size",
+                "total // base_batch_size",
+            ),
+            "square root for SGD too": (
+                "the other optimizer's rule",
+                'growth if optimizer == "sgd" else ',
+                "",
+            ),
+            "micro-batches of one row": (
+                "micro-batches smaller than memory allows",
+                "max_micro_batch_size * world_size)",
+                "world_size)",
+            ),
+            "devices left out of the steps": (
+                "the devices are forgotten",
+                "(max_micro_batch_size * world_size)",
+                "max_micro_batch_size",
+            ),
+            "half a row": (
+                "a division that is not rounded",
+                "math.ceil(target_batch_size / (steps * world_size))",
+                "target_batch_size / (steps * world_size)",
+            ),
+            "a rate less": ("one for each update", "range(max_steps)", "range(max_steps - 1)"),
+            "rates per micro-batch": ("one for each update", "range(max_steps)", "range(max_steps * steps)"),
+            "short warmup": ("the warmup is too short", "max_steps // 10", "max_steps // 40"),
+            "warmup from high": (
+                "the warmup begins too high",
+                "(step + 1) / warmup",
+                "0.6 + 0.4 * (step + 1) / warmup",
+            ),
+            "a jump in place of a warmup": (
+                "a jump in place",
+                "min(1.0, (step + 1) / warmup)",
+                "(1.0 if step >= warmup else 0.5)",
+            ),
+            "rises too late": (
+                "too low for most of the run",
+                "min(1.0, (step + 1) / warmup)",
+                "((step + 1) / max_steps) ** 6",
+            ),
+            "no learning rates": ("a key is missing", ', "learning_rates": rates', ""),
+            "nothing returned": ("a `return` is missing", "    return {", "    plan = {"),
         },
     )
 }

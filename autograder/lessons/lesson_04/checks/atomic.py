@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from autograder.engine import Job
 from autograder.lessons.lesson_04 import baselines
 
 NUM_KILLS = 20
 _RECIPE = "write all of it under another name in the same folder, force it to the disk, then rename"
+_SWALLOWED = {
+    "fsync": "the error of `fsync` is swallowed: it says that the bytes are not on the disk",
+    "rename": "the error of the rename is swallowed: the new checkpoint has no name, and the old one stays",
+}
 
 
 def check_save_atomically(job: Job) -> None:
@@ -16,46 +22,52 @@ def check_save_atomically(job: Job) -> None:
     seed = job.seed()
     job.progress("Saving without trouble", 0.1)
     answer = job.learner().call("save_thrice", seed=seed)
-    _require_plain_saves(job, answer, _versions(job, answer, seed))
+    _require_plain_saves(job, answer, _versions(job, answer["files"], seed))
     job.progress("Looking at the file between any two calls to the system", 0.3)
     looked = job.learner().call("look_between_calls", seed=seed)
     job.counts["looks_while_saving"] = looked["num_looks"]
-    _require_whole(job, looked, _versions(job, looked, seed), {0, 1})
+    _require_whole(job, looked["files"], _versions(job, looked["files"], seed), {0, 1})
+    found = _versions(job, looked["first"], seed)
+    job.require(
+        set(found) <= {1},
+        expected="where there was no file yet: none, and then a whole checkpoint",
+        got="a file that is no checkpoint, while the first save was under way",
+        likely="a first save is written under its final name: there is no old one to lose, but half a file is no "
+        "checkpoint",
+        look=_RECIPE,
+    )
     job.progress("kill -9, many times", 0.5)
     longest = min(0.05, max(0.002, 3 * float(answer["seconds"])))
     killed = job.learner().call("kill_saves", seed=seed, num_kills=NUM_KILLS, longest=longest)
-    job.counts["kills"] = len(killed["files"])
-    found = _versions(job, killed, seed)
-    _require_whole(job, killed, found, set(range(10)))
-    for version, allowed in zip(found, killed["allowed"], strict=True):
-        job.require(
-            version in allowed,
-            expected="after a kill, the checkpoint of the last save that returned, or of the one under way",
-            got="an older one",
-            likely="`save_atomically` returns before the file has its name, as with a thread that is not waited for",
-            look="whoever calls it relies on the file once it returns",
-        )
+    job.counts["kills"] = min(NUM_KILLS, len(killed["files"]))
+    _require_survived(job, killed, _versions(job, killed["files"], seed))
     job.progress("A disk without space", 0.9)
-    for how in ("unsavable", "full"):
+    for how in ("unsavable", "full", "nearly"):
         _require_refusal(job, seed, how)
     _require_synced(job, answer)
+    for how in ("fsync", "rename"):
+        _require_refusal(job, seed, how)
 
 
-def _versions(job: Job, answer: dict[str, Any], seed: int) -> list[int]:
+def _versions(job: Job, files: list[np.ndarray], seed: int) -> list[int]:
     """Which version each file holds, found out by a worker that holds no learner's code."""
     trusted = job.worker("baseline", baselines.SAVE)
-    return [int(v) for v in trusted.call("versions", files=answer["files"], seed=seed)]
+    return [int(v) for v in trusted.call("versions", files=files, seed=seed)]
 
 
 def _require_plain_saves(job: Job, answer: dict[str, Any], found: list[int]) -> None:
+    is_stale = any(version == before for before, version in enumerate(found))
     job.require(
         found == [1, 2, 3],
         expected="after each of three saves, that checkpoint: `torch.load(path, weights_only=True)` gives it back",
-        got="no such file, or another content",
-        likely="it is written elsewhere, in another format, or not all of it",
+        got="an older content" if is_stale else "no such file, or another content",
+        likely="`save_atomically` returns before the file has its name, or takes a dict that it knows for the same "
+        "content"
+        if is_stale
+        else "it is written elsewhere, in another format, or not all of it",
         look="load the file yourself after one save, and compare",
     )
-    _require_nothing_beside(job, answer["names"], "after three saves")
+    _require_nothing_beside(job, answer["beside"], "after three saves")
     job.require(
         bool(answer["other"]),
         expected="the other checkpoint in the same folder untouched",
@@ -65,19 +77,18 @@ def _require_plain_saves(job: Job, answer: dict[str, Any], found: list[int]) -> 
     )
 
 
-def _require_nothing_beside(job: Job, names: list[str], when: str) -> None:
-    extra = sorted(set(names) - {"last.pt", "best.pt"})
+def _require_nothing_beside(job: Job, beside: list[str], when: str) -> None:
     job.require(
-        not extra,
+        not beside,
         expected=f"nothing but the checkpoints in the folder {when}",
-        got=f"{', '.join(extra[:3])} beside them",
+        got=f"{', '.join(beside[:3])} beside them",
         likely="a temporary file is left behind, and a full disk only gets fuller",
         look="remove it in a `finally:`; after the rename it is gone by itself",
     )
 
 
-def _require_whole(job: Job, answer: dict[str, Any], found: list[int], allowed: set[int]) -> None:
-    for file, version in zip(answer["files"], found, strict=True):
+def _require_whole(job: Job, files: list[np.ndarray], found: list[int], allowed: set[int]) -> None:
+    for file, version in zip(files, found, strict=True):
         is_missing = file.size == 0
         job.require(
             version in allowed,
@@ -90,12 +101,36 @@ def _require_whole(job: Job, answer: dict[str, Any], found: list[int], allowed: 
         )
 
 
-def _require_refusal(job: Job, seed: int, how: str) -> None:
-    answer = job.learner().call("save_without_space", seed=seed, how=how)
+def _require_survived(job: Job, killed: dict[str, Any], found: list[int]) -> None:
+    _require_whole(job, killed["files"], found, set(range(10)))
     job.require(
-        _versions(job, answer, seed) == [0],
+        not killed["error"],
+        expected="a save that goes well also where an earlier one was killed, and left its temporary file",
+        got=str(killed["error"]),
+        likely="the temporary name is always the same, and a file of that name is in the way",
+        look="write over it, or take a name that is new each time",
+    )
+    for version, allowed in zip(found, killed["allowed"], strict=True):
+        job.require(
+            version in allowed,
+            expected="after a kill, the checkpoint of the last save that returned, or of the one under way",
+            got="an older one",
+            likely="`save_atomically` returns before the file has its name, as with a thread that is not waited for",
+            look="whoever calls it relies on the file once it returns",
+        )
+
+
+def _require_refusal(job: Job, seed: int, how: str) -> None:
+    answer = job.learner().call("save_refused", seed=seed, how=how)
+    if not answer["is_tried"]:
+        return  # it never asked for what would have failed
+    (version,) = _versions(job, answer["files"], seed)
+    if how != "fsync" and version == 1 and not answer["raised"]:
+        return  # another way to the same end, or a file that is a little smaller
+    job.require(
+        version == 0 or (how == "fsync" and version == 1 and not answer["raised"]),
         expected="the old checkpoint, when a save fails half way",
-        got="a broken file, or none",
+        got="the new one" if version == 1 else "a broken file, or none",
         likely="the error comes when the old file is already gone"
         if answer["raised"]
         else "a short write is not noticed: on a full disk `os.write` may write less than it was given",
@@ -107,10 +142,12 @@ def _require_refusal(job: Job, seed: int, how: str) -> None:
         bool(answer["raised"]),
         expected="an error that reaches the caller, when a save fails",
         got="a return as if all were well",
-        likely="the error is swallowed: the run would train on for hours with an old checkpoint",
+        likely=_SWALLOWED.get(
+            how, "the error is swallowed: the run would train on for hours with an old checkpoint"
+        ),
         look="`try … finally` cleans up and lets the error pass; `except: pass` does not",
     )
-    _require_nothing_beside(job, answer["names"], "after a save that failed")
+    _require_nothing_beside(job, answer["beside"], "after a save that failed")
 
 
 def _require_synced(job: Job, answer: dict[str, Any]) -> None:
@@ -118,7 +155,8 @@ def _require_synced(job: Job, answer: dict[str, Any]) -> None:
         all(answer["synced"]),
         expected="a file that was forced to the disk (fsync) with the content that it has now",
         got="one that may still be in the machine's memory alone",
-        likely="no fsync: after a power cut the new name can stand for an empty file",
+        likely="no fsync, or one before the last byte was written, as without `flush()`: after a power cut the new "
+        "name can stand for an empty file",
         look="`file.flush()`, then `os.fsync(file.fileno())`, after the last byte is written",
     )
     job.require(

@@ -2,97 +2,233 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from autograder.engine import Job
-from autograder.lessons.checking import require_report
+from autograder.lessons.checking import require_keys
+from autograder.lessons.checking.quality import TOLERANCES
 from autograder.lessons.lesson_04 import baselines
 
-NUM_RUNS = 8
+RATES = (5e-3, 4e-3, 3e-3, 3e-3, 2e-3, 2e-3, 1.5e-3, 1.2e-3)
+"""Learning rates of the runs: one needs four times as many steps as another."""
+TO_THE_END = 2e-4
+"""That of one run more, which gets better at every validation: it is in no mean, and shows how a loop ends at 400."""
 MIN_SAVED = 0.30
 MARGIN = 3.0
-"""Points of test accuracy below that at the lowest loss on the whole validation set, mean over the runs.
+"""Points of test accuracy below that at the lowest loss on the whole validation set, mean over the runs."""
+_KEYS = ("best_step", "loss")
 
-Over 30 runs it was +0.5 ± 2.2 with a patience of 5 validations, each after 20 steps; -9.4 ± 6.4 with a patience of 1,
-each after 5 steps. The end of the run is no measure: it is 5 points lower itself, and what stops far too early passes.
-"""
+
+@dataclass(frozen=True)
+class _Run:
+    """What the loop did with one run, and what a worker of ours found of it."""
+
+    num_steps: int
+    report: dict[str, float]
+    seen: list[dict[str, float]]
+    weights_at: int
+    again: float
+    above_the_best: float
+
+    @property
+    def best(self) -> dict[str, float]:
+        return min(self.seen, key=lambda at: at["loss"])
+
+    @property
+    def is_kept(self) -> bool:
+        return self.weights_at == self.best["step"]
+
+    def reports(self, name: str, value: float) -> bool:
+        return math.isclose(self.report[name], value, rel_tol=TOLERANCES["float32"], abs_tol=1e-6)
 
 
 def check_stop_early(job: Job) -> None:
     """4.4: at least 30 % of the steps saved, the best weights kept, and hardly worse than the run's best."""
-    trusted, judged, shares = job.worker("baseline", baselines.STOP_EARLY), [], []
-    for number in range(NUM_RUNS):
-        job.progress("Training with your loop, and to the end without it", number / NUM_RUNS)
-        seed = job.seed()
-        answer = job.learner().call("stop_early", seed=seed)
-        job.require(
-            bool(answer["validated"]) and answer["num_steps"] > 0,
-            expected="a loop that trains and validates",
-            got=f"{answer['num_steps']} steps, {len(answer['validated'])} validations",
-            likely="`run.train` or `run.validate` is never called",
-            look="train a few steps, validate, decide; again",
-        )
-        found = trusted.call("judge", seed=seed, validated=answer["validated"], weights=answer["weights"])
-        max_steps = float(found["max_steps"])
-        shares.append((answer["num_steps"] + len(answer["validated"])) / max_steps)
-        _require_best(job, answer, found)
-        judged.append(found["accuracy"] - found["accuracy_at_best"])
-    saved, difference = 1.0 - float(np.mean(shares)), float(np.mean(judged))
+    runs = []
+    for number, rate in enumerate(job.rng.permutation(RATES)):
+        job.progress("Training with your loop, and on without it", number / len(RATES))
+        runs.append(_trained(job, float(rate)))
+    longest = _trained(job, TO_THE_END)
+    _require_best(job, [*runs, longest])
+    _require_report(job, [*runs, longest])
+    shares = [(run.num_steps + len(run.seen)) / 400 for run in runs]
+    saved, difference = 1.0 - float(np.mean(shares)), float(np.mean([run.above_the_best for run in runs]))
     job.counts |= {"steps_saved": round(saved, 3), "points_above_the_best_step": round(difference, 2)}
-    job.require(
-        difference >= -MARGIN,
-        expected=f"a test accuracy within {MARGIN:g} points of that at the run's best step",
-        got=f"{difference:+.1f} points (mean of {NUM_RUNS} runs)",
-        likely="patience is too small: one unlucky validation ends the run, while the model still learns",
-        look="plot the validation loss: how long are its bumps, counted in validations?",
-    )
     job.require(
         saved >= MIN_SAVED,
         expected=f"at least {MIN_SAVED:.0%} of the steps saved (a validation counts as one step)",
-        got=f"{saved:.0%} (mean of {NUM_RUNS} runs)",
-        likely="patience is too large, validations are too frequent, or nothing ends the loop",
+        got=f"{saved:.0%} (mean of {len(runs)} runs)",
+        likely="nothing ends the loop before `max_steps`"
+        if all(run.num_steps == 400 for run in runs)
+        else "patience is too large, or validations are too frequent",
         look="patience × steps between validations is what each run spends after its best",
     )
-
-
-def _require_best(job: Job, answer: dict[str, Any], found: dict[str, Any]) -> None:
-    seen = found["seen"]
-    right = min(seen, key=lambda at: at["loss"])
-    at_step = {
-        "last": max(seen, key=lambda at: at["step"])["step"],
-        "train": min(seen, key=lambda at: at["train_loss"])["step"],
-        "worst": max(seen, key=lambda at: at["loss"])["step"],
-        "accuracy": max(seen, key=lambda at: at["accuracy"])["step"],
-    }
-    likely = {
-        "train": "the best is chosen on the training loss, which goes on falling when the model learns by heart",
-        "last": "the last weights, not the best: nothing is put back at the end, or the kept `state_dict()` was "
-        "no copy and went on training",
-        "worst": "`mode` is inverted: the worst validation is taken for the best",
-        "accuracy": "the best is chosen on the accuracy; the loss is asked for",
-    }
-    step = found["weights_at"]
-    reported = int(answer["report"].get("best_step", -1))
-    name = next((name for name in likely if at_step[name] in (step, reported)), "")
-    # The last weights with the right step in the report: kept by reference. Chosen wrongly, both are wrong.
-    if step == at_step["last"] and reported == right["step"]:
-        name = "last"
     job.require(
-        step == right["step"],
-        expected=f"at the end the weights of step {right['step']}, your best validation (loss {right['loss']:.3f})",
-        got=f"those of step {step}" if step >= 0 else "weights of none of your validations",
-        likely=likely.get(name) or "other weights are kept than those that were validated",
-        look='compare `validate()["loss"]`; a lower one is a new best'
-        if name in ("train", "worst", "accuracy")
-        else "copy the weights at each new best (`copy.deepcopy(model.state_dict())`), and load them at the end",
+        len({run.num_steps for run in (*runs, longest)}) > 1,
+        expected="an end that comes later where a run learns more slowly",
+        got=f"{runs[0].num_steps} steps in each of {len(runs)} runs; one needs four times as many as another",
+        likely="a fixed number of steps ends the loop, and no validation does",
+        look="end it when several validations in a row have not been better than the best",
     )
-    likely_report = "the report is of another validation than the weights: of the last, not the best"
-    require_report(
-        job,
-        answer["report"],
-        {"best_step": right["step"], "loss": right["loss"]},
-        dict.fromkeys(("best_step", "loss"), likely_report),
-        look="report what `validate` said when the weights were kept",
+    job.require(
+        difference >= -MARGIN,
+        expected=f"a test accuracy within {MARGIN:g} points of that at the run's best step",
+        got=f"{difference:+.1f} points (mean of {len(runs)} runs)",
+        likely="patience is too small: one unlucky validation ends the run, while the model still learns",
+        look="plot the validation loss: how long are its bumps, counted in validations?",
     )
+
+
+def _trained(job: Job, rate: float) -> _Run:
+    seed, trusted = job.seed(), job.worker("baseline", baselines.STOP_EARLY)
+    which = {"seed": seed, "rate": rate, "is_exact": rate == TO_THE_END}
+    answer = job.learner().call("stop_early", **which)
+    job.require(
+        bool(answer["validated"]) and answer["num_steps"] > 0,
+        expected="a loop that trains and validates",
+        got=f"{answer['num_steps']} steps, {len(answer['validated'])} validations",
+        likely="`run.train` or `run.validate` is never called",
+        look="train a few steps, validate, decide; again",
+    )
+    require_keys(job, answer["report"], _KEYS)
+    asked = {name: answer[name] for name in ("validated", "num_steps", "weights")}
+    found = trusted.call("judge", **which, **asked)
+    return _Run(
+        num_steps=answer["num_steps"],
+        report=answer["report"],
+        # As often as it was asked, for each time counts.
+        seen=[at for step in answer["validated"] for at in found["seen"] if at["step"] == step],
+        weights_at=found["weights_at"],
+        again=found["again"],
+        above_the_best=found["accuracy"] - found["accuracy_at_best"],
+    )
+
+
+def _steps(seen: list[dict[str, float]]) -> list[float]:
+    return [at["step"] for at in seen]
+
+
+def _of_most(seen: list[dict[str, float]], name: str) -> set[float]:
+    most = max(at[name] for at in seen)
+    return {at["step"] for at in seen if at[name] == most}
+
+
+def _below_the_one_before(run: _Run) -> set[float]:
+    """The last validation that was better than the one before it."""
+    seen = run.seen
+    found = [now["step"] for before, now in itertools.pairwise(seen) if now["loss"] < before["loss"]]
+    return {found[-1] if found else seen[0]["step"]}
+
+
+def _once_the_best(run: _Run) -> set[float]:
+    return {
+        at["step"]
+        for number, at in enumerate(run.seen)
+        if at["loss"] <= min(b["loss"] for b in run.seen[: number + 1])
+    }
+
+
+Kept = Callable[[_Run], set[float]]
+_MISTAKES: dict[str, tuple[str, Kept]] = {
+    "last": (
+        "the last weights, not the best: nothing is put back at the end, or the kept `state_dict()` was "
+        "no copy and went on training",
+        lambda run: {run.num_steps, _steps(run.seen)[-1]},
+    ),
+    "worst": (
+        "`mode` is inverted: the worst validation is taken for the best",
+        lambda run: _of_most(run.seen, "loss"),
+    ),
+    "train": (
+        "the best is chosen on the training loss, which goes on falling when the model learns by heart, or "
+        "the last is taken for it",
+        lambda run: {min(run.seen, key=lambda at: at["train_loss"])["step"]},
+    ),
+    "accuracy": (
+        "the best is chosen on the accuracy; the loss is asked for",
+        lambda run: _of_most(run.seen, "accuracy"),
+    ),
+    "before": (
+        "each validation is compared with the one before it, not with the best of all",
+        _below_the_one_before,
+    ),
+    "once": (
+        "a lower loss came later and was not kept: a margin such as `min_delta` decides, or the best is not updated",
+        _once_the_best,
+    ),
+}
+
+
+def _require_best(job: Job, runs: list[_Run]) -> None:
+    wrong = [run for run in runs if not run.is_kept]
+    if not wrong:
+        return
+    run = wrong[0]
+    names = [n for n, (_, kept) in _MISTAKES.items() if all(each.weights_at in kept(each) for each in wrong)]
+    if "train" in names and all(each.reports("best_step", each.weights_at) for each in wrong):
+        names = ["train"]  # chosen, and the last only because its training loss is the lowest
+    name = names[0] if names else ""
+    job.require(
+        False,
+        expected=f"at the end the weights of step {run.best['step']:.0f}, your best validation "
+        f"(loss {run.best['loss']:.3f})",
+        got=f"those of step {run.weights_at}"
+        if run.weights_at >= 0
+        else "weights of none of your validations",
+        likely=_MISTAKES[name][0] if name else "other weights are kept than those that were validated",
+        look="copy the weights at each new best (`copy.deepcopy(model.state_dict())`), and load them at the end"
+        if name in ("last", "")
+        else 'compare `validate()["loss"]`; a lower one is a new best',
+    )
+
+
+_REPORTED: dict[str, tuple[str, Callable[[_Run], dict[str, float]]]] = {
+    "last": (
+        "the report is of another validation than the weights: of the last, not the best",
+        lambda run: {"best_step": run.seen[-1]["step"], "loss": run.seen[-1]["loss"]},
+    ),
+    "again": (
+        "the weights are validated once more at the end: that looks at another part of the validation set",
+        lambda run: {"best_step": run.num_steps, "loss": run.again},
+    ),
+    "train": (
+        "the training loss is reported, not that of the validation",
+        lambda run: {"loss": run.best["train_loss"]},
+    ),
+    "number": (
+        "validations are counted, not steps",
+        lambda run: {"best_step": run.seen.index(run.best) + 1},
+    ),
+    "number from 0": (
+        "validations are counted, not steps",
+        lambda run: {"best_step": run.seen.index(run.best)},
+    ),
+}
+
+
+def _require_report(job: Job, runs: list[_Run]) -> None:
+    for name in _KEYS:
+        right = {"best_step": "step", "loss": "loss"}[name]
+        wrong = [run for run in runs if not run.reports(name, run.best[right])]
+        if not wrong:
+            continue
+        likely = next(
+            (
+                text
+                for text, of in _REPORTED.values()
+                if all(name in of(run) and run.reports(name, of(run)[name]) for run in wrong)
+            ),
+            "the report is not of the validation whose weights were kept",
+        )
+        job.require(
+            False,
+            expected=f"{name} = {wrong[0].best[right]:.6g}",
+            got=f"{wrong[0].report[name]:.6g}",
+            likely=likely,
+            look="report what `validate` said when the weights were kept",
+        )

@@ -2,44 +2,89 @@
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from autograder.engine import Job, measure_speedup
+from autograder.lessons.lesson_04.checks.cadence_runs import (
+    BEGUN_LATER,
+    DEAR_AT_FIRST,
+    SLOWER,
+    SLOWER_STEPS,
+    SMALL_BUDGET,
+    STEADY,
+    Scenario,
+    scenarios,
+)
 
-MAX_OVERHEAD = 0.05
-_SLACK = 0.002  # one save more or less at the end of a run
 _PATIENT = 2.5  # times the shortest interval that the budget allows, where the budget decides
+_ROOM = 0.4  # of the limit that the budget may ask for, if the limit is to hold for sure
+_RECENT = 8  # saves whose costs a policy may still have in mind
 _EVERY_STEP = 0.5  # saves per step
+_SECOND = 1e-3  # what a clock far from zero rounds
+_KEPT = "the cost of an earlier save is kept for ever: what counts is what the last ones took"
+
+Kind = Literal["too often", "too late", ""]
 
 
 @dataclass(frozen=True)
-class _Scenario:
-    name: str
-    max_lost_seconds: float
-    steps: list[float]
-    saves: list[float]
+class _Played:
+    """What a policy did in one scenario, and what is wrong with it."""
+
+    scenario: Scenario
+    due: np.ndarray
+    saved_after: list[int]
 
     @property
-    def is_affordable(self) -> bool:
-        """Whether a save every `max_lost_seconds` keeps well within the budget."""
-        return max(self.saves) < 0.6 * MAX_OVERHEAD * self.max_lost_seconds
+    def overhead(self) -> float:
+        """Share of the time in saves, the last one aside: the work that pays for it may lie behind the end."""
+        costs = [self.scenario.saves[at] for at in self.saved_after]
+        spent = sum(costs)
+        return float(max(spent - max(costs, default=0.0), 0.0) / (spent + sum(self.scenario.steps)))
+
+    def late(self) -> tuple[float, float]:
+        """The most work in seconds at risk where no save was due, and what may be; of where it goes beyond by most."""
+        return max(self._at_risk(), key=lambda found: found[0] - found[1])
+
+    def _at_risk(self) -> Iterator[tuple[float, float]]:
+        run, work, costs = self.scenario, 0.0, [self.scenario.first_save]
+        saved = set(self.saved_after)
+        for number, seconds in enumerate(run.steps):
+            work += seconds
+            if not self.due[number]:
+                yield work, self._allowed(costs)
+            if number in saved:
+                work = 0.0
+                costs.append(run.saves[number])
+        yield 0.0, run.max_lost_seconds
+
+    def _allowed(self, costs: list[float]) -> float:
+        run, dearest = self.scenario, max(costs[-_RECENT:])
+        if dearest <= _ROOM * run.max_overhead * run.max_lost_seconds:
+            return run.max_lost_seconds
+        return max(run.max_lost_seconds, _PATIENT * dearest * (1.0 / run.max_overhead - 1.0))
+
+    @property
+    def kind(self) -> Kind:
+        if self.overhead > 1.02 * self.scenario.max_overhead:
+            return "too often"
+        at_risk, allowed = self.late()
+        return "too late" if at_risk > allowed + _SECOND else ""
 
 
 def check_cadence(job: Job) -> None:
-    """4.5: at most 5 % of the time in saves, little at risk, on simulated clocks; then the pauses by a real one."""
-    for scenario in _scenarios(job.rng):
-        saved_after = job.learner().call(
-            "simulate_run",
-            max_lost_seconds=scenario.max_lost_seconds,
-            max_overhead=MAX_OVERHEAD,
-            steps=scenario.steps,
-            saves=scenario.saves,
-        )["saved_after"]
-        _require_bounds(job, scenario, [int(at) for at in saved_after])
+    """4.5: saves within the budget, little at risk, on simulated clocks; then the pauses by a real one."""
+    played = scenarios(job.rng)
+    found = _played(job, played, side_by_side=True)
+    wrong = [one for one in found if one.kind]
+    if wrong:
+        is_shared = not any(one.kind for one in _played(job, played, side_by_side=False))
+        _refuse(job, found, wrong[0], is_shared)
+    for one in found[:5]:
+        job.counts[f"overhead, {one.scenario.name}"] = round(one.overhead, 4)
     measure_speedup(
         job,
         function="pauses_segment",
@@ -49,80 +94,78 @@ def check_cadence(job: Job) -> None:
     )
 
 
-def _scenarios(rng: np.random.Generator) -> list[_Scenario]:
-    """Hours of training in simulated seconds, each with something that a fixed number of steps gets wrong."""
-    limit, step = float(rng.uniform(400, 900)), float(rng.uniform(6, 9))
-    num_steps = round(24 * limit / step)
-    jitter = rng.uniform(0.8, 1.25, size=num_steps)
-    cheap, half = 0.006 * limit, num_steps // 2
-    steady = list(step * jitter)
-    slower = [*steady[:half], *(5 * second for second in steady[half : half + half // 4])]
-    faster = [second if at < half else second / 4 for at, second in enumerate(steady)]
-    dear = 0.12 * limit  # every `limit` seconds it would cost 12 %
-
-    def costs(seconds: float, steps: list[float]) -> list[float]:
-        return list(seconds * rng.uniform(0.97, 1.03, size=len(steps)))
-
-    rising = costs(cheap, steady)
-    rising[half:] = [4 * second for second in rising[half:]]
+def _played(job: Job, played: list[Scenario], *, side_by_side: bool) -> list[_Played]:
+    runs = [scenario.for_the_harness() for scenario in played]
+    answers = job.learner().call("simulate_runs", runs=runs, side_by_side=side_by_side)
     return [
-        _Scenario("steady steps", limit, steady, costs(cheap, steady)),
-        _Scenario("steps that become 5 times slower", limit, slower, costs(cheap, slower)),
-        _Scenario("steps that become 4 times faster", limit, faster, costs(cheap, faster)),
-        _Scenario("a disk that becomes 4 times slower", limit, steady, rising),
-        _Scenario("a disk too slow for both limits", limit, steady * 2, costs(dear, steady * 2)),
+        _Played(scenario, np.asarray(answer["due"]), [int(at) for at in answer["saved_after"]])
+        for scenario, answer in zip(played, answers, strict=True)
     ]
 
 
-def _require_bounds(job: Job, scenario: _Scenario, saved_after: list[int]) -> None:
-    spent = sum(scenario.saves[at] for at in saved_after)
-    overhead = spent / (spent + sum(scenario.steps))
-    at_risk, allowed = _at_risk(scenario, saved_after)
-    job.counts[f"overhead, {scenario.name}"] = round(float(overhead), 4)
-    many = len(saved_after) > _EVERY_STEP * len(scenario.steps)
+def _refuse(job: Job, found: list[_Played], first: _Played, is_shared: bool) -> None:
+    run, num_saves = first.scenario, len(first.saved_after)
     job.require(
-        overhead <= MAX_OVERHEAD + _SLACK,
-        expected=f"at most {MAX_OVERHEAD:.0%} of the time spent in saves ({scenario.name})",
-        got=f"{overhead:.1%}: {len(saved_after)} saves in {len(scenario.steps)} steps",
-        likely=_why_too_much(scenario, many),
-        look="a save that takes s seconds may come after 19 s seconds of work, not sooner",
+        not is_shared,
+        expected=f"several policies side by side, each with a clock and limits of its own ({run.name})",
+        got="a policy that is right alone, and not beside others",
+        likely="something is kept in the class or in a global variable, where all objects share it",
+        look="what one run has saved belongs to `self`",
     )
+    settings = f"max_lost_seconds={run.max_lost_seconds:.0f}, max_overhead={run.max_overhead:g}"
     job.require(
-        at_risk <= allowed,
-        expected=f"at most {allowed:,.0f} s of work at risk ({scenario.name})",
-        got=f"{at_risk:,.0f} s between two saves" if saved_after else "no save at all",
-        likely=_why_too_little(scenario, saved_after),
-        look="the limit is in seconds: ask `clock()`, after each step",
+        first.kind != "too often",
+        expected=f"at most {run.max_overhead:.0%} of the time spent in saves ({run.name}; {settings})",
+        got=f"{first.overhead:.1%}: {num_saves} saves in {len(run.steps)} steps",
+        likely=_why_too_often(found, first),
+        look="how many seconds of work must follow a save of s seconds, so that it is `max_overhead` of both?",
+    )
+    at_risk, allowed = first.late()
+    job.require(
+        False,
+        expected=f"a save due with more than {allowed:,.0f} s of work at risk ({run.name}; {settings})",
+        got=f"none due at {at_risk:,.0f} s" if num_saves else "no save at all",
+        likely=_why_too_late(found, first),
+        look="the limit is in seconds since the last save: ask `clock()`, after each step",
     )
 
 
-def _at_risk(scenario: _Scenario, saved_after: list[int]) -> tuple[float, float]:
-    """The most work in seconds between two saves, and what may be: the limit is met at the step that passes it."""
-    borders = [-1, *saved_after, len(scenario.steps) - 1]
-    gaps = [sum(scenario.steps[a + 1 : b + 1]) for a, b in itertools.pairwise(borders)]
-    limit = scenario.max_lost_seconds
-    if not scenario.is_affordable:
-        limit = max(limit, _PATIENT * max(scenario.saves) / MAX_OVERHEAD)
-    return max(gaps), limit + 2 * max(scenario.steps)
-
-
-def _why_too_much(scenario: _Scenario, many: bool) -> str:
-    if many:
+def _why_too_often(found: list[_Played], first: _Played) -> str:
+    dear = [one for one in found if one.scenario.is_dear]
+    wrong = {one.scenario.name: one for one in found if one.kind}
+    if len(first.saved_after) > _EVERY_STEP * len(first.scenario.steps):
         return "it saves at nearly every step"
-    if not scenario.is_affordable:
+    if dear and all(one.kind == "too often" for one in dear):
         return (
             "the cost of a save is not looked at: where the disk is slow, the budget decides, not the limit"
         )
+    if not any(one.kind for one in dear) and SLOWER in wrong:
+        return _KEPT
+    small = wrong.get(SMALL_BUDGET)
+    if small and small.overhead > 1.4 * small.scenario.max_overhead:
+        return "`max_overhead` is not used: another share of the time is taken for it"
     return "it saves more often than the cost of a save allows"
 
 
-def _why_too_little(scenario: _Scenario, saved_after: list[int]) -> str:
-    if not saved_after:
+def _why_too_late(found: list[_Played], first: _Played) -> str:
+    wrong = {one.scenario.name: one for one in found if one.kind}
+    late = [(one, *one.late()) for one in wrong.values() if one.kind == "too late"]
+    if not any(one.saved_after for one in found):
         return "it reads another clock than the one it was given, or waits for something that never comes"
-    if "become" in scenario.name and "steps" in scenario.name:
+    if all(at_risk - allowed <= 1.001 * max(one.scenario.steps) for one, at_risk, allowed in late):
+        return "it saves one step too late: a save is due at the first step that passes `max_lost_seconds`"
+    if wrong.keys() == {one.scenario.name for one in found if one.scenario.begins_at == 0.0}:
+        return "0 seconds are taken for no time at all: a clock may begin anywhere"
+    if wrong.keys() == {BEGUN_LATER}:
+        return (
+            "`is_due` forgets that a save is due before there was one: what counts is when `saved` was called"
+        )
+    if STEADY not in wrong and SLOWER_STEPS in wrong:
         return "it counts steps, not seconds: when steps become slower, the same number of them is more work"
-    if not scenario.is_affordable:
+    if STEADY not in wrong and first.scenario.is_dear | (first.scenario.name == SLOWER):
         return "it waits far longer than the budget asks for"
+    if wrong.keys() == {DEAR_AT_FIRST}:
+        return _KEPT
     return "it saves too late: `is_due()` is False although `max_lost_seconds` of work are at risk"
 
 

@@ -6,23 +6,31 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine import Job
+from autograder.engine import CheckFailed, Job
 from autograder.lessons.checking import require_same_parts
 from autograder.lessons.lesson_04 import baselines
 
-NUM_BEFORE, NUM_AFTER = 10, 8  # an epoch has 6 steps
+NUM_AFTER = 6  # as an epoch has
 
 # What is compared after loading, in the order in which a mistake is easiest to see.
 _PARTS = {
     "weights": ("the model's weights", "the model is not saved, or loaded into another object"),
+    "model": (
+        "the model's buffers",
+        "only the parameters are kept, or all is cast to one dtype: the `state_dict()` of a model has its buffers too",
+    ),
     "moments": (
-        "AdamW's two moments of each weight",
-        "the optimizer is forgotten: model weights only. The first steps after the resume are then those of a "
-        "fresh AdamW",
+        "AdamW's two moments and its count of steps, of each weight",
+        "the optimizer is forgotten, or put back into another object: model weights only. The first steps after "
+        "the resume are then those of a fresh AdamW",
     ),
     "schedule": (
-        "the step of the schedule, and its learning rate",
+        "the step of the schedule",
         "the scheduler is forgotten: the learning rate starts its plan anew",
+    ),
+    "groups": (
+        "learning rate and weight decay of the optimizer's groups",
+        "of the optimizer only the moments are kept: its `state_dict()` has `param_groups` too",
     ),
     "scale": (
         "the scale of the gradient scaler, and its count of good steps",
@@ -34,69 +42,166 @@ _PARTS = {
     ),
 }
 _FORGOTTEN = "the state of {} is forgotten, or something draws from it after it was put back"
+_HALF = "{} makes normal numbers in pairs and keeps the second for the next call: that one is lost, the rest is there"
 _GENERATORS = {
-    name: (what, _FORGOTTEN.format(what))
-    for name, what in (
-        ("python", "Python's `random`"),
-        ("numpy", "NumPy's global generator"),
-        ("torch", "torch's generator, from which dropout draws"),
+    name: (what, likely.format(what))
+    for name, what, likely in (
+        ("python", "Python's `random`", _FORGOTTEN),
+        ("numpy", "NumPy's global generator", _FORGOTTEN),
+        ("torch", "torch's generator, from which dropout draws", _FORGOTTEN),
+        ("python_normal", "Python's `random`", _HALF),
+        ("numpy_normal", "NumPy's global generator", _HALF),
     )
 }
+_DISTURBED = {
+    "modes": "`save` calls `train()` or `eval()`: the run goes on with, or without, dropout",
+    "draws": "saving draws a random number, or leaves a generator in another state",
+    "gradients": "saving clears or changes the gradients of the model",
+}
+_CHANGED = "saving changes what it saves"
+_RUNS_CODE = {
+    "pickle": "`weights_only=False`, or plain pickle: a pickle can name any function, and loading calls it",
+    "inside": "a pickle lies inside what was loaded safely, as bytes or numbers, and is unpickled then",
+    "text": "a text of the file is run as Python, by `eval` or `exec`",
+}
+_OBJECTS = (
+    "whole objects are pickled, and only `weights_only=False` reads those: such a file can run any code"
+)
 
 
 def check_checkpoint(job: Job) -> None:
     """4.1: saving changes nothing, loading brings everything back, and a foreign file runs no code."""
-    seed, learner = job.seed(), job.learner()
+    seed, learner, rng = job.seed(), job.learner(), job.rng
     trusted = job.worker("baseline", baselines.CHECKPOINT)
+    # None, odd and even: after an odd number of steps the generators have a normal number at hand.
+    stops = [0, 2 * int(rng.integers(1, 4)) + 1, 2 * int(rng.integers(5, 7))]
+    steps = [0, 2**24 + 2 * int(rng.integers(1, 2**16)) + 1, int(rng.integers(100, 1000))]
+    names = [f"run {seed % 89}", "last.pt", "last.pt"]
     job.progress("Training, and saving on the way", 0.1)
-    saved = learner.call("save_and_go_on", seed=seed, num_before=NUM_BEFORE, num_after=NUM_AFTER)
-    end = trusted.call("straight", seed=seed, num_steps=NUM_BEFORE + NUM_AFTER)
+    saved = learner.call(
+        "save_and_go_on", seed=seed, stops=stops, steps=steps, names=names, num_after=NUM_AFTER
+    )
+    looked_at = sorted({*stops, *(stop + NUM_AFTER for stop in stops)})
+    straight = trusted.call("straight", seed=seed, stops=looked_at)
+    right = dict(zip(looked_at, straight["moments"], strict=True))
+    _require_one_file(job, saved)
+    moments = [right[stop] for stop in stops]
+    _require_undisturbed(job, saved, moments, straight["losses"], right[looked_at[-1]])
+    job.progress("Resuming in another process", 0.4)
+    fresh = job.worker("resumed", job.source)
+    own_seed = job.seed()
+    for place in (2, 1, 0):
+        stop, file = stops[place], saved["files"][place]
+        try:
+            found = fresh.call("resume", seed=seed, own_seed=own_seed, file=file, num_after=NUM_AFTER)
+        except CheckFailed:
+            _require_no_rest(job, file)
+            _require_nothing_beside(job, saved["beside"])
+            raise
+        _require_all_back(job, found["loaded"], right[stop], steps[place], again=place < 2)
+        end, losses = found["end"], straight["losses"][stop : stop + NUM_AFTER]
+        job.require(
+            end["losses"] == losses and np.array_equal(end["weights"], right[stop + NUM_AFTER]["weights"]),
+            expected=f"bitwise the losses and weights of the uninterrupted run, {NUM_AFTER} steps after the resume",
+            got=end["error"] or "other numbers",
+            likely="something is put back that the next steps do not use: a copy of the optimizer, or of the model",
+            look="load into the objects that `__init__` was given",
+        )
+    _require_safe(job, saved["files"][1])
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    return bool(one == other) if isinstance(one, dict) else np.array_equal(one, other)
+
+
+def _require_one_file(job: Job, saved: dict[str, Any]) -> None:
     job.require(
-        saved["file"].size > 0,
+        all(file.size > 0 for file in saved["files"]),
         expected="one file at the given path",
         got="no file there",
         likely="`save` writes elsewhere, or makes a folder",
         look="the check takes this one file to another process: all must be in it",
     )
     job.require(
-        np.array_equal(saved["weights"], end["weights"])
-        and (saved["losses"], saved["draws"]) == (end["losses"], end["draws"]),
-        expected="a run that goes on after `save` as if nothing had happened",
-        got="other losses or weights after it",
-        likely="saving draws a random number, or changes mode, device or gradients of the model",
-        look="`save` should only read",
+        not any(bytes(file[:14]) == b"no checkpoint " for file in saved["files"]),
+        expected="everything in the one file at the given path",
+        got=f"the file that was there before, and {', '.join(saved['beside'][:3]) or 'nothing'} beside it",
+        likely="`save` writes under another name, or writes nothing where a file is, or behind what stands in it",
+        look='write to `path` itself, as it is; mode "wb" begins an empty file',
     )
-    job.progress("Resuming in another process", 0.4)
-    fresh = job.worker("resumed", job.source)
-    arguments: dict[str, Any] = {"seed": seed, "own_seed": job.seed(), "file": saved["file"]}
-    moment = trusted.call("straight", seed=seed, num_steps=NUM_BEFORE)
-    _require_all_back(job, fresh.call("resume", **arguments, num_after=0), moment)
-    resumed = fresh.call("resume", **arguments, num_after=NUM_AFTER)
-    job.require(
-        resumed["losses"] == end["losses"][NUM_BEFORE:]
-        and np.array_equal(resumed["weights"], end["weights"]),
-        expected=f"bitwise the losses and weights of the uninterrupted run, {NUM_AFTER} steps after the resume",
-        got="other numbers",
-        likely="something is put back that the next steps do not use: a copy of the optimizer, or of the model",
-        look="load into the objects that `__init__` was given",
-    )
-    _require_safe(job, saved["file"])
 
 
-def _require_all_back(job: Job, loaded: dict[str, Any], moment: dict[str, Any]) -> None:
+def _require_nothing_beside(job: Job, beside: list[str]) -> None:
     job.require(
-        loaded["step"] == NUM_BEFORE,
-        expected=f"`load` to return the step that was saved, {NUM_BEFORE}",
+        not beside,
+        expected="everything in the one file at the given path: `load` gets nothing else",
+        got=f"{', '.join(beside[:3])} beside it",
+        likely="a part of the run is written into a file of its own",
+        look="put all states into one dict, and write that",
+    )
+
+
+def _require_no_rest(job: Job, file: np.ndarray) -> None:
+    """Of a file that cannot be loaded."""
+    job.require(
+        bytes(file[-14:]) != b"no checkpoint ",
+        expected="nothing left of the file that had the path before",
+        got="its end, behind what was saved",
+        likely="the new file is written over the beginning of the old one, and is shorter",
+        look='mode "wb" begins an empty file, "r+b" keeps what was there',
+    )
+
+
+def _require_undisturbed(
+    job: Job,
+    saved: dict[str, Any],
+    moments: list[dict[str, Any]],
+    losses: list[float],
+    last: dict[str, Any],
+) -> None:
+    """Right after each save, and when the run has gone on, all is as without any save."""
+    expected, look = "a run that goes on after `save` as if nothing had happened", "`save` should only read"
+    for number, (after, moment) in enumerate(zip(saved["after"], moments, strict=False)):
+        right = moment | {"modes": [number != 1] * len(moment["modes"])}
+        changed = [name for name in right if not _are_same(after[name], right[name])]
+        job.require(
+            not changed,
+            expected=expected,
+            got=f"another state right after it: {', '.join(changed)}",
+            likely=next((why for name, why in _DISTURBED.items() if name in changed), _CHANGED),
+            look=look,
+        )
+    end = saved["end"]
+    job.require(
+        end["losses"] == losses
+        and np.array_equal(end["weights"], last["weights"])
+        and end["draws"] == last["draws"],
+        expected=expected,
+        got=end["error"] or "other losses, weights or random numbers after it",
+        likely="saving leaves something changed in the process: a thread, a global setting such as that of gradients",
+        look=look,
+    )
+
+
+def _require_all_back(
+    job: Job, loaded: dict[str, Any], moment: dict[str, Any], step: int, *, again: bool
+) -> None:
+    """`again`: it was loaded into a run that had gone on from another file."""
+    job.require(
+        loaded["step"] == step,
+        expected=f"`load` to return the step that `save` was given, {step}",
         got=f"{loaded['step']}" if loaded["step"] >= 0 else "no int",
-        likely="the step is not in the file, or not returned",
+        likely="the step is not in the file, or not returned, or another count is taken for it",
         look="whoever resumes must know how many steps are left",
     )
+    over = "something is put back only into fresh parts, or only where the file has more than nothing of it"
     require_same_parts(
         job,
         loaded,
         moment,
-        _PARTS,
-        expected="WHAT as they were when the run was saved",
+        {name: (what, over) for name, (what, _) in _PARTS.items()} if again else _PARTS,
+        expected="WHAT as they were when the run was saved"
+        + (", loaded over those of a run that had gone on" if again else ""),
         said="others",
         look="go through the arguments of `__init__`: which has no line in `save`, or none in `load`?",
     )
@@ -107,10 +212,10 @@ def _require_all_back(job: Job, loaded: dict[str, Any], moment: dict[str, Any]) 
         _GENERATORS,
         expected="WHAT to go on where it was",
         said="another random number",
-        look="there are three generators on a CPU: Python's, NumPy's and torch's; put them back last",
+        look="there are three generators on a CPU: Python's, NumPy's and torch's; put back all of each state, last",
     )
     job.require(
-        loaded["training"] == moment["training"],
+        all(loaded["modes"]),
         expected="the model in training mode, as before",
         got="evaluation mode",
         likely="`load` calls `model.eval()`: the run would go on without dropout",
@@ -119,16 +224,17 @@ def _require_all_back(job: Job, loaded: dict[str, Any], moment: dict[str, Any]) 
 
 
 def _require_safe(job: Job, file: np.ndarray) -> None:
-    ran_code = job.learner().call("load_poison", seed=job.seed())
-    if not ran_code:
+    trusted = job.worker("baseline", baselines.CHECKPOINT)
+    foreign = trusted.call("foreign_files", file=file)
+    ran = job.learner().call("load_foreign", seed=job.seed(), files=[each["file"] for each in foreign])
+    kinds = [each["kind"] for each, did in zip(foreign, ran, strict=True) if did]
+    if not kinds:
         return
-    reads_safely = job.worker("baseline", baselines.CHECKPOINT).call("reads_safely", file=file)
+    are_objects = kinds[0] == "pickle" and not trusted.call("reads_safely", file=file)
     job.require(
         False,
         expected="a `load` that runs nothing of what stands in a file",
         got="a file with a planted call in it, and the call was made",
-        likely="`weights_only=False`, or plain pickle: a pickle can name any function, and loading calls it"
-        if reads_safely
-        else "whole objects are pickled, and only `weights_only=False` reads those: such a file can run any code",
+        likely=_OBJECTS if are_objects else _RUNS_CODE[kinds[0]],
         look="save `state_dict()`s, tensors and plain values; then `torch.load(path, weights_only=True)` reads them",
     )

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import functools
-import importlib.util
+import io
 import os
+import shutil
 import signal
-import stat
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,78 +16,42 @@ import numpy as np
 import torch
 
 from autograder.lessons.checking.harness_shared import learner
+from autograder.lessons.lesson_04.harness.disk import (
+    FOLDER,
+    can_be_full,
+    expect,
+    files_of_at_most,
+    is_synced,
+    refusing,
+)
 from autograder.lessons.lesson_04.harness.tracing import forked, stops
 
-_PATH = Path("checkpoints/last.pt")
 _MAX_SEEN = 12  # different contents of the file; what is wrong shows in the first few
-# Inode, size, time of change, and whether it had the name already.
-_synced: list[tuple[int, int, int, bool]] = []
-_always_synced: set[int] = set()
-
-
-def _inode(path: Path) -> int:
-    with contextlib.suppress(OSError):
-        return path.stat().st_ino
-    return -1
-
-
-def _watch_syncs() -> None:
-    """From here on, note which content is forced to the disk. Before the cell is loaded, so that it takes these."""
-
-    def noted(function: Callable[..., Any]) -> Callable[..., Any]:
-        def sync(descriptor: Any) -> None:
-            number = descriptor if isinstance(descriptor, int) else descriptor.fileno()
-            function(number)
-            found = os.fstat(number)
-            if stat.S_ISREG(found.st_mode):
-                had_name = found.st_ino == _inode(_PATH)
-                _synced.append((found.st_ino, found.st_size, found.st_mtime_ns, had_name))
-
-        return sync
-
-    real_open, always = os.open, getattr(os, "O_SYNC", 0) | getattr(os, "O_DSYNC", 0)
-
-    def noted_open(path: Any, flags: int, *arguments: Any, **named: Any) -> int:
-        descriptor = real_open(path, flags, *arguments, **named)
-        if flags & always:
-            _always_synced.add(os.fstat(descriptor).st_ino)
-        return descriptor
-
-    setattr(os, "open", noted_open)  # noqa: B010 - mypy knows the signature of the real one
-    for name in ("fsync", "fdatasync"):
-        if hasattr(os, name):
-            setattr(os, name, noted(getattr(os, name)))
-
-
-def _give_the_folder_a_disk_of_its_own() -> None:
-    """From here on, nothing from outside the checkpoint's folder can be renamed into it, as between two disks."""
-
-    def within(function: Callable[..., Any]) -> Callable[..., Any]:
-        def rename(source: Any, target: Any, **named: Any) -> None:
-            if not named:
-                folder = Path(os.fsdecode(target)).resolve().parent
-                is_ours = folder == _PATH.parent.resolve()
-                if is_ours and not Path(os.fsdecode(source)).resolve().is_relative_to(folder):
-                    raise OSError(
-                        errno.EXDEV, "Invalid cross-device link: the folder of `path` is a disk of its own"
-                    )
-            function(source, target, **named)
-
-        return rename
-
-    for name in ("rename", "replace"):
-        setattr(os, name, within(getattr(os, name)))
-
-
-_watch_syncs()
-_give_the_folder_a_disk_of_its_own()
 
 
 def _content(seed: int, version: int) -> dict[str, Any]:
-    """A checkpoint of 128 kB; each version differs from the others everywhere."""
-    weight = np.random.default_rng([seed, version]).random((64, 512), dtype=np.float32)
+    """A checkpoint of about 128 kB; each version differs from the others everywhere, and in size."""
+    weight = np.random.default_rng([seed, version]).random((64 - 8 * (version % 3), 512), dtype=np.float32)
     model, moments = torch.from_numpy(weight), torch.from_numpy(weight[::-1, :16].copy())
-    return {"step": version, "model": {"weight": model}, "optimizer": {"moments": moments, "lr": 1e-3}}
+    plain = {"lr": 1e-3, "name": "AdamW", "betas": [0.9, 0.999], "amsgrad": False, "best": None, "scores": []}
+    half = {"bias": moments[0].bfloat16(), "count": torch.tensor(version), "mask": moments[:, 0] > 0.5}
+    return {
+        "step": version,
+        "model": {"weight": model, "half": half, "loss": float("inf")},
+        "optimizer": {"moments": moments.double(), "groups": [plain, {0: moments[:2].t(), 1: {}}]},
+    }
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, torch.Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_are_equal(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_are_equal, one, other))
+    return bool(one == other)
 
 
 def _version(file: np.ndarray, seed: int) -> int:
@@ -98,14 +60,7 @@ def _version(file: np.ndarray, seed: int) -> int:
     path.write_bytes(file.tobytes())
     with contextlib.suppress(Exception):
         found = torch.load(path, map_location="cpu", weights_only=True)
-        expected = _content(seed, int(found["step"]))
-        weights, moments = found["model"]["weight"], found["optimizer"]["moments"]
-        same = torch.equal(weights, expected["model"]["weight"])
-        if (
-            same
-            and torch.equal(moments, expected["optimizer"]["moments"])
-            and found["optimizer"]["lr"] == 1e-3
-        ):
+        if _are_equal(found, _content(seed, int(found["step"]))):
             return int(found["step"])
     return -1
 
@@ -115,46 +70,52 @@ def versions(files: list[np.ndarray], seed: int) -> list[int]:
     return [_version(file, seed) for file in files]
 
 
-def _read() -> np.ndarray:
+def _read(path: Path) -> np.ndarray:
     """The file as whoever comes after a kill finds it; empty when there is none."""
     with contextlib.suppress(OSError):
-        return np.frombuffer(_PATH.read_bytes(), np.uint8)
+        return np.frombuffer(path.read_bytes(), np.uint8)
     return np.zeros(0, np.uint8)
 
 
-def _begin(seed: int) -> None:
-    _PATH.parent.mkdir(exist_ok=True)
-    for path in _PATH.parent.iterdir():
-        path.unlink()
-    torch.save(_content(seed, 0), _PATH)
-    _PATH.with_name("best.pt").write_bytes(b"another checkpoint")
+def _begin(seed: int, name: str = "last.pt") -> Path:
+    """A folder with an older checkpoint of this name, and another one beside it."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir()
+    path = FOLDER / name
+    torch.save(_content(seed, 0), path)
+    (FOLDER / "best.pt").write_bytes(b"another checkpoint")
+    expect(path)
+    return path
 
 
-def _names() -> list[str]:
-    return sorted(path.name for path in _PATH.parent.iterdir())
+def _beside(*paths: Path) -> list[str]:
+    return sorted({path.name for path in FOLDER.iterdir()} - {"best.pt", *(path.name for path in paths)})
 
 
 def save_thrice(seed: int) -> dict[str, Any]:
-    """Three saves in a row, without any trouble: what is there after each, and what was forced to the disk."""
-    _begin(seed)
+    """Saves in a row, the first where there is no file yet: what is there after each, and what was forced to the disk.
+
+    It is one dict whose content changes, as a training's does.
+    """
+    path, content = _begin(seed, "last.pt"), _content(seed, 0)
+    path.unlink()
     files, synced, early, seconds = [], [], [], []
     for version in (1, 2, 3):
-        content = _content(seed, version)
-        _synced.clear()
+        content.clear()
+        content |= _content(seed, version)
+        given = path.absolute() if version == 2 else path
+        expect(path)
         start = time.perf_counter()
-        learner(content, _PATH)
+        learner(content, given)
         seconds.append(time.perf_counter() - start)
-        files.append(_read())
-        with contextlib.suppress(OSError):
-            found = _PATH.stat()
-            fits = [note for note in _synced if note[:3] == (found.st_ino, found.st_size, found.st_mtime_ns)]
-            synced.append(bool(fits) or found.st_ino in _always_synced)
-            early.append(any(not had_name for *_, had_name in fits) or found.st_ino in _always_synced)
-    names, other = _names(), _PATH.with_name("best.pt").read_bytes() == b"another checkpoint"
+        files.append(_read(path))
+        is_on_disk, was_before = is_synced(path)
+        synced.append(is_on_disk)
+        early.append(was_before)
     return {
         "files": files,
-        "names": names,
-        "other": other,
+        "beside": _beside(path),
+        "other": _read(FOLDER / "best.pt").tobytes() == b"another checkpoint",
         "synced": synced,
         "early": early,
         "seconds": min(seconds),
@@ -164,62 +125,86 @@ def save_thrice(seed: int) -> dict[str, Any]:
 def kill_saves(seed: int, num_kills: int, longest: float) -> dict[str, Any]:
     """Children that save without end, each killed after a random time: the file that each leaves, and what it may be.
 
-    Each child tells through a pipe when a save has returned: that version, or the one after it, must be there.
+    Each child tells through a pipe when a save has returned: that version, or the one after it, must be there. At the
+    end one more save, undisturbed, beside what the killed ones have left.
     """
     if not hasattr(os, "fork"):
-        return {"files": [], "allowed": []}
-    _begin(seed)
+        return {"files": [], "allowed": [], "error": ""}
+    path = _begin(seed)
     contents, rng = [_content(seed, version) for version in range(10)], np.random.default_rng(seed)
-    files, allowed, last = [], [], 0
+    files: list[np.ndarray] = []
+    allowed: list[list[int]] = []
+    last = 0
     for _ in range(num_kills):
         first = (last + 1) % 10
-        child, done = forked(functools.partial(_save_for_ever, contents, first))
-        num_done = len(os.read(done, 1))  # it has begun: the clock of the kill starts here
+        child, done = forked(functools.partial(_save_for_ever, contents, first, path))
+        told = os.read(done, 1)  # it has begun: the clock of the kill starts here
         time.sleep(rng.uniform(0.0, longest))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        num_done += len(os.read(done, 2**16))
+        told += os.read(done, 2**16)
         os.close(done)
-        before = (first + num_done - 1) % 10
-        files.append(_read())
+        if b"!" in told:
+            said = told.partition(b"!")[2].decode(errors="replace")
+            return {"files": files, "allowed": allowed, "error": said}
+        before = (first + len(told) - 1) % 10
+        files.append(_read(path))
         allowed.append([before, (before + 1) % 10])
-        last = _step()
+        last = _step(path)
         if last < 0:
             break  # the next child would begin with a broken file
-    return {"files": files, "allowed": allowed}
+    try:
+        learner(contents[5], path)
+        return {"files": [*files, _read(path)], "allowed": [*allowed, [5]], "error": ""}
+    except Exception as error:
+        return {"files": files, "allowed": allowed, "error": f"{type(error).__name__}: {error}"[:200]}
 
 
-def _step() -> int:
+def _step(path: Path) -> int:
     """The version by the file's own word, to go on with; what it is worth is found out elsewhere."""
     with contextlib.suppress(Exception):
-        return int(torch.load(_PATH, map_location="cpu", weights_only=True)["step"])
+        return int(torch.load(path, map_location="cpu", weights_only=True)["step"])
     return -1
 
 
-def _save_for_ever(contents: list[Any], at: int, tell: int) -> None:
-    while True:
-        learner(contents[at], _PATH)
-        os.write(tell, b".")
-        at = (at + 1) % len(contents)
+def _save_for_ever(contents: list[Any], at: int, path: Path, tell: int) -> None:
+    try:
+        while True:
+            learner(contents[at], path)
+            os.write(tell, b".")
+            at = (at + 1) % len(contents)
+    except Exception as error:
+        os.write(tell, f"!{type(error).__name__}: {error}".encode()[:200])
 
 
 def look_between_calls(seed: int) -> dict[str, Any]:
-    """What the file holds between any two calls to the system of one save: what a kill there would leave.
+    """What the files hold between any two calls to the system of two saves: what a kill there would leave.
 
-    A stopped process and a killed one leave the same files, so one save tells of some hundred kills. Where the
-    machine allows no tracing, the file is read over and over beside a child that saves.
+    The first goes where there is no file yet, the second over an older one. A stopped process and a killed one leave
+    the same files, so this tells of some hundred kills. Where the machine allows no tracing, the files are read over
+    and over beside a child that saves.
     """
     if not hasattr(os, "fork"):
-        return {"files": [], "num_looks": 0}
-    _begin(seed)
-    content = _content(seed, 1)
-    seen: list[np.ndarray] = [_read()]
+        return {"files": [], "first": [], "num_looks": 0}
+    path = _begin(seed, "model v2.best.ckpt")
+    new, content = FOLDER / "first one", _content(seed, 1)
+    seen: dict[Path, list[np.ndarray]] = {path: [_read(path)], new: []}
     num_looks = 0
-    for _ in stops(lambda: learner(content, _PATH)):
+
+    def save_both() -> None:
+        expect(new)
+        learner(content, new)
+        expect(path)
+        learner(content, path)
+
+    for _ in stops(save_both):
         num_looks += 1
-        if len(seen) < _MAX_SEEN and not np.array_equal(file := _read(), seen[-1]):
-            seen.append(file)
-    return {"files": seen, "num_looks": num_looks}
+        for looked_at, files in seen.items():
+            if len(files) < _MAX_SEEN and (looked_at == path or looked_at.exists()):
+                file = _read(looked_at)
+                if not files or not np.array_equal(file, files[-1]):
+                    files.append(file)
+    return {"files": seen[path], "first": seen[new], "num_looks": num_looks}
 
 
 class _Unsavable:
@@ -229,31 +214,26 @@ class _Unsavable:
         raise OSError(28, "No space left on device (the check pretends)")
 
 
-@contextlib.contextmanager
-def _files_of_at_most(size: int) -> Iterator[None]:
-    """No file can grow beyond `size` bytes, however it is written; no limit where the system has none."""
-    if importlib.util.find_spec("resource") is None:
-        yield
-        return
-    import resource
+def save_refused(seed: int, how: str) -> dict[str, Any]:
+    """A save that fails: whether it came to that, whether the caller hears of it, and what is left.
 
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-def save_without_space(seed: int, how: str) -> dict[str, Any]:
-    """A save that fails half way: whether the caller hears of it, and what is left."""
-    _begin(seed)
-    content, raised = _content(seed, 1), False
-    if how == "unsavable" or importlib.util.find_spec("resource") is None:
+    how: "unsavable", a content that cannot be written; "full" or "nearly", a disk that is full half way, or at the
+    end; "fsync" or "rename", a call that fails.
+    """
+    path, content, raised = _begin(seed), _content(seed, 1), False
+    refused: contextlib.AbstractContextManager[Any] = contextlib.nullcontext(lambda: 1)
+    if how == "unsavable" or not can_be_full():
         content["too_much"] = _Unsavable()
-    try:
-        with _files_of_at_most(2**16) if how == "full" else contextlib.nullcontext():
-            learner(content, _PATH)
-    except Exception:
-        raised = True
-    return {"files": [_read()], "raised": raised, "names": _names()}
+    if how in ("fsync", "rename"):
+        refused = refusing(how)
+    file = io.BytesIO()
+    torch.save(_content(seed, 1), file)
+    small = {"full": 2**16, "nearly": len(file.getvalue()) - 4000}.get(how)
+    with refused as num_refused:
+        try:
+            with files_of_at_most(small) if small and can_be_full() else contextlib.nullcontext():
+                learner(content, path)
+        except Exception:
+            raised = True
+        is_tried = num_refused() > 0
+    return {"files": [_read(path)], "raised": raised, "is_tried": is_tried, "beside": _beside(path)}

@@ -5,39 +5,80 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import numpy as np
+
 from autograder.lessons.checking.harness_shared import learner
 
 
 class _Clock:
     """A clock that a scenario moves. On top of a real one, where pauses are to be measured."""
 
-    def __init__(self, is_real: bool = False) -> None:
-        self.now = 1000.0
+    def __init__(self, now: float = 1000.0, is_real: bool = False) -> None:
+        self.now = now
         self.is_real = is_real
 
     def __call__(self) -> float:
         return self.now + (time.perf_counter() if self.is_real else 0.0)
 
 
-def simulate_run(
-    max_lost_seconds: float, max_overhead: float, steps: list[float], saves: list[float]
-) -> dict[str, Any]:
-    """One run: step i takes `steps[i]` seconds, and a save after it would take `saves[i]`.
+class _Run:
+    """Step i takes `steps[i]` seconds, and a save after it would take `saves[i]`.
 
-    A first save, of `saves[0]` seconds, is done before the first step. Returns after which steps it saved.
+    A first save is done before the first step, so that the clock stands at `begins_at` when it is told. A save begins
+    `delay` steps after the first at which it was due: the loop may have something else to do.
     """
-    clock = _Clock()
-    policy = learner(max_lost_seconds=max_lost_seconds, max_overhead=max_overhead, clock=clock)
-    clock.now += saves[0]
-    policy.saved(saves[0])
-    saved_after = []
-    for number, (work, cost) in enumerate(zip(steps, saves, strict=True)):
-        clock.now += work
-        if policy.is_due():
-            clock.now += cost
-            policy.saved(cost)
-            saved_after.append(number)
-    return {"saved_after": saved_after}
+
+    def __init__(
+        self,
+        max_lost_seconds: float,
+        max_overhead: float,
+        begins_at: float,
+        first_save: float,
+        steps: np.ndarray,
+        saves: np.ndarray,
+        delay: int,
+    ) -> None:
+        self._clock, self._delay, self._waits = _Clock(begins_at), delay, 0
+        self._policy = learner(
+            max_lost_seconds=max_lost_seconds, max_overhead=max_overhead, clock=self._clock
+        )
+        self._ahead = list(zip(steps.tolist(), saves.tolist(), strict=True))[::-1]
+        self.due: list[bool] = []
+        self.saved_after: list[int] = []
+        self._policy.saved(first_save)
+
+    def step(self) -> bool:
+        """Whether there was one more."""
+        if not self._ahead:
+            return False
+        work, cost = self._ahead.pop()
+        self._clock.now += work
+        self.due.append(bool(self._policy.is_due()))
+        self._waits = self._waits + 1 if self.due[-1] or self._waits else 0
+        if self._waits > self._delay:
+            self._clock.now += cost
+            self._policy.saved(cost)
+            self.saved_after.append(len(self.due) - 1)
+            self._waits = 0
+        return True
+
+
+def simulate_runs(runs: list[dict[str, Any]], side_by_side: bool) -> list[dict[str, Any]]:
+    """At which steps each policy said that a save was due, and after which it was done.
+
+    Side by side, all objects are there from the beginning, and their runs take turns at each step.
+    """
+    found = []
+    if side_by_side:
+        found = [_Run(**run) for run in runs]
+        while sum(run.step() for run in found):
+            pass
+    else:
+        for settings in runs:
+            found.append(run := _Run(**settings))
+            while run.step():
+                pass
+    return [{"due": np.array(run.due, dtype=bool), "saved_after": run.saved_after} for run in found]
 
 
 STEP_SECONDS, SAVE_SECONDS, MAX_LOST_SECONDS = 0.002, 0.002, 0.2

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import pickle
 import random
 from pathlib import Path
 from typing import Any
@@ -13,35 +11,65 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.checking.harness_shared import learner, small_model, weights_of
+from autograder.lessons.checking.harness_shared import learner, small_model
 from course_lib.data import collate
 
 FP16_MAX = 65504.0
 
 
 class _Order:
-    """Batches of indices in an order that is new each epoch, and the place in it."""
+    """Batches of indices in an order that is new each epoch, and the place in it. Its state is nested."""
 
     def __init__(self, size: int, rows: int, seed: int) -> None:
-        self.size, self.rows, self.seed = size, rows, seed
-        self.epoch = self.position = 0
+        self._size, self._rows, self._seed = size, rows, seed
+        self._start(0)
+
+    def _start(self, epoch: int) -> None:
+        order = np.random.default_rng([self._seed, epoch]).permutation(self._size)
+        self._epoch, self._order, self._taken = epoch, torch.from_numpy(order), [0, 0.0]
 
     def next_batch(self) -> list[int]:
-        order = np.random.default_rng([self.seed, self.epoch]).permutation(self.size)
-        start = self.position * self.rows
-        self.position += 1
-        if self.position * self.rows >= self.size:
-            self.epoch, self.position = self.epoch + 1, 0
-        return [int(index) for index in order[start : start + self.rows]]
+        start = int(self._taken[0])
+        self._taken = [start + self._rows, (start + self._rows) / self._size]
+        batch = self._order[start : start + self._rows].tolist()
+        if self._taken[0] >= self._size:
+            self._start(self._epoch + 1)
+        return [int(index) for index in batch]
 
-    def state_dict(self) -> dict[str, int]:
-        return {"epoch": self.epoch, "position": self.position}
+    def state_dict(self) -> dict[str, Any]:
+        place = {"taken": self._taken, "order": self._order, "kind": "shuffled", "most": None}
+        return {"epoch": self._epoch, "place": place}
 
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        self.epoch, self.position = int(state["epoch"]), int(state["position"])
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._epoch, self._order = int(state["epoch"]), state["place"]["order"].clone()
+        self._taken = list(state["place"]["taken"])
+
+    def where(self) -> list[float]:
+        return [float(self._epoch), *map(float, self._taken), *map(float, self._order)]
 
 
-class _SmallRun:
+class _Model(torch.nn.Module):
+    """A classifier, and buffers that its next step reads: a cast to 32 bits would round them."""
+
+    num_seen: torch.Tensor
+    heat: torch.Tensor
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.classifier = small_model(seed, dropout=0.2)
+        self.register_buffer("num_seen", torch.tensor(2**24 + 1 + seed % 997))
+        self.register_buffer("heat", torch.tensor(1.0 + (seed % 991) / 3e3, dtype=torch.float64))
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            self.num_seen += len(input_ids)
+            self.heat *= 1.0 + 1.0 / 3e3
+        scale = (self.heat * (1.0 + 1e-9 * self.num_seen)).float()
+        logits: torch.Tensor = self.classifier(input_ids, attention_mask) * scale
+        return logits
+
+
+class SmallRun:
     """A run whose next step depends on weights, moments, schedule, scale, place, and three random generators."""
 
     def __init__(self, data_seed: int, own_seed: int) -> None:
@@ -49,8 +77,13 @@ class _SmallRun:
         self.samples = [
             (rng.integers(3, 60, size=rng.integers(4, 20)), int(rng.integers(5))) for _ in range(44)
         ]
-        self.model = small_model(own_seed, dropout=0.2)
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=3e-3)
+        self.model = _Model(own_seed)
+        weights = list(self.model.parameters())
+        groups: list[dict[str, Any]] = [
+            {"params": weights[::2]},
+            {"params": weights[1::2], "lr": 1e-3, "weight_decay": 0.0},
+        ]
+        self.optimizer = torch.optim.AdamW(groups, lr=3e-3)
         self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: (1 + step) ** -0.5)
         self.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**18, growth_interval=3)
         self.sampler = _Order(len(self.samples), 8, data_seed % 1000)
@@ -73,6 +106,8 @@ class _SmallRun:
             rows.append((ids[::-1].copy() if random.random() < 0.5 else ids, label))  # by Python's
         batch = collate(rows)
         loss = F.cross_entropy(self.model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+        # A normal number each: both generators make two at a time, and keep one for the next step.
+        loss = loss * float(np.exp(0.1 * random.gauss(0.0, 1.0) + 0.1 * np.random.standard_normal()))
         self.optimizer.zero_grad(set_to_none=True)
         self.scaler.scale(loss).backward()
         for parameter in self.model.parameters():  # what fp16 could not hold, as a GPU would see it
@@ -81,86 +116,125 @@ class _SmallRun:
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.scheduler.step()
+        for group in self.optimizer.param_groups:
+            group["weight_decay"] *= 1.01  # a plan of the loop's own, which no scheduler knows
         return float(loss.detach())
 
     def facts(self) -> dict[str, Any]:
         """Where the run is, in numbers that can be compared to the bit. Draws from no generator."""
-        moments = [
-            self.optimizer.state[p][name].detach().flatten()
-            if self.optimizer.state.get(p)
-            else torch.zeros(1)
-            for p in self.model.parameters()
-            for name in ("exp_avg", "exp_avg_sq")
-        ]
+        states = [self.optimizer.state.get(p, {}) for p in self.model.parameters()]
+        moments = [state.get(name) for state in states for name in ("exp_avg", "exp_avg_sq", "step")]
+        gradients = [p.grad.flatten() for p in self.model.parameters() if p.grad is not None]
+        wide = [value.detach().double().flatten() for value in self.model.state_dict().values()]
+        groups = [[group["lr"], group["weight_decay"]] for group in self.optimizer.param_groups]
         return {
-            "weights": weights_of(self.model),
-            "moments": torch.cat(moments),
-            "schedule": [float(self.scheduler.last_epoch), float(self.optimizer.param_groups[0]["lr"])],
+            "weights": torch.cat([p.detach().flatten() for p in self.model.parameters()]),
+            "model": torch.cat(wide),
+            "moments": torch.cat([torch.zeros(1) if m is None else m.detach().flatten() for m in moments]),
+            "groups": np.array(groups, dtype=np.float64),
+            "schedule": int(self.scheduler.last_epoch),
             "scale": [float(self.scaler.get_scale()), float(self.scaler._get_growth_tracker())],
-            "place": [self.sampler.epoch, self.sampler.position],
-            "training": self.model.training,
+            "place": self.sampler.where(),
+            "gradients": torch.cat(gradients) if gradients else torch.zeros(0),
+            "modes": [module.training for module in self.model.modules()],
         }
 
 
 def _draws() -> dict[str, float]:
-    """The next number of each generator."""
-    drawn = float(torch.rand((), dtype=torch.float64))
-    return {"python": random.random(), "numpy": float(np.random.random()), "torch": drawn}
+    """The next numbers of each generator: plain ones, then normal ones, of which it may have one at hand."""
+    return {
+        "python": random.random(),
+        "numpy": float(np.random.random()),
+        "torch": float(torch.rand((), dtype=torch.float64)),
+        "python_normal": random.gauss(0.0, 1.0),
+        "numpy_normal": float(np.random.standard_normal()),
+    }
 
 
-def straight(seed: int, num_steps: int) -> dict[str, Any]:
-    """The run without any checkpoint, and where it is after so many steps."""
-    run = _SmallRun(seed, seed)
-    losses = run.train(num_steps)
-    return {"losses": losses, **run.facts(), "draws": _draws()}
+@contextlib.contextmanager
+def _as_they_were() -> Any:
+    """The generators afterwards as before, cached normal numbers too."""
+    python, numbers, torch_state = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    yield
+    random.setstate(python)
+    np.random.set_state(numbers)
+    torch.set_rng_state(torch_state)
 
 
-def save_and_go_on(seed: int, num_before: int, num_after: int) -> dict[str, Any]:
-    """The same run, saved on the way by the learner's class: the file, and where the run ends."""
-    run, path = _SmallRun(seed, seed), Path("run.pt")
-    losses = run.train(num_before)
-    learner(**run.parts()).save(path, num_before)
-    file = path.read_bytes() if path.is_file() else b""
-    losses += run.train(num_after)
-    return {"file": np.frombuffer(file, np.uint8), "losses": losses, **run.facts(), "draws": _draws()}
+def straight(seed: int, stops: list[int]) -> dict[str, Any]:
+    """The run without any checkpoint, and where it is after so many steps; the stops come in order."""
+    run, moments = SmallRun(seed, seed), []
+    losses: list[float] = []
+    for stop in stops:
+        losses += run.train(stop - len(losses))
+        with _as_they_were():
+            moments.append({**run.facts(), "draws": _draws()})
+    return {"losses": losses, "moments": moments}
+
+
+def _going_on(run: SmallRun, num_steps: int) -> dict[str, Any]:
+    """So many steps more: the losses, where it ends, and what went wrong in them."""
+    try:
+        losses = run.train(num_steps)
+        with _as_they_were():
+            return {"losses": losses, "error": "", **run.facts(), "draws": _draws()}
+    except Exception as error:
+        error_text = f"{type(error).__name__}: {error}"[:200]
+        return {"losses": [], "error": error_text, **run.facts(), "draws": {}}
+
+
+def save_and_go_on(
+    seed: int, stops: list[int], steps: list[int], names: list[str], num_after: int
+) -> dict[str, Any]:
+    """The same run, saved at each stop by the learner's class: the files, and where the run is after each.
+
+    A file of no meaning has the name before. At the second stop the run has just been validated.
+    """
+    other, run, folder = SmallRun(seed + 1, seed + 1), SmallRun(seed, seed), Path("checkpoints")
+    keeper = learner(**run.parts())
+    learner(**other.parts())  # another run in the same process
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_bytes(b"no checkpoint " * 30_000)
+    files: list[bytes] = []
+    after: list[dict[str, Any]] = []
+    losses: list[float] = []
+    for number, (stop, step, name) in enumerate(zip(stops, steps, names, strict=True)):
+        reached = _going_on(run, stop - len(losses))
+        losses += reached["losses"]
+        if reached["error"]:
+            break
+        run.model.train(number != 1)
+        keeper.save(folder / name, step)
+        files.append((folder / name).read_bytes() if (folder / name).is_file() else b"")
+        with _as_they_were():
+            after.append({**run.facts(), "draws": _draws()})
+        run.model.train()
+    beside = sorted({path.name for path in folder.iterdir()} - set(names))
+    end = reached if reached["error"] else _going_on(run, num_after)
+    return {
+        "files": [np.frombuffer(file, np.uint8) for file in files],
+        "beside": beside,
+        "after": after,
+        "end": {**end, "losses": losses + end["losses"]},
+    }
+
+
+_resumed: dict[str, Any] = {}
 
 
 def resume(seed: int, own_seed: int, file: np.ndarray, num_after: int) -> dict[str, Any]:
-    """Another process, other random weights, other seeds; then the file, and so many steps more."""
-    run, path = _SmallRun(seed, own_seed), Path("resumed.pt")
+    """In another process, whose first run has other random weights and seeds: the file, and so many steps more.
+
+    The next file is loaded into the same run, wherever it stands by then.
+    """
+    if not _resumed:
+        run = SmallRun(seed, own_seed)
+        _resumed.update(run=run, keeper=learner(**run.parts()))
+        learner(**SmallRun(seed + 1, own_seed + 1).parts())
+    run, keeper, path = _resumed["run"], _resumed["keeper"], Path("resumed.pt")
     path.write_bytes(file.tobytes())
-    step = learner(**run.parts()).load(path)
-    losses = run.train(num_after)
-    kept = {"step": step if isinstance(step, int) else -1}
-    return kept | {"losses": losses, **run.facts(), "draws": _draws()}
-
-
-class _Poison:
-    """An object whose pickle makes a folder when it is read: it stands for any code at all."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.mkdir, ("poison-was-run",)
-
-
-def load_poison(seed: int) -> bool:
-    """Whether loading a file that somebody else has made runs what stands in it."""
-    run, path = _SmallRun(seed, seed), Path("foreign.pt")
-    poisoned = {name: _Poison() for name in (*run.parts(), "step", "rng", "python", "numpy", "torch")}
-    for write in (lambda: torch.save(poisoned, path), lambda: path.write_bytes(pickle.dumps(_Poison()))):
-        write()
-        with contextlib.suppress(Exception):  # a refusal is what we hope for
-            learner(**run.parts()).load(path)
-    return Path("poison-was-run").exists()
-
-
-def reads_safely(file: np.ndarray) -> bool:
-    """In a worker of ours: whether `torch.load(weights_only=True)` reads the file, or it is no pickle at all."""
-    path = Path("looked-at.pt")
-    path.write_bytes(file.tobytes())
-    try:
-        torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError:
-        return False
-    except Exception:  # another format: nothing to unpickle
-        return True
-    return True
+    step = keeper.load(path)
+    loaded = {"step": step if type(step) is int else -1, **run.facts(), "draws": _draws()}
+    keeper.load(path)  # as it was before the numbers were drawn
+    return {"loaded": loaded, "end": _going_on(run, num_after)}

@@ -12,36 +12,53 @@ import torch.nn.functional as F
 from autograder.lessons.checking.harness_shared import learner, numbers, weights_of
 
 
-def follow(
-    settings: dict[str, Any], metrics: list[dict[str, float]], first_step: int, state: str | None
-) -> dict[str, Any]:
-    """Tell the learner's class these metrics, until it says stop; its state goes in and comes out as JSON."""
-    stopper = learner(**settings)
-    if state is not None:
-        stopper.load_state_dict(json.loads(state))
-    answers: list[bool] = []
-    for step, values in enumerate(metrics, start=first_step):
-        answers.append(bool(stopper.update(dict(values), 10 * step)))
-        if answers[-1]:
-            break
-    try:
-        kept: str | None = json.dumps(stopper.state_dict())
-    except (TypeError, ValueError):
-        kept = None
-    best, best_step = stopper.best, stopper.best_step
-    return {
-        "answers": answers,
-        "best": None if best is None else float(best),
-        "best_step": None if best_step is None else int(best_step),
-        "state": kept,
-    }
-
-
 def follow_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [follow(**case) for case in cases]
+    """Tell an object of the learner's class each case's validations. All objects are there at once, and take turns.
+
+    One that says stop hears no more, but for `after_stop` at the very end. Its state goes in and comes out as JSON.
+    """
+    stoppers = [learner(**case["settings"]) for case in cases]
+    for stopper, case in zip(stoppers, cases, strict=True):
+        if case["state"] is not None:
+            stopper.load_state_dict(json.loads(case["state"]))
+    answers: list[list[bool | str]] = [[] for _ in cases]
+    for number in range(max(len(case["metrics"]) for case in cases)):
+        for stopper, case, said in zip(stoppers, cases, answers, strict=True):
+            if number < len(case["metrics"]) and True not in said:
+                said.append(_as_bool(stopper.update(dict(case["metrics"][number]), case["steps"][number])))
+    return [
+        {
+            "answers": said,
+            "best": _as_number(stopper.best),
+            "best_step": _as_number(stopper.best_step),
+            "state": _as_json(stopper),
+            "after_stop": [_as_bool(stopper.update(dict(values), 10**6)) for values in case["after_stop"]],
+        }
+        for stopper, case, said in zip(stoppers, cases, answers, strict=True)
+    ]
 
 
-MAX_STEPS, JUDGED_EVERY = 400, 10
+def _as_bool(answer: Any) -> bool | str:
+    """True or False, also NumPy's; of anything else, what it is."""
+    return bool(answer) if isinstance(answer, bool | np.bool_) else type(answer).__name__
+
+
+def _as_number(value: Any) -> float | str | None:
+    """A number or None; of anything else, what it is."""
+    try:
+        return None if value is None else float(value)
+    except (TypeError, ValueError):
+        return type(value).__name__
+
+
+def _as_json(stopper: Any) -> str | None:
+    try:
+        return json.dumps(stopper.state_dict())
+    except (TypeError, ValueError):
+        return None
+
+
+MAX_STEPS, JUDGED_EVERY, JUDGED_UNTIL = 400, 10, 200
 _ROWS, _VALIDATED = 64, 300
 
 
@@ -49,12 +66,13 @@ class _Overfitting:
     """A training whose validation loss falls, jitters, and rises: few samples, many of them wrongly labelled.
 
     What it draws comes from generators of its own, so that a seed gives the same training wherever it runs and
-    however often it is validated.
+    however often it is validated. `rate` is its learning rate: at 0.005 the best comes after some 35 steps, at 0.0012
+    after 140. `is_exact`: each validation looks at the whole set, and does not jitter.
     """
 
     max_steps = MAX_STEPS
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, rate: float, is_exact: bool) -> None:
         rng = np.random.default_rng(seed)
         directions = rng.normal(size=(4, 20))
         self._train, self._validation, self._test = (
@@ -63,7 +81,8 @@ class _Overfitting:
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             self.model = torch.nn.Sequential(torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4))
-        self._optimizer = torch.optim.AdamW(self.model.parameters(), lr=3e-3, weight_decay=0.0, fused=True)
+        self._optimizer = torch.optim.AdamW(self.model.parameters(), lr=rate, weight_decay=0.0, fused=True)
+        self._num_validated = len(self._validation[1]) if is_exact else _VALIDATED
         self._seed, self._rng = seed, np.random.default_rng(seed)
         self._losses: list[float] = []
         self._validated: list[dict[str, float]] = []
@@ -95,24 +114,23 @@ class _Overfitting:
 
         Returns `step`, `loss`, `accuracy`, and `train_loss` of the last 20 steps.
         """
+        found = {"step": self.num_steps, **self.validated_as_at(self.num_steps)}
+        recent = self._losses[-20:]
+        found["train_loss"] = sum(recent) / max(1, len(recent))
+        self._validated.append(found)
+        return dict(found)
+
+    def validated_as_at(self, step: int) -> dict[str, float]:
+        """Loss and accuracy of the weights as they are, on the part of the validation set that this step sees."""
         inputs, labels = self._validation
-        rng = np.random.default_rng([self._seed, self.num_steps])
-        rows = torch.from_numpy(rng.choice(len(labels), _VALIDATED, replace=False))
+        rng = np.random.default_rng([self._seed, step])
+        rows = torch.from_numpy(rng.choice(len(labels), self._num_validated, replace=False))
         self.model.eval()
         with torch.no_grad():
             inputs, labels = inputs[rows], labels[rows]
             logits = self.model(inputs)
-            loss = float(F.cross_entropy(logits, labels))
-            accuracy = float((logits.argmax(-1) == labels).float().mean())
-        recent = self._losses[-20:]
-        found = {
-            "step": self.num_steps,
-            "loss": loss,
-            "accuracy": accuracy,
-            "train_loss": sum(recent) / max(1, len(recent)),
-        }
-        self._validated.append(found)
-        return dict(found)
+            accuracy = (logits.argmax(-1) == labels).float().mean()
+            return {"loss": float(F.cross_entropy(logits, labels)), "accuracy": float(accuracy)}
 
 
 def _samples(
@@ -137,39 +155,44 @@ def _test_accuracy(run: _Overfitting) -> float:
         return 100.0 * float((run.model(inputs).argmax(-1) == labels).float().mean())
 
 
-def stop_early(seed: int) -> dict[str, Any]:
+def stop_early(seed: int, rate: float, is_exact: bool) -> dict[str, Any]:
     """The learner's loop on one run: what it took, and the weights that it left."""
-    run = _Overfitting(seed)
+    run = _Overfitting(seed, rate, is_exact)
     report = learner(run)
     return {
         "num_steps": run.num_steps,
         "validated": [found["step"] for found in run._validated],
         "weights": weights_of(run.model),
-        "report": numbers(report),
+        "report": numbers(report) if isinstance(report, dict) else {},
     }
 
 
-def judge(seed: int, validated: list[int], weights: np.ndarray) -> dict[str, Any]:
-    """In a worker of ours: the same run to its end, validated at the same steps.
+def judge(
+    seed: int, rate: float, is_exact: bool, validated: list[int], num_steps: int, weights: np.ndarray
+) -> dict[str, Any]:
+    """In a worker of ours: the same run, validated at the same steps, and beyond them.
 
-    Says which of these steps the weights are of, what was validated, and the test accuracies, in points, of the
-    weights and of the step whose loss on the whole validation set is the lowest.
+    Says after which of these steps, or of all that were trained, the weights were such; what was validated; what a
+    validation after the last step says of the weights; and the test accuracies, in points, of the weights and of the
+    step whose loss on the whole validation set is the lowest, where validations jitter.
     """
-    run, seen, weights_at, lowest, accuracy_at_best = _Overfitting(seed), [], -1, float("inf"), 0.0
-    judged = range(JUDGED_EVERY, MAX_STEPS + 1, JUDGED_EVERY)
-    for step in sorted({step for step in validated if 0 <= step <= MAX_STEPS} | set(judged)):
+    run, seen = _Overfitting(seed, rate, is_exact), []
+    weights_at, lowest, accuracy_at_best = -1, float("inf"), 0.0
+    judged = range(JUDGED_EVERY, 0 if is_exact else JUDGED_UNTIL + 1, JUDGED_EVERY)
+    for step in sorted({step for step in (*validated, num_steps) if 0 <= step <= MAX_STEPS} | set(judged)):
         if step > run.num_steps:
             run.train(step - run.num_steps)
         if step in judged and (loss := _whole_loss(run)) < lowest:
             lowest, accuracy_at_best = loss, _test_accuracy(run)
         if step in validated:
             seen.append(run.validate())
-            if np.array_equal(weights_of(run.model).numpy(), weights):
-                weights_at = step
+        if step in (*validated, num_steps) and np.array_equal(weights_of(run.model).numpy(), weights):
+            weights_at = step
     torch.nn.utils.vector_to_parameters(torch.from_numpy(weights.copy()), run.model.parameters())
     return {
         "seen": seen,
         "weights_at": weights_at,
+        "again": run.validated_as_at(num_steps)["loss"],
         "accuracy": _test_accuracy(run),
         "accuracy_at_best": accuracy_at_best,
         "max_steps": MAX_STEPS,

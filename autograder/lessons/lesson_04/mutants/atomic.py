@@ -51,7 +51,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             "the old file removed first": (
                 "emptied, or removed, before the new one is there",
                 _RENAME,
-                f"        path.unlink()\n{_RENAME}",
+                f"        path.unlink(missing_ok=True)\n{_RENAME}",
             ),
             "copied into place": (
                 "overwriting in place",
@@ -86,6 +86,66 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
         _SAVE,
         {
             "no fsync": ("no fsync", _SYNC, ""),
+            "fsync before the last byte": (
+                "before the last byte was written",
+                (_SYNC, ""),
+                ("            torch.save", "            os.fsync(file.fileno())\n            torch.save"),
+            ),
+            "an error of fsync swallowed": (
+                "the error of `fsync` is swallowed",
+                "            os.fsync(file.fileno())\n",
+                "            try:\n                os.fsync(file.fileno())\n"
+                "            except OSError:\n                pass\n",
+            ),
+            "an error of the rename swallowed": (
+                "the error of the rename is swallowed",
+                _RENAME,
+                "        try:\n    " + _RENAME + "        except OSError:\n            pass\n",
+            ),
+            "removed first where the rename fails": (
+                "emptied, or removed",
+                _RENAME,
+                "        os.remove(path) if path.exists() else None\n" + _RENAME,
+            ),
+            "a first save in place": (
+                "a first save is written under its final name",
+                "    temporary = path",
+                "    if not path.exists():\n        with open(path, 'wb') as file:\n"
+                "            torch.save(checkpoint, file)\n            file.flush()\n"
+                "            os.fsync(file.fileno())\n        return\n    temporary = path",
+            ),
+            "stopped by what a killed save has left": (
+                "a file of that name is in the way",
+                'open(temporary, "wb")',
+                'open(temporary, "xb")',
+            ),
+            "needs an older file": (
+                "code that runs",
+                "    temporary = path",
+                "    path.stat()\n    temporary = path",
+            ),
+            "only tensors saved": (
+                "in another format, or not all of it",
+                "torch.save(checkpoint, file)",
+                'torch.save({"step": checkpoint["step"], "model": checkpoint["model"]}, file)',
+            ),
+            "saved in 32 bits": (
+                "in another format, or not all of it",
+                "torch.save(checkpoint, file)",
+                'checkpoint["optimizer"]["moments"] = checkpoint["optimizer"]["moments"].float()\n'
+                "            torch.save(checkpoint, file)",
+            ),
+            "a name that another file has": (
+                "a temporary name that another file has",
+                'path.with_name(path.name + ".tmp")',
+                'path.with_name("best.pt")',
+            ),
+            "a dict that it knows not saved again": (
+                "takes a dict that it knows for the same content",
+                "    temporary = path",
+                "    if getattr(save_atomically, 'last', None) is checkpoint:\n        return\n"
+                "    save_atomically.last = checkpoint\n    temporary = path",
+            ),
             "fsync after the rename": (
                 "the order is turned round",
                 (_SYNC, ""),

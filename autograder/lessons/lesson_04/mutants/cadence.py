@@ -20,6 +20,8 @@ class Cadence:
         return self.clock() - self.saved_at >= self.wait
 """
 _DUE = "        return self.clock() - self.saved_at >= self.wait\n"
+_WAIT = "        self.wait = max(self.max_lost_seconds, seconds / self.max_overhead)\n"
+_SAVED_AT = "        self.saved_at = self.clock()\n"
 
 # Right and too slow: it must never pass.
 SLOW_CADENCE = edited(_CADENCE, (_DUE, "        sum(i * i for i in range(4_000))\n" + _DUE))
@@ -29,6 +31,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
         _CADENCE,
         {
             "saves at every step": ("at nearly every step", _DUE, "        return True\n"),
+            "never saves": ("no save at all", _DUE, "        return False\n"),
             "counts steps, not seconds": (
                 "it counts steps, not seconds",
                 ("clock\n\n", "clock\n        self.every = None\n\n"),
@@ -49,6 +52,33 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "max(self.max_lost_seconds, seconds / self.max_overhead)",
                 "self.max_lost_seconds",
             ),
+            "5 % whatever is asked": (
+                "`max_overhead` is not used",
+                "seconds / self.max_overhead",
+                "seconds / 0.05",
+            ),
+            "the cost of the first save for ever": (
+                "the cost of an earlier save is kept for ever",
+                _WAIT,
+                '        self.cost = getattr(self, "cost", seconds)\n'
+                + _WAIT.replace("seconds /", "self.cost /"),
+            ),
+            "the dearest save for ever": (
+                "the cost of an earlier save is kept for ever",
+                _WAIT,
+                '        self.cost = max(getattr(self, "cost", 0.0), seconds)\n'
+                + _WAIT.replace("seconds /", "self.cost /"),
+            ),
+            "the share of the work, not of all the time": (
+                "more often than the cost of a save allows",
+                "seconds / self.max_overhead)",
+                "seconds / self.max_overhead - 2 * seconds)",
+            ),
+            "the limit even where the budget cannot": (
+                "the cost of a save is not looked at",
+                "max(self.max_lost_seconds, seconds",
+                "min(self.max_lost_seconds, 20 * seconds",
+            ),
             "reads a clock of its own": (
                 "reads another clock",
                 "= max_lost_seconds, max_overhead, clock",
@@ -58,6 +88,38 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "it saves too late",
                 "max(self.max_lost_seconds,",
                 "max(3 * self.max_lost_seconds,",
+            ),
+            "one step late": (
+                "it saves one step too late",
+                (_SAVED_AT, _SAVED_AT + "        self.passed = False\n"),
+                (
+                    _DUE,
+                    "        passed, self.passed = self.passed, self.clock() - self.saved_at >= self.wait\n"
+                    "        return passed\n",
+                ),
+            ),
+            "asks far too long for a slow disk": (
+                "it waits far longer than the budget asks for",
+                "seconds / self.max_overhead",
+                "4 * seconds / self.max_overhead",
+            ),
+            "forgets once it has said so": (
+                "`is_due` forgets that a save is due",
+                _DUE,
+                "        is_due = self.clock() - self.saved_at >= self.wait\n"
+                "        if is_due:\n"
+                "            self.saved_at = self.clock()\n"
+                "        return is_due\n",
+            ),
+            "no time for a clock at 0": (
+                "0 seconds are taken for no time",
+                _DUE,
+                "        if not self.saved_at:\n            return False\n" + _DUE,
+            ),
+            "one state for all objects": (
+                "where all objects share it",
+                ("        self.saved_at =", "        Cadence.saved_at ="),
+                ("        self.wait =", "        Cadence.wait ="),
             ),
         },
     )

@@ -5,6 +5,11 @@ from __future__ import annotations
 from autograder.lessons.checking import Mutant, edited, wrong
 
 _CHECKPOINT = """
+import base64
+import copy
+import io
+import json
+import pickle
 import random
 import numpy as np
 import torch
@@ -37,7 +42,12 @@ class RunCheckpoint:
         torch.set_rng_state(saved["torch"])
         return saved["step"]
 """
-
+_SET_PYTHON = """        version, internal, gauss = saved["python"]
+        random.setstate((version, tuple(internal), gauss))
+"""
+_KEEP_PYTHON = '        saved["python"] = [version, list(internal), gauss]\n'
+_WRITE = "        torch.save(saved, path)\n"
+_PUT_BACK = "            part.load_state_dict(saved[key])\n"
 
 _LOADED = edited(
     _CHECKPOINT,
@@ -47,61 +57,244 @@ _LOADED = edited(
         "                continue\n            part.load",
     ),
 )
+_FORGETS = wrong(
+    _LOADED,
+    {
+        "model weights only": (
+            "model weights only",
+            "FORGOTTEN",
+            "('optimizer', 'scheduler', 'scaler', 'sampler')",
+        ),
+        "model forgotten": ("the model is not saved", "FORGOTTEN", "('model',)"),
+        "scheduler forgotten": ("the scheduler is forgotten", "FORGOTTEN", "('scheduler',)"),
+        "scaler forgotten": ("the scaler is forgotten", "FORGOTTEN", "('scaler',)"),
+        "sampler position forgotten": ("the sampler's position is forgotten", "FORGOTTEN", "('sampler',)"),
+    },
+)
+_PARTLY = wrong(
+    _CHECKPOINT,
+    {
+        "torch's generator forgotten": (
+            "the state of torch's generator",
+            '        torch.set_rng_state(saved["torch"])\n',
+            "",
+        ),
+        "NumPy's generator forgotten": (
+            "the state of NumPy's global generator",
+            "        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))\n",
+            "",
+        ),
+        "Python's generator forgotten": (
+            "the state of Python's `random`",
+            "        random.setstate((version, tuple(internal), gauss))\n",
+            "",
+        ),
+        "Python's second normal number lost": (
+            "Python's `random` makes normal numbers in pairs",
+            "tuple(internal), gauss)",
+            "tuple(internal), None)",
+        ),
+        "NumPy's second normal number lost": (
+            "NumPy's global generator makes normal numbers in pairs",
+            "[name, keys.tolist(), *rest]",
+            "[name, keys.tolist(), rest[0]]",
+        ),
+        "a generator put back before the parts": (
+            "draws from it after it was put back",
+            "        return saved",
+            "        random.random()\n        return saved",
+        ),
+        "the moments without the groups": (
+            "of the optimizer only the moments",
+            _PUT_BACK,
+            '            state = saved[key]\n            if key == "optimizer":\n'
+            '                state = part.state_dict() | {"state": state["state"]}\n'
+            "            part.load_state_dict(state)\n",
+        ),
+        "parameters without buffers": (
+            "only the parameters are kept",
+            (
+                _WRITE,
+                '        saved["model"] = dict(self.parts["model"].named_parameters())\n'
+                '        saved["model"] = {key: p.detach() for key, p in saved["model"].items()}\n' + _WRITE,
+            ),
+            (
+                "load_state_dict(saved[key])",
+                'load_state_dict(saved[key], **({"strict": False} if key == "model" else {}))',
+            ),
+        ),
+        "all of the model in 32 bits": (
+            "cast to one dtype",
+            _WRITE,
+            '        saved["model"] = {key: value.float() for key, value in saved["model"].items()}\n'
+            + _WRITE,
+        ),
+        "nothing put back where nothing was": (
+            "only where the file has more than nothing",
+            _PUT_BACK,
+            '            if key != "optimizer" or saved[key]["state"]:\n    ' + _PUT_BACK,
+        ),
+        "loads into a copy of the optimizer": (
+            "put back into another object",
+            _PUT_BACK,
+            '            part = copy.deepcopy(part) if key == "optimizer" else part\n' + _PUT_BACK,
+        ),
+        "the parts of the last object": (
+            "loaded into another object",
+            ("        self.parts = {", "        RunCheckpoint.parts = {"),
+        ),
+    },
+)
+_STEPS = wrong(
+    _CHECKPOINT,
+    {
+        "the step not returned": (
+            "the step is not in the file, or not returned",
+            'return saved["step"]',
+            "return None",
+        ),
+        "the step of the schedule": (
+            "another count is taken for it",
+            'return saved["step"]',
+            'return self.parts["scheduler"].last_epoch',
+        ),
+        "the step as a 32-bit number": (
+            "another count is taken for it",
+            ('saved["step"] = step', 'saved["step"] = torch.tensor(float(step))'),
+            ('return saved["step"]', 'return int(saved["step"])'),
+        ),
+        "no step where it is 0": (
+            "another count is taken for it",
+            'return saved["step"]',
+            'return saved["step"] or None',
+        ),
+    },
+)
+_FILES = wrong(
+    _CHECKPOINT,
+    {
+        "appended to the older save": (
+            "behind what stands in it",
+            _WRITE,
+            '        with open(path, "ab") as file:\n            torch.save(saved, file)\n',
+        ),
+        "written over the beginning of the older file": (
+            "over the beginning of the old one",
+            _WRITE,
+            '        with open(path, "r+b" if path.exists() else "wb") as file:\n            torch.save(saved, file)\n',
+        ),
+        "a suffix of its own": ("under another name", "(saved, path)", '(saved, path.with_suffix(".pt"))'),
+        "nothing written where a file is": (
+            "writes nothing where a file is",
+            _WRITE,
+            "        if not path.exists():\n    " + _WRITE,
+        ),
+        "a file beside it": (
+            "a part of the run is written into a file of its own",
+            (_WRITE, '        torch.save(saved.pop("torch"), f"{path}.rng")\n' + _WRITE),
+            ('saved["torch"])', 'torch.load(f"{path}.rng"))'),
+        ),
+    },
+)
+_DISTURBS = wrong(
+    _CHECKPOINT,
+    {
+        "saving draws a number": ("saving draws a random number", _WRITE, _WRITE + "        torch.rand(1)\n"),
+        "saving seeds the generators": (
+            "saving draws a random number",
+            _WRITE,
+            _WRITE + "        random.seed(step)\n",
+        ),
+        "saving leaves the model in training mode": (
+            "calls `train()` or `eval()`",
+            _WRITE,
+            '        self.parts["model"].eval()\n' + _WRITE + '        self.parts["model"].train()\n',
+        ),
+        "saving clears the gradients": (
+            "clears or changes the gradients",
+            _WRITE,
+            _WRITE + '        self.parts["optimizer"].zero_grad()\n',
+        ),
+        "saving rounds the weights": (
+            "saving changes what it saves",
+            _WRITE,
+            '        self.parts["model"].classifier.half().float()\n' + _WRITE,
+        ),
+        "saving turns gradients off": (
+            "a global setting",
+            _WRITE,
+            _WRITE + "        torch.set_grad_enabled(False)\n",
+        ),
+        "loading leaves the model in evaluation mode": (
+            "`load` calls `model.eval()`",
+            "        return saved",
+            '        self.parts["model"].eval()\n        return saved',
+        ),
+    },
+)
+_RUNS_CODE = wrong(
+    _CHECKPOINT,
+    {
+        "pickled model object": (
+            "whole objects are pickled",
+            (
+                '        saved["step"] = step\n',
+                '        saved["step"] = step\n        saved["whole"] = self.parts["model"]\n',
+            ),
+            ("weights_only=True", "weights_only=False"),
+        ),
+        "a load that trusts any file": ("`weights_only=False`", "weights_only=True", "weights_only=False"),
+        "trusts what the safe load refuses": (
+            "`weights_only=False`",
+            "        saved = torch.load(path, weights_only=True)\n",
+            "        try:\n            saved = torch.load(path, weights_only=True)\n"
+            "        except pickle.UnpicklingError:\n            saved = torch.load(path, weights_only=False)\n",
+        ),
+        "a pickle inside a tensor": (
+            "a pickle lies inside",
+            (
+                _KEEP_PYTHON,
+                '        saved["python"] = torch.tensor(list(pickle.dumps(random.getstate())), dtype=torch.uint8)\n',
+            ),
+            (_SET_PYTHON, '        random.setstate(pickle.loads(bytes(saved["python"].tolist())))\n'),
+        ),
+        "a pickle inside a text": (
+            "a pickle lies inside",
+            (
+                _KEEP_PYTHON,
+                '        saved["python"] = base64.b64encode(pickle.dumps(random.getstate())).decode()\n',
+            ),
+            (_SET_PYTHON, '        random.setstate(pickle.loads(base64.b64decode(saved["python"])))\n'),
+        ),
+        "a trusted file inside a tensor": (
+            "a pickle lies inside",
+            (
+                _KEEP_PYTHON,
+                "        file = io.BytesIO()\n        torch.save(random.getstate(), file)\n"
+                '        saved["python"] = torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)\n',
+            ),
+            (
+                _SET_PYTHON,
+                '        file = io.BytesIO(saved["python"].numpy().tobytes())\n'
+                "        random.setstate(torch.load(file, weights_only=False))\n",
+            ),
+        ),
+        "a text that is evaluated": (
+            "run as Python",
+            (_KEEP_PYTHON, '        saved["python"] = repr(random.getstate())\n'),
+            (_SET_PYTHON, '        random.setstate(eval(saved["python"]))\n'),
+        ),
+        "a text in JSON that is evaluated": (
+            "run as Python",
+            (_KEEP_PYTHON, '        saved["python"] = json.dumps({"state": repr(random.getstate())})\n'),
+            (
+                _SET_PYTHON,
+                '        random.setstate(eval(json.loads(saved["python"])["state"], {"__builtins__": {}}))\n',
+            ),
+        ),
+    },
+)
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "4.1": wrong(
-        _LOADED,
-        {
-            "model weights only": (
-                "model weights only",
-                "FORGOTTEN",
-                "('optimizer', 'scheduler', 'scaler', 'sampler')",
-            ),
-            "scheduler forgotten": ("the scheduler is forgotten", "FORGOTTEN", "('scheduler',)"),
-            "scaler forgotten": ("the scaler is forgotten", "FORGOTTEN", "('scaler',)"),
-            "sampler position forgotten": (
-                "the sampler's position is forgotten",
-                "FORGOTTEN",
-                "('sampler',)",
-            ),
-        },
-    )
-    + wrong(
-        _CHECKPOINT,
-        {
-            "torch's generator forgotten": (
-                "the state of torch's generator",
-                '        torch.set_rng_state(saved["torch"])\n',
-                "",
-            ),
-            "NumPy's generator forgotten": (
-                "the state of NumPy's global generator",
-                "        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))\n",
-                "",
-            ),
-            "Python's generator forgotten": (
-                "the state of Python's `random`",
-                "        random.setstate((version, tuple(internal), gauss))\n",
-                "",
-            ),
-            "pickled model object": (
-                "whole objects are pickled",
-                (
-                    '        saved["step"] = step\n',
-                    '        saved["step"] = step\n        saved["whole"] = self.parts["model"]\n',
-                ),
-                ("weights_only=True", "weights_only=False"),
-            ),
-            "a load that trusts any file": (
-                "`weights_only=False`",
-                "weights_only=True",
-                "weights_only=False",
-            ),
-            "saving draws a number": (
-                "saving draws a random number",
-                "        torch.save(saved, path)\n",
-                "        torch.save(saved, path)\n        torch.rand(1)\n",
-            ),
-        },
-    )
+    "4.1": (*_FORGETS, *_PARTLY, *_STEPS, *_FILES, *_DISTURBS, *_RUNS_CODE)
 }

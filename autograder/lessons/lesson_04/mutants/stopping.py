@@ -85,9 +85,85 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ('state["num_bad"]', "0"),
             ),
             "best not in the state": (
-                "the best value, its step or the counter is not in the state",
+                "the best value is not in the state",
                 '{"best": self.best, ',
                 '{"best": None, ',
+            ),
+            "a NaN is skipped": (
+                "a NaN is skipped",
+                "        if self.best is None:",
+                "        if math.isnan(value):\n            return False\n        if self.best is None:",
+            ),
+            "a best of 0 is none": (
+                "a best of 0.0 is taken for none",
+                "if self.best is None:",
+                "if not self.best:",
+            ),
+            "an infinite first value is none": (
+                "begins at an infinity",
+                "is_better = not math.isnan(value)",
+                'is_better = value < math.inf if self.mode == "min" else value > -math.inf',
+            ),
+            "one late from patience 2 on": (
+                "a comparison or the counting is off",
+                "self.num_bad >= self.patience",
+                "self.num_bad >= max(2, self.patience)",
+            ),
+            "says stop only once": (
+                "only the validation at which patience ends",
+                "self.num_bad >= self.patience",
+                "self.num_bad == self.patience",
+            ),
+            "no answer to an improvement": (
+                "has no `return`",
+                "self.best_step, self.num_bad = value, step, 0\n",
+                "self.best_step, self.num_bad = value, step, 0\n            return None\n",
+            ),
+            "best moves with every change": (
+                "`best` also moves",
+                "            self.num_bad += 1\n",
+                "            self.num_bad += 1\n"
+                "            if math.copysign(1, self.min_delta) * self.min_delta > 0 and step % 2:\n"
+                "                self.best_step = step\n",
+            ),
+            "the number of the validation for its step": (
+                "`best_step` is not the step given",
+                ("self.num_bad = 0\n\n", "self.num_bad = self.number = 0\n\n"),
+                ("        value = metrics", "        self.number += 1\n        value = metrics"),
+                ("= value, step, 0", "= value, self.number, 0"),
+            ),
+            "another default patience": ("a default of `__init__`", "patience=3", "patience=4"),
+            "another default monitor": ("a default of `__init__`", 'monitor="loss"', 'monitor="train_loss"'),
+            "another default mode": ("a default of `__init__`", 'mode="min"', 'mode="max"'),
+            "another default min_delta": ("a default of `__init__`", "min_delta=0.0", "min_delta=0.3"),
+            "best_step not in the state": (
+                "`best_step` is not in the state",
+                '"best_step": self.best_step',
+                '"best_step": None',
+            ),
+            "nothing put back": (
+                "nothing of the state is put back",
+                'self.best, self.best_step, self.num_bad = state["best"], state["best_step"], state["num_bad"]',
+                "pass",
+            ),
+            "a best of 0 not put back": (
+                "the best value, its step or the counter is not in the state",
+                'state["best"], state["best_step"]',
+                'state["best"] or None, state["best_step"]',
+            ),
+            "a tensor in the state": (
+                "something that JSON cannot hold",
+                ("import math\n", "import math\nimport torch\n"),
+                ('"num_bad": self.num_bad', '"num_bad": torch.tensor(self.num_bad)'),
+            ),
+            "one counter for all objects": (
+                "where all objects share it",
+                ("        self.num_bad = 0\n", "        EarlyStopping.num_bad = 0\n"),
+                (
+                    "self.best_step, self.num_bad = value, step, 0",
+                    "self.best_step, EarlyStopping.num_bad = value, step, 0",
+                ),
+                ("            self.num_bad += 1", "            EarlyStopping.num_bad += 1"),
             ),
             "watches the training loss": (
                 "it watches `train_loss`",
@@ -120,6 +196,73 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'found["loss"] > best["loss"]',
             ),
             "never stops": ("nothing ends the loop", " and bad < 6", ""),
+            "a fixed number of steps": (
+                "a fixed number of steps ends the loop",
+                "run.num_steps < run.max_steps and bad < 6",
+                "run.num_steps < 0.6 * run.max_steps",
+            ),
+            "too patient": ("patience is too large", "bad < 6", "bad < 22"),
+            "validated at every step": (
+                "validations are too frequent",
+                ("bad < 6", "bad < 120"),
+                ("run.train(10)", "run.train(1)"),
+            ),
+            "trains beyond the end": (
+                "ValueError: 400 + 10 steps",
+                "run.num_steps < run.max_steps and",
+                "True and",
+            ),
+            "best chosen on the accuracy": (
+                "chosen on the accuracy",
+                'found["loss"] < best["loss"]',
+                'found["accuracy"] > best["accuracy"]',
+            ),
+            "kept only when much better": (
+                "a margin such as `min_delta`",
+                'found["loss"] < best["loss"]',
+                'found["loss"] < best["loss"] - 0.05',
+            ),
+            "compared with the validation before": (
+                "compared with the one before it",
+                (
+                    'found["loss"] < best["loss"]:',
+                    'found["loss"] < before["loss"]:',
+                ),
+                (
+                    "        else:\n            bad += 1\n",
+                    "        else:\n            bad += 1\n        before = found\n",
+                ),
+            ),
+            "kept after further steps": (
+                "other weights are kept than those that were validated",
+                ("run.train(10)", "run.train(min(10, run.max_steps - run.num_steps))"),
+                (
+                    "            best, weights, bad =",
+                    "            if run.num_steps < run.max_steps:\n                run.train(1)\n"
+                    "            best, weights, bad =",
+                ),
+            ),
+            "never trains": ("is never called", "run.train(10)", "bad += 1"),
+            "no report": (
+                "a key is missing",
+                '    return {"best_step": best["step"], "loss": best["loss"]}\n',
+                "",
+            ),
+            "the number of the validation": (
+                "validations are counted, not steps",
+                '"best_step": best["step"]',
+                '"best_step": best["step"] // 10',
+            ),
+            "the training loss reported": (
+                "the training loss is reported",
+                '"loss": best["loss"]',
+                '"loss": best["train_loss"]',
+            ),
+            "validated once more for the report": (
+                "validated once more at the end",
+                '"loss": best["loss"]',
+                '"loss": run.validate()["loss"]',
+            ),
             "gives up at the first bump": (
                 "patience is too small",
                 ("bad < 6", "bad < 1"),

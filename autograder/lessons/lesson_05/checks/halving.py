@@ -3,155 +3,130 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from autograder.engine import Job, failure
-from autograder.lessons.checking import require_keys
+from autograder.lessons.checking import name_the_mistake, require_keys
+from autograder.lessons.lesson_05.checks.billing import Bill, Raised, converse, key_of, raise_again
+from autograder.lessons.lesson_05.checks.halving_plan import Search, draw_searches, halve
 
-Config = dict[str, Any]
-RISE = 5.0
-
-
-def key_of(config: Config) -> tuple[Any, ...]:
-    return tuple(sorted(config.items()))
-
-
-class Bill:
-    """Every step that is paid for, by trial. `train(config, num_steps) -> loss` goes on with a trial."""
-
-    def __init__(self, train: Callable[[Config, int], float], *, most_steps: int, says: str) -> None:
-        self.train, self.most_steps, self.says = train, most_steps, says
-        self.steps: dict[tuple[Any, ...], int] = {}
-
-    @property
-    def total(self) -> int:
-        return sum(self.steps.values())
-
-    def pay(self, config: Config, num_steps: Any) -> dict[str, Any]:
-        """Train and bill. A number of steps that cannot be is told to the learner's code as a ValueError."""
-        if not isinstance(num_steps, int) or isinstance(num_steps, bool) or num_steps < 1:
-            return {"error": f"num_steps must be a whole number, at least 1; got {num_steps!r}"}
-        if not all(isinstance(value, int | float | str) for value in config.values()):
-            return {"error": "a configuration holds plain numbers and texts"}
-        key = key_of(config)
-        self.steps[key] = self.steps.get(key, 0) + num_steps
-        if self.total > self.most_steps:
-            raise failure(
-                expected=f"at most {self.most_steps} training steps in all",
-                got=f"{self.total} so far, over {len(self.steps)} trials, and the search goes on",
-                likely=self.says,
-                look="one counter, beside the one call of `train`",
-            )
-        return {"loss": self.train(config, num_steps)}
-
-
-def converse(job: Job, pay: Callable[[Config, Any], dict[str, Any]], **arguments: Any) -> Any:
-    """Run the learner's search, answer each of its calls of `train`, and return what the search returns."""
-    request = job.learner().call("start_search", **arguments)
-    while "answer" not in request:
-        request = job.learner().call("go_on", reply=pay(request["config"], request["num_steps"]))
-    return request["answer"]
+_NO_BUDGET = "the search does not look at its budget, or pruned trials are counted as free"
+_ALONE = (
+    "a trial that is alone goes on: there is nothing left to decide, and its steps are wasted",
+    "the last round is the one in which a single trial trains alone, however much budget is left",
+)
+_NAN = (
+    "NaN is neither smaller nor larger than anything: in a sort or a minimum it ends up anywhere, so one whose loss "
+    "is NaN goes on",
+    "write `math.inf` in its place before anything is compared",
+)
+# What is likely, and where to look, by the twin that trained the same trials for as many steps.
+_ROUNDS: Mapping[str, tuple[str, str]] = {
+    "never alone": (
+        "the search ends as soon as one trial is left: it should still train alone for a round",
+        "the last round is the one in which a single trial trains alone",
+    ),
+    "alone for ever": _ALONE,
+    "no exact fit": (
+        "a round that fits exactly is left out: max_total_steps itself may be spent",
+        "is it `>` or `>=` that compares with max_total_steps?",
+    ),
+    "one step over": (
+        "one step more than the budget is spent",
+        "is it `<` or `<=` that compares with max_total_steps?",
+    ),
+    "part of a round": (
+        "part of a round is trained, where only whole ones count: its trials have not had the same steps",
+        "what would the whole round cost? Only then train",
+    ),
+    "no budget": (_NO_BUDGET, "what a trial trained before it was pruned stays spent"),
+    "NaN in the sort": _NAN,
+    "NaN is best": (
+        "one whose loss is NaN goes on as if it were the best: NaN is the worst",
+        "write `math.inf` in its place before anything is compared",
+    ),
+    "the worst go on": ("others go on than should: the worst ones", "lower is better"),
+    "the first go on": (
+        "others go on than should: the first of the list, whatever their losses",
+        "rank the trials of a round by its losses",
+    ),
+    "rounded up": (
+        "too many go on: n / reduction_factor is rounded up",
+        "of n trials n // reduction_factor go on, at least 1",
+    ),
+    "rounded": (
+        "too many go on: n / reduction_factor is rounded to the nearest",
+        "of n trials n // reduction_factor go on, at least 1",
+    ),
+}
+_REPORTS: Mapping[str, str] = {
+    "NaN in the minimum": "NaN is taken for the lowest: it is neither smaller nor larger than anything",
+    "lowest of all rounds": "losses after different budgets are compared, or the best of an earlier round is returned: "
+    "the last round alone decides",
+    "place among the last": "the place counts the survivors alone",
+}
 
 
 def check_successive_halving(job: Job) -> None:
     """5.3: who goes on, for how many steps, and a bill that holds every step."""
-    # Trials, steps of the first round, factor, and the rounds that the budget has room for.
-    for num_trials, min_steps, factor, rounds in ((9, 4, 3, 9), (13, 5, 2, 9), (27, 3, 3, 2), (8, 7, 4, 9)):
-        curves = _Curves(job.rng, num_trials, min_steps)
-        plan = _plan(curves, min_steps, factor, rounds)
-        budget = plan["total_steps"] + int(job.rng.integers(min_steps))  # what is left is enough for nothing
+    paid = unhalved = 0
+    for search in draw_searches(job.rng):
+        plan = halve(search)
         # A search that overspends is let go on for a while: what it does says why.
-        bill = Bill(curves.train, most_steps=4 * budget, says="the search does not look at its budget")
-        arguments = {"configs": curves.configs, "min_steps": min_steps, "reduction_factor": factor}
-        answer = converse(job, bill.pay, max_total_steps=budget, **arguments)
-        spent = [bill.steps.get(key_of(config), 0) for config in curves.configs]
-        _require_rounds(job, spent, plan, min_steps, factor, budget)
-        _require_report(job, answer, spent, plan)
-        job.counts["steps_paid"] = sum(spent)
-        job.counts["steps_without_halving"] = num_trials * max(spent)
-    _require_refusal(job)
+        bill = Bill(search.train, most_steps=4 * search.budget, says=_NO_BUDGET)
+        answer = _search(job, search, bill)
+        if isinstance(answer, Raised):
+            _require_no_refusal(job, search, bill, answer)
+        spent = [bill.steps.get(key_of(config), 0) for config in search.configs]
+        _require_rounds(job, search, spent, plan)
+        _require_bill(job, answer, spent)
+        _require_winner(job, answer, search, plan)
+        paid += sum(spent)
+        unhalved += len(spent) * max(spent)
+    job.counts["steps_paid"], job.counts["steps_without_halving"] = paid, unhalved
+    for search in draw_searches(job.rng)[:3]:
+        _require_refusal(job, search)
 
 
-class _Curves:
-    """A secret learning curve for each configuration. They cross; one shines early and then rises, one diverges."""
-
-    def __init__(self, rng: np.random.Generator, num: int, min_steps: int) -> None:
-        self.configs: list[Config] = [
-            {"learning_rate": float(10**rate), "weight_decay": float(decay)}
-            for rate, decay in zip(rng.uniform(-5, -1, num), rng.uniform(0, 0.1, num), strict=True)
-        ]
-        self.min_steps = min_steps
-        self.floor, self.drop = rng.uniform(0.3, 1.5, size=num), rng.uniform(1.0, 2.0, size=num)
-        self.speed = rng.uniform(0.3, 0.9, size=num)
-        self.early, self.broken = rng.choice(num, size=2, replace=False).tolist()
-        self.steps = [0] * num
-
-    def train(self, config: Config, num_steps: int) -> float:
-        keys = [key_of(known) for known in self.configs]
-        if key_of(config) not in keys:
-            raise failure(
-                expected="configurations that are in `configs`",
-                got=f"{str(config)[:100]}",
-                likely="a configuration was changed on the way, or made anew",
-                look="hand the dicts on as they are",
-            )
-        place = keys.index(key_of(config))
-        self.steps[place] += num_steps
-        return self.loss(place, self.steps[place])
-
-    def loss(self, place: int, steps: int) -> float:
-        if place == self.broken:
-            return math.nan
-        if place == self.early:  # after the first round lower than anything else ever gets
-            return 0.1 + RISE * math.log(max(1.0, steps / self.min_steps))
-        return float(self.floor[place] + self.drop[place] * steps ** -self.speed[place])
+def _search(job: Job, search: Search, bill: Bill) -> Any:
+    return converse(
+        job,
+        bill.pay,
+        may_raise=True,
+        configs=search.configs,
+        min_steps=search.min_steps,
+        reduction_factor=search.factor,
+        max_total_steps=search.budget,
+    )
 
 
-def _plan(curves: _Curves, min_steps: int, factor: int, rounds: int) -> dict[str, Any]:
-    """What halving does with these curves: steps of each trial, and the best of the last round."""
-    alive, steps, spent = list(range(len(curves.configs))), min_steps, [0] * len(curves.configs)
-    for number in range(1, rounds + 1):
-        for place in alive:
-            spent[place] = steps
-        losses = {place: curves.loss(place, steps) for place in alive}
-        ranked = sorted(alive, key=lambda p: losses[p] if math.isfinite(losses[p]) else math.inf)
-        if len(alive) == 1 or number == rounds:
-            break
-        alive, steps = ranked[: max(1, len(alive) // factor)], steps * factor
-    return {"spent": spent, "total_steps": sum(spent), "best": ranked[0], "value": losses[ranked[0]]}
-
-
-def _require_rounds(
-    job: Job, spent: list[int], plan: dict[str, Any], min_steps: int, factor: int, budget: int
-) -> None:
+def _require_no_refusal(job: Job, search: Search, bill: Bill, raised: Raised) -> None:
+    first = len(search.configs) * search.min_steps
     job.require(
-        min(spent) >= min_steps,
-        expected=f"a first round in which all {len(spent)} trials train {min_steps} steps",
-        got=f"{sum(steps < min_steps for steps in spent)} trials with fewer",
+        raised.error != "ValueError" or bool(bill.total),
+        expected=f"a search: round 1 takes {first} steps, and {search.budget} may be spent",
+        got="ValueError",
+        likely="a budget that the first round fits into exactly is refused"
+        if first == search.budget
+        else "a budget that has room for the first round is refused",
+        look="number of trials × min_steps, against max_total_steps: may it be as much?",
+    )
+    raise_again(job)
+
+
+def _require_rounds(job: Job, search: Search, spent: list[int], plan: dict[str, Any]) -> None:
+    too_few = sum(steps < search.min_steps for steps in spent)
+    job.require(
+        not too_few,
+        expected=f"a first round in which all {len(spent)} trials train {search.min_steps} steps",
+        got=f"{too_few} trials with fewer",
         likely="different budgets: trials are compared before all of them have had the same steps",
         look="finish a round, then compare",
     )
     if spent == plan["spent"]:
         return
-    lengths = [min_steps * factor**number for number in range(12)]
-    added_up = {sum(lengths[: number + 1]) for number in range(12)}
-    if set(spent) <= added_up and not set(spent) <= set(lengths):
-        likely = "each round pays for its whole length again; `train` goes on, so only the difference is due"
-        look = "a trial that has had 4 steps and should have 12 needs 8 more"
-    elif sum(spent) > budget:
-        likely = "pruned trials are counted as free, so that the budget seems to have room for another round"
-        look = "what a trial trained before it was pruned stays spent"
-    elif sum(spent) < plan["total_steps"] and all(
-        got <= wanted for got, wanted in zip(spent, plan["spent"], strict=True)
-    ):
-        likely = "the search ends although the next round fits into the budget"
-        look = "the last round is the one in which a single trial trains alone"
-    else:
-        likely = "others go on than should: the worst ones, one whose loss is NaN, or too many"
-        look = "lower is better; NaN is the worst; of n trials n // reduction_factor go on, at least 1"
+    likely, look = _why_other_rounds(search, spent, plan)
     raise failure(
         expected=f"steps of the trials, most first: {_shown(plan['spent'])}",
         got=_shown(spent) + (", but of other trials" if sorted(spent) == sorted(plan["spent"]) else ""),
@@ -160,56 +135,120 @@ def _require_rounds(
     )
 
 
+def _why_other_rounds(search: Search, spent: list[int], plan: dict[str, Any]) -> tuple[str, str]:
+    named = name_the_mistake(
+        {mistake: mistake for mistake in _ROUNDS},
+        twin=lambda mistake: halve(search, mistake)["spent"],
+        is_same=lambda steps: bool(steps == spent),
+    )
+    lengths = [search.min_steps * search.factor**number for number in range(12)]
+    added_up = {sum(lengths[: number + 1]) for number in range(12)}
+    if named:
+        return _ROUNDS[named]
+    if set(spent) <= added_up and not set(spent) <= set(lengths):
+        return (
+            "each round pays for its whole length again; `train` goes on, so only the difference is due",
+            "a trial that has had 4 steps and should have 12 needs 8 more",
+        )
+    if not set(spent) <= set(lengths):
+        return (
+            "rounds of other lengths than asked for",
+            "after each round a trial has had reduction_factor times as many steps in all",
+        )
+    if len(plan["rounds"][-1]) == 1 and spent.count(max(spent)) == 1 and max(spent) > max(plan["spent"]):
+        return _ALONE
+    if sum(spent) > search.budget:
+        return _ROUNDS["no budget"]
+    if all(got <= wanted for got, wanted in zip(spent, plan["spent"], strict=True)):
+        return (
+            "the search ends although the next round fits into the budget",
+            "the last round is the one in which a single trial trains alone",
+        )
+    return (
+        "others go on than should: worse ones, one whose loss is NaN, too many or too few",
+        "lower is better; NaN is the worst; of n trials n // reduction_factor go on, at least 1",
+    )
+
+
 def _shown(steps: list[int]) -> str:
     return ", ".join(f"{steps.count(n)} × {n}" for n in sorted(set(steps), reverse=True))
 
 
-def _require_report(job: Job, answer: Any, spent: list[int], plan: dict[str, Any]) -> None:
-    report = answer if isinstance(answer, dict) else {}
-    require_keys(job, report, ("best", "value", "total_steps", "num_steps"))
+def _require_bill(job: Job, answer: Any, spent: list[int]) -> None:
     job.require(
-        report["total_steps"] == sum(spent),
+        isinstance(answer, dict),
+        expected="a dict with best, value, num_steps and total_steps",
+        got=f"a {type(answer).__name__}",
+        likely="the result is returned as something else, or not at all",
+        look="the docstring lists the keys",
+    )
+    require_keys(job, answer, ("best", "value", "total_steps", "num_steps"), what="a result")
+    total, steps = answer["total_steps"], answer["num_steps"]
+    job.require(
+        _is_number(total) and total == sum(spent),
         expected=f"total_steps = {sum(spent)}, as billed",
-        got=f"{report['total_steps']}",
-        likely="pruned trials are counted as free"
-        if report["total_steps"] < sum(spent)
-        else "steps that are counted twice",
+        got=f"{str(total)[:80]}",
+        likely="the steps of all trials are not added up to one number"
+        if not _is_number(total)
+        else "pruned trials are counted as free"
+        if total < sum(spent)
+        else "steps that are counted twice, or the budget instead of the bill",
         look="add up at the one place where `train` is called",
     )
     job.require(
-        list(report["num_steps"]) == spent,
-        expected="num_steps: the steps of each trial in the order of `configs`, pruned ones too",
-        got=f"{str(report['num_steps'])[:80]}",
-        likely="pruned trials are left out, or the list is in another order",
+        isinstance(steps, list) and steps == spent and all(isinstance(n, int) for n in steps),
+        expected="num_steps: a list of ints, the steps of each trial in the order of `configs`, pruned ones too",
+        got=f"{str(steps)[:80]}",
+        likely="right numbers, but no list of ints"
+        if not isinstance(steps, list) or steps == spent
+        else "pruned trials are left out, or the list is in another order",
         look="one place for each configuration, from the beginning",
     )
-    job.require(
-        report["best"] == plan["best"],
-        expected="as best the place, in `configs`, of the lowest loss of the last round",
-        got=f"{str(report['best'])[:80]}",
-        likely="losses after different budgets are compared: the lowest loss ever seen wins, or the place counts "
-        "the survivors alone",
-        look="compare only what has had the same number of steps",
+
+
+def _require_winner(job: Job, answer: dict[str, Any], search: Search, plan: dict[str, Any]) -> None:
+    best, value = answer["best"], answer["value"]
+    likely = name_the_mistake(
+        _REPORTS,
+        twin=lambda mistake: halve(search, mistake)["best"],
+        is_same=lambda place: bool(place == best),
     )
     job.require(
-        isinstance(report["value"], int | float)
-        and math.isclose(report["value"], plan["value"], rel_tol=1e-6),
+        isinstance(best, int) and best == plan["best"],
+        expected="as best the place, in `configs`, of the lowest loss of the last round",
+        got=f"{str(best)[:80]}",
+        likely=likely or "it is no place in `configs`, or another than that of the lowest loss",
+        look="compare only what has had the same number of steps",
+    )
+    number = range(len(plan["rounds"]) - 1)
+    earlier = [search.loss(plan["best"], search.min_steps * search.factor**n) for n in number]
+    job.require(
+        _is_number(value) and math.isclose(value, plan["value"], rel_tol=1e-6),
         expected=f"value = {plan['value']:.6g}, its loss after its last step",
-        got=f"{report['value']}",
-        likely="its lowest loss, not its last: that is another model than the one at hand",
+        got=f"{str(value)[:80]}",
+        likely="the loss of an earlier round, such as its lowest: that is another model than the one at hand"
+        if value in earlier
+        else "the loss of another trial, or another number than `train` gave",
         look="the loss that the last call of `train` gave for it",
     )
 
 
-def _require_refusal(job: Job) -> None:
-    curves = _Curves(job.rng, 6, 10)
-    bill = Bill(curves.train, most_steps=1000, says="the search does not look at its budget")
-    arguments = {"configs": curves.configs, "min_steps": 10, "reduction_factor": 2, "max_total_steps": 59}
-    answer = converse(job, bill.pay, may_refuse=True, **arguments)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _require_refusal(job: Job, search: Search) -> None:
+    search.budget = len(search.configs) * search.min_steps - 1
+    bill = Bill(search.train, most_steps=1000 + search.budget, says=_NO_BUDGET)
+    answer = _search(job, search, bill)
     job.require(
-        answer == "ValueError" and bill.total == 0,
-        expected="ValueError, before anything is trained, where the budget is too small for the first round",
-        got=f"{bill.total} steps trained" if bill.total else f"{str(answer)[:80]}",
-        likely="a budget that cannot be kept is passed over in silence",
+        answer == Raised("ValueError") and bill.total == 0,
+        expected="ValueError, before anything is trained, where the budget is one step too small for the first round",
+        got=f"{bill.total} steps trained"
+        if bill.total
+        else answer.error
+        if isinstance(answer, Raised)
+        else f"{str(answer)[:80]}",
+        likely="a budget that cannot be kept is passed over in silence, or found out only after training",
         look="number of trials × min_steps, against max_total_steps",
     )

@@ -9,31 +9,55 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job
-from autograder.lessons.checking import TOLERANCES, require_each_once
-
-# Learning rate, dropout; the last diverges at once.
-SETTINGS = ((3e-1, 0.0), (1e-3, 0.1), (3e-2, 0.3), (1e30, 0.0))
+from autograder.lessons.checking import require_each_once
+from autograder.lessons.lesson_05.checks.trials_values import (
+    CALM,
+    DIVERGING,
+    DROPPING,
+    SHOUTING,
+    require_right_training,
+    require_table,
+    require_values,
+)
 
 
 def check_run_trials(job: Job) -> None:
     """5.2: a fresh model and optimizer for each trial, equal steps, one seed policy, judged on validation."""
+    rounds = _secret_rounds(job)
+    answers = job.learner().call("run_all", rounds=rounds)
+    job.counts["trials"] = len(rounds[0]["configs"]) * len(rounds[0]["seeds"])
+    job.counts["steps_per_trial"] = rounds[0]["num_steps"]
+    for one, answer in zip(rounds, answers, strict=True):
+        lives, shape = answer["lives"], (len(one["configs"]), len(one["seeds"]))
+        _require_split(job, answer)
+        _require_fresh(job, answer, math.prod(shape))
+        _require_budget(job, lives, one["num_steps"])
+        _require_seed_policy(job, lives, *shape)
+        _require_modes(job, lives)
+    require_right_training(job, rounds, answers)
+    for place, answer in enumerate(answers):
+        require_table(job, rounds[place], answer)
+        require_values(job, place, answer)
+
+
+def _secret_rounds(job: Job) -> list[dict[str, Any]]:
+    """Several searches, one after the other: of many trials, of one, of some."""
     rng = job.rng
-    configs = [{"learning_rate": rate, "dropout": dropout} for rate, dropout in SETTINGS]
-    configs = [configs[i] for i in rng.permutation(len(configs))]
-    seeds = rng.choice(10_000, size=3, replace=False).tolist()
-    num_steps = int(rng.integers(14, 20))
-    answer = job.learner().call(
-        "run_all", seed=job.seed() % 10_000, configs=configs, seeds=seeds, num_steps=num_steps
-    )
-    lives, num_trials = answer["lives"], len(configs) * len(seeds)
-    job.counts["trials"] = num_trials
-    job.counts["steps_per_trial"] = num_steps
-    _require_split(job, answer)
-    _require_fresh(job, answer, num_trials)
-    _require_budget(job, lives, num_steps)
-    _require_seed_policy(job, lives, len(configs), len(seeds))
-    _require_modes(job, lives)
-    _require_values(job, answer["losses"], lives, (len(configs), len(seeds)))
+    seeds = [0, *(1 + rng.choice(10_000, size=5, replace=False)).tolist()]
+    many = [CALM, DROPPING, SHOUTING, DIVERGING]
+    rounds = [
+        {
+            "configs": many,
+            "seeds": rng.permutation(seeds[:3]).tolist(),
+            "num_steps": int(rng.integers(12, 15)),
+        },
+        {"configs": [CALM], "seeds": seeds[3:4], "num_steps": int(rng.integers(1, 4))},
+        {"configs": [DROPPING, CALM], "seeds": seeds[4:], "num_steps": int(rng.integers(6, 9))},
+    ]
+    for one in rounds:
+        one["seed"] = job.seed() % 10_000
+        one["configs"] = [one["configs"][i] for i in rng.permutation(len(one["configs"]))]
+    return rounds
 
 
 def _require_split(job: Job, answer: dict[str, Any]) -> None:
@@ -75,6 +99,13 @@ def _require_fresh(job: Job, answer: dict[str, Any], num_trials: int) -> None:
         got=f"{len(lives)}",
         likely="trials that train another model than their own, or none at all",
         look="count `optimizer.step()` for each model",
+    )
+    job.require(
+        all(life["is_own_config"] for life in lives),
+        expected="each optimizer made with the configuration of its trial",
+        got="one made with another configuration",
+        likely="all trials train with the learning rate of one: the table compares nothing",
+        look="what is handed to `task.make_optimizer`?",
     )
 
 
@@ -134,9 +165,9 @@ def _require_seed_policy(job: Job, lives: list[dict[str, Any]], num_configs: int
 def _require_modes(job: Job, lives: list[dict[str, Any]]) -> None:
     job.require(
         all(life["trains_in_train_mode"] for life in lives),
-        expected="training mode while a trial trains",
+        expected="training mode while a trial trains, in whichever mode its model was made",
         got="evaluation mode: the configuration's dropout does nothing",
-        likely="the model is still in the mode of an evaluation before",
+        likely="`model.train()` is missing, or the model is still in the mode of an evaluation before",
         look="`model.train()` before the first step",
     )
     job.require(
@@ -146,37 +177,3 @@ def _require_modes(job: Job, lives: list[dict[str, Any]]) -> None:
         likely="forgot `model.eval()`: configurations with much dropout look worse than they are",
         look="lesson 01, exercise 1.4",
     )
-
-
-def _require_values(
-    job: Job, losses: np.ndarray, lives: list[dict[str, Any]], shape: tuple[int, int]
-) -> None:
-    job.require(
-        losses.shape == shape,
-        expected=f"losses of shape {list(shape)}: a row for each configuration, a column for each seed",
-        got=f"shape {list(losses.shape)}",
-        likely="one number for each configuration, or rows and columns exchanged",
-        look="keep every value: the spread over seeds is what the next decision needs",
-    )
-    for life in lives:
-        got = float(losses[life["config"], life["seed"]])
-        expected = life["validation"]
-        if not math.isfinite(expected):
-            job.require(
-                math.isinf(got) and got > 0,
-                expected="inf for a trial whose loss is not a finite number",
-                got=f"{got}",
-                likely="NaN is neither smaller nor larger than anything: in a sort or a minimum it ends up anywhere",
-                look="`math.isfinite`",
-            )
-            continue
-        likely = "a mean of batch means, the loss of another moment, or rows and columns exchanged"
-        if math.isclose(got, life["train"], rel_tol=1e-3):
-            likely = "picked on train: the loss of texts that were learnt"
-        job.require(
-            math.isclose(got, expected, rel_tol=TOLERANCES["float32"]),
-            expected=f"{expected:.6g}, the mean over validation samples after the last step",
-            got=f"{got:.6g}",
-            likely=likely,
-            look="evaluate one model by hand, sample by sample",
-        )

@@ -13,7 +13,14 @@ from autograder.lessons.checking.harness_shared import learner
 def _space(space: dict[str, Any]) -> dict[str, Any]:
     """The space as the exercise describes it: what came as a list on the way here is a pair again."""
     return {
-        name: {key: tuple(value) if key == "when" else value for key, value in part.items()}
+        name: {
+            key: tuple(value)
+            if key == "when"
+            else [tuple(one) if isinstance(one, list) else one for one in value]
+            if key == "values"
+            else value
+            for key, value in part.items()
+        }
         for name, part in space.items()
     }
 
@@ -26,40 +33,63 @@ def draw_samples(space: dict[str, Any], seed: int, number: int) -> dict[str, Any
     space = _space(space)
     given = copy.deepcopy(space)
     rng = np.random.default_rng(seed)
-    samples = [learner(given, rng) for _ in range(number)]
+    try:
+        samples = [learner(given, rng) for _ in range(number)]
+    except ValueError as error:
+        return {"strange": f"ValueError: {error}"[:200]}
+    strange = [type(sample).__name__ for sample in samples if not isinstance(sample, dict)]
+    if strange:
+        return {"strange": f"a {strange[0]}"}
     rng = np.random.default_rng(seed)
     again = [learner(given, rng) for _ in range(20)]
-    columns, present, odd = {}, {}, []
+    columns, present, odd = {}, {}, set()
     for name, part in space.items():
-        found = [sample.get(name) for sample in samples]
-        if part["kind"] == "choice":
-            places = {value: place for place, value in enumerate(part["values"])}
-            found = [
-                places.get(value, -1) if name in sample else 0
-                for value, sample in zip(found, samples, strict=True)
-            ]
-        else:
-            kinds = (int, np.integer) if part["kind"] == "int" else (int, float, np.number)
-            if not all(isinstance(v, kinds) for v, s in zip(found, samples, strict=True) if name in s):
-                odd.append(name)
-        columns[name] = np.array([0.0 if value is None else value for value in found], dtype=np.float64)
-        present[name] = np.array([name in sample for sample in samples])
+        columns[name], present[name] = np.zeros(number), np.array([name in sample for sample in samples])
+        for at in np.flatnonzero(present[name]):
+            columns[name][at], is_odd = _number(part, samples[at][name])
+            if is_odd:
+                odd.add(name)
     return {
+        "strange": "",
         "columns": columns,
         "present": present,
-        "odd": odd,
+        "odd": sorted(odd),
         "extra": sorted({str(key) for sample in samples for key in sample} - set(space)),
-        "is_repeatable": samples[:20] == again,
+        "is_one_object": len({id(sample) for sample in samples}) < number,
+        "is_repeatable": str(samples[:20]) == str(again),
         "is_unchanged": given == space,
     }
 
 
-def refuse(space: dict[str, Any], seed: int) -> str:
-    """ "ValueError" where each of 50 draws raises it; else what the first other draw gives."""
+def _number(part: dict[str, Any], value: Any) -> tuple[float, bool]:
+    """A value as a number, a choice as its place; and whether it is of another type than asked for."""
+    if part["kind"] == "choice":
+        places = [at for at, one in enumerate(part["values"]) if type(value) is type(one) and value == one]
+        places = places or [at for at, one in enumerate(part["values"]) if _is_same(value, one)]
+        return (float(places[0]) if places else -1.0), False
+    kinds: Any = (int, np.integer) if part["kind"] == "int" else (float, int, np.floating, np.integer)
+    is_odd = not isinstance(value, kinds) or isinstance(value, bool | np.bool_)
+    try:
+        return float(np.asarray(value).item()), is_odd
+    except (TypeError, ValueError):
+        return 0.0, True
+
+
+def _is_same(value: Any, one: Any) -> bool:
+    """NumPy's own numbers and texts count as Python's."""
+    return np.ndim(value) == 0 and isinstance(value, np.generic) and bool(value.item() == one)
+
+
+def refuse(spaces: list[dict[str, Any]], seed: int) -> list[str]:
+    """For each space "ValueError" where each of 20 draws raises it; else what the first other draw gives."""
     rng = np.random.default_rng(seed)
-    for _ in range(50):
+    return [_refused(_space(space), rng) for space in spaces]
+
+
+def _refused(space: dict[str, Any], rng: np.random.Generator) -> str:
+    for _ in range(20):
         try:
-            return f"the sample {str(learner(_space(space), rng))[:80]}"
+            return f"the sample {str(learner(space, rng))[:80]}"
         except ValueError:
             continue
         except Exception as error:
@@ -67,12 +97,21 @@ def refuse(space: dict[str, Any], seed: int) -> str:
     return "ValueError"
 
 
-def decide(losses: np.ndarray, confidence: float) -> dict[str, Any]:
-    """The learner's decision on each of many tables: `losses` float64 [tables, configurations, seeds]."""
-    answers = [learner(table.copy(), confidence) for table in losses]
-    return {
-        "candidate": np.array([int(a["candidate"]) for a in answers]),
-        "winner": np.array([int(a["winner"]) for a in answers]),
-        "low": np.array([float(a["interval"][0]) for a in answers]),
-        "high": np.array([float(a["interval"][1]) for a in answers]),
-    }
+def decide(losses: np.ndarray, confidence: float | None, by_name: bool) -> dict[str, Any]:
+    """The learner's decision on each of many tables: `losses` float64 [tables, configurations, seeds].
+
+    None leaves the confidence out. "odd" says what has not the form that was asked for, with nothing else beside it.
+    """
+    given: dict[str, Any] = {"confidence": confidence} if by_name else {}
+    more = () if by_name or confidence is None else (confidence,)
+    answers = [learner(table.copy(), *more, **given) for table in losses]
+    columns: dict[str, list[float]] = {name: [] for name in ("candidate", "winner", "low", "high")}
+    for answer in answers:
+        try:
+            low, high = answer["interval"]
+            found = (answer["candidate"], answer["winner"], low, high)
+            for name, value in zip(columns, found, strict=True):
+                columns[name].append(float(value))
+        except (TypeError, ValueError, KeyError, IndexError):
+            return {"odd": str(answer)[:100]}
+    return {name: np.array(values) for name, values in columns.items()} | {"odd": ""}

@@ -15,6 +15,7 @@ from autograder.lessons.checking.harness_shared import learner
 _asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
 _told: queue.SimpleQueue[Any] = queue.SimpleQueue()
 _one_at_a_time = threading.Lock()
+_raised: list[BaseException] = []
 
 
 def _train(config: Any, num_steps: Any) -> float:
@@ -29,24 +30,18 @@ def _train(config: Any, num_steps: Any) -> float:
     return float(reply["loss"])
 
 
-def _next() -> Any:
-    request = _asked.get()
-    if isinstance(request, BaseException):
-        raise request
-    return request
-
-
-def start_search(may_refuse: bool = False, **arguments: Any) -> Any:
+def start_search(may_raise: bool = False, **arguments: Any) -> Any:
     """Start the learner's search; returns its first request, or {"answer": …} when it has none.
 
-    With `may_refuse` the name of an error that it raises is its answer.
+    With `may_raise` an error that it ends with, at once or later, is told as {"raised": its name}.
     """
 
     def run() -> None:
         try:
             _asked.put({"answer": learner(train=_train, **arguments)})
         except BaseException as error:  # raised again in the main thread, with the line of the cell
-            _asked.put({"answer": type(error).__name__} if may_refuse else error)
+            _raised.append(error)
+            _asked.put({"raised": type(error).__name__} if may_raise else error)
 
     threading.Thread(target=run, daemon=True).start()
     return _next()
@@ -56,3 +51,15 @@ def go_on(reply: dict[str, Any]) -> Any:
     """Hand the reply to the search; returns its next request, or {"answer": …}."""
     _told.put(reply)
     return _next()
+
+
+def raise_again() -> None:
+    """The error that the search ended with."""
+    raise _raised[-1]
+
+
+def _next() -> Any:
+    request = _asked.get()
+    if isinstance(request, BaseException):
+        raise request
+    return request

@@ -13,6 +13,18 @@ from autograder.lessons.checking.harness_shared import learner, small_batches, w
 from course_lib.models import ModelConfig, TextClassifier
 
 
+class _Classifier(TextClassifier):
+    """In float64, so that the order of a sum plays no part; `shout` makes its logits infinitely wrong when judged."""
+
+    shout = 0.0
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = super().forward(input_ids, attention_mask)
+        if self.shout and not self.training:
+            logits = logits + self.shout * torch.tensor([1.0, -1.0, 0.0, 0.0, 0.0], dtype=logits.dtype)
+        return logits
+
+
 class _Trial:
     """One model that was made, and its life."""
 
@@ -23,7 +35,7 @@ class _Trial:
         self.train_modes: list[bool] = []
         self.eval_modes: list[bool] = []
         self.num_steps = 0
-        self.num_optimizers = 0
+        self.optimizer_config: dict[str, Any] = {}
         self.old_state = False
 
 
@@ -33,17 +45,21 @@ class _Task:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._splits = {
-            name: small_batches(seed + at, 4) for at, name in enumerate(("validation", "test"), 1)
+            name: small_batches(seed + at, 3 + (seed + at) % 3)
+            for at, name in enumerate(("validation", "test"), 1)
         }
         self._asked: dict[str, int] = dict.fromkeys(("validation", "test"), 0)
         self._trials: list[_Trial] = []
+        self._num_optimizers = 0
         self._names = {_mark(b): name for name, batches in self._splits.items() for b in batches}
 
     def make_model(self, config: dict[str, Any]) -> TextClassifier:
         sizes: Any = {"vocab_size": 60, "num_classes": 5, "max_length": 32, "d_model": 16}
-        model = TextClassifier(
+        model = _Classifier(
             ModelConfig(num_layers=1, num_heads=2, dropout=float(config["dropout"]), **sizes)
-        )
+        ).double()
+        model.shout = float(config.get("shout", 0.0))
+        model.train(len(self._trials) % 2 == 1)  # nothing says in which mode it comes
         trial = _Trial(config, model)
         self._trials.append(trial)
 
@@ -54,8 +70,14 @@ class _Task:
         return model
 
     def make_optimizer(self, model: TextClassifier, config: dict[str, Any]) -> torch.optim.Optimizer:
-        (trial,) = (trial for trial in self._trials if trial.model is model)
-        trial.num_optimizers += 1
+        found = [trial for trial in self._trials if trial.model is model]
+        if not found:
+            raise TypeError(
+                "make_optimizer(model, config): the model must be one that `task.make_model` made"
+            )
+        trial = found[0]
+        trial.optimizer_config = dict(config)
+        self._num_optimizers += 1
         optimizer = torch.optim.SGD(model.parameters(), lr=float(config["learning_rate"]), momentum=0.9)
 
         def note_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
@@ -78,18 +100,23 @@ class _Task:
 
     def _note(self, trial: _Trial, input_ids: torch.Tensor) -> None:
         mark = _mark({"input_ids": input_ids})
-        if torch.is_grad_enabled() and mark not in self._names:
+        if mark in self._names:
+            trial.eval_modes.append(trial.model.training)
+        elif torch.is_grad_enabled():
             if trial.first_weights is None:
                 trial.first_weights = weights_of(trial.model)
             trial.batches.append(mark)
             trial.train_modes.append(trial.model.training)
-        else:
-            trial.eval_modes.append(trial.model.training)
+
+
+def _train_texts(task_seed: int) -> list[dict[str, torch.Tensor]]:
+    """Batches of two sizes, without the short ones of a single class."""
+    return small_batches(task_seed, 7)[:-1] + small_batches(task_seed + 1000, 6, rows=7)[:-1]
 
 
 def _stream(task_seed: int, seed: int) -> Iterator[dict[str, torch.Tensor]]:
     """Endless batches, whose order the seed decides."""
-    batches = small_batches(task_seed, 12)[:-1]  # without the short one of a single class
+    batches = _train_texts(task_seed)
     rng = np.random.default_rng([task_seed, seed])
     while True:
         for index in rng.permutation(len(batches)):
@@ -102,23 +129,37 @@ def _mark(batch: dict[str, torch.Tensor]) -> int:
     return int((ids * torch.arange(1, len(ids) + 1)).sum()) * 1000 + len(ids)
 
 
-def _loss(model: TextClassifier, batches: list[dict[str, torch.Tensor]]) -> float:
-    """Mean over samples of the cross-entropy."""
+def _losses(model: TextClassifier, batches: list[dict[str, torch.Tensor]]) -> list[list[float]]:
+    """[sum of the samples' cross-entropies, samples] of each batch, in evaluation mode."""
     model.eval()
-    total, rows = 0.0, 0
     with torch.no_grad():
-        for batch in batches:
-            logits = model(batch["input_ids"], batch["attention_mask"])
-            total += float(F.cross_entropy(logits, batch["labels"], reduction="sum"))
-            rows += len(batch["labels"])
-    return total / rows
+        return [
+            [
+                float(
+                    F.cross_entropy(
+                        model(batch["input_ids"], batch["attention_mask"]), batch["labels"], reduction="sum"
+                    )
+                ),
+                float(len(batch["labels"])),
+            ]
+            for batch in batches
+        ]
 
 
-def run_all(seed: int, configs: list[dict[str, Any]], seeds: list[int], num_steps: int) -> dict[str, Any]:
-    """The learner's table of losses, and for each model that was trained what became of it."""
+_ran: list[_Task] = []
+
+
+def run_all(rounds: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of each round, {seed, configs, seeds, num_steps}: the learner's table, and what became of each model."""
+    return [_run(**one) for one in rounds]
+
+
+def _run(seed: int, configs: list[dict[str, Any]], seeds: list[int], num_steps: int) -> dict[str, Any]:
     task = _Task(seed)
+    _ran.append(task)
     torch.manual_seed(seed)  # the state in which a notebook happens to be
-    losses = np.asarray(learner(task, [dict(c) for c in configs], list(seeds), num_steps), dtype=np.float64)
+    table = learner(task, [dict(c) for c in configs], list(seeds), num_steps)
+    is_array = isinstance(table, np.ndarray)
     streams = {s: [_mark(b) for b, _ in zip(_stream(seed, s), range(num_steps), strict=False)] for s in seeds}
     lives = []
     asked, made = dict(task._asked), len(task._trials)
@@ -127,17 +168,32 @@ def run_all(seed: int, configs: list[dict[str, Any]], seeds: list[int], num_step
         lives.append(
             {
                 "config": configs.index(trial.config) if trial.config in configs else -1,
+                "is_own_config": trial.optimizer_config == trial.config,
                 "seed": seeds.index(found[0]) if found else -1,
                 "first_weights": trial.first_weights,
+                "last_weights": weights_of(trial.model),
                 "num_steps": trial.num_steps,
                 "num_batches": len(trial.batches),
                 "trains_in_train_mode": all(trial.train_modes),
                 "judged_in_train_mode": any(trial.eval_modes),
                 "old_state": trial.old_state,
-                "validation": _loss(trial.model, task._splits["validation"]),
-                "test": _loss(trial.model, task._splits["test"]),
-                "train": _loss(trial.model, small_batches(seed, 12)[:-1]),
+                "validation": np.array(_losses(trial.model, task._splits["validation"])),
             }
         )
-    optimizers = sum(trial.num_optimizers for trial in task._trials)
-    return {"losses": losses, "lives": lives, "asked": asked, "made": made, "optimizers": optimizers}
+    return {
+        "kind": f"{table.dtype} array" if is_array else type(table).__name__,
+        "losses": table if is_array and table.dtype == np.float64 else None,
+        "lives": lives,
+        "asked": asked,
+        "made": made,
+        "optimizers": task._num_optimizers,
+    }
+
+
+def train_losses(at: int) -> np.ndarray:
+    """Of each trial of a round that was run: its loss on the texts that it was trained on."""
+    task = _ran[at]
+    found = [
+        np.array(_losses(trial.model, _train_texts(task._seed))) for trial in task._trials if trial.num_steps
+    ]
+    return np.array([one[:, 0].sum() / one[:, 1].sum() for one in found])

@@ -84,25 +84,203 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "sum(spent) + cost > max_total_steps",
                 "sum(spent[p] for p in kept) + cost > max_total_steps",
             ),
+            "no look at the budget": (
+                "does not look at its budget",
+                " or sum(spent) + cost > max_total_steps",
+                "",
+            ),
+            "one step over": (
+                "one step more than the budget",
+                "sum(spent) + cost > max_total_steps",
+                "sum(spent) + cost > max_total_steps + 1",
+            ),
+            "an exact fit left out": (
+                "a round that fits exactly is left out",
+                "sum(spent) + cost > max_total_steps",
+                "sum(spent) + cost >= max_total_steps",
+            ),
+            "part of a round": (
+                "part of a round is trained",
+                "        if len(alive) == 1 or sum",
+                "        room = (max_total_steps - sum(spent)) // (steps * (reduction_factor - 1))\n"
+                "        if len(alive) > 1 and 0 < room < len(kept):\n"
+                "            for place in kept[:room]:\n"
+                "                losses[place] = train(configs[place], steps * (reduction_factor - 1))\n"
+                "                spent[place] *= reduction_factor\n"
+                "            break\n"
+                "        if len(alive) == 1 or sum",
+            ),
+            "never alone": (
+                "as soon as one trial is left",
+                "if len(alive) == 1 or",
+                "if len(kept) == 1 or",
+            ),
+            "alone for ever": ("a trial that is alone goes on", "if len(alive) == 1 or", "if"),
             "every round from the beginning": (
                 "pays for its whole length again",
                 ("train(configs[place], steps - spent[place])", "train(configs[place], steps)"),
                 ("spent[place] = steps\n", "spent[place] += steps\n"),
+            ),
+            "rounds of equal length": (
+                "rounds of other lengths",
+                ("steps * reduction_factor - spent[place]", "steps + min_steps - spent[place]"),
+                ("kept, steps * reduction_factor", "kept, steps + min_steps"),
+            ),
+            "a first round for half of them": (
+                "before all of them have had the same steps",
+                "list(range(len(configs))), min_steps",
+                "list(range((len(configs) + 1) // 2)), min_steps",
+            ),
+            "a first round of half the steps": (
+                "before all of them have had the same steps",
+                "list(range(len(configs))), min_steps",
+                "list(range(len(configs))), (min_steps + 1) // 2",
+            ),
+            "trials known by their learning rate": (
+                "pruned trials are left out",
+                '"num_steps": spent}',
+                '"num_steps": list({c["learning_rate"]: n for c, n in zip(configs, spent)}.values())}',
             ),
             "different budgets compared": (
                 "losses after different budgets are compared",
                 ("best = alive[0]", "best = lowest.index(min(lowest))"),
                 ('"value": losses[best]', '"value": lowest[best]'),
             ),
+            "the finalist that was lowest in any round": (
+                "losses after different budgets are compared",
+                "best = alive[0]",
+                "best = min(alive, key=lowest.__getitem__)",
+            ),
+            "its lowest loss": (
+                "the loss of an earlier round",
+                '"value": losses[best]',
+                '"value": lowest[best]',
+            ),
+            "the loss of its first round": (
+                "the loss of an earlier round",
+                ("    while True:", "    first = {}\n    while True:"),
+                (
+                    "            spent[place] = steps",
+                    "            first.setdefault(place, losses[place])\n            spent[place] = steps",
+                ),
+                ('"value": losses[best]', '"value": first[best]'),
+            ),
+            "best of the round before": (
+                "the best of an earlier round",
+                (
+                    "        alive = sorted(alive, key=losses.get)\n        kept = alive[:",
+                    "        before, alive = alive, sorted(alive, key=losses.get)\n        kept = alive[:",
+                ),
+                ("best = alive[0]", "best = before[0]"),
+            ),
+            "place among the last": (
+                "the place counts the survivors alone",
+                '{"best": best,',
+                '{"best": sorted(alive).index(best),',
+            ),
             "NaN goes on": (
                 "one whose loss is NaN",
                 "loss if math.isfinite(loss) else math.inf",
-                "loss if loss == loss else 0.0",
+                "loss if loss == loss else -math.inf",
+            ),
+            "NaN left in the sort": (
+                "NaN is neither smaller nor larger",
+                "loss if math.isfinite(loss) else math.inf",
+                "loss",
+            ),
+            "NaN left in the last minimum": (
+                "NaN is taken for the lowest",
+                ("losses[place] = loss if", "raw[place] = loss\n            losses[place] = loss if"),
+                ("        losses = {}", "        losses, raw = {}, {}"),
+                (
+                    "        alive = sorted(alive, key=losses.get)\n        kept = alive[:",
+                    "        before, alive = alive, sorted(alive, key=losses.get)\n        kept = alive[:",
+                ),
+                ("best = alive[0]", "best = min(before, key=raw.get)"),
+            ),
+            "a million for NaN": (
+                "one whose loss is NaN goes on",
+                "loss if math.isfinite(loss) else math.inf",
+                "loss if math.isfinite(loss) else 1e6",
+            ),
+            "a loss of zero is none": (
+                "than that of the lowest loss",
+                "loss if math.isfinite(loss) else math.inf",
+                "loss if loss and math.isfinite(loss) else math.inf",
             ),
             "the worst go on": (
-                "others go on than should",
+                "others go on than should: the worst ones",
                 "sorted(alive, key=losses.get)",
                 "sorted(alive, key=losses.get, reverse=True)",
+            ),
+            "the first go on": (
+                "others go on than should: the first of the list",
+                "kept = alive[: max(1, len(alive) // reduction_factor)]",
+                "kept = sorted(alive)[: max(1, len(alive) // reduction_factor)]",
+            ),
+            "rounded up": (
+                "rounded up",
+                "len(alive) // reduction_factor",
+                "-(-len(alive) // reduction_factor)",
+            ),
+            "rounded to the nearest": (
+                "too many go on: n / reduction_factor is rounded",
+                "len(alive) // reduction_factor",
+                "round(len(alive) / reduction_factor)",
+            ),
+            "none goes on": (
+                "as soon as one trial is left",
+                ("max(1, len(alive) // reduction_factor)", "len(alive) // reduction_factor"),
+                ("if len(alive) == 1 or", "if not kept or"),
+            ),
+            "steps in the order of the ranking": (
+                "in another order",
+                '"num_steps": spent}',
+                '"num_steps": sorted(spent, reverse=True)}',
+            ),
+            "steps by place": (
+                "no list of ints",
+                '"num_steps": spent}',
+                '"num_steps": dict(enumerate(spent))}',
+            ),
+            "steps that are no ints": (
+                "no list of ints",
+                '"num_steps": spent}',
+                '"num_steps": [float(n) for n in spent]}',
+            ),
+            "the budget for the bill": (
+                "the budget instead of the bill",
+                '"total_steps": sum(spent)',
+                '"total_steps": max_total_steps',
+            ),
+            "refuses nothing": (
+                "passed over in silence",
+                "len(configs) * min_steps > max_total_steps",
+                "not configs",
+            ),
+            "refuses after a trial": (
+                "found out only after training",
+                ("    if len(configs) * min_steps > max_total_steps:\n", ""),
+                (
+                    '        raise ValueError("the budget is too small for the first round")\n',
+                    "",
+                ),
+                (
+                    "            loss = train(",
+                    "            if sum(spent) + steps - spent[place] > max_total_steps:\n"
+                    '                raise ValueError("the budget is used up")\n'
+                    "            loss = train(",
+                ),
+            ),
+            "refuses an exact fit": (
+                "fits into exactly is refused",
+                "len(configs) * min_steps > max_total_steps",
+                "len(configs) * min_steps >= max_total_steps",
+            ),
+            "refuses by another error": (
+                "passed over in silence",
+                "raise ValueError(",
+                "raise RuntimeError(",
             ),
         },
     ),
@@ -126,6 +304,34 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     ("range(24)", "range(120)"),
                     ("full_steps // 9, 0", "1, 0"),
                     ("if steps >= full_steps", "if steps >= 3"),
+                ),
+                "no seed": ("does not begin with `seed`", "default_rng(seed)", "default_rng()"),
+                "a step too many": (
+                    "all steps are billed",
+                    "if steps >= full_steps:\n",
+                    "if steps >= full_steps:\n            while len(losses) < max_total_steps:\n"
+                    "                losses.append(train(alive[0], 1))\n",
+                ),
+                "a loss for a configuration": (
+                    "a loss or a list is returned",
+                    "return alive[order[0]]",
+                    "return losses[order[0]]",
+                ),
+                "out of its range": (
+                    "or the search space is left",
+                    "return alive[order[0]]",
+                    'return alive[order[0]] | {"learning_rate": 2 * space["learning_rate"]["high"]}',
+                ),
+                "a key left out": (
+                    "or the search space is left",
+                    "return alive[order[0]]",
+                    'return {"learning_rate": alive[order[0]]["learning_rate"]}',
+                ),
+                "each round from the beginning": ("all steps are billed", "steps - before", "steps"),
+                "NaN wins": (
+                    "a configuration that diverges is returned",
+                    "loss if math.isfinite(loss) else math.inf",
+                    "loss if math.isfinite(loss) else -math.inf",
                 ),
                 "the first that comes": ("hardly anything was tried", "range(24)", "range(1)"),
             },

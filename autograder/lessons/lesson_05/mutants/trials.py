@@ -135,6 +135,122 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "condition ignored": ("condition `when` is ignored", 'if "when" in part:', "if False:"),
             "upper end never drawn": ("an end that is left out", 'part["high"] + 1', 'part["high"]'),
+            "powers of ten of natural logarithms": ("powers of ten", "math.exp(", "10 ** ("),
+            "a float that grows": (
+                "another distribution than asked for",
+                '        return rng.uniform(part["low"], part["high"])\n',
+                '        return part["low"] + (part["high"] - part["low"]) * rng.random() ** 0.5\n',
+            ),
+            "rounded values": ("values are rounded", _LOG, f"round({_LOG}, 4)"),
+            "an array for a number": (
+                "an array or a text where a number is",
+                '        return rng.uniform(part["low"], part["high"])\n',
+                '        return rng.uniform(part["low"], part["high"], size=1)\n',
+            ),
+            "a float for a whole number": (
+                "a float where a whole number is asked for",
+                "int(rng.integers(",
+                "float(rng.integers(",
+            ),
+            "rounded to a whole number": (
+                "half a share each",
+                'int(rng.integers(part["low"], part["high"] + 1))',
+                'round(rng.uniform(part["low"], part["high"]))',
+            ),
+            "a choice as text": (
+                "of another type",
+                'return part["values"][rng.integers(len(part["values"]))]',
+                'return str(part["values"][rng.integers(len(part["values"]))])',
+            ),
+            "the first choice twice as often": (
+                "values that are not equally likely",
+                'part["values"][rng.integers(len(part["values"]))]',
+                'part["values"][rng.integers(len(part["values"]) + 1) % len(part["values"])]',
+            ),
+            "one number for all keys": (
+                "one random number serves several keys",
+                ("    drawn = {}\n", "    rng.random()\n    drawn, state = {}, rng.bit_generator.state\n"),
+                (
+                    "            drawn[name] = draw(part, rng)\n",
+                    "            rng.bit_generator.state = state\n            drawn[name] = draw(part, rng)\n",
+                ),
+            ),
+            "samples that follow each other": (
+                "samples follow each other",
+                ("import math\n", "import copy\nimport math\n"),
+                (
+                    "    drawn = {}\n",
+                    "    drawn, rng, given = {}, copy.deepcopy(rng), rng\n    given.random()\n",
+                ),
+            ),
+            "a condition that is there": (
+                "`when` is ignored",
+                "if parent not in drawn or drawn[parent] != wanted:",
+                "if parent not in drawn:",
+            ),
+            "a condition by identity": (
+                "compared with something else",
+                "drawn[parent] != wanted:",
+                "drawn[parent] is not wanted:",
+            ),
+            "a condition read too early": (
+                "before the key that it hangs on is drawn",
+                "                if parent in waiting:\n                    continue\n",
+                "",
+            ),
+            "None for what does not apply": (
+                "condition `when` is ignored",
+                "    return drawn\n",
+                "    return {name: drawn.get(name) for name in space}\n",
+            ),
+            "a help variable": (
+                "a help variable",
+                "    return drawn\n",
+                '    return drawn | {"num_keys": len(drawn)}\n',
+            ),
+            "conditions taken out of the space": (
+                "or conditions are taken out of it",
+                "    return drawn\n",
+                '    for part in space.values():\n        part.pop("when", None)\n    return drawn\n',
+            ),
+            "one dict for all samples": (
+                "the dict is made once",
+                ("def sample(space, rng):", "def sample(space, rng, drawn={}):"),
+                ("    drawn = {}\n", "    drawn.clear()\n"),
+            ),
+            "a seed of its own": (
+                "a seed of the function's own",
+                ("import math\n", "import math\nimport numpy as np\n"),
+                ("    drawn = {}\n", "    drawn, rng = {}, np.random.default_rng(0)\n"),
+            ),
+            "an int of one value is refused": (
+                "a range that can be is refused",
+                'in ("log", "float") and',
+                'in ("log", "float", "int") and',
+            ),
+            "a float below 0 is refused": (
+                "a range that can be is refused",
+                'if part["kind"] == "log" and part["low"] <= 0:',
+                'if part["kind"] in ("log", "float") and part["low"] <= 0:',
+            ),
+            "equal ends": (
+                "its ends are not compared",
+                'not part["low"] < part["high"]',
+                'not part["low"] <= part["high"]',
+            ),
+            "ends exchanged": (
+                "silently repaired",
+                (
+                    'if part["kind"] in ("log", "float") and not part["low"] < part["high"]:',
+                    "if False:",
+                ),
+                (
+                    "    drawn = {}\n",
+                    '    space = {k: p | {"low": min(p["low"], p["high"]), "high": max(p["low"], p["high"])}'
+                    ' if "low" in p else p for k, p in space.items()}\n    drawn = {}\n',
+                ),
+            ),
+            "another error": ("its ends are not compared", "raise ValueError(", "raise RuntimeError("),
             "a generator of its own": (
                 "cannot be repeated",
                 ("import math\n", "import math\nimport numpy as np\n"),
@@ -186,6 +302,114 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _SEED,
                 "            seed = seed + 10_000 * row\n" + _SEED,
             ),
+            "a trial that diverges is stopped": (
+                "different budgets",
+                "                optimizer.zero_grad()\n",
+                "                if not math.isfinite(loss.item()):\n                    break\n"
+                "                optimizer.zero_grad()\n",
+            ),
+            "one step fewer": (
+                "another budget than was asked for",
+                "range(num_steps)",
+                "range(num_steps - 1)",
+            ),
+            "an optimizer of another configuration": (
+                "train with the learning rate of one",
+                "task.make_optimizer(model, config)",
+                "task.make_optimizer(model, configs[0])",
+            ),
+            "a seed counted from zero": (
+                "another number than the trial's seed",
+                "torch.manual_seed(seed)",
+                "torch.manual_seed(column)",
+            ),
+            "one seed for all weights": ("a fixed seed", "torch.manual_seed(seed)", "torch.manual_seed(0)"),
+            "a seed left out": (
+                "a seed that is used twice",
+                "            batches = task.train_batches(seed)\n",
+                "            batches = task.train_batches(seeds[0])\n",
+            ),
+            "no training mode": ("`model.train()` is missing", "            model.train()\n", ""),
+            "judged in training mode": ("forgot `model.eval()`", "    model.eval()\n", ""),
+            "gradients added up": ("`zero_grad` is forgotten", "                optimizer.zero_grad()\n", ""),
+            "the sum is minimised": (
+                "the sum of the cross-entropies is minimised",
+                "loss = loss_of(model, batch)",
+                'loss = loss_of(model, batch, "sum")',
+            ),
+            "smoothed labels": (
+                "labels are smoothed",
+                "reduction=reduction)",
+                'reduction=reduction, label_smoothing=0.1 if reduction == "mean" else 0.0)',
+            ),
+            "clipped gradients": (
+                "gradients are clipped",
+                "                optimizer.step()\n",
+                "                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"
+                "                optimizer.step()\n",
+            ),
+            "a rate that decays": (
+                "the steps of a schedule",
+                "                optimizer.step()\n",
+                "                optimizer.step()\n                optimizer.param_groups[0]['lr'] *= 0.9\n",
+            ),
+            "a mean of batch means": (
+                "a mean of batch means",
+                (
+                    'total = sum(loss_of(model, batch, "sum").item() for batch in batches)',
+                    "total = sum(loss_of(model, batch).item() for batch in batches)",
+                ),
+                ('sum(len(batch["labels"]) for batch in batches)', "len(batches)"),
+            ),
+            "a sum over validation": (
+                "a sum is not divided by the number of samples",
+                'sum(len(batch["labels"]) for batch in batches)',
+                "len(batches)",
+            ),
+            "one validation batch": (
+                "one batch alone is judged",
+                "batches = list(batches)\n",
+                "batches = list(batches)[:1]\n",
+            ),
+            "judged before the last step": (
+                "of another moment",
+                (
+                    "                optimizer.zero_grad()\n",
+                    "                if step == num_steps - 1:\n"
+                    "                    value = judge(model, task.validation_batches())\n"
+                    "                    model.train()\n"
+                    "                optimizer.zero_grad()\n",
+                ),
+                (
+                    "            value = judge(model, task.validation_batches())\n            losses",
+                    "            losses",
+                ),
+            ),
+            "the rows in another order": (
+                "the loss of another trial",
+                "    return losses\n",
+                "    return losses[::-1].copy()\n",
+            ),
+            "columns for rows": (
+                "rows and columns exchanged",
+                "    return losses\n",
+                "    return losses.T.copy()\n",
+            ),
+            "one number for each configuration": (
+                "one number for each configuration",
+                "    return losses\n",
+                "    return losses.mean(axis=1)\n",
+            ),
+            "losses of less precision": (
+                "in another form than asked for",
+                "    return losses\n",
+                "    return losses.astype(np.float32)\n",
+            ),
+            "a large number for an infinite loss": (
+                "replaced by a number that others may exceed",
+                "value if math.isfinite(value) else math.inf",
+                "np.nan_to_num(value, nan=math.inf)",
+            ),
             "NaN kept as it is": (
                 "NaN is neither smaller nor larger",
                 " if math.isfinite(value) else math.inf",
@@ -221,6 +445,72 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "gains[best].std(ddof=1) / math.sqrt(num_seeds)",
                 "math.sqrt((losses[0].var(ddof=1) + losses[best + 1].var(ddof=1)) / num_seeds)",
             ),
+            "confidence ignored": ("`confidence` is ignored", "(1 - confidence)", "0.05"),
+            "another default": ("another default", "confidence=0.95", "confidence=0.9"),
+            "divided by the number of seeds": ("`ddof=1` is missing", "std(ddof=1)", "std()"),
+            "as many degrees of freedom as seeds": (
+                "too many degrees of freedom",
+                "stats.t.ppf(1 - share / 2, num_seeds - 1)",
+                "stats.t.ppf(1 - share / 2, num_seeds)",
+            ),
+            "the whole error at each end": (
+                "each has the whole error",
+                "stats.t.ppf(1 - share / 2,",
+                "stats.t.ppf(1 - share,",
+            ),
+            "the spread of single values": ("far too wide", " / math.sqrt(num_seeds)", ""),
+            "row 0 as a candidate": (
+                "row 0 is no candidate",
+                ("gains = losses[0] - losses[1:]", "gains = losses[0] - losses"),
+                ('"candidate": best + 1', '"candidate": best'),
+                ("best + 1 if low", "best if low"),
+                ("gains.shape\n", "gains.shape\n    num_candidates -= 1\n"),
+            ),
+            "counted from row 1": (
+                "the lowest mean loss",
+                ('"candidate": best + 1', '"candidate": best'),
+                ("best + 1 if low", "best if low"),
+            ),
+            "the highest loss": (
+                "or a higher loss wins",
+                "gains = losses[0] - losses[1:]",
+                "gains = losses[1:] - losses[0]",
+            ),
+            "the mean of the seeds that are left": (
+                "NaN wins",
+                (
+                    "np.where(np.isfinite(gains).all(axis=1), gains.mean(axis=1), -np.inf)",
+                    "np.nanmean(gains, axis=1)",
+                ),
+                ("gains[best].std(ddof=1)", "np.nanstd(gains[best], ddof=1)"),
+            ),
+            "minus infinity wins": (
+                "minus infinity is below all",
+                "np.isfinite(gains).all(axis=1)",
+                "~np.isnan(gains).any(axis=1)",
+            ),
+            "ends exchanged": ("ends that are swapped", '"interval": (low, high)', '"interval": (high, low)'),
+            "the interval of its loss": (
+                "the interval of a loss",
+                '"interval": (low, high)',
+                '"interval": (losses[best + 1].mean() - width, losses[best + 1].mean() + width)',
+            ),
+            "an interval of the other sign": (
+                "improvement with the wrong sign",
+                '"interval": (low, high)',
+                '"interval": (-high, -low)',
+            ),
+            "a winner that is worse": (
+                "the interval is only reported",
+                "best + 1 if low > 0 else 0",
+                "best + 1 if high > 0 else 0",
+            ),
+            "no winner is none": (
+                "its value has another form",
+                "best + 1 if low > 0 else 0",
+                "best + 1 if low > 0 else None",
+            ),
+            "another key": ("a key is missing or misspelt", '"interval": (low, high)', '"ends": (low, high)'),
             "NaN wins": (
                 "NaN wins",
                 "np.where(np.isfinite(gains).all(axis=1), gains.mean(axis=1), -np.inf)",

@@ -6,45 +6,113 @@ import math
 from typing import Any
 
 from autograder.engine import Job
-from autograder.lessons.checking import require_report
+from autograder.lessons.checking import name_the_mistake, require_close, require_keys
 from autograder.lessons.lesson_06 import baselines
 from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
 
 KEYS = ("loss", "accuracy", "num_samples")
+PLAIN = ("float", "int")
+_MISTAKES = {
+    "mean_of_rank_means": "mean of rank means: a rank with few samples weighs as much as one with many",
+    "mean_of_batch_means": "a mean of batch means: a small batch weighs as much as a large one",
+    "sums": "a sum over all samples, never divided by their number",
+}
 
 
 def check_evaluate(job: Job) -> None:
     """6.5: the numbers of one process on all samples, the same on every rank, whatever the shards."""
     job.talks = True
-    for rows in ([[12, 12, 12, 2], [5]], [[7, 3], [], [9]]):
-        arguments: dict[str, Any] = {"seed": job.seed(), "rows": rows}
-        answer = job.learner().call("evaluated", seconds=SECONDS, **arguments)
+    few = [int(size) for size in job.rng.integers(1, 9, size=4)]
+    cases: tuple[tuple[list[list[int]], bool, bool], ...] = (  # shards, training before, gradients before
+        ([[12, 12, 12, 2], [5 + few[0]]], True, True),
+        ([[7, few[1]], [], [1, few[2], 9]], False, True),
+        ([[], [few[3] + 3, 1]], True, False),
+    )
+    for rows, training, with_gradients in cases:
+        arguments: dict[str, Any] = {"seed": job.seed() % 10**6, "rows": rows}
+        modes = {"training": training, "with_gradients": with_gradients}
+        answer = job.learner().call("evaluated", seconds=SECONDS, **arguments, **modes)
         twin = job.twin(baselines.nothing(job.entry)).call("evaluated_alone", **arguments)
         ranks = require_together(job, answer)
+        for seen in ranks:
+            _require_modes(job, seen, training, with_gradients)
         for rank, seen in enumerate(ranks):
-            job.require(
-                seen["num_training"] == 0 and seen["left_training"],
-                expected="evaluation mode while the model is measured, and training mode again afterwards",
-                got="training mode while it is measured"
-                if seen["num_training"]
-                else "evaluation mode afterwards",
-                likely="`model.eval()` is missing, or the mode that the model came in is not put back",
-                look="exercise 1.4 of lesson 01 does both",
-            )
-            report, loss = seen["report"], seen["report"].get("loss", math.nan)
-            likely = "another number is summed over the ranks, or it is divided before it is summed"
-            if math.isclose(loss, twin["mean_of_rank_means"], rel_tol=1e-4):
-                likely = "mean of rank means: a rank with few samples weighs as much as one with many"
-            elif any(math.isclose(loss, own, rel_tol=1e-4) for own in twin["own"]):
-                likely = f"rank {rank} reports its own shard: nothing was exchanged"
-            elif rank:  # rank 0's are right
-                likely = "only rank 0 knows the result: the others have what `reduce` has left there"
-            require_report(
-                job,
-                report,
-                twin,
-                dict.fromkeys(KEYS, likely),
-                where=f" on rank {rank}",
-                look="sums and counts cross the ranks; the division comes last",
-            )
+            _require_numbers(job, seen, twin, rank)
     job.counts["ranks_tried"] = 3
+
+
+def _require_modes(job: Job, seen: dict[str, Any], training: bool, with_gradients: bool) -> None:
+    names = {True: "training mode", False: "evaluation mode"}
+    job.require(
+        seen["num_training"] == 0,
+        expected="evaluation mode while the model is measured",
+        got="training mode while it is measured",
+        likely="`model.eval()` is missing: dropout falsifies what is measured",
+        look="exercise 1.4 of lesson 01 has it",
+    )
+    job.require(
+        seen["left_training"] == training,
+        expected=f"{names[training]} afterwards: the mode that the model came in",
+        got=names[seen["left_training"]],
+        likely="the mode that the model came in is not put back"
+        if training
+        else "the model is always left in training mode, whatever it came in",
+        look="`model.training` tells the mode before you change it",
+    )
+    job.require(
+        seen["num_recorded"] == 0,
+        expected="an evaluation without gradients",
+        got="logits that autograd could go back from",
+        likely="`torch.no_grad()` is missing: activations of every batch are kept for a backward that never comes",
+        look="what does `logits.requires_grad` say inside your loop?",
+    )
+    job.require(
+        seen["left_with_gradients"] == with_gradients,
+        expected=f"gradients switched {'on' if with_gradients else 'off'} afterwards, as before",
+        got="the other way",
+        likely="the switch of gradients is not given back: the next training step finds it where you left it",
+        look="`with torch.no_grad():` puts it back by itself",
+    )
+
+
+def _require_numbers(job: Job, seen: dict[str, Any], twin: dict[str, Any], rank: int) -> None:
+    job.require(
+        seen["type"] == "dict",
+        expected="a dict of three numbers",
+        got=f"a value of type {seen['type']}",
+        likely="nothing is returned on this rank"
+        if seen["type"] == "NoneType"
+        else "another type is returned",
+        look="every rank returns the whole report",
+    )
+    require_keys(job, seen["types"], KEYS)
+    odd = [key for key in KEYS if seen["types"][key] not in PLAIN]
+    job.require(
+        not odd,
+        expected=f"plain Python numbers on rank {rank}",
+        got=", ".join(f"{key} of type {seen['types'][key]}" for key in odd),
+        likely="tensors or NumPy's numbers are returned as they are: they hold memory, and no JSON takes them",
+        look="`.item()` or `.tolist()` makes Python numbers of them",
+    )
+    for key in KEYS:
+        got, right = seen["report"].get(key, math.nan), twin["right"][key]
+        require_close(
+            job,
+            f"{key} on rank {rank}",
+            got,
+            right,
+            likely=_why(key, got, twin, rank),
+            look="sums and counts cross the ranks; the division comes last",
+        )
+
+
+def _why(key: str, got: float, twin: dict[str, Any], rank: int) -> str:
+    def is_same(wrong: float | None) -> bool:
+        return wrong is not None and math.isclose(got, wrong, rel_tol=1e-4)
+
+    if rank:  # rank 0's are right
+        return "only rank 0 knows the result: the others have what `reduce` has left there"
+    if any(is_same(own[key]) for own in twin["own"]):
+        return f"rank {rank} reports its own shard: nothing was exchanged"
+    mistake = name_the_mistake(_MISTAKES, twin=lambda name: twin[name].get(key), is_same=is_same)
+    return mistake or "another number is summed over the ranks, or it is divided before it is summed"

@@ -4,23 +4,40 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from autograder.engine import APPLIES_FROM, CheckFailed, Inconclusive, Job, measure_speedup
 from autograder.engine.timing import num_cores
-from autograder.lessons.checking import require_equal
-from autograder.lessons.lesson_06 import references
+from autograder.lessons.checking import are_equal, name_the_mistake, require_equal
+from autograder.lessons.lesson_06 import baselines, references
 from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
 
 MAX_CORES = 2.4  # two processes of one thread, and a little for what carries the gradients
+
+_RANK_MEANS = "loss not rescaled: the mean of the ranks' means is not the mean of an uneven batch"
+_MISTAKES = {
+    "mean of rank means": _RANK_MEANS,
+    "mean of rank means of halves": _RANK_MEANS,
+    "mean of rank means of smaller halves": _RANK_MEANS,
+    "sum of rank means": "the gradients of the ranks' means are summed: a step is world_size times too long",
+    "multiplied twice": "multiplied by the ranks, but nothing divides by them: a step is world_size times too long",
+    "divided twice": "divided by the ranks once too often: DDP makes a mean of their gradients",
+    "a sum": "a sum over the rows, never divided by their number",
+    "a sum by ranks": "a sum over the rows that is divided by ranks, and never by rows",
+    "old gradients": "gradients of earlier steps are left in: nothing sets them to zero",
+}
 
 
 def check_train_in_parallel(job: Job) -> None:
     """6.6: the weights of one process, half the samples on each rank, and 1.3× the samples per second."""
     job.talks = True
-    arguments = {"seed": job.seed(), "num_steps": 5}
     baseline = job.worker("baseline", job.baseline)
-    alone = baseline.call("parallel_segment", seconds=SECONDS, **arguments)
-    together = job.learner().call("parallel_segment", seconds=SECONDS, **arguments)
-    _require_same_training(job, alone, together)
+    for num_steps, is_odd in ((2, 1), (3, 0)):
+        last_rows = 2 * int(job.rng.integers(1, 4)) + is_odd  # few, so that one row more on one rank shows
+        arguments = {"seed": job.seed(), "num_steps": num_steps, "last_rows": last_rows}
+        alone = baseline.call("parallel_segment", seconds=SECONDS, **arguments)
+        together = job.learner().call("parallel_segment", seconds=SECONDS, **arguments)
+        _require_same_training(job, alone, together, arguments)
     job.counts["samples_of_rank_0"], job.counts["samples_of_rank_1"] = together["rows"]
     # Of the reference `workbook calibrate` wants the time, whatever it is.
     is_reference = job.source == references.TRAIN_IN_PARALLEL
@@ -65,19 +82,37 @@ def _require_two_whole_cores(job: Job) -> None:
         )
 
 
-def _require_same_training(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:
+def _require_same_training(
+    job: Job, baseline: dict[str, Any], learner: dict[str, Any], arguments: dict[str, Any] | None = None
+) -> None:
+    """`arguments` of the segment, where there is time to find out which mistake was made."""
     require_together(job, learner | {"ranks": []})
     total = sum(baseline["rows"])
     shares = learner["rows"]
     job.require(
-        sum(shares) == total
-        and len(set(learner["steps"])) == 1
-        and learner["steps"] == baseline["steps"] * 2,
-        expected=f"{total} samples on all ranks together, in {baseline['steps'][0]} optimizer steps on each",
-        got=f"{shares} samples, {learner['steps']} steps",
-        likely="no sharing: every rank computes the whole batch"
-        if min(shares) >= total
-        else "samples are dropped or repeated where a batch does not divide evenly, or steps are left out",
+        learner["steps"] == baseline["steps"] * 2,
+        expected=f"{baseline['steps'][0]} optimizer steps on each rank",
+        got=f"{learner['steps']}",
+        likely="steps are left out, made twice, or made by one rank alone",
+        look="one `optimizer.step()` for each batch, on each rank",
+    )
+    job.require(
+        learner["moved"] > 0.0,
+        expected="the model that is handed in, trained",
+        got="its weights as they were",
+        likely="a copy is trained, or other parameters take the place of the model's: `optimizer` steps those it holds",
+        look="is what you train the model itself, in place?",
+    )
+    likely = "no sharing: every rank computes the whole batch"
+    if sum(shares) < total:
+        likely = "samples are dropped where a batch does not divide evenly"
+    elif min(shares) < total:
+        likely = "samples are repeated where a batch does not divide evenly"
+    job.require(
+        sum(shares) == total,
+        expected=f"{total} samples on all ranks together",
+        got=f"{shares}",
+        likely=likely,
         look="`tensor[rank::world_size]` gives each row to one rank",
     )
     job.require(
@@ -100,6 +135,19 @@ def _require_same_training(job: Job, baseline: dict[str, Any], learner: dict[str
         baseline["weights"],
         dtype="float32",
         what="weights after training as in one process",
-        likely="loss not rescaled: the mean of the ranks' means is not the mean of an uneven batch",
-        look="the last batch is odd on purpose; divide by its rows over all ranks",
+        likely=_why(job, learner["weights"], baseline["weights"], arguments),
+        look="the last batch may be odd; divide by its rows over all ranks",
     )
+
+
+def _why(job: Job, got: np.ndarray, right: np.ndarray, arguments: dict[str, Any] | None) -> str:
+    unknown = "another loss than the mean over the whole batch's rows, or another step than the optimizer's"
+    if arguments is None or are_equal(got, right, "float32"):
+        return unknown
+    twin = job.twin(baselines.nothing(job.entry))
+    mistake = name_the_mistake(
+        _MISTAKES,
+        twin=lambda name: twin.call("parallel_alone", mistake=name, **arguments),
+        is_same=lambda wrong: are_equal(got, wrong, "float32"),
+    )
+    return mistake or unknown

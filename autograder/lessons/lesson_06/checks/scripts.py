@@ -7,116 +7,159 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job
-from autograder.lessons.checking import are_equal, require_equal
+from autograder.lessons.checking import are_equal, name_the_mistake, require_equal
 from autograder.lessons.lesson_06 import baselines
 from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
+from autograder.lessons.lesson_06.checks.devices import require_devices
 
-ROWS = [13, 8, 9, 3]  # of the global batches: none divides evenly for every number of ranks
-DEVICES = {(0, 0): "cpu", (3, 0): "cpu", (0, 4): "cuda:0", (3, 4): "cuda:3", (1, 2): "cuda:1"}
+ONE_MACHINE, TWO_MACHINES = [0, 1, 2], [0, 0]  # local ranks: on two machines of one process each both are 0
+
+_RANK_MEANS = "mean of rank means: a rank with few rows weighs as much as one with many"
+_MISTAKES = {
+    "mean of rank means": _RANK_MEANS,
+    "mean of rank means of pieces": _RANK_MEANS,
+    "sum of rank means": "the gradients of the ranks' means are summed: a step is world_size times too long",
+    "multiplied twice": "multiplied by the ranks, but nothing divides by them: a step is world_size times too long",
+    "divided twice": "divided by the ranks once too often: DDP makes a mean of their gradients",
+    "a sum": "a sum over the rows, never divided by their number",
+    "a sum by ranks": "a sum over the rows that is divided by ranks, and never by rows",
+    "old gradients": "gradients of earlier steps are left in: nothing sets them to zero",
+}
 
 
 def check_script(job: Job) -> None:
     """6.3: weights of one process on every rank, one checkpoint, own dropout; at last a real torchrun."""
     job.talks = True
     job.progress("Running the script's function on ranks that are watched", 0.1)
-    _require_devices(job)
-    # The last: two machines of one process each. There the local rank is 0 on both.
-    for number, local_ranks in enumerate(([0, 1], [0], [0, 0])):
-        _require_training(job, f"watched-{number}", local_ranks)
+    require_devices(job)
+    _require_training(job, "one-machine", ONE_MACHINE)
+    _require_training(job, "two-machines", TWO_MACHINES)
     _require_own_dropout(job)
     job.progress("Starting torchrun with two processes: up to ten seconds", 0.5)
     _require_launch(job)
 
 
-def _require_devices(job: Job) -> None:
-    found = job.learner().call("chosen_devices", cases=[list(case) for case in (*DEVICES, (2, 2))])
-    for (local_rank, num_gpus), expected, got in zip(DEVICES, DEVICES.values(), found, strict=False):
-        job.require(
-            got == expected or (got, expected) == ("cuda", "cuda:0"),
-            expected=f"choose_device({local_rank}, {num_gpus}) = {expected}",
-            got=got,
-            likely="device 0 on every rank: all processes of a machine would share one GPU"
-            if got in ("cuda", "cuda:0")
-            else "the device does not follow the local rank, or a CPU is forgotten",
-            look="the local rank counts the processes of one machine, as its GPUs are counted",
-        )
-    job.require(
-        found[-1].startswith("!"),
-        expected="choose_device(2, 2) to raise ValueError: two GPUs, and a third process",
-        got=found[-1],
-        likely="more processes than GPUs are wrapped around or pile up on one",
-        look="a clear error at the start is cheaper than an odd one later",
-    )
+def _draw(job: Job) -> dict[str, Any]:
+    """A job of its own: seed, rows of each batch, and what `job.pt` sets. Of 3 or 4 rows one more on a rank shows."""
+    rng = job.rng
+    rows = rng.permutation([4, 3, 13, *rng.integers(4, 12, size=int(rng.integers(0, 3)))]).tolist()
+    model = {"d_model": 2 * int(rng.integers(4, 12)), "num_layers": int(rng.integers(1, 3))}
+    settings = {"learning_rate": round(float(rng.uniform(0.2, 0.5)), 3), "model": model}
+    return {"seed": job.seed() % 10**6, "rows": rows, "settings": settings}
 
 
 def _require_training(job: Job, name: str, local_ranks: list[int]) -> None:
-    arguments: dict[str, Any] = {"seed": job.seed() % 10**6, "rows": ROWS}
+    arguments = _draw(job)
     answer = job.learner().call(
-        "watched_script", seconds=SECONDS, name=name, dropout=0.0, local_ranks=local_ranks, **arguments
+        "watched_script", seconds=SECONDS, name=name, local_ranks=local_ranks, **arguments
     )
     ranks = require_together(job, answer)
     expected = job.twin(baselines.nothing(job.entry)).call("script_alone", **arguments)
     nodes = (
-        " on two machines of one process each" if local_ranks == [0, 0] else f" on {len(ranks)} process(es)"
+        " on two machines of one process each"
+        if local_ranks == TWO_MACHINES
+        else f" of {len(ranks)} processes"
     )
+    _require_shared_rows(job, ranks, arguments["rows"], nodes, local_ranks)
     for rank, seen in enumerate(ranks):
-        job.require(
-            seen["in_training_mode"],
-            expected="a model that trains in training mode",
-            got="no forward pass in training mode",
-            likely="`model.train()` is missing, or the batches are never used",
-            look="the loop over `job['batches']`",
+        _require_plain(job, seen, f"rank {rank}{nodes}")
+    for rank, seen in enumerate(ranks):
+        require_equal(
+            job,
+            seen["trained"]["row"],
+            expected,
+            dtype="float32",
+            what=f"weights at the end on rank {rank}{nodes}",
+            likely=_why(job, ranks, expected, arguments, local_ranks),
+            look="for one batch of 3: which samples has each rank, and what is its loss divided by?",
         )
-        _require_weights(job, ranks, seen["weights"], expected, f"rank {rank}{nodes}", local_ranks)
-    num_rows = sum(seen["rows"] for seen in ranks)
-    job.require(
-        num_rows in (0, sum(ROWS)),  # 0: called by keywords
-        expected=f"{sum(ROWS)} rows through the model, on all ranks together{nodes}",
-        got=f"{num_rows}",
-        likely="no sampler: every rank computes the whole batch, many times the work for the same result",
-        look="each row of a batch belongs to one rank",
-    )
     saves = [seen["num_saves"] for seen in ranks]
     job.require(
         sum(saves[1:]) == 0,
         expected="a checkpoint that rank 0 writes, and nobody else",
         got=f"{', '.join(f'rank {rank}: {number}' for rank, number in enumerate(saves))} saves{nodes}",
         likely="every rank writes the checkpoint, into the same file at the same time"
-        if local_ranks != [0, 0]
+        if local_ranks != TWO_MACHINES
         else "every rank with *local* rank 0 writes the checkpoint: on two machines there are two of them",
         look="`if rank == 0:`, and a barrier that all ranks reach",
     )
     _require_checkpoint(job, answer["checkpoint"], expected)
+    job.require(
+        not any(seen["group_is_up"] for seen in ranks),
+        expected="no process group any more when `main` has returned",
+        got="one that is still up",
+        likely="the process group is set up, and never taken down",
+        look="`dist.destroy_process_group()`, when all is done",
+    )
 
 
-def _require_weights(
+def _require_shared_rows(
+    job: Job, ranks: list[dict[str, Any]], rows: list[int], nodes: str, local_ranks: list[int]
+) -> None:
+    found, total = [seen["rows"] for seen in ranks], sum(rows)
+    job.require(
+        max(found) > 0,
+        expected="a model that trains in training mode",
+        got="no forward pass in training mode",
+        likely="`model.train()` is missing, or the batches are never used",
+        look="the loop over `job['batches']`",
+    )
+    job.require(
+        sum(found) == total,
+        expected=f"{total} rows through the model, on all ranks together{nodes}",
+        got=f"{sum(found)}",
+        likely="no sampler: every rank computes the whole batch, many times the work for the same result"
+        if sum(found) >= total * len(ranks)
+        else "the samples are dealt out by LOCAL_RANK: on two machines both ranks take the same half"
+        if local_ranks == TWO_MACHINES
+        else "rows are dropped or repeated where a batch does not divide evenly, or whole batches are",
+        look="each row of a batch belongs to one rank",
+    )
+    job.require(
+        min(found) > 0,
+        expected=f"rows on every rank{nodes}",
+        got=f"{found}",
+        likely="one rank does the work of all: the others have nothing to compute",
+        look="every batch has at least one row for each rank",
+    )
+
+
+def _require_plain(job: Job, seen: dict[str, Any], who: str) -> None:
+    trained = seen["trained"]
+    job.require(
+        trained is not None and bool(trained["has_same_names"]),
+        expected=f"`main` to return the trained model on {who}, unwrapped",
+        got=f"a value of type {seen['returned']}",
+        likely="the wrapper is returned: its weights are named `module.` and so on"
+        if seen["returned"] == "DistributedDataParallel"
+        else "nothing is returned, or another model than the job's",
+        look="DDP keeps the plain model as `ddp.module`",
+    )
+
+
+def _why(
     job: Job,
     ranks: list[dict[str, Any]],
-    got: np.ndarray,
     expected: np.ndarray,
-    who: str,
+    arguments: dict[str, Any],
     local_ranks: list[int],
-) -> None:
-    same_everywhere = all(are_equal(seen["weights"], ranks[0]["weights"], "float32") for seen in ranks)
-    if not same_everywhere:
-        likely = "the ranks train different models: gradients are not exchanged, or the start is not the same"
-    elif local_ranks == [0, 0]:
-        likely = "the samples are dealt out by LOCAL_RANK: on two machines both ranks take the same half"
-    elif len(ranks) == 1:
-        likely = "the start differs from the job's seed, or the step from plain SGD on the batch mean"
-    else:
-        likely = (
-            "the ranks agree with each other but not with one process: all take the same samples, some are dropped, "
-            "or the loss is not rescaled (a mean of rank means)"
-        )
-    require_equal(
-        job,
-        got,
-        expected,
-        dtype="float32",
-        what=f"weights at the end on {who}",
-        likely=likely,
-        look="for one batch of 3: which samples has each rank, and what is its loss divided by?",
+) -> str:
+    got = ranks[0]["trained"]["row"]
+    if all(are_equal(seen["trained"]["row"], expected, "float32") for seen in ranks):
+        return ""
+    if not all(are_equal(seen["trained"]["row"], got, "float32") for seen in ranks):
+        return "the ranks train different models: gradients are not exchanged, or the start is not the same"
+    if local_ranks == TWO_MACHINES:
+        return "the samples are dealt out by LOCAL_RANK: on two machines both ranks take the same half"
+    twin = job.twin(baselines.nothing(job.entry))
+    mistake = name_the_mistake(
+        _MISTAKES,
+        twin=lambda name: twin.call("script_alone", mistake=name, world_size=len(ranks), **arguments),
+        is_same=lambda wrong: are_equal(got, wrong, "float32"),
+    )
+    return mistake or (
+        "the ranks agree with each other but not with one process: the start differs from the job's seed, the step "
+        "from plain SGD with the job's learning rate, or the loss from the mean over the batch"
     )
 
 
@@ -130,17 +173,19 @@ def _require_checkpoint(job: Job, found: dict[str, Any] | None, expected: np.nda
     )
     assert found is not None
     job.require(
-        bool(found["has_same_names"]),
+        found["type"] == "dict" and bool(found["has_same_names"]),
         expected="a state dict with the names of the plain model, such as token_embedding.weight",
-        got=str(found["first_name"]) or "no names",
-        likely="the wrapper's state dict is saved: its names begin with `module.`, and no plain model can load it",
-        look="`ddp.module.state_dict()`",
+        got=str(found["first_name"]) or f"a {found['type']} without names",
+        likely="the wrapper's state dict is saved: its names begin with `module.`, and no plain model can load it"
+        if str(found["first_name"]).startswith("module.")
+        else "something else than the plain model's state dict is saved: the model itself, or a dict around it",
+        look="`model.state_dict()` of the plain model, alone",
     )
     job.require(
-        are_equal(found["row"], expected, "float32"),
+        found["dtypes"] == ["torch.float32"] and are_equal(found["row"], expected, "float32"),
         expected="the trained weights in last.pt",
-        got="others",
-        likely="saved before the training, or half written",
+        got="others" if found["dtypes"] == ["torch.float32"] else f"{', '.join(found['dtypes'])}",
+        likely="saved before the training, half written, or in another dtype",
         look="save after the last step",
     )
 
@@ -150,23 +195,22 @@ def _require_own_dropout(job: Job) -> None:
         "watched_script",
         seconds=SECONDS,
         name="dropout",
-        seed=job.seed() % 10**6,
-        rows=ROWS,
         dropout=0.5,
-        local_ranks=[0, 1],
+        local_ranks=TWO_MACHINES,
+        **_draw(job),
     )
-    states = [seen["random_state"] for seen in require_together(job, answer)]
+    states = [seen["random_states"] for seen in require_together(job, answer)]
     job.require(
-        len(set(states)) == len(states),
-        expected="another random state on each rank when the training begins",
+        all(len(set(of_ranks)) == len(of_ranks) for of_ranks in zip(*states, strict=False)),
+        expected="another random state on each rank in every step, also on two machines of one process each",
         got="the same on all",
         likely="the seed is equal for dropout too: every rank draws the same masks, for other samples",
-        look="one seed for the weights; then, after the model is made, another one that depends on the rank",
+        look="one seed for the weights; then, after the model is made, another one that depends on `RANK`",
     )
 
 
 def _require_launch(job: Job) -> None:
-    arguments: dict[str, Any] = {"seed": job.seed() % 10**6, "rows": ROWS}
+    arguments = _draw(job)
     answer = job.learner().call("launched_script", seconds=180.0, name="launched", **arguments)
     job.require(
         answer["status"] == 0 and len(answer["weights"]) == 2,

@@ -10,29 +10,56 @@ import numpy as np
 from autograder.engine import Job
 from autograder.lessons.checking import require_each_once, require_repeatable
 
+Ranks = list[dict[str, Any]]
+ENOUGH_TO_TELL = 15  # of so many samples the first ones are a permutation in no layout by chance
+MANY = 50
+
 
 def check_shard_sampler(job: Job) -> None:
     """6.1: every sample on some rank, equal lengths, repeats only to fill up, and new shards each epoch."""
     rng = job.rng
-    cases = [(1003, 4), (96, 3), (int(rng.integers(200, 700)), int(rng.integers(5, 9))), (3, 8), (17, 1)]
+    cases = [(1003, 4), (96, 3), (int(rng.integers(200, 700)), int(rng.integers(5, 9)))]
+    # More ranks than samples, as many, one less; one rank; one sample.
+    cases += [(3, 8), (20, 73), (24, 24), (25, 24), (17, 1), (1, int(rng.integers(2, 5)))]
     for num_samples, world_size in cases:
-        epochs = [0, 1, 1]
-        ranks = job.learner().call(
-            "shard_epochs", num_samples=num_samples, world_size=world_size, seed=job.seed(), epochs=epochs
+        # So far apart that the sum of seed and epoch tells them apart as well.
+        first, second = int(rng.integers(1, 400)), int(rng.integers(500, 1000))
+        later = 2 + world_size * int(rng.integers(1, 6))  # neither 0 nor 1 where shards change places in turn
+        epochs = [0, 1, later, 1, 0]  # a resumed run comes back to an epoch
+        of_seeds = job.learner().call(
+            "shard_epochs",
+            num_samples=num_samples,
+            world_size=world_size,
+            seeds=[first, second, first, 0, None],
+            epochs=epochs,
         )
-        for number, epoch in enumerate(epochs):
-            _require_shards(job, ranks, number, epoch, num_samples, world_size)
-        if num_samples > 50:
-            _require_new_order(job, ranks, world_size)
-    job.counts["world_sizes_tried"] = len(cases)
+        for ranks in of_seeds:
+            _require_lengths(job, ranks, num_samples, world_size)
+        if num_samples > MANY:
+            _require_what_seed_and_epoch_decide(job, of_seeds, epochs)
+        for ranks in of_seeds:
+            for number, epoch in enumerate(epochs):
+                _require_shards(job, ranks, number, epoch, num_samples, world_size)
+        if num_samples > MANY:
+            for ranks in of_seeds:
+                _require_shuffled_first(job, ranks, world_size)
+    _require_the_same_in_each_process(job)
+    job.counts["world_sizes_tried"] = len({world_size for _, world_size in cases})
 
 
-def _require_shards(
-    job: Job, ranks: list[dict[str, Any]], number: int, epoch: int, num_samples: int, world_size: int
-) -> None:
+def _require_lengths(job: Job, ranks: Ranks, num_samples: int, world_size: int) -> None:
     share = math.ceil(num_samples / world_size)
-    who = f"{num_samples} samples on {world_size} ranks, epoch {epoch}: "
-    sizes = [len(rank["orders"][number]) for rank in ranks]
+    who = f"{num_samples} samples on {world_size} ranks: "
+    orders = [order for rank in ranks for order in rank["orders"]]
+    odd = [order for order in orders if isinstance(order, str)]
+    job.require(
+        not odd,
+        expected=f"{who}whole numbers, as indices are",
+        got=f"a {odd[0] if odd else '-'}",
+        likely="another type than int is yielded: no list can be indexed by it",
+        look="print the type of what your `__iter__` yields",
+    )
+    sizes = [len(order) for order in orders]
     likely = "ranks get different numbers of samples: the last steps would wait for one that never comes"
     if world_size > 1 and max(sizes) >= num_samples > share:
         likely = "no sampler: every rank goes over all the samples, so nothing is shared out"
@@ -43,7 +70,7 @@ def _require_shards(
     job.require(
         set(sizes) == {share},
         expected=f"{who}{share} indices on every rank",
-        got=f"{sizes[:8]}",
+        got=f"{sizes[:: len(ranks[0]['orders'])][:8]}",
         likely=likely,
         look="ceil(N / world_size) each; the missing ones are filled up from the start of the order, again and again",
     )
@@ -54,40 +81,129 @@ def _require_shards(
         likely="`__len__` counts all samples, or without the filling",
         look="it is the number of indices that one rank yields",
     )
-    most = math.ceil(world_size * share / num_samples)
-    require_each_once(
-        job,
-        np.concatenate([rank["orders"][number] for rank in ranks]),
-        range(num_samples),
-        most=most,
-        expected=f"{who}each index 0 … {num_samples - 1} on some rank, and none more than {most} times",
-        likely="each rank shuffles for itself (its rank is in the seed), so that the shards overlap and leave gaps",
-        look="all ranks make the *same* order from seed and epoch; then each takes its part of it",
-        likely_repeated="the filling repeats one sample over and over: it counts for many",
-        look_repeated="fill up with the first samples of the order, each once",
-    )
 
 
-def _require_new_order(job: Job, ranks: list[dict[str, Any]], world_size: int) -> None:
-    for number, rank in enumerate(ranks):
-        first, second, again = rank["orders"]
+def _require_what_seed_and_epoch_decide(job: Job, of_seeds: list[Ranks], epochs: list[int]) -> None:
+    first, second, again, zero, default = of_seeds
+    for number, rank in enumerate(first):
+        orders = rank["orders"]
+        back = len(epochs) - 1
         require_repeatable(
             job,
             what="order",
-            is_same=np.array_equal(second, again),
+            is_same=all(np.array_equal(orders[n], orders[back - n]) for n in range(back)),
             when="for the same seed and epoch",
             unseeded="an unseeded generator, or one that carries on: ranks could not agree on an order",
             look_unseeded="make the generator anew in `__iter__`",
-            is_another=not np.array_equal(first, second),
-            another=f"on rank {number} after set_epoch(1)",
+            is_another=not np.array_equal(orders[0], orders[1]) and not np.array_equal(orders[1], orders[2]),
+            another=f"on rank {number} after set_epoch with another epoch",
             fixed="forgot set_epoch: the order does not depend on the epoch, so every epoch is the same",
             look_fixed="make the generator from seed and epoch",
         )
-        both = len(np.intersect1d(first, second)) / len(first)
-        job.require(
-            both <= 0.5 + 0.5 / world_size,
-            expected=f"other samples on rank {number} in the next epoch",
-            got=f"{both:.0%} of them are the same",
-            likely="the data are divided first and shuffled inside each shard: a rank sees one part of them for ever",
-            look="shuffle all indices, then take every world_size-th",
+        require_repeatable(
+            job,
+            what="order",
+            is_same=_are_same(rank, again[number]),
+            when="from another sampler of the same seed and epoch",
+            unseeded="an unseeded generator, or a state that samplers of one process share: ranks could not agree",
+            look_unseeded="make the generator anew in `__iter__`, from this sampler's own seed and epoch",
+            is_another=not any(map(np.array_equal, orders, second[number]["orders"])),
+            another=f"on rank {number} for another seed",
+            fixed="the seed is ignored: every run sees the samples in the same order",
+            look_fixed="make the generator from seed *and* epoch",
         )
+        job.require(
+            _are_same(zero[number], default[number]),
+            expected="without a seed the shards of seed 0",
+            got="others",
+            likely="another default than `seed=0`, or the sampler draws one of its own when none is given",
+            look="the signature says what the seed is when nobody gives one",
+        )
+
+
+def _require_the_same_in_each_process(job: Job) -> None:
+    num_samples, world_size, seed, epoch = request = [103, 4, int(job.rng.integers(1000)), 3]
+    (here,) = job.learner().call(
+        "shard_epochs", num_samples=num_samples, world_size=world_size, seeds=[seed], epochs=[epoch]
+    )
+    there = job.learner().call(
+        "shards_elsewhere", source=job.source, entry=job.entry, request=request, hash_seed=1 + job.seed()
+    )
+    job.require(
+        all(np.array_equal(rank["orders"][0], order) for rank, order in zip(here, there, strict=True)),
+        expected="the same shards for the same seed and epoch in another process: each rank is one",
+        got="others",
+        likely="what decides the order differs between processes, as `hash()` of a text does: ranks could not agree",
+        look="make the generator from the numbers themselves",
+    )
+
+
+def _are_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return all(map(np.array_equal, one["orders"], other["orders"]))
+
+
+def _require_shards(
+    job: Job, ranks: Ranks, number: int, epoch: int, num_samples: int, world_size: int
+) -> None:
+    who = f"{num_samples} samples on {world_size} ranks, epoch {epoch}: "
+    orders = [rank["orders"][number] for rank in ranks]
+    most = math.ceil(world_size * len(orders[0]) / num_samples)
+    likely = (
+        "each rank shuffles for itself (its rank is in the seed), so that the shards overlap and leave gaps"
+    )
+    look = "all ranks make the *same* order from seed and epoch; then each takes its part of it"
+    if len(orders) > 1 and all(np.array_equal(order, orders[0]) for order in orders):
+        likely = "the rank is not used: all ranks take the same part of the order"
+        look = "where in your code does the number of the rank decide which part is taken?"
+    require_each_once(
+        job,
+        np.concatenate(orders),
+        range(num_samples),
+        most=most,
+        expected=f"{who}each index 0 … {num_samples - 1} on some rank, and none more than {most} times",
+        likely=likely,
+        look=look,
+        likely_repeated="the filling repeats one sample over and over: it counts for many",
+        look_repeated="fill up with the first samples of the order, each once",
+    )
+    job.require(
+        num_samples < ENOUGH_TO_TELL or _is_filled_from_the_start(orders, num_samples),
+        expected=f"{who}what is missing to equal lengths filled up from the start of the order",
+        got="others of its samples",
+        likely="the filling is taken from elsewhere: from the end, by chance, or always the same samples",
+        look="after its last sample the order begins again at its first",
+    )
+
+
+def _is_filled_from_the_start(orders: list[np.ndarray], num_samples: int) -> bool:
+    """Whether the order goes on with its own start, where it shows: dealt out in turn, or in whole pieces.
+
+    A rank may also take its part in some other way. Which samples come first is then its own affair.
+    """
+    for order in (np.stack(orders, axis=1).ravel(), np.concatenate(orders)):
+        once = order[:num_samples]
+        if np.array_equal(np.sort(once), np.arange(num_samples)):
+            return np.array_equal(order, np.resize(once, len(order)))
+    return True
+
+
+def _require_shuffled_first(job: Job, ranks: Ranks, world_size: int) -> None:
+    """No rank has, in another epoch, most of the samples that one rank had before."""
+    if world_size == 1:
+        return
+    for number, rank in enumerate(ranks):
+        for other, later in enumerate(ranks):
+            first, second = rank["orders"][0], later["orders"][1]
+            both = len(np.intersect1d(first, second)) / len(first)
+            likely = "whole shards change places, and the same samples stay together: nothing is shuffled over ranks"
+            if number == other:
+                likely = (
+                    "the data are divided first and shuffled inside each shard: a rank sees one part for ever"
+                )
+            job.require(
+                both <= 0.5 + 0.5 / world_size,
+                expected=f"in the next epoch other samples together than those of rank {number} now",
+                got=f"on rank {other} {both:.0%} of them",
+                likely=likely,
+                look="shuffle all indices, then take every world_size-th",
+            )

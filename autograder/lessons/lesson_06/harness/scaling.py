@@ -17,13 +17,13 @@ GLOBAL_BATCH_SIZE = 48
 _crews: dict[int, Crew] = {}
 
 
-def parallel_segment(seed: int, num_steps: int, processes: int = 0) -> dict[str, Any]:
+def parallel_segment(seed: int, num_steps: int, processes: int = 0, last_rows: int = 0) -> dict[str, Any]:
     """`num_steps` updates on secret batches. The baseline names its one process; solutions get two."""
     processes = processes or min(2, int(getattr(learner, "num_processes", 2)))
     if processes not in _crews:
         _crews[processes] = Crew(processes)
     try:
-        ranks = _crews[processes].call("parallel_rank", seed=seed, num_steps=num_steps)
+        ranks = _crews[processes].call("parallel_rank", seed=seed, num_steps=num_steps, last_rows=last_rows)
     except Parted as error:
         _crews.pop(processes).close()
         return {"parted": str(error)}
@@ -31,31 +31,78 @@ def parallel_segment(seed: int, num_steps: int, processes: int = 0) -> dict[str,
     return {
         "parted": "",
         "weights": first,
+        "moved": float(np.abs(first - ranks[0]["start"]).max()),
         "largest_difference": max(float(np.abs(rank["weights"] - first).max()) for rank in ranks),
         "rows": [rank["rows"] for rank in ranks],
         "steps": [rank["steps"] for rank in ranks],
     }
 
 
-def parallel_rank(rank: int, world_size: int, seed: int, num_steps: int) -> dict[str, Any]:
-    model, batches = _parallel_task(seed, num_steps)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+def parallel_rank(rank: int, world_size: int, seed: int, num_steps: int, last_rows: int) -> dict[str, Any]:
+    model, batches, optimizer = _parallel_task(seed, num_steps, last_rows)
+    weights, start = list(model.parameters()), weights_of(model).clone()  # the tensors that must be trained
     with count_events(model, operators=False) as counts:
         learner(model, batches, optimizer)
-    return {"weights": weights_of(model), "rows": counts.num_rows, "steps": counts.num_optimizer_steps}
+    found = {"start": start, "rows": counts.num_rows, "steps": counts.num_optimizer_steps}
+    return found | {"weights": torch.cat([weight.detach().flatten() for weight in weights])}
 
 
-def _parallel_task(seed: int, num_steps: int) -> tuple[TextClassifier, list[dict[str, torch.Tensor]]]:
+def parallel_alone(seed: int, num_steps: int, last_rows: int, mistake: str) -> torch.Tensor:
+    """The weights of one process that makes a mistake which two would make."""
+    model, batches, optimizer = _parallel_task(seed, num_steps, last_rows)
+    for batch in batches:
+        rows = len(batch["labels"])
+        weigh = {
+            "mean of rank means": _rank_means(rows, [slice(0, None, 2), slice(1, None, 2)]),
+            "mean of rank means of halves": _rank_means(
+                rows, [slice(0, (rows + 1) // 2), slice((rows + 1) // 2, rows)]
+            ),
+            "mean of rank means of smaller halves": _rank_means(
+                rows, [slice(0, rows // 2), slice(rows // 2, rows)]
+            ),
+            "sum of rank means": 2 * _rank_means(rows, [slice(0, None, 2), slice(1, None, 2)]),
+            "divided twice": torch.full((rows,), 0.5 / rows),
+            "multiplied twice": torch.full((rows,), 2.0 / rows),
+            "a sum": torch.ones(rows),
+            "a sum by ranks": torch.full((rows,), 0.5),
+        }.get(mistake, torch.full((rows,), 1.0 / rows))
+        logits = model(batch["input_ids"], batch["attention_mask"])
+        losses = torch.nn.functional.cross_entropy(logits, batch["labels"], reduction="none")
+        if mistake != "old gradients":
+            optimizer.zero_grad()
+        (losses * weigh).sum().backward()
+        optimizer.step()
+    return weights_of(model)
+
+
+def _rank_means(rows: int, parts: list[slice]) -> torch.Tensor:
+    """What each row's loss weighs where each rank takes a mean over its part."""
+    weights = torch.zeros(rows)
+    for part in parts:
+        weights[part] = 1 / len(parts) / len(weights[part])
+    return weights
+
+
+def _parallel_task(
+    seed: int, num_steps: int, last_rows: int
+) -> tuple[TextClassifier, list[dict[str, torch.Tensor]], torch.optim.Optimizer]:
     """Texts of much the same length: what is measured is the work of two, not how well it is dealt out."""
     rng = np.random.default_rng(seed)
     torch.manual_seed(small(seed))
     sizes = ModelConfig(
         vocab_size=400, num_classes=5, max_length=48, d_model=64, num_layers=2, num_heads=2, dropout=0.0
     )
+    # Odd, unless somebody says another number.
+    all_rows = [GLOBAL_BATCH_SIZE] * (num_steps - 1) + [last_rows or GLOBAL_BATCH_SIZE - 1]
     batches = []
-    for number in range(num_steps):
-        rows = GLOBAL_BATCH_SIZE - 1 if number == num_steps - 1 else GLOBAL_BATCH_SIZE  # the last is uneven
+    for rows in all_rows:
         ids = rng.integers(3, 400, size=(rows, 48))
         lengths, labels = rng.integers(40, 49, size=rows), rng.integers(5, size=rows)
         batches.append(collate([(ids[i, : lengths[i]], int(labels[i])) for i in range(rows)]))
-    return TextClassifier(sizes), batches
+    model = TextClassifier(sizes)
+    settings: dict[str, Any] = {
+        "lr": rng.uniform(0.04, 0.08),
+        "momentum": rng.uniform(0.3, 0.9),
+        "weight_decay": 0.01,
+    }
+    return model, batches, torch.optim.SGD(model.parameters(), **settings)

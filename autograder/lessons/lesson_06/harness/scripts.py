@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 
 from autograder.lessons.checking.harness_shared import learner, small_model, weights_of
-from autograder.lessons.lesson_06.harness.shared import CELL, Crew, Parted, free_port, loss_of, shares
+from autograder.lessons.lesson_06.harness.shared import CELL, Crew, Parted, free_port, shares
 from course_lib.models import TextClassifier
 
 TORCHRUN_SECONDS = 150.0  # some seconds on a quiet machine
@@ -50,47 +51,57 @@ def exercise(_):
 """
 
 
-def write_job(name: str, seed: int, rows: list[int], dropout: float) -> Path:
-    """A folder with what the script is given: `job.pt`."""
+def write_job(name: str, seed: int, rows: list[int], settings: dict[str, Any], dropout: float) -> Path:
+    """A folder with what the script is given: `job.pt`. `settings`: learning rate, width, number of layers."""
     folder = Path.cwd() / name
     folder.mkdir()
-    settings = {"vocab_size": 60, "num_classes": 5, "d_model": 16, "num_layers": 1, "num_heads": 2}
-    job = {"seed": seed, "learning_rate": 0.3, "batches": shares(seed, [rows])[0]}
-    torch.save(job | {"model": settings | {"max_length": 32, "dropout": dropout}}, folder / "job.pt")
+    sizes = {"vocab_size": 60, "num_classes": 5, "num_heads": 2, "max_length": 32, "dropout": dropout}
+    job = {"seed": seed, "learning_rate": settings["learning_rate"], "batches": shares(seed, [rows])[0]}
+    torch.save(job | {"model": sizes | settings["model"]}, folder / "job.pt")
     return folder
 
 
 def watched_script(
-    name: str, seed: int, rows: list[int], dropout: float, local_ranks: list[int]
+    name: str,
+    seed: int,
+    rows: list[int],
+    settings: dict[str, Any],
+    local_ranks: list[int],
+    dropout: float = 0.0,
 ) -> dict[str, Any]:
     """The script's function on forked ranks with torchrun's environment; `local_ranks` make them nodes."""
-    folder = write_job(name, seed, rows, dropout)
+    folder = write_job(name, seed, rows, settings, dropout)
     crew = Crew(len(local_ranks), joins=False, local_ranks=local_ranks)
     try:
-        ranks = crew.call("script_rank", folder=str(folder))
-        return {"ranks": ranks, "parted": "", "checkpoint": checkpoint_in(folder)}
+        ranks = crew.call("script_rank", folder=str(folder), model=settings["model"])
+        checkpoint = checkpoint_in(folder, settings["model"])
+        return {"ranks": ranks, "parted": "", "checkpoint": checkpoint}
     except Parted as error:
         return {"ranks": [], "parted": str(error), "checkpoint": None}
     finally:
         crew.close()
 
 
-def script_rank(rank: int, world_size: int, folder: str) -> dict[str, Any]:
+def script_rank(rank: int, world_size: int, folder: str, model: dict[str, int]) -> dict[str, Any]:
     saved: list[str] = []
     random_states: list[str] = []
     torch_save = torch.save
 
     def watched_save(obj: Any, f: Any, *arguments: Any, **options: Any) -> None:
-        saved.append(str(f))
+        path = f if isinstance(f, str | os.PathLike) else getattr(f, "name", None)
+        if path is not None:  # what is written to memory is no file
+            saved.append(str(path))
         torch_save(obj, f, *arguments, **options)
 
     rows = [0]
 
-    def note(module: Any, inputs: Any) -> None:
-        if type(module) is TextClassifier:
-            rows[0] += len(inputs[0]) if inputs else 0
-        if module.training and not random_states:
+    def note_state(module: Any, _: Any) -> None:
+        if isinstance(module, TextClassifier) and module.training:
             random_states.append(hashlib.sha256(torch.get_rng_state().numpy().tobytes()).hexdigest())
+
+    def note_rows(module: Any, _: Any, output: Any) -> None:
+        if isinstance(module, TextClassifier) and module.training:
+            rows[0] += len(output)
 
     make = DistributedDataParallel.__init__
 
@@ -100,33 +111,54 @@ def script_rank(rank: int, world_size: int, folder: str) -> dict[str, Any]:
 
     DistributedDataParallel.__init__ = make_and_keep  # type: ignore[method-assign]
     torch.save = watched_save
-    torch.nn.modules.module.register_module_forward_pre_hook(note)
-    model = learner(Path(folder))
-    if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"`main` returns the trained model, not a {type(model).__name__}")
+    torch.nn.modules.module.register_module_forward_pre_hook(note_state)
+    torch.nn.modules.module.register_module_forward_hook(note_rows)
+    trained = learner(Path(folder))
     return {
-        "weights": weights_of(model),
+        "returned": type(trained).__name__,
+        "trained": _described(trained.state_dict(), model) if isinstance(trained, torch.nn.Module) else None,
         "num_saves": len(saved),
         "rows": rows[0],
-        "random_state": random_states[0] if random_states else "",
-        "in_training_mode": bool(random_states),
+        "random_states": random_states,
+        "group_is_up": torch.distributed.is_initialized(),
     }
 
 
-def script_alone(seed: int, rows: list[int]) -> torch.Tensor:
-    """The weights of one process that trains on the whole batches."""
-    model = small_model(seed)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+def script_alone(
+    seed: int, rows: list[int], settings: dict[str, Any], mistake: str = "none", world_size: int = 2
+) -> torch.Tensor:
+    """The weights of one process that trains on the whole batches; with a mistake, those of ranks that make it."""
+    model = small_model(seed, **settings["model"])
+    optimizer = torch.optim.SGD(model.parameters(), lr=settings["learning_rate"])
     for batch in shares(seed, [rows])[0]:
-        optimizer.zero_grad()
-        loss_of(model, batch).backward()
+        size = len(batch["labels"])
+        places = torch.arange(size)
+        owners = places % world_size
+        if mistake == "mean of rank means of pieces":  # the first ranks have one row more
+            owners = torch.repeat_interleave(torch.tensor([len(p) for p in places.tensor_split(world_size)]))
+        of_owner = torch.bincount(owners, minlength=world_size)[owners]
+        weigh = {
+            "mean of rank means": 1 / of_owner / world_size,
+            "mean of rank means of pieces": 1 / of_owner / world_size,
+            "sum of rank means": 1 / of_owner,
+            "divided twice": torch.full((size,), 1 / size / world_size),
+            "multiplied twice": torch.full((size,), world_size / size),
+            "a sum": torch.ones(size),
+            "a sum by ranks": torch.full((size,), 1 / world_size),
+        }.get(mistake, torch.full((size,), 1 / size))
+        losses = F.cross_entropy(
+            model(batch["input_ids"], batch["attention_mask"]), batch["labels"], reduction="none"
+        )
+        if mistake != "old gradients":
+            optimizer.zero_grad()
+        (weigh * losses).sum().backward()
         optimizer.step()
     return weights_of(model)
 
 
-def launched_script(name: str, seed: int, rows: list[int]) -> dict[str, Any]:
+def launched_script(name: str, seed: int, rows: list[int], settings: dict[str, Any]) -> dict[str, Any]:
     """The cell as a file, started for real on two processes by torchrun."""
-    folder = write_job(name, seed, rows, 0.0)
+    folder = write_job(name, seed, rows, settings, 0.0)
     (folder / "train.py").write_text("".join(linecache.getlines(CELL)), encoding="utf-8")
     (folder / "autograder.py").write_text(_STUB, encoding="utf-8")
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
@@ -151,7 +183,7 @@ def launched_script(name: str, seed: int, rows: list[int]) -> dict[str, Any]:
         "status": done.returncode,
         "said": _error_line(done.stderr),
         "weights": [np.load(path) for path in kept if path.exists()],
-        "checkpoint": checkpoint_in(folder),
+        "checkpoint": checkpoint_in(folder, settings["model"]),
     }
 
 
@@ -162,31 +194,42 @@ def _error_line(text: str) -> str:
     return (named or lines or [""])[0][:300]
 
 
-def checkpoint_in(folder: Path) -> dict[str, Any] | None:
-    """The checkpoint as another program finds it: names and one row of numbers; None without one."""
+def checkpoint_in(folder: Path, model: dict[str, int]) -> dict[str, Any] | None:
+    """The checkpoint as another program finds it; None without one."""
     path = folder / "last.pt"
     if not path.exists():
         return None
-    state = torch.load(path, weights_only=True)
-    values = [value.flatten().float() for value in state.values() if isinstance(value, torch.Tensor)]
-    expected = list(small_model(0).state_dict())
-    return {
-        "has_same_names": list(state) == expected,
-        "first_name": str(next(iter(state), "")),
-        "row": torch.cat(values) if values else torch.zeros(0),
-    }
+    try:
+        state = torch.load(path, weights_only=True)
+    except Exception as error:  # whatever the file is
+        return {"type": f"file that torch.load cannot read ({type(error).__name__})", "first_name": ""}
+    if not isinstance(state, dict):
+        return {"type": type(state).__name__, "first_name": ""}
+    return {"type": "dict"} | _described(state, model)
 
 
-def chosen_devices(cases: list[list[int]]) -> list[str]:
-    """What the cell's `choose_device(local_rank, num_gpus)` says; "!" and the type of an error that it raises."""
-    module = sys.modules["__learner__"]
-    choose = getattr(module, "choose_device", None)
+def _described(state: dict[str, Any], model: dict[str, int]) -> dict[str, Any]:
+    """A state dict: whether its names are those of the plain model, and then its numbers, in one row."""
+    expected = small_model(0, **model).state_dict()
+    found = {"has_same_names": set(state) == set(expected), "first_name": str(next(iter(state), ""))}
+    if found["has_same_names"]:
+        found["dtypes"] = sorted({str(value.dtype) for value in state.values()})
+        found["row"] = torch.cat([state[name].detach().flatten().float() for name in expected])
+    return found
+
+
+def chosen_devices(cases: list[list[int]]) -> list[dict[str, str]] | None:
+    """What the cell's `choose_device(local_rank, num_gpus)` returns or raises; None without such a function."""
+    choose = getattr(sys.modules["__learner__"], "choose_device", None)
     if choose is None:
-        raise NameError("the cell defines no `choose_device`")
+        return None
     found = []
     for local_rank, num_gpus in cases:
         try:
-            found.append(str(choose(local_rank, num_gpus)))
-        except (ValueError, RuntimeError) as error:
-            found.append(f"!{type(error).__name__}")
+            device = choose(local_rank, num_gpus)
+            found.append({"type": type(device).__name__, "said": str(device), "error": ""})
+        except Exception as error:
+            kinds = [kind.__name__ for kind in type(error).__mro__]
+            name = "ValueError" if "ValueError" in kinds else kinds[0]
+            found.append({"type": "", "said": str(error)[:100], "error": name})
     return found

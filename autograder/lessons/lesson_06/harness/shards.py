@@ -2,23 +2,62 @@
 
 from __future__ import annotations
 
+import operator
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from autograder.lessons.checking.harness_shared import learner, small
+from autograder.lessons.checking.harness_shared import elsewhere, learner
+
+# Run where hashes of texts are others. The reports come back through a pipe, as rows of numbers.
+_ORDERS = """
+num_samples, world_size, seed, epoch = request
+orders = []
+for rank in range(world_size):
+    sampler = learner(num_samples, rank, world_size, seed)
+    sampler.set_epoch(epoch)
+    orders.append([int(index) for index in sampler])
+print(json.dumps(orders))
+"""
 
 
-def shard_epochs(num_samples: int, world_size: int, seed: int, epochs: list[int]) -> list[dict[str, Any]]:
-    """For each rank its length and its indices in each of these epochs. No processes: a shard is arithmetic."""
-    ranks = []
-    for rank in range(world_size):
-        sampler = learner(num_samples, rank, world_size, small(seed))
-        orders = []
+def shard_epochs(
+    num_samples: int, world_size: int, seeds: list[int | None], epochs: list[int]
+) -> list[list[dict[str, Any]]]:
+    """For each seed and rank its length and its indices in each of these epochs. None: no seed is given.
+
+    No processes: a shard is arithmetic. Beside the ranks stands a sampler of another task, in another epoch.
+    """
+    found = []
+    for number, seed in enumerate(seeds):
+        named = {} if seed is None else {"seed": seed}
+        ranks = [learner(num_samples, rank, world_size, **named) for rank in range(world_size)]
+        beside = learner(num_samples + 5, 0, world_size + 1, number)
+        reports: list[dict[str, Any]] = [{"len": len(rank), "orders": []} for rank in ranks]
         for epoch in epochs:
-            sampler.set_epoch(epoch)
-            # An endless iterator is a wrong answer, and no reason to wait.
-            orders.append(np.array([int(i) for i in islice(sampler, 3 * num_samples + 64)], dtype=np.int64))
-        ranks.append({"len": len(sampler), "orders": orders})
-    return ranks
+            for rank in ranks:
+                rank.set_epoch(epoch)
+            beside.set_epoch(epoch + 61 + number)
+            for rank, report in zip(ranks, reports, strict=True):
+                # An endless iterator is a wrong answer, and no reason to wait.
+                report["orders"].append(_indices(islice(rank, 3 * num_samples + 64)))
+        found.append(reports)
+    return found
+
+
+def _indices(values: Any) -> Any:
+    """As an array, or the name of the type of a value that no list takes as an index."""
+    indices = []
+    for value in values:
+        try:
+            indices.append(operator.index(value))
+        except TypeError:
+            return type(value).__name__
+    return np.array(indices, dtype=np.int64)
+
+
+def shards_elsewhere(source: str, entry: str, request: list[int], hash_seed: int) -> list[Any]:
+    """The indices of each rank in a fresh interpreter, as each rank is one: `request` is N, W, seed and epoch."""
+    orders = elsewhere(_ORDERS, source, entry, request, hash_seed)
+    return [np.array(order, dtype=np.int64) for order in orders]

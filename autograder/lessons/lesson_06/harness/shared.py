@@ -50,6 +50,7 @@ class Crew:
             ours, theirs = context.Pipe()
             local_rank = rank if local_ranks is None else local_ranks[rank]
             place = {"rank": rank, "world_size": world_size, "local_rank": local_rank, "port": port}
+            place["local_world_size"] = world_size if local_ranks is None else 1 + max(local_ranks)
             process = context.Process(
                 target=_serve_rank, args=(theirs, str(meeting), joins, place), daemon=True
             )
@@ -147,7 +148,7 @@ def _serve_rank(pipe: Any, meeting: str, joins: bool, place: dict[str, int]) -> 
             )
         else:  # what torchrun would say
             names = {"RANK": rank, "WORLD_SIZE": world_size, "LOCAL_RANK": place["local_rank"]}
-            names |= {"LOCAL_WORLD_SIZE": 1 + place["local_rank"], "MASTER_PORT": place["port"]}
+            names |= {"LOCAL_WORLD_SIZE": place["local_world_size"], "MASTER_PORT": place["port"]}
             os.environ |= {name: str(value) for name, value in names.items()} | {"MASTER_ADDR": "127.0.0.1"}
         while True:
             request = pipe.recv()

@@ -26,6 +26,8 @@ def evaluate_on_ranks(model, batches):
 """
 _REDUCE = "    dist.all_reduce(sums)\n"
 
+_SUMMED_LOSS = 'F.cross_entropy(logits, batch["labels"], reduction="sum")'
+
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "6.5": wrong(
         _EVALUATE,
@@ -55,6 +57,93 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "each rank reports its own shard": ("reports its own shard", _REDUCE, "    sums += 1e-12\n"),
             "forgot eval": ("`model.eval()` is missing", "    model.eval()\n", ""),
+            "left in evaluation mode": (
+                "the mode that the model came in is not put back",
+                "    model.train(was_training)\n",
+                "",
+            ),
+            "always back to training mode": (
+                "always left in training mode",
+                "model.train(was_training)",
+                "model.train()",
+            ),
+            "gradients recorded": (
+                "`torch.no_grad()` is missing",
+                ("torch.no_grad()", "torch.enable_grad()"),
+                (_SUMMED_LOSS, _SUMMED_LOSS + ".detach()"),
+            ),
+            "gradients left switched off": (
+                "the switch of gradients is not given back",
+                "    with torch.no_grad():\n",
+                "    torch.set_grad_enabled(False)\n    if True:\n",
+            ),
+            "gradients always switched on": (
+                "the switch of gradients is not given back",
+                "    model.train(was_training)\n",
+                "    model.train(was_training)\n    torch.set_grad_enabled(True)\n",
+            ),
+            "tensors instead of numbers": (
+                "tensors or NumPy's numbers",
+                '{"loss": (sums[0] / sums[2]).item(), "accuracy": (sums[1] / sums[2]).item()',
+                '{"loss": sums[0] / sums[2], "accuracy": sums[1] / sums[2]',
+            ),
+            "mean of batch means": (
+                "a mean of batch means",
+                ('batch["labels"], reduction="sum")', 'batch["labels"])'),
+                (
+                    "    sums = torch.zeros(3",
+                    "    num_batches = torch.zeros(1, dtype=torch.float64)\n    sums = torch.zeros(3",
+                ),
+                ("            logits = model(", "            num_batches += 1\n            logits = model("),
+                (
+                    _REDUCE,
+                    _REDUCE + "    dist.all_reduce(num_batches)\n    sums[0] *= sums[2] / num_batches[0]\n",
+                ),
+            ),
+            "mean of rank accuracies": (
+                "mean of rank means",
+                _REDUCE,
+                "    share = sums[1] / sums[2].clamp(min=1)\n    has_any = (sums[2] > 0).double()\n"
+                "    dist.all_reduce(share)\n    dist.all_reduce(has_any)\n"
+                + _REDUCE
+                + "    sums[1] = share / has_any * sums[2]\n",
+            ),
+            "sums not divided": (
+                "never divided by their number",
+                "(sums[0] / sums[2]).item()",
+                "sums[0].item()",
+            ),
+            "hits not divided": (
+                "never divided by their number",
+                "(sums[1] / sums[2]).item()",
+                "sums[1].item()",
+            ),
+            "samples of its own shard": (
+                "reports its own shard",
+                (_REDUCE, "    own = int(sums[2])\n" + _REDUCE),
+                ("int(sums[2])}", "own}"),
+            ),
+            "the smallest logit": ("another number is summed", "logits.argmax(-1)", "logits.argmin(-1)"),
+            "another loss": (
+                "another number is summed",
+                'reduction="sum")',
+                'reduction="sum", label_smoothing=0.1)',
+            ),
+            "without accuracy": (
+                "a key is missing",
+                '"accuracy": (sums[1] / sums[2]).item(), ',
+                "",
+            ),
+            "without a batch no report": (
+                "in one branch only",
+                _REDUCE,
+                "    if not sums[2]:\n        return None\n" + _REDUCE,
+            ),
+            "a report on rank 0 alone": (
+                "nothing is returned on this rank",
+                _REDUCE,
+                _REDUCE + "    if dist.get_rank():\n        return None\n",
+            ),
         },
     )
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from autograder.lessons.checking import Mutant, edited, wrong
 
 _PARALLEL = """
+import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
@@ -63,6 +64,66 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "gradients are not exchanged",
                 "ddp = DistributedDataParallel(model)",
                 "ddp = model",
+            ),
+            "repeats a row to divide evenly": (
+                "samples are repeated",
+                "    for batch in batches:\n",
+                "    for batch in batches:\n        if len(batch['labels']) % 2:\n"
+                "            batch = {name: torch.cat([rows, rows[:1]]) for name, rows in batch.items()}\n",
+            ),
+            "the last batch left out": ("steps are left out", "in batches:", "in batches[:-1]:"),
+            "one step on rank 0 alone": (
+                "made by one rank alone",
+                "        optimizer.step()\n",
+                "        if rank == 0:\n            optimizer.step()\n        for weight in model.parameters():\n"
+                "            dist.broadcast(weight.data, src=0)\n",
+            ),
+            "most of the work on one rank": (
+                "one rank does most of the work",
+                "tensor[rank::world_size]",
+                "tensor[: len(tensor) // 3] if rank else tensor[len(tensor) // 3 :]",
+            ),
+            "a copy is trained": (
+                "a copy is trained",
+                "    ddp = DistributedDataParallel(model)\n",
+                "    import copy\n    ddp = DistributedDataParallel(copy.deepcopy(model))\n",
+            ),
+            "an optimizer of its own": (
+                "another step than the optimizer's",
+                "    for batch in batches:\n",
+                "    optimizer = torch.optim.SGD(model.parameters(), lr=optimizer.param_groups[0]['lr'])\n"
+                "    for batch in batches:\n",
+            ),
+            "divided by the ranks twice": ("once too often", " * world_size / ", " / "),
+            "a sum over the rows": (
+                "never divided by their number",
+                '(loss * world_size / len(batch["labels"]))',
+                "(loss * world_size)",
+            ),
+            "a sum that DDP divides": (
+                "divided by ranks, and never by rows",
+                '(loss * world_size / len(batch["labels"]))',
+                "loss",
+            ),
+            "multiplied by the ranks twice": (
+                "multiplied by the ranks",
+                "* world_size /",
+                "* world_size * world_size /",
+            ),
+            "old gradients left in": (
+                "gradients of earlier steps are left in",
+                "        optimizer.zero_grad()\n",
+                "",
+            ),
+            "a barrier on rank 0 alone": (
+                "in one branch only",
+                "        optimizer.step()\n",
+                "        optimizer.step()\n        if rank == 0:\n            dist.barrier()\n",
+            ),
+            "another loss": (
+                "another loss than",
+                'reduction="sum")',
+                'reduction="sum", label_smoothing=0.1)',
             ),
         },
     )

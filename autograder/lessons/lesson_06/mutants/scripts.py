@@ -52,6 +52,7 @@ def main(folder):
 if "RANK" in os.environ:
     main(Path(sys.argv[1]))
 """
+_SAVE = '    if rank == 0:\n        torch.save(model.state_dict(), folder / "last.pt")\n'
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "6.3": wrong(
@@ -103,6 +104,143 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "torch.save(model.state_dict()",
                 "torch.save(ddp.state_dict()",
             ),
+            "dropout seeded by local rank": (
+                "the seed is equal for dropout too",
+                'torch.manual_seed(job["seed"] + 1 + rank)',
+                'torch.manual_seed(job["seed"] + 1 + local_rank)',
+            ),
+            "dropout seeded alike before each step": (
+                "the seed is equal for dropout too",
+                "        logits = ddp(",
+                '        torch.manual_seed(job["seed"])\n        logits = ddp(',
+            ),
+            "GPUs wrapped around": (
+                "are wrapped around",
+                '    if local_rank >= num_gpus:\n        raise ValueError("one process per GPU")\n'
+                '    return torch.device("cuda", local_rank)',
+                '    return torch.device("cuda", local_rank % num_gpus)',
+            ),
+            "one process more than GPUs": (
+                "are wrapped around",
+                "local_rank >= num_gpus",
+                "local_rank > num_gpus",
+            ),
+            "another error without a GPU": (
+                "another error than ValueError",
+                "raise ValueError(",
+                "raise RuntimeError(",
+            ),
+            "the name of a device": (
+                "the name of a device",
+                (
+                    'return torch.device("cuda", local_rank)',
+                    'return f"cuda:{local_rank}"',
+                ),
+            ),
+            "no GPU, no training": (
+                "a CPU is forgotten",
+                'return torch.device("cpu")',
+                'raise ValueError("no GPU")',
+            ),
+            "another learning rate": (
+                "plain SGD with the job's learning rate",
+                'lr=job["learning_rate"]',
+                "lr=0.1",
+            ),
+            "momentum": (
+                "plain SGD with the job's learning rate",
+                'lr=job["learning_rate"]',
+                'lr=job["learning_rate"], momentum=0.9',
+            ),
+            "another seed": (
+                "the start differs from the job's seed",
+                'manual_seed(job["seed"])',
+                "manual_seed(0)",
+            ),
+            "a draw between seed and model": (
+                "the start differs from the job's seed",
+                '    torch.manual_seed(job["seed"])\n',
+                '    torch.manual_seed(job["seed"])\n    torch.rand(1)\n',
+            ),
+            "another model than the job's": (
+                "another model than the job's",
+                '**job["model"]',
+                '**{**job["model"], "num_layers": 3}',
+            ),
+            "the last batch left out": (
+                "or whole batches are",
+                'in job["batches"]',
+                'in job["batches"][:-1]',
+            ),
+            "evaluation mode": (
+                "`model.train()` is missing",
+                "    ddp = DistributedDataParallel(model)\n",
+                "    ddp = DistributedDataParallel(model.eval())\n",
+            ),
+            "gradients of earlier steps": (
+                "gradients of earlier steps are left in",
+                "        optimizer.zero_grad()\n",
+                "",
+            ),
+            "divided by the ranks twice": ("once too often", " * world_size / len", " / len"),
+            "a sum over the rows": (
+                "divided by ranks, and never by rows",
+                '(loss * world_size / len(batch["labels"]))',
+                "loss",
+            ),
+            "two ranks taken for granted": (
+                "but not with one process",
+                " * world_size / len",
+                " * 2 / len",
+            ),
+            "rank 0 does the work of all": (
+                "one rank does the work of all",
+                (
+                    "        logits = ddp(",
+                    "        if rank:\n            for weight in model.parameters():\n"
+                    "                dist.broadcast(weight.data, src=0)\n            continue\n        share = batch\n"
+                    "        logits = ddp(",
+                ),
+                ("ddp = DistributedDataParallel(model)", "ddp = model"),
+                (" * world_size / len", " / len"),
+                (
+                    "        optimizer.step()\n",
+                    "        optimizer.step()\n        for weight in model.parameters():\n"
+                    "            dist.broadcast(weight.data, src=0)\n",
+                ),
+            ),
+            "returns the wrapper": ("the wrapper is returned", "    return model\n", "    return ddp\n"),
+            "returns nothing": ("nothing is returned", "    return model\n", ""),
+            "saves under another name": ("nobody saves, or under another name", '"last.pt"', '"model.pt"'),
+            "saves the model itself": (
+                "something else than the plain model's state dict",
+                "torch.save(model.state_dict()",
+                "torch.save(model",
+            ),
+            "saves a dict around it": (
+                "something else than the plain model's state dict",
+                "torch.save(model.state_dict()",
+                'torch.save({"model": model.state_dict()}',
+            ),
+            "saves in half precision": (
+                "or in another dtype",
+                "torch.save(model.state_dict()",
+                "torch.save({name: value.half() for name, value in model.state_dict().items()}",
+            ),
+            "saves before the training": (
+                "saved before the training",
+                (_SAVE, ""),
+                (
+                    "    for batch in job",
+                    _SAVE + "    for batch in job",
+                ),
+            ),
+            "no process group": (
+                "has not been initialized",
+                '    dist.init_process_group("gloo" if device.type == "cpu" else "nccl")\n',
+                "",
+            ),
+            "the group stays up": ("never taken down", "    dist.destroy_process_group()\n", ""),
             "works in a notebook alone": (
                 "the cell's last two lines are gone",
                 'if "RANK" in os.environ:\n    main(Path(sys.argv[1]))\n',

@@ -26,6 +26,10 @@ class ShardSampler:
         yield from order[self.rank :: self.world_size].tolist()
 """
 
+_ORDER = "order = np.random.default_rng([self.seed, self.epoch]).permutation(self.num_samples)"
+_FILLED = "order = np.resize(order, len(self) * self.world_size)"
+_TAKEN = "order[self.rank :: self.world_size].tolist()"
+
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "6.1": wrong(
         _SAMPLER,
@@ -72,7 +76,82 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             "filled up with one sample": (
                 "one sample over and over",
                 "np.resize(order, len(self) * self.world_size)",
-                "np.append(order, [order[0]] * (len(self) * self.world_size - self.num_samples))",
+                "np.append(order, order[:1].repeat(len(self) * self.world_size - self.num_samples))",
+            ),
+            "filled up from the end": (
+                "the filling is taken from elsewhere",
+                _FILLED,
+                "order = np.append(order, np.resize(order[::-1], len(self) * self.world_size - len(order)))",
+            ),
+            "filled up by chance": (
+                "the filling is taken from elsewhere",
+                _FILLED,
+                "extra = len(self) * self.world_size - len(order)\n"
+                "        again = np.random.default_rng(self.epoch).permutation(self.num_samples)\n"
+                "        order = np.append(order, np.resize(again, extra))",
+            ),
+            "the seed ignored": ("the seed is ignored", "[self.seed, self.epoch]", "self.epoch"),
+            "another default seed": ("another default than `seed=0`", "seed=0", "seed=1"),
+            "an unseeded generator": (
+                "an unseeded generator",
+                "default_rng([self.seed, self.epoch])",
+                "default_rng()",
+            ),
+            "one generator for all passes": (
+                "or one that carries on",
+                (
+                    "        self.epoch = 0\n",
+                    "        self.epoch = 0\n        self.rng = np.random.default_rng(seed)\n",
+                ),
+                ("np.random.default_rng([self.seed, self.epoch])", "self.rng"),
+            ),
+            "one epoch for all samplers": (
+                "samplers of one process share",
+                ("        self.epoch = 0\n", ""),
+                (
+                    "    def set_epoch(self, epoch):\n        self.epoch = epoch",
+                    "    epoch = 0\n\n    def set_epoch(self, epoch):\n        ShardSampler.epoch = epoch",
+                ),
+            ),
+            "an epoch once set stays": (
+                "forgot set_epoch",
+                "        self.epoch = epoch",
+                "        self.epoch = self.epoch or epoch + 1",
+            ),
+            "hash() of a text decides": (
+                "as `hash()` of a text does",
+                "[self.seed, self.epoch]",
+                'abs(hash(f"{self.seed}-{self.epoch}"))',
+            ),
+            "the rank not used": ("the rank is not used", _TAKEN, "order[:: self.world_size].tolist()"),
+            "length of all samples": (
+                "`__len__` counts all samples",
+                ("return math.ceil(self.num_samples / self.world_size)", "return self.num_samples"),
+                (
+                    _FILLED,
+                    "order = np.resize(order, math.ceil(self.num_samples / self.world_size) * self.world_size)",
+                ),
+            ),
+            "length without the filling": (
+                "`__len__` counts all samples, or without the filling",
+                (
+                    "return math.ceil(self.num_samples / self.world_size)",
+                    "return self.num_samples // self.world_size",
+                ),
+                (
+                    _FILLED,
+                    "order = np.resize(order, math.ceil(self.num_samples / self.world_size) * self.world_size)",
+                ),
+            ),
+            "whole shards change places": (
+                "whole shards change places",
+                (_ORDER, "order = np.random.default_rng(self.seed).permutation(self.num_samples)"),
+                (_TAKEN, "order[(self.rank + self.epoch) % self.world_size :: self.world_size].tolist()"),
+            ),
+            "numbers that are no index": (
+                "another type than int",
+                _TAKEN,
+                "order.astype(float)[self.rank :: self.world_size].tolist()",
             ),
         },
     )

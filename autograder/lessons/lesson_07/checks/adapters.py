@@ -9,6 +9,8 @@ import numpy as np
 from autograder.engine import Job
 from autograder.lessons.checking import require_equal
 
+SETTINGS = ((2, 7.0), (3, 5.0), (4, 10.0), (1, 0.25))
+"""Rank and alpha: whatever is made of them wrongly for the first gives another number."""
 FEWER = 10.0
 TOLERANCE_POINTS = 3.0
 NUM_TOPICS, WORDS, WIDTH, ON_TOPIC = 12, 600, 16, 10
@@ -16,44 +18,122 @@ NUM_TOPICS, WORDS, WIDTH, ON_TOPIC = 12, 600, 16, 10
 
 def check_add_lora(job: Job) -> None:
     """7.5: starts as its base, trains adapters and head alone, 10× fewer, merges, and is as good as the whole."""
-    _require_formula(job)
-    answer = job.learner().call("adapted", seed=job.seed(), rank=4, alpha=8.0)
+    for case, answer in zip(cases := _cases(job), job.learner().call("layers", cases=cases), strict=True):
+        _require_returned(job, answer)
+        _require_formula(job, case, answer)
+        _require_plain(job, case, answer)
+    answer = job.learner().call("adapted", seed=job.seed(), rank=int(job.rng.integers(1, 5)), alpha=8.0)
+    _require_returned(job, answer)
     _require_start(job, answer)
     _require_frozen(job, answer)
     _require_merged(job, answer)
     _require_quality(job)
 
 
-def _require_formula(job: Job) -> None:
-    for rank, alpha in ((2, 8.0), (3, 3.0)):
-        sizes = {"wide": int(job.rng.integers(12, 17)), "narrow": int(job.rng.integers(6, 10))}
-        answer = job.learner().call("one_layer", seed=job.seed(), rank=rank, alpha=alpha, **sizes)
-        shapes = sorted(list(matrix.shape) for matrix in answer["matrices"])
-        a, b = (_oriented(answer["matrices"], rank, sizes[side]) for side in ("wide", "narrow"))
-        job.require(
-            len(shapes) == 2 and a is not None and b is not None,
-            expected=f"two trainable matrices beside the layer, {rank} × {sizes['wide']} and "
-            f"{sizes['narrow']} × {rank}",
-            got=f"trainable parameters of shapes {shapes}"[:200],
-            likely="LoRA base not frozen: the layer's own weight or bias still asks for a gradient"
-            if [sizes["narrow"], sizes["wide"]] in shapes or [sizes["narrow"]] in shapes
-            else "no adapter beside the layer, or one matrix of full size",
-            look="A takes the input down to `rank` numbers, B takes those up to the output",
-        )
-        product = b @ a.T  # [narrow, rank] · [rank, wide]
-        right = alpha / rank * product
-        got = answer["added"]
-        likely = "the order of the two products, or something else that is added"
-        for factor, why in ((1.0, "is not scaled"), (alpha, "is not divided by the rank")):
-            if factor != alpha / rank and np.allclose(got, factor * product, rtol=1e-3, atol=1e-3):
-                likely = f"the product of the adapters {why}: it counts alpha / rank"
-        job.require(
-            bool(np.allclose(got, right, rtol=1e-3, atol=1e-3)),
-            expected=f"the layer to add {alpha / rank:.3g} · B A x (alpha {alpha:g}, rank {rank}) to its output",
-            got=f"something {np.linalg.norm(got) / np.linalg.norm(right):.3g} times as large",
-            likely=likely,
-            look="y = base(x) + alpha / rank · B A x",
-        )
+def _cases(job: Job) -> list[dict[str, Any]]:
+    """Layers that are wider or narrower behind than before; models that are frozen already, and in either mode."""
+    names = ("feed_forward_in", "feed_forward_out", "query_key_value", "feed_forward_in")
+    return [
+        {
+            "seed": job.seed(),
+            "rank": rank,
+            "alpha": alpha,
+            "d_model": 2 * int(job.rng.integers(3, 7)),
+            "name": f"blocks.{int(job.rng.integers(2))}.{name}",
+            "is_frozen": number % 2 == 1,
+        }
+        for number, (name, (rank, alpha)) in enumerate(zip(names, SETTINGS, strict=True))
+    ]
+
+
+def _require_returned(job: Job, answer: dict[str, Any]) -> None:
+    job.require(
+        not answer["returned"],
+        expected="the model that was given, with adapters in it",
+        got=answer["returned"],
+        likely="nothing is returned, or a copy is adapted in the model's place",
+        look="`return model`",
+    )
+
+
+def _require_formula(job: Job, case: dict[str, Any], answer: dict[str, Any]) -> None:
+    rank, alpha = case["rank"], case["alpha"]
+    wide, narrow = answer["start"].shape  # in, out
+    shapes = sorted(list(matrix.shape) for matrix in answer["matrices"])
+    a, b = (_oriented(answer["matrices"], rank, size) for size in (wide, narrow))
+    likely = "one matrix of full size, where a product of two small ones is asked for"
+    if not shapes:
+        likely = "a kind of layer is left out: this one has no adapter, or one that does not learn"
+    elif answer["is_base_learning"] or [narrow, wide] in shapes:
+        likely = "LoRA base not frozen: the layer's own weight or bias still asks for a gradient"
+    elif len(shapes) > 2:
+        likely = "more than A and B learns: a bias or a scale of the adapter"
+    elif len(shapes) == 2 and not (a is not None and b is not None):
+        likely = "adapters of another rank than asked for"
+    job.require(
+        len(shapes) == 2 and a is not None and b is not None,
+        expected=f"two trainable matrices beside {case['name']}, {rank} × {wide} and {narrow} × {rank}",
+        got=f"trainable parameters of shapes {shapes}"[:200],
+        likely=likely,
+        look="A takes the input down to `rank` numbers, B takes those up to the output",
+    )
+    job.require(
+        bool(np.allclose(answer["start"], 0.0, atol=1e-5)),
+        expected="a layer that starts as its base",
+        got=f"outputs that are away from the base's by up to {np.abs(answer['start']).max():.3g}",
+        likely="adapters not zero-initialised: the model starts as another one than was pretrained",
+        look="which of the two matrices may be random, so that their product is still 0?",
+    )
+    product = b @ a.T  # [out, rank] · [rank, in]
+    right = alpha / rank * product
+    got = answer["added"]
+    likely = "the order of the two products, or something else that is added or left out, such as by dropout"
+    for factor, why in (
+        (1.0, "is not scaled"),
+        (alpha, "is not divided by the rank"),
+        (1.0 / rank, "is not multiplied by alpha"),
+        (alpha // rank, "is scaled by a whole number"),
+        *((other_alpha / other, "is scaled as another model's") for other, other_alpha in SETTINGS),
+    ):
+        if factor != alpha / rank and np.allclose(got, factor * product, rtol=1e-3, atol=1e-3):
+            likely = f"the product of the adapters {why}: it counts alpha / rank"
+            break
+    job.require(
+        bool(np.allclose(got, right, rtol=1e-3, atol=1e-3)),
+        expected=f"the layer to add {alpha / rank:.3g} · B A x (alpha {alpha:g}, rank {rank}) to its output",
+        got=f"something {np.linalg.norm(got) / np.linalg.norm(right):.3g} times as large",
+        likely=likely,
+        look="y = base(x) + alpha / rank · B A x",
+    )
+    job.require(
+        answer["is_head_trained"],
+        expected="a head that learns, its weight and its bias, whatever was frozen before",
+        got="a frozen head, or half of one",
+        likely="the head is frozen with the base, or was before, and must be told",
+        look="`requires_grad_(True)` for the parameters of `model.head`",
+    )
+
+
+def _require_plain(job: Job, case: dict[str, Any], answer: dict[str, Any]) -> None:
+    job.require(
+        not answer["not_plain"],
+        expected="a plain nn.Linear from `merged()`",
+        got=answer["not_plain"],
+        likely="`merged` is missing, or returns the adapted layer itself, a weight or nothing",
+        look="type(layer.merged()) is nn.Linear",
+    )
+    right = case["alpha"] / case["rank"] * _product(case, answer)
+    job.require(
+        bool(np.allclose(answer["merged"], right, rtol=1e-3, atol=1e-3)) and answer["is_bias_kept"],
+        expected="a merged layer with the weight W + alpha / rank · B A, and the base's bias",
+        got=f"a weight {np.linalg.norm(answer['merged']) / np.linalg.norm(right):.3g} times as far from W"
+        if answer["is_bias_kept"]
+        else "another bias",
+        likely="the merged weight is not W + alpha / rank · B A"
+        if answer["is_bias_kept"]
+        else "the bias is lost",
+        look="what does the adapted layer add, written as one matrix?",
+    )
 
 
 def _oriented(matrices: list[np.ndarray], rank: int, size: int) -> Any:
@@ -64,6 +144,12 @@ def _oriented(matrices: list[np.ndarray], rank: int, size: int) -> Any:
         if matrix.shape == (rank, size):
             return matrix.T
     return None
+
+
+def _product(case: dict[str, Any], answer: dict[str, Any]) -> Any:
+    """B A as it stands, [out, in]."""
+    a, b = (_oriented(answer["matrices"], case["rank"], size) for size in answer["start"].shape)
+    return b @ a.T
 
 
 def _require_start(job: Job, answer: dict[str, Any]) -> None:
@@ -91,7 +177,7 @@ def _require_frozen(job: Job, answer: dict[str, Any]) -> None:
     job.require(
         answer["is_head_trained"],
         expected="a head that learns: it is new for the task",
-        got="a frozen head",
+        got="a frozen head, or half of one",
         likely="the head is frozen with the base",
         look="`requires_grad_(True)` for the parameters of `model.head`",
     )
@@ -102,6 +188,15 @@ def _require_frozen(job: Job, answer: dict[str, Any]) -> None:
         got=f"{answer['num_trainable']:,}, {ratio:.1f} times fewer",
         likely="adapters of another rank than asked for, or on more than the linear layers",
         look="count A and B of one layer by hand: rank × (in + out)",
+    )
+    job.require(
+        answer["num_trainable"] == answer["num_asked_for"],
+        expected=f"{answer['num_asked_for']:,} trainable parameters: A and B of every linear layer, and the head",
+        got=f"{answer['num_trainable']:,}",
+        likely="a kind of layer is left out, layers share a matrix, or something else asks for a gradient"
+        if answer["num_merged"] == answer["num_linears"] or answer["num_trainable"] > answer["num_asked_for"]
+        else "a kind of layer is left out: every linear layer but the head has its adapter",
+        look="rank × (in + out) for each layer, and the head's weight and bias",
     )
     job.require(
         not answer["changed_of_base"],
@@ -121,7 +216,7 @@ def _require_frozen(job: Job, answer: dict[str, Any]) -> None:
 
 def _require_merged(job: Job, answer: dict[str, Any]) -> None:
     job.require(
-        answer["num_merged"] == answer["num_linears"],
+        answer["num_merged"] == answer["num_linears"] and not answer["not_plain"],
         expected=f"{answer['num_linears']} adapted layers with a method `merged`: every linear layer but the head",
         got=f"{answer['num_merged']}",
         likely="a kind of layer is left out, or `merged` is missing",

@@ -17,10 +17,10 @@ CLEAR = 1.25  # times the bar, or a share of it
 SECONDS = 120.0  # for one training, on a busy machine
 CHOICES = {"machine": ("small", "large"), "padding": ("maximum", "longest", "buckets")}
 RANGES = {
-    "learning_rate": (1e-6, 1.0),
+    "learning_rate": (1e-12, 1e12),
     "micro_batch_size": (1, 256),
-    "evaluate_every_steps": (1, 10**6),
-    "save_every_steps": (1, 10**6),
+    "evaluate_every_steps": (1, 10**12),
+    "save_every_steps": (1, 10**12),
 }
 Settings = dict[str, Any]
 
@@ -30,7 +30,15 @@ def check_two_changes(job: Job) -> None:
     job.corpus()
     judge = job.worker("baseline", baselines.UNCHANGED)
     baseline: Settings = judge.call("baseline_settings")
-    settings = job.learner().call("changed_settings", baseline=baseline)
+    answer = job.learner().call("changed_settings", baseline=baseline)
+    job.require(
+        not answer["malformed"],
+        expected="a dict of settings",
+        got=answer["malformed"],
+        likely="nothing is returned: `update` changes a dict and returns None",
+        look="`settings | {...}`",
+    )
+    settings: Settings = answer["settings"]
     changed = _require_settings(job, settings, baseline)
     ratios, of_epochs, of_seconds = [], [], []
     for number in range(NUM_SEEDS[1]):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from autograder.common import Speed
 from autograder.engine import Job, measure_speedup
-from autograder.lessons.checking import require_equal, watched
+from autograder.lessons.checking import are_equal, edited, name_the_mistake, require_equal, watched
 
 ILLNESSES = {"A": "input-bound", "B": "sync-bound", "C": "tiny batch", "D": "recomputing"}
 LOOK = {
@@ -23,7 +24,31 @@ _TREATED = {
     "C": "each row still goes through the model alone",
     "D": "the frozen body still runs in every epoch",
 }
-_SIZES = {"A": 5, "B": 3, "C": 6, "D": 3}  # of the run that is counted, in steps of a segment
+_MODE = "the other mode of the model: A to C train, D evaluates, whatever the model was in before"
+_GRADIENTS = "gradients add up from step to step: `zero_grad` before each backward"
+Edits = tuple[tuple[str, str], ...]
+#: By run: mistake -> why, and how the sick run is brought to make it.
+_MISTAKES: dict[str, dict[str, tuple[str, Edits]]] = {
+    "A": {"mode": (_MODE, (("model.train()", "model.eval()"),))},
+    "B": {"mode": (_MODE, (("model.train()", "model.eval()"),))},
+    "C": {
+        "mode": (_MODE, (("model.train()", "model.eval()"),)),
+        "clip": (
+            "gradients that are not clipped: at 1.0, as the sick run does",
+            (("            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)", "            #"),),
+        ),
+        "sum": ("the sum of the rows' losses where their mean is asked for", ((" / len(rows)", ""),)),
+        "share": (
+            "the last update has fewer rows: the mean is over those that it has",
+            ((" / len(rows)", " / rows_per_update"),),
+        ),
+        "gradients": (_GRADIENTS, (("optimizer.zero_grad(set_to_none=True)", "pass"),)),
+    },
+    "D": {
+        "mode": (_MODE, (("model.eval()", "model.train()"),)),
+        "gradients": (_GRADIENTS, (("optimizer.zero_grad(set_to_none=True)", "pass"),)),
+    },
+}
 
 
 def check_ward(job: Job) -> None:
@@ -73,11 +98,50 @@ def _require_names(job: Job) -> None:
         )
 
 
+def _cases(job: Job, run: str) -> list[dict[str, Any]]:
+    """Two calls of one ward: other sizes, and a short last batch, or an exact fit."""
+    rng, cases = job.rng, []
+    for number in range(2):
+        argument = int(rng.integers(3, 9)) if run != "D" else int(rng.integers(3, 6))
+        num_steps = int(rng.integers(2, 4)) if run == "D" else int(rng.integers(3, 6))
+        if run == "B":  # entries, and steps after the last one
+            num_steps = argument * 2 + (0, int(rng.integers(1, argument)))[number]
+        tail = int(rng.integers(1, argument)) if run in "AC" and number == 0 else 0
+        cases.append({"seed": job.seed(), "num_steps": num_steps, "argument": argument, "tail": tail})
+    return cases
+
+
 def _require_equal_and_leaner(job: Job, run: str) -> None:
-    arguments: dict[str, Any] = {"run": run, "seed": job.seed(), "size": _SIZES[run]}
-    answer = job.learner().call("ward_once", **arguments)
-    sick = job.worker("baseline", job.baseline).call("ward_once", **arguments)
-    _require_same(job, run, answer, sick)
+    cases = _cases(job, run)
+    answers = job.learner().call("ward_runs", run=run, cases=cases)
+    all_sick = job.worker("baseline", job.baseline).call("ward_runs", run=run, cases=cases)
+    for number, (answer, sick) in enumerate(zip(answers, all_sick, strict=True)):
+        _require_same(job, run, answer, sick, lambda number=number: _why(job, run, cases, answers, number))  # type: ignore[misc]
+        _require_leaner(job, run, answer, sick)
+
+
+def _why(job: Job, run: str, cases: list[dict[str, Any]], answers: list[dict[str, Any]], number: int) -> str:
+    """The mistake with which the sick run comes to the same numbers."""
+    edits = _MISTAKES[run]
+
+    def twin(mistake: str) -> dict[str, Any]:
+        source = edited(job.baseline, *edits[mistake][1])
+        found: dict[str, Any] = job.twin(source).call("ward_runs", run=run, cases=cases)[number]
+        return found
+
+    def is_same(wrong: dict[str, Any]) -> bool:
+        return all(
+            are_equal(answers[number][what].astype(np.float32), wrong[what].astype(np.float32), "float32")
+            for what in ("losses", "logits")
+        )
+
+    likely = name_the_mistake({name: text for name, (text, _) in edits.items()}, twin=twin, is_same=is_same)
+    if not likely and number:
+        likely = "what belongs to the call before is kept: a model, features, samples or a log"
+    return likely
+
+
+def _require_leaner(job: Job, run: str, answer: dict[str, Any], sick: dict[str, Any]) -> None:
     if run == "A":
         return
     counted, limit = {
@@ -101,8 +165,25 @@ def _require_equal_and_leaner(job: Job, run: str) -> None:
     )
 
 
-def _require_same(job: Job, run: str, answer: dict[str, Any], sick: dict[str, Any]) -> None:
+def _require_same(
+    job: Job, run: str, answer: dict[str, Any], sick: dict[str, Any], why: Callable[[], str] = lambda: ""
+) -> None:
     """The cure changes the time alone: equal losses, equal weights, equal log."""
+    job.require(
+        not answer["malformed"],
+        expected=f"from run {run} a list of losses"
+        if run != "B"
+        else "entries with step, loss and histograms",
+        got=answer["malformed"],
+        likely="nothing is returned, or another kind of result than the sick run's",
+        look="arguments and results are those of `SickRuns`",
+    )
+    pairs = {
+        what: (answer[what].astype(np.float32), sick[what].astype(np.float32))
+        for what in ("losses", "logits")
+    }
+    is_same = all(are_equal(got, wanted, "float32") for got, wanted in pairs.values())
+    likely = "" if is_same else why()
     if run == "B":
         job.require(
             np.array_equal(answer["steps"], sick["steps"]),
@@ -118,8 +199,10 @@ def _require_same(job: Job, run: str, answer: dict[str, Any], sick: dict[str, An
             <= 1e-5 * sick["histograms"].sum() + 4,
             expected="the histograms of the weights right after the step of their entry",
             got="other histograms",
-            likely="read at another step, such as after the epoch: weights change with each update",
-            look="read them inside the loop, at the steps that keep them",
+            likely=likely
+            or "read at another step, such as before the update or after the epoch, or counted otherwise: "
+            "absolute values, 32 bins from 0 to 1",
+            look="read them inside the loop, right after the steps that keep them",
         )
     mistakes = {
         "A": "samples lost, doubled or out of order; fetch ahead, but hand out in order",
@@ -128,13 +211,13 @@ def _require_same(job: Job, run: str, answer: dict[str, Any], sick: dict[str, An
         "one update per `rows_per_update` samples, with the mean over them",
         "D": "features of another batch, of training mode, or kept from an earlier call",
     }
-    for what in ("losses", "logits"):
+    for what, (got, wanted) in pairs.items():
         require_equal(
             job,
-            answer[what].astype(np.float32),
-            sick[what].astype(np.float32),
+            got,
+            wanted,
             dtype="float32",
             what=f"{what} of run {run}",
-            likely=mistakes[run],
+            likely=likely or mistakes[run],
             look="run the sick and the cured one side by side on two batches, from equal weights",
         )

@@ -48,17 +48,22 @@ def adapted(seed: int, rank: int, alpha: float) -> dict[str, Any]:
     copies = {name: parameter.detach().clone() for name, parameter in base.items()}
     num_before = sum(p.numel() for p in model.parameters())
     linears = [n for n, m in model.named_modules() if isinstance(m, torch.nn.Linear) and n != "head"]
+    in_and_out = sum(sum(base[f"{name}.weight"].shape) for name in linears)
     plain = _logits(model, batch)
-    model = learner(model, rank, alpha)
+    returned = learner(model, rank, alpha)
+    if returned is not model:
+        return {"returned": _what(returned)}
     learning = _learning(model)
     answer: dict[str, Any] = {
+        "returned": "",
         "before": plain,
         "after": _logits(model, batch),
         "num_before": num_before,
         "num_trainable": sum(p.numel() for p in learning),
         "num_linears": len(linears),
+        "num_asked_for": sum(p.numel() for p in model.head.parameters()) + rank * in_and_out,
         "trainable_of_base": [n for n in names if not n.startswith("head.") and base[n].requires_grad],
-        "is_head_trained": bool(model.head.weight.requires_grad),
+        "is_head_trained": all(p.requires_grad for p in model.head.parameters()),
     }
     optimizer = torch.optim.SGD(learning, lr=0.5)
     at_start = [parameter.detach().clone() for parameter in learning]
@@ -69,36 +74,68 @@ def adapted(seed: int, rank: int, alpha: float) -> dict[str, Any]:
     trained = _logits(model, batch)
     merged = [(name, module) for name, module in model.named_modules() if hasattr(module, "merged")]
     answer |= {"num_still": still, "num_learning": len(learning), "changed_of_base": changed}
-    answer |= {"trained": trained, "num_merged": len(merged)}
+    answer |= {"trained": trained, "num_merged": len(merged), "not_plain": ""}
     for name, module in merged:
         layer = module.merged()
         if type(layer) is not torch.nn.Linear:
-            raise TypeError(f"merged() must give a plain nn.Linear, not a {type(layer).__name__}")
+            return answer | {"not_plain": _what(layer)}
         model.set_submodule(name, layer)
     num_after = sum(p.numel() for p in model.parameters())
     return answer | {"merged": _logits(model, batch), "num_after": num_after}
 
 
-class _OneLayer(torch.nn.Module):
-    def __init__(self, seed: int, wide: int, narrow: int) -> None:
-        super().__init__()
-        torch.manual_seed(seed)
-        self.body = torch.nn.Linear(wide, narrow)
-        self.head = torch.nn.Linear(narrow, 2)
+def _what(found: Any) -> str:
+    return "None" if found is None else f"another {type(found).__name__}"
 
 
-def one_layer(seed: int, rank: int, alpha: float, wide: int, narrow: int) -> dict[str, Any]:
-    """What the adapter of a single layer adds to its output, and the matrices that it is made of."""
-    model = _OneLayer(seed, wide, narrow)
-    weight, bias = model.body.weight.detach().clone(), model.body.bias.detach().clone()
-    model = learner(model, rank, alpha)
-    own = [p for name, p in model.named_parameters() if p.requires_grad and not name.startswith("head.")]
-    generator = torch.Generator().manual_seed(seed + 1)
+def layers(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of a layer in each of several models, all adapted before any is looked at: what its adapter adds to its output,
+    the matrices that it is made of, and what merging makes of it."""
+    prepared = []
+    for case in cases:
+        torch.manual_seed(case["seed"])
+        sizes: dict[str, Any] = {"d_model": case["d_model"], "num_layers": 2, "num_heads": 2}
+        model: Any = TextClassifier(
+            ModelConfig(vocab_size=30, num_classes=3, max_length=8, dropout=0.1, **sizes)
+        )
+        base = model.get_submodule(case["name"])
+        weight, bias = base.weight.detach().clone(), base.bias.detach().clone()
+        model.requires_grad_(not case["is_frozen"]).train(not case["is_frozen"])
+        returned = learner(model, case["rank"], case["alpha"])
+        is_learning = any(parameter.requires_grad for parameter in base.parameters(recurse=False))
+        prepared.append((model, weight, bias, is_learning, "" if returned is model else _what(returned)))
+    return [_layer(case, *one) for case, one in zip(cases, prepared, strict=True)]
+
+
+def _layer(
+    case: dict[str, Any], model: Any, weight: Any, bias: Any, is_base_learning: bool, returned: str
+) -> dict[str, Any]:
+    if returned:
+        return {"returned": returned}
+    module = model.get_submodule(case["name"])
+    own = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    generator = torch.Generator().manual_seed(case["seed"] + 1)
+    answer: dict[str, Any] = {
+        "returned": "",
+        "is_base_learning": is_base_learning,
+        "is_head_trained": all(p.requires_grad for p in model.head.parameters()),
+    }
+    inputs = torch.eye(weight.shape[1])
     with torch.no_grad():
+        answer["start"] = module(inputs) - F.linear(inputs, weight, bias)
         for parameter in own:
             parameter.copy_(torch.randn(parameter.shape, generator=generator))
-        added = model.body(torch.eye(wide)) - F.linear(torch.eye(wide), weight, bias)
-    return {"added": added.T, "matrices": own}
+        answer["matrices"] = [parameter.clone() for parameter in own]
+        # Each input alone, without any other dimension.
+        added = torch.stack([module(one) for one in inputs]) - F.linear(inputs, weight, bias)
+    answer |= {"added": added.T, "not_plain": "no method of this name"}
+    if hasattr(module, "merged"):
+        plain = module.merged()
+        answer["not_plain"] = "" if type(plain) is torch.nn.Linear else _what(plain)
+        if not answer["not_plain"]:
+            answer["merged"] = plain.weight.detach() - weight
+            answer["is_bias_kept"] = plain.bias is not None and torch.equal(plain.bias.detach(), bias)
+    return answer
 
 
 def _trained(model: Any, texts: Arrays, seed: int, num_steps: int, learning_rate: float) -> None:
@@ -131,7 +168,7 @@ def fine_tuned(
         model: Any = _pretrained(seed + 7, num_classes)
         model.load_state_dict(state, strict=False)
         if name == "adapters":
-            model = learner(model, rank, 2.0 * rank)
+            learner(model, rank, 2.0 * rank)
         _trained(model, texts, seed, num_steps=80, learning_rate=rate)
         model.eval()
         answers[name] = _logits(

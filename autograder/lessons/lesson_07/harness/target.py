@@ -137,11 +137,18 @@ def _accuracy(model: Any, batches: list[dict[str, torch.Tensor]]) -> float:
 
 
 def changed_settings(baseline: Settings) -> Settings:
-    """What the learner's function makes of the baseline's settings, as plain values."""
+    """What the learner's function makes of the baseline's settings: `settings` as plain values, or `malformed`."""
     found = learner(dict(baseline))
     if not isinstance(found, dict):
-        raise TypeError(f"a dict of settings is needed, not a {type(found).__name__}")
-    return {str(key): value if isinstance(value, str) else float(value) for key, value in found.items()}
+        return {"malformed": f"a {type(found).__name__}"}
+    return {"malformed": "", "settings": {str(key): _plain(value) for key, value in found.items()}}
+
+
+def _plain(value: Any) -> str | float:
+    try:
+        return value if isinstance(value, str) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return repr(value)
 
 
 def baseline_settings() -> Settings:

@@ -61,24 +61,39 @@ def _batches(
     return [collate(_samples(rng, rows, longest)) for _ in range(number)]
 
 
-def _prepared(run: str, seed: int, size: int, latency: float) -> tuple[Any, Any, tuple[Any, ...]]:
-    """A model, its optimizer, and what the run is called with besides; `size` is in segments' steps."""
-    tail = 0 if latency else 5  # a short last batch, where nothing is timed
+#: Steps of the run in one step of a segment, and its last argument there.
+_SEGMENTS = {
+    "A": (BATCHES_PER_STEP, ROWS),
+    "B": (LOG_EVERY_STEPS, LOG_EVERY_STEPS),
+    "C": (1, ROWS_PER_UPDATE),
+    "D": (1, NUM_EPOCHS),
+}
+
+
+def _prepared(
+    run: str,
+    seed: int,
+    num_steps: int,
+    argument: int,
+    *,
+    tail: int = 0,
+    latency: float = 0.0,
+    words: int = VOCABULARY,
+) -> tuple[Any, tuple[Any, ...]]:
+    """A model, and what the run is called with besides: for so many steps, and a last one of `tail` samples."""
     rng = np.random.default_rng(seed)
-    model, optimizer = _model(seed, 64 if run in "AD" else 32, WORDS_READ if run == "B" else VOCABULARY)
+    model, optimizer = _model(seed, 64 if run in "AD" else 32, words)
     if run == "A":
-        samples = _StoredSamples(_samples(rng, size * BATCHES_PER_STEP * ROWS + tail), latency)
-        return model, optimizer, (samples, optimizer, ROWS)
+        samples = _StoredSamples(_samples(rng, num_steps * argument + tail), latency)
+        return model, (samples, optimizer, argument)
     if run == "B":
-        batches = _batches(rng, size * LOG_EVERY_STEPS, rows=4, longest=16)
-        return model, optimizer, (batches, optimizer, LOG_EVERY_STEPS)
+        return model, (_batches(rng, num_steps, rows=4, longest=16), optimizer, argument)
     if run == "C":
-        samples_in_memory = _samples(rng, size * ROWS_PER_UPDATE + tail, longest=16)
-        return model, optimizer, (samples_in_memory, optimizer, ROWS_PER_UPDATE)
+        return model, (_samples(rng, num_steps * argument + tail, longest=16), optimizer, argument)
     model.requires_grad_(False)
     model.head.requires_grad_(True)
     optimizer = torch.optim.SGD(model.head.parameters(), lr=0.05)
-    return model, optimizer, (_batches(rng, size, rows=2 * ROWS), optimizer, NUM_EPOCHS)
+    return model, (_batches(rng, num_steps, rows=2 * ROWS), optimizer, argument)
 
 
 def _answer(run: str, model: Any, result: Any, seed: int) -> dict[str, Any]:
@@ -87,12 +102,18 @@ def _answer(run: str, model: Any, result: Any, seed: int) -> dict[str, Any]:
     model.eval()
     with torch.no_grad():
         logits = model(probe["input_ids"], probe["attention_mask"])
-    answer: dict[str, Any] = {"logits": logits}
+    try:
+        return {"malformed": "", "logits": logits} | _numbers(run, model, result)
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        return {"malformed": f"a {type(result).__name__}: {type(error).__name__} {error}"[:200]}
+
+
+def _numbers(run: str, model: Any, result: Any) -> dict[str, Any]:
     if run != "B":
-        return answer | {"losses": np.array([float(loss) for loss in result], dtype=np.float64)}
+        return {"losses": np.array([float(loss) for loss in result], dtype=np.float64)}
     names = sorted(name for name, _ in model.named_parameters())
     counted = [[entry["histograms"][name] for name in names] for entry in result]
-    return answer | {
+    return {
         "losses": np.array([float(entry["loss"]) for entry in result], dtype=np.float64),
         "steps": np.array([int(entry["step"]) for entry in result], dtype=np.int64),
         "histograms": np.array(counted, dtype=np.int64).reshape(len(result), len(names), -1),
@@ -105,18 +126,34 @@ def named_illnesses(runs: list[str]) -> list[str]:
     return [str(ward.diagnose(run)) for run in runs]
 
 
-def ward_once(run: str, seed: int, size: int) -> dict[str, Any]:
-    """One run on a few batches, with its counts. Run A without its latency, as nothing is timed."""
-    model, _, arguments = _prepared(run, seed, size, latency=0.0)
-    method = getattr(learner(), f"run_{run.lower()}")
-    with count_events(model) as counts:
-        result = method(model, *arguments)
-    counted = {"syncs": counts.num_syncs, "forwards": counts.num_forwards, "flops": counts.total_flops}
-    return _answer(run, model, result, seed) | {"counts": counted, "unwatched": counts.num_unwatched}
+def _tell_modes_apart(model: Any) -> None:
+    """In training mode the model computes something else, as with dropout, and without its chance."""
+    for module in (model.blocks[0], model.head):
+        module.register_forward_hook(lambda module, _, out: 1.5 * out if module.training else out)
+
+
+def ward_runs(run: str, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One ward's run on a few batches, for each case, with its counts. Nothing is timed, so no sample is late."""
+    ward = learner()
+    answers = []
+    for case in cases:
+        model, arguments = _prepared(run, **case)
+        _tell_modes_apart(model)
+        with torch.no_grad():  # weights above 1, and gradients that are clipped
+            model.head.weight *= 20.0
+        model.train(run == "D")  # not as the run needs it
+        with count_events(model) as counts:
+            result = getattr(ward, f"run_{run.lower()}")(model, *arguments)
+        counted = {"syncs": counts.num_syncs, "forwards": counts.num_forwards, "flops": counts.total_flops}
+        answer = _answer(run, model, result, case["seed"])
+        answers.append(answer | {"counts": counted, "unwatched": counts.num_unwatched})
+    return answers
 
 
 def _segment(run: str, seed: int, num_steps: int) -> dict[str, Any]:
-    model, _, arguments = _prepared(run, seed, num_steps, LATENCY_SECONDS)
+    each, argument = _SEGMENTS[run]
+    words = WORDS_READ if run == "B" else VOCABULARY
+    model, arguments = _prepared(run, seed, num_steps * each, argument, latency=LATENCY_SECONDS, words=words)
     return _answer(run, model, getattr(learner(), f"run_{run.lower()}")(model, *arguments), seed)
 
 

@@ -62,6 +62,107 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "self.base.weight += self.scale * (",
                 "self.base.weight += (",
             ),
+            "alpha left out": ("is not multiplied by alpha", "alpha / rank\n", "1 / rank\n"),
+            "a whole number for the scale": (
+                "is scaled by a whole number",
+                "alpha / rank\n",
+                "alpha // rank\n",
+            ),
+            "one scale for all models": (
+                "is scaled as another model's",
+                (
+                    "self.base, self.scale = base, alpha / rank",
+                    "self.base, Adapted.scale = base, alpha / rank",
+                ),
+            ),
+            "a rank of its own": (
+                "of another rank",
+                "(module, rank, alpha)",
+                "(module, 8, alpha * 8 / rank)",
+            ),
+            "an adapter with a bias": (
+                "more than A and B learns",
+                (
+                    "        self.b = nn",
+                    "        self.c = nn.Parameter(torch.zeros(base.out_features))\n        self.b = nn",
+                ),
+                ("self.a), self.b)", "self.a), self.b, self.c)"),
+            ),
+            "biases left to learn": (
+                "LoRA base not frozen",
+                "    model.head.requires_grad_(True)\n",
+                "    for name, p in model.named_parameters():\n"
+                '        p.requires_grad_(name.endswith("bias") or name.startswith("head."))\n',
+            ),
+            "norms left to learn": (
+                "LoRA base not frozen",
+                "    model.head.requires_grad_(True)\n",
+                "    for name, p in model.named_parameters():\n"
+                '        p.requires_grad_("norm" in name or name.startswith("head."))\n',
+            ),
+            "half of the head": (
+                "the head is frozen",
+                "model.head.requires_grad_(True)",
+                "model.head.weight.requires_grad_(True)",
+            ),
+            "the head as it was": (
+                "the head is frozen",
+                (
+                    "    model.requires_grad_(False)\n    model.head.requires_grad_(True)\n",
+                    "    for name, p in model.named_parameters():\n"
+                    '        if not name.startswith("head."):\n            p.requires_grad_(False)\n',
+                ),
+            ),
+            "the head adapted too": ("a kind of layer is left out", ' and name != "head"', ""),
+            "dropout before the adapter": (
+                "such as by dropout",
+                "F.linear(F.linear(inputs, ",
+                "F.linear(F.linear(F.dropout(inputs, 0.1, self.training), ",
+            ),
+            "batches of texts alone": (
+                "a value or a shape there that the code does not expect",
+                "F.linear(F.linear(inputs, self.a), self.b)",
+                'torch.einsum("bti,ri,or->bto", inputs, self.a, self.b)',
+            ),
+            "one A for layers of one size": (
+                "layers share a matrix",
+                (
+                    "        self.a = nn.Parameter(torch.randn(rank, base.in_features) / base.in_features**0.5)\n",
+                    "        self.a = known.setdefault(base.in_features, nn.Parameter("
+                    "torch.randn(rank, base.in_features) / base.in_features**0.5))\n",
+                ),
+                ("def __init__(self, base, rank, alpha)", "def __init__(self, base, rank, alpha, known)"),
+                ("(module, rank, alpha)", "(module, rank, alpha, known)"),
+                ("    for name, module in list", "    known = {}\n    for name, module in list"),
+            ),
+            "the path of the adapter cut": (
+                "an adapter is not used",
+                "F.linear(F.linear(inputs, self.a), self.b)",
+                "F.linear(F.linear(inputs, self.a.detach()), self.b)",
+            ),
+            "a copy adapted": (
+                "a copy is adapted",
+                "    model.requires_grad_(False)\n",
+                "    import copy\n    model = copy.deepcopy(model)\n    model.requires_grad_(False)\n",
+            ),
+            "nothing returned": ("nothing is returned", "    return model\n", ""),
+            "the base written while it learns": (
+                "something writes into its weights",
+                "        return self.base(inputs) +",
+                "        if torch.is_grad_enabled():\n            self.base.weight.data *= 1.0001\n"
+                "        return self.base(inputs) +",
+            ),
+            "merged is another kind of layer": (
+                "`merged` is missing, or returns",
+                "        return self.base\n",
+                "        return self\n",
+            ),
+            "merged under another name": ("`merged` is missing", "def merged", "def merge"),
+            "merged without the bias": (
+                "the bias is lost",
+                "        return self.base\n",
+                "        self.base.bias = nn.Parameter(torch.zeros_like(self.base.bias))\n        return self.base\n",
+            ),
             "the layers on the way out left alone": (
                 "a kind of layer is left out",
                 'name != "head"',

@@ -1,6 +1,8 @@
-"""Wrong solutions of 7.2 and 7.3, each with the mistake that its check must name."""
+"""Wrong solutions of 7.2, each with the mistake that its check must name."""
 
 from __future__ import annotations
+
+from textwrap import indent
 
 from autograder.lessons.checking import Mutant, wrong
 
@@ -36,30 +38,15 @@ def cost_to_target(records, *, target, monitor, higher_is_better, price, num_dev
     return None
 """
 
-_GUARD = """
-@exercise("7.3")
-class BudgetGuard:
-    def __init__(self, *, budget, price_per_hour, save, save_seconds, clock, notify, alarms=(0.5, 0.8)):
-        self.budget, self.rate, self.save, self.clock = budget, price_per_hour / 3600, save, clock
-        self.save_seconds, self.notify, self.alarms = save_seconds, notify, list(alarms)
-        self.spent, self.longest, self.last = 0.0, 0.0, clock()
-
-    def after_step(self):
-        now = self.clock()
-        self.longest, self.spent = max(self.longest, now - self.last), self.spent + (now - self.last) * self.rate
-        self.last = now
-        while self.alarms and self.spent >= self.alarms[0] * self.budget:
-            self.notify(self.alarms.pop(0))
-        if self.spent + (self.longest + self.save_seconds) * self.rate <= self.budget:
-            return False
-        self.save()
-        return True
-
-    def state_dict(self):
-        return {"spent": self.spent, "longest": self.longest, "alarms": self.alarms}
-
-    def load_state_dict(self, state):
-        self.spent, self.longest, self.alarms = state["spent"], state["longest"], state["alarms"]
+_PARSED = """\
+    try:
+        amount, rest = price.split()
+        currency, per = rest.split("/")
+        per_second = float(amount) / SECONDS[per]
+    except (ValueError, KeyError):
+        raise ValueError(f"price {price!r}: write it as '2.40 EUR/h'") from None
+    if not currency:
+        raise ValueError("no currency")
 """
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
@@ -103,35 +90,128 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ),
                 (" per_second * num_devices", " per_second"),
             ),
-        },
-    ),
-    "7.3": wrong(
-        _GUARD,
-        {
-            "stops when the money is gone": (
-                "it stops when the money is gone",
-                "self.spent + (self.longest + self.save_seconds) * self.rate <= self.budget",
-                "self.spent < self.budget",
+            "start-ups of later sessions too": (
+                "compile time counted wrongly",
+                (
+                    "    paid = 0.0\n",
+                    '    paid = sum(r["seconds"] for r in records if r["kind"] == "start")\n',
+                ),
+                ('paid += record["seconds"]', "pass"),
             ),
-            "no checkpoint before the stop": ("without a checkpoint", "        self.save()\n", ""),
-            "seconds taken for hours": ("seconds taken for hours", "price_per_hour / 3600", "price_per_hour"),
-            "earlier sessions forgotten": (
-                "earlier sessions are forgotten",
-                'self.spent, self.longest, self.alarms = state["spent"], ',
-                "self.longest, self.alarms = ",
+            "the work of ended sessions not paid": (
+                "and all start-ups",
+                'paid += record["session_seconds"]',
+                "pass",
             ),
-            "an alarm at every step": (
-                "an alarm at every step",
-                "while self.alarms and self.spent >= self.alarms[0] * self.budget:\n"
-                "            self.notify(self.alarms.pop(0))",
-                "for share in self.alarms:\n            if self.spent >= share * self.budget:\n"
-                "                self.notify(share)",
+            "an unknown unit billed as hours": (
+                "a unit that is none of the four",
+                "SECONDS[per]",
+                "SECONDS.get(per, 3600)",
             ),
-            "the save is not in the reserve": (
-                "not paid for",
-                "(self.longest + self.save_seconds)",
-                "self.longest",
+            "a table's KeyError for an unknown unit": (
+                "KeyError of a table",
+                "except (ValueError, KeyError)",
+                "except ValueError",
             ),
+            "no unit billed as hours": (
+                "after the stroke stands nothing",
+                "SECONDS[per]",
+                'SECONDS[per or "h"]',
+            ),
+            "a price refused only where the target is reached": (
+                "read only where the target is reached",
+                (_PARSED, ""),
+                (
+                    "                seconds = paid",
+                    indent(_PARSED, 12 * " ") + "                seconds = paid",
+                ),
+            ),
+            "a price of nothing refused": (
+                "a price is refused that has an amount",
+                "    if not currency:",
+                "    if not currency or not per_second:",
+            ),
+            "a currency of one's own": (
+                "the one of the price",
+                '"currency": currency}',
+                '"currency": "EUR"}',
+            ),
+            "the currency with its unit": (
+                "the one of the price",
+                '"currency": currency}',
+                '"currency": rest}',
+            ),
+            "the best value": (
+                "a later validation than the first at the target: the best",
+                (
+                    "value = record[monitor]\n            if value is None or math.isnan(value):\n",
+                    "value = record[monitor]\n            if value is None or value != best:\n",
+                ),
+                (
+                    "    paid = 0.0\n",
+                    "    paid, sign = 0.0, 1 if higher_is_better else -1\n"
+                    '    known = [r[monitor] for r in records if r["kind"] == "validation" and r[monitor]]\n'
+                    "    best = max((v for v in known if v == v), key=lambda v: sign * v, default=0)\n",
+                ),
+            ),
+            "better than the target": (
+                "a value at the target itself",
+                "(value >= target) if higher_is_better else (value <= target)",
+                "(value > target) if higher_is_better else (value < target)",
+            ),
+            "a loss at the target is not enough": (
+                "a value at the target itself",
+                "else (value <= target)",
+                "else (value < target)",
+            ),
+            "the direction ignored": (
+                "which way is better",
+                "(value >= target) if higher_is_better else (value <= target)",
+                "value >= target",
+            ),
+            "the direction by the metric's name": (
+                "which way is better",
+                " if higher_is_better else ",
+                ' if "loss" not in monitor and monitor != "error" else ',
+            ),
+            "NaN taken for a value": (
+                "NaN taken for a value",
+                (
+                    "value is None or math.isnan(value)",
+                    "value is None",
+                ),
+                (
+                    "(value >= target) if higher_is_better else (value <= target)",
+                    "not ((value < target) if higher_is_better else (value > target))",
+                ),
+            ),
+            "None compared": (
+                "a value or a shape there that the code does not expect",
+                "value is None or math.isnan(value)",
+                "value != value",
+            ),
+            "0.0 taken for no value": (
+                "a value of 0.0",
+                "value is None or math.isnan(value)",
+                "not value or math.isnan(value)",
+            ),
+            "values of training": (
+                "values of training",
+                'record["kind"] == "validation"',
+                "monitor in record",
+            ),
+            "another metric": (
+                "another metric than the one",
+                "record[monitor]",
+                'record["other"]',
+            ),
+            "the whole run where the target is never reached": (
+                "where the target was not reached",
+                "    return None\n",
+                '    return {"seconds": paid, "hours": paid / 3600, "cost": paid * per_second * num_devices,\n'
+                '            "currency": currency}\n',
+            ),
+            "hours of sixty seconds": ("something else than 3600", "seconds / 3600,", "seconds / 60,"),
         },
     ),
 }

@@ -49,6 +49,16 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "steps = steps[num_warmup_steps:]",
                 "pass",
             ),
+            "two warm-up steps, whatever is asked for": (
+                "averaging over the warm-up steps",
+                "steps[num_warmup_steps:]",
+                "steps[min(num_warmup_steps, 2):]",
+            ),
+            "the last steps dropped": (
+                "the last ones were dropped",
+                "steps[num_warmup_steps:]",
+                "steps[:len(steps) - num_warmup_steps]",
+            ),
             "timing CUDA without a sync: the host's ranges": (
                 "timing CUDA without a sync",
                 "{name: value / scale for name, value in device.items()}",
@@ -64,6 +74,8 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "scale = 1e6 * len(steps)",
                 "scale = len(steps)",
             ),
+            "milliseconds": ("not in milliseconds", "scale = 1e6 * len(steps)", "scale = 1e3 * len(steps)"),
+            "sums in place of means": ("the sum over the steps", "scale = 1e6 * len(steps)", "scale = 1e6"),
             "the GPU's copies counted too": (
                 "a range counted twice",
                 (
@@ -72,11 +84,90 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ),
                 ('(e for e in ranges if e["name"]', '(e for e in ranges if e["cat"][0] == "u" and e["name"]'),
             ),
+            "every range with a number taken for a step": (
+                "something else than the `ProfilerStep#` ranges",
+                'e["name"].startswith("ProfilerStep#")',
+                '"#" in e["name"]',
+            ),
+            "every other range taken for a stage": (
+                "a value or a shape there that the code does not expect",
+                'e["name"].startswith("stage: ")',
+                'not e["name"].startswith("ProfilerStep#")',
+            ),
             "steps sorted by name": (
                 "a name sorted as text",
                 'key=lambda e: e["ts"])',
                 'key=lambda e: e["name"])',
             ),
+            "steps in the order of the list": (
+                "in the order of the list",
+                'sorted((e for e in ranges if e["name"].startswith("ProfilerStep#")), key=lambda e: e["ts"])',
+                '[e for e in ranges if e["name"].startswith("ProfilerStep#")]',
+            ),
+            "one range of a name in a step": (
+                "several ranges of one name",
+                (
+                    'host[stage["name"][7:]] += stage["dur"]',
+                    'if stage["name"] not in seen:\n                host[stage["name"][7:]] += stage["dur"]\n'
+                    '            seen.add(stage["name"])',
+                ),
+                (
+                    "        for stage in own:\n            if",
+                    "        seen = set()\n        for stage in sorted("
+                    'own, key=lambda e: e["ts"]):\n            if',
+                ),
+            ),
+            "the last range of a name": (
+                "several ranges of one name",
+                ('host[stage["name"][7:]] += stage["dur"]', 'host[stage["name"][7:]] = stage["dur"]'),
+                ("        for stage in own:", '        for stage in sorted(own, key=lambda e: e["ts"]):'),
+            ),
+            "stages that never occur left out": (
+                "a stage that never occurs is left out",
+                "{name: value / scale for name, value in host.items()}",
+                "{name: value / scale for name, value in host.items() if value}",
+            ),
+            "device times of a GPU alone": (
+                "a stage that never occurs is left out",
+                "{name: value / scale for name, value in device.items()}",
+                "{name: value / scale for name, value in device.items() if kernels}",
+            ),
+            "other is what no stage of the model takes": (
+                "ranges missing, or others among them",
+                "total - sum(host.values())",
+                'total - sum(host.values()) + host["data"] + host["transfer"]',
+            ),
+            "kernels of no stage left out": (
+                "in no stage is left out",
+                "device[name] +=",
+                'device[name] += name != "other" and',
+            ),
+            "memory copies counted as kernels": (
+                "copies in memory",
+                'for e in events if e.get("cat") == "kernel"}',
+                'for e in events if e.get("cat") in ("kernel", "gpu_memcpy")}',
+            ),
+            "the length of the launches": (
+                "kernels missing, or of other steps",
+                'kernels.get(launch["args"]["correlation"], 0.0)',
+                'launch["dur"] * (launch["args"]["correlation"] in kernels)',
+            ),
+            "all steps counted in the number": (
+                "averaging over the warm-up steps",
+                '"num_steps": len(steps)',
+                '"num_steps": len(steps) + num_warmup_steps',
+            ),
+            "from the first step to the last": (
+                "the mean length of the `ProfilerStep#` ranges",
+                '"step_time": total / scale',
+                '"step_time": (steps[-1]["ts"] + steps[-1]["dur"] - steps[0]["ts"]) / scale',
+            ),
+            "events sorted in place": (
+                "sorted in place",
+                "    ranges = [e for e",
+                '    events.sort(key=lambda e: e["ts"])\n    ranges = [e for e',
+            ),
+            "nothing returned": ("nothing is returned", "    return {", "    {"),
         },
     )
 }

@@ -66,6 +66,16 @@ class Ward:
         return torch.stack(losses).tolist()
 """
 
+_CLIP = "            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"
+_STEP_OF_C = """batch = collate(rows)
+            logits = model(batch["input_ids"], batch["attention_mask"])
+            loss = F.cross_entropy(logits, batch["labels"])
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+"""
+
 # Right and too slow: it must never pass.
 SLOW_WARD = edited(_WARD, ("ThreadPoolExecutor(16)", "ThreadPoolExecutor(1)"))
 
@@ -110,6 +120,140 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     '                    features = masked_mean(model.encode(batch["input_ids"], mask), mask)\n',
                 ),
                 ("                     for b in batches]", "                     for b in batches[:1]]"),
+            ),
+            "an illness misspelt": ("another word", '"input-bound"', '"input bound"'),
+            "run A in evaluation mode": (
+                "the other mode of the model",
+                "micro_batch_size):\n        model.train()",
+                "micro_batch_size):\n        model.eval()",
+            ),
+            "the mode of run C as it was": (
+                "the other mode of the model",
+                "rows_per_update):\n        model.train()",
+                "rows_per_update):\n        pass",
+            ),
+            "the mode of run B as it was": (
+                "the other mode of the model",
+                "log_every_steps):\n        model.train()",
+                "log_every_steps):\n        pass",
+            ),
+            "samples in order of length": (
+                "samples lost, doubled or out of order",
+                "        for start in range(0, len(samples), micro_batch_size):",
+                "        arriving.sort(key=lambda sample: len(sample[0]))\n"
+                "        for start in range(0, len(samples), micro_batch_size):",
+            ),
+            "the last samples left out": (
+                "rows are missing",
+                "range(0, len(samples), micro_batch_size)",
+                "range(0, len(samples) - micro_batch_size + 1, micro_batch_size)",
+            ),
+            "batches of eight, whatever is asked for": (
+                "run A",
+                "micro_batch_size):\n        model.train()",
+                "micro_batch_size):\n        micro_batch_size = 9\n        model.train()",
+            ),
+            "a list of nothing": ("nothing is returned", "return torch.stack(losses).tolist()", "pass"),
+            "losses without their step": (
+                "entries with step, loss and histograms",
+                '"loss": metrics["loss"].item(), ',
+                "",
+            ),
+            "steps counted from 0": (
+                "made at other steps",
+                "enumerate(batches, start=1)",
+                "enumerate(batches, start=0)",
+            ),
+            "an entry for the last step too": (
+                "made at other steps",
+                "if step % log_every_steps == 0:",
+                "if step % log_every_steps == 0 or step == len(batches):",
+            ),
+            "histograms read before the update": (
+                "before the update",
+                (
+                    "            metrics = train_step(model, batch, optimizer)\n",
+                    "            before = {name: p.detach().clone() for name, p in model.named_parameters()}\n"
+                    "            metrics = train_step(model, batch, optimizer)\n",
+                ),
+                (
+                    "for name, p in model.named_parameters()\n                }})",
+                    "for name, p in before.items()\n                }})",
+                ),
+            ),
+            "histograms of signed values": (
+                "counted otherwise",
+                "p.detach().abs().numpy()",
+                "p.detach().numpy()",
+            ),
+            "histograms from 0 to the largest": (
+                "counted otherwise",
+                "bins=32, range=(0.0, 1.0)",
+                "bins=32, range=(0.0, max(1.0, float(p.detach().abs().max())))",
+            ),
+            "the loss of the first step in every entry": (
+                "losses of run B",
+                '"loss": metrics["loss"].item()',
+                '"loss": (log[0]["loss"] if log else metrics["loss"].item())',
+            ),
+            "run C not clipped": (
+                "not clipped",
+                'losses.append(train_step(model, collate(rows), optimizer)["loss"])\n        return torch.stack(losses)'
+                ".tolist()\n\n    def run_d",
+                _STEP_OF_C + "        return torch.stack(losses).tolist()\n\n    def run_d",
+            ),
+            "the sum of the rows' losses": (
+                "the sum of the rows' losses",
+                'losses.append(train_step(model, collate(rows), optimizer)["loss"])\n        return torch.stack(losses)'
+                ".tolist()\n\n    def run_d",
+                _STEP_OF_C.replace('batch["labels"])', 'batch["labels"], reduction="sum")').replace(
+                    "            optimizer.step", _CLIP + "            optimizer.step"
+                )
+                + "        return torch.stack(losses).tolist()\n\n    def run_d",
+            ),
+            "a last mean over rows that are not there": (
+                "the last update has fewer rows",
+                'losses.append(train_step(model, collate(rows), optimizer)["loss"])\n        return torch.stack(losses)'
+                ".tolist()\n\n    def run_d",
+                _STEP_OF_C.replace(
+                    'batch["labels"])', 'batch["labels"], reduction="sum") / rows_per_update'
+                ).replace("            optimizer.step", _CLIP + "            optimizer.step")
+                + "        return torch.stack(losses).tolist()\n\n    def run_d",
+            ),
+            "run D in training mode": (
+                "the other mode of the model",
+                "        model.eval()\n",
+                "        model.train()\n",
+            ),
+            "the gradients of run D add up": (
+                "gradients add up",
+                "                optimizer.zero_grad(set_to_none=True)\n",
+                "",
+            ),
+            "one epoch for all": (
+                "losses of run D",
+                "for _ in range(num_epochs):",
+                "for _ in range(1):",
+            ),
+            "the body runs beside its kept features": (
+                "the frozen body still runs",
+                (
+                    "        for _ in range(num_epochs):\n            for features, batch in zip(known, batches):",
+                    "        for _ in range(num_epochs):\n            with torch.no_grad():\n"
+                    '                [model.encode(b["input_ids"], b["attention_mask"]) for b in batches]\n'
+                    "            for features, batch in zip(known, batches):",
+                ),
+            ),
+            "features kept from the call before": (
+                "the call before is kept",
+                (
+                    "    def run_d",
+                    "    known = []\n\n    def run_d",
+                ),
+                (
+                    "            known = [masked_mean",
+                    "            known = self.known = self.known or [masked_mean",
+                ),
             ),
             "the features of the first batch for all": (
                 "losses of run D",

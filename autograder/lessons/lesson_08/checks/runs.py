@@ -8,46 +8,71 @@ import numpy as np
 
 from autograder.engine import Job
 from autograder.lessons.checking import require_same_parts
+from autograder.lessons.lesson_08.checks.training import BATCH
+from autograder.lessons.lesson_08.checks.training_steps import require_steps, require_training
 
-SIZE, MICRO_BATCH_SIZE, STEPS = 18, 4, 13
-STEPS_PER_EPOCH = 5
-STOPS = ([7], [STEPS_PER_EPOCH], [2, 9])
+_LOOK = "print the first place where two runs differ; what was drawn just before it?"
+_UNSEEDED = {
+    "first": (
+        "first weights",
+        "seeding after the model is built: its weights came from wherever torch stood",
+    ),
+    "read": ("samples", "the order of samples is drawn from a generator that the seed does not reach"),
+    "numpy": ("noise from NumPy", "NumPy's seed is forgotten: augmentation draws from it"),
+    "python": ("noise from Python's random", "Python's seed is forgotten: augmentation draws from it"),
+    "weights": ("final weights", "torch's generator is not where the seed puts it: dropout differs"),
+}
 
 
 def check_run(job: Job) -> None:
     """8.4: equal seeds end with equal weights, in this process, in another, and after an interruption."""
-    learner, seed = job.learner(), job.seed() % 2**30
-    arguments: dict[str, Any] = {"seed": seed, "size": SIZE, "num_steps": STEPS, "dropout": 0.3}
-    whole = _trained(job, learner, arguments, [], job.seed())
-    _require_training(job, whole)
-    _require_repeated(job, whole, _trained(job, learner, arguments, [], job.seed()), "a second run")
-    plain = _trained(job, learner, arguments | {"dropout": 0.0}, [], job.seed())
+    learner, again = job.learner(), job.worker("again", job.source)
+    size = 4 * int(job.rng.integers(4, 6)) + int(job.rng.integers(1, 4))
+    per_epoch = -(-size // BATCH)
+    arguments: dict[str, Any] = {
+        "seed": job.seed() % 2**30,
+        "size": size,
+        "num_steps": 2 * per_epoch + 3,
+        "dropout": 0.3,
+    }
+    whole = _trained(job, learner, arguments)
+    require_training(job, whole, arguments)
+    _require_repeated(job, whole, _trained(job, learner, arguments), "a second run")
+    plain = _trained(job, learner, arguments | {"dropout": 0.0, "looks": [1], "draws": 7})
     job.require(
-        np.array_equal(plain["read"], whole["read"]),
-        expected="the same order of samples with and without dropout",
+        np.array_equal(plain["read"][:, 0], whole["read"][:, 0]),
+        expected="the same order of samples for another model, and with and without dropout",
         got="another order",
         likely="one generator shared by shuffling and dropout: a change of the model changes the data",
         look="draw the order of an epoch from a generator of its own, made from seed and epoch",
     )
-    other = _trained(job, learner, arguments | {"seed": seed + 1}, [], job.seed())
-    job.require(
-        not np.array_equal(other["first"], whole["first"])
-        and not np.array_equal(other["read"], whole["read"]),
-        expected="other first weights and another order with another seed",
-        got="the same",
-        likely="a seed is written into the code: `seed` does not reach the model or the order",
-        look="look for a number where `seed` should stand",
-    )
-    for stops in STOPS:
-        _require_resumed(job, whole, _trained(job, learner, arguments, stops, job.seed()), stops)
-    again = job.worker("again", job.source)
-    _require_repeated(job, whole, _trained(job, again, arguments, [], job.seed()), "a run in another process")
+    require_steps(job, plain)
+    for other_size, num_steps in ((16, 9), (3, 4)):
+        other: dict[str, Any] = {"seed": job.seed() % 2**30, "size": other_size, "num_steps": num_steps}
+        some = _trained(job, learner, other | {"dropout": 0.0, "looks": [1]})
+        require_training(job, some, other)
+        require_steps(job, some)
+    begun = _trained(job, learner, arguments | {"num_steps": 2})
+    for further in (1, 2, 2**20):
+        other = arguments | {"seed": arguments["seed"] + further, "num_steps": 2}
+        _require_another(job, begun, _trained(job, learner, other))
+    looked_at = _trained(job, learner, arguments | {"looks": [2, per_epoch + 1]})
+    _require_training_mode(job, whole, looked_at)
+    for stops in ([per_epoch + 2], [per_epoch], [0, 2, 2 * per_epoch + 1]):
+        resumed = _trained(job, learner, arguments | {"stops": stops})
+        _require_resumed(job, arguments, whole, resumed, stops)
+    _require_repeated(job, whole, _trained(job, again, arguments), "a run in another process")
+    stops = [per_epoch - 1]
+    begun = _trained(job, learner, arguments | {"stops": stops, "num_steps": stops[0]})
+    after = _trained(job, again, arguments | {"begun": {"file": begun["file"], "at": stops[0]}})
+    joined = after | {
+        name: np.concatenate([begun[name][: stops[0] * BATCH], after[name]]) for name in ("read", "noise")
+    }
+    _require_resumed(job, arguments, whole, joined | {"kept": [], "loaded": []}, stops, " in another process")
 
 
-def _trained(
-    job: Job, worker: Any, arguments: dict[str, Any], stops: list[int], disturbance: int
-) -> dict[str, Any]:
-    answer: dict[str, Any] = worker.call("train_run", **arguments, stops=stops, disturbance=disturbance)
+def _trained(job: Job, worker: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = worker.call("train_run", **arguments, disturbance=job.seed() % 2**31)
     job.require(
         "unsafe" not in answer,
         expected="a state that `torch.load(…, weights_only=True)` reads",
@@ -58,79 +83,98 @@ def _trained(
     return answer
 
 
-def _require_training(job: Job, run: dict[str, Any]) -> None:
-    read = run["read"]
-    num_epochs, rest = divmod(STEPS, STEPS_PER_EPOCH)
-    expected = num_epochs * SIZE + rest * MICRO_BATCH_SIZE
-    epochs = [read[i * SIZE : (i + 1) * SIZE] for i in range(num_epochs)]
-    job.require(
-        len(read) == expected and all(np.array_equal(np.sort(epoch), np.arange(SIZE)) for epoch in epochs),
-        expected=f"{STEPS} steps of {MICRO_BATCH_SIZE} samples, the last of each epoch of {SIZE % MICRO_BATCH_SIZE}: "
-        f"{expected} readings, each sample once an epoch",
-        got=f"{len(read)} readings, {len(np.unique(read[:SIZE]))} different ones in the first epoch",
-        likely="samples are dropped, repeated, or read ahead of their step",
-        look="read a sample when its step is due: what was read ahead has drawn its noise already",
-    )
-    job.require(
-        not np.array_equal(epochs[0], epochs[1]) and not np.array_equal(epochs[0], np.arange(SIZE)),
-        expected="a new random order each epoch",
-        got="the same order in two epochs, or that of the data",
-        likely="the order depends on the seed alone, not on the epoch",
-        look="`np.random.default_rng([seed, epoch])`",
-    )
-    job.require(
-        bool(np.isfinite(run["weights"]).all()) and not np.array_equal(run["weights"], run["first"]),
-        expected="weights that training has changed",
-        got="the first weights, or NaN",
-        likely="no step is taken, or it works on another model than `self.model`",
-        look="`optimizer.step()` on the parameters of `self.model`",
-    )
-
-
-_UNSEEDED = {
-    "first": (
-        "first weights",
-        "seeding after the model is built: its weights came from wherever torch stood",
-    ),
-    "read": ("order of samples", "the order is drawn from a generator that the seed does not reach"),
-    "noise": ("noise of the samples", "NumPy's or Python's seed is forgotten: augmentation draws from them"),
-    "weights": ("final weights", "torch's generator is not where the seed puts it: dropout differs"),
-}
-_NOT_SAVED = {
-    "read": (
-        "samples in another order",
-        "the position in the epoch is not saved: samples are repeated or skipped",
-    ),
-    "noise": (
-        "other noise",
-        "the states of NumPy's and Python's generators are not saved, or drawn from after",
-    ),
-    "weights": (
-        "other weights",
-        "optimizer or torch's generator is not saved: the next step or dropout differs",
-    ),
-}
+def _parts(run: dict[str, Any]) -> dict[str, Any]:
+    parts = {"read": run["read"][:, 0], "numpy": run["noise"][:, :2], "python": run["noise"][:, 2:]}
+    return run | parts
 
 
 def _require_repeated(job: Job, one: dict[str, Any], two: dict[str, Any], what: str) -> None:
     require_same_parts(
         job,
-        two,
-        one,
+        _parts(two),
+        _parts(one),
         _UNSEEDED,
         expected=f"{what} with equal seed to be equal to the bit",
         said="other WHAT",
-        look="print the first place where two runs differ; what was drawn just before it?",
+        look=_LOOK,
     )
 
 
-def _require_resumed(job: Job, whole: dict[str, Any], resumed: dict[str, Any], stops: list[int]) -> None:
-    require_same_parts(
-        job,
-        resumed,
-        whole,
-        _NOT_SAVED,
-        expected=f"a run that was stopped after step {stops} and resumed to equal one that was not",
-        said="WHAT after the interruption",
-        look="what does the next step need that this process knows and the file does not?",
+def _require_another(job: Job, one: dict[str, Any], other: dict[str, Any]) -> None:
+    one, other = _parts(one), _parts(other)
+    same = [
+        _UNSEEDED[name][0]
+        for name in ("first", "read", "numpy", "python")
+        if np.array_equal(one[name], other[name])
+    ]
+    job.require(
+        not same,
+        expected="other first weights, another order and other noise with another seed",
+        got=f"the same {', '.join(same)}",
+        likely="a seed is written into the code: `seed` does not reach the model, the order or the noise",
+        look="look for a number where `seed` should stand",
     )
+
+
+def _require_training_mode(job: Job, whole: dict[str, Any], looked_at: dict[str, Any]) -> None:
+    is_same = all(
+        np.array_equal(_parts(looked_at)[name], _parts(whole)[name]) for name in ("read", "noise", "weights")
+    )
+    job.require(
+        is_same,
+        expected="the same run, to the bit, when it was saved and its model evaluated on the way",
+        got="another run",
+        likely="saving draws random numbers or changes the run"
+        if looked_at["is_training"]
+        else "the model trains in the mode that it was left in: after an evaluation without dropout",
+        look="`self.model.train()` before the steps; `state_dict` only reads",
+    )
+
+
+def _require_resumed(
+    job: Job,
+    arguments: dict[str, Any],
+    whole: dict[str, Any],
+    resumed: dict[str, Any],
+    stops: list[int],
+    where: str = "",
+) -> None:
+    lost = {
+        "loaded": ("weights right after loading", "the model's weights and buffers are not restored"),
+        "read": ("samples", _why_others(whole, resumed, stops)),
+        "numpy": (
+            "noise from NumPy",
+            "the state of NumPy's generator is not saved as it is, or it was drawn from after",
+        ),
+        "python": (
+            "noise from Python's random",
+            "the state of Python's generator is not saved as it is, or it was drawn from after",
+        ),
+    }
+    expected = f"a run that was stopped after step {stops} and resumed{where} to equal one that was not"
+    look = "what does the next step need that this process knows and the file does not?"
+    got, right = _parts(resumed), _parts(whole) | {"loaded": resumed["kept"]}
+    require_same_parts(job, got, right, lost, expected=expected, said="other WHAT", look=look)
+    if np.array_equal(got["weights"], right["weights"]):
+        return
+    # Without dropout only the optimizer is left.
+    calm = arguments | {"dropout": 0.0}
+    one, two = (
+        _trained(job, job.learner(), calm | {"stops": some})["weights"]
+        for some in ([], [s for s in stops if s])
+    )
+    likely = (
+        "torch's generator is not saved, or it was drawn from after: dropout differs"
+        if np.array_equal(one, two)
+        else "the optimizer is not saved: its moments begin at zero, and the next step is another one"
+    )
+    job.require(False, expected=expected, got="other final weights", likely=likely, look=look)
+
+
+def _why_others(whole: dict[str, Any], resumed: dict[str, Any], stops: list[int]) -> str:
+    got, right = resumed["read"][:, 0], whole["read"][:, 0]
+    length = min(len(got), len(right))
+    at = int(np.argmax(got[:length] != right[:length])) if length else 0
+    if len(got) != len(right) or ({*got[at : at + BATCH]} <= {*right[:at]} and at < len({*right})):
+        return "the position in the epoch is not saved: samples are repeated or skipped"
+    return "the order of the epoch is not saved, and cannot be made again from seed and epoch"

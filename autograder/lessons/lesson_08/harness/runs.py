@@ -9,20 +9,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_shared import learner, weights_of
+from autograder.lessons.checking.harness_shared import learner
 from autograder.lessons.lesson_08.harness.shared import scramble
-from course_lib.models import ModelConfig, TextClassifier
+
+WORDS, CLASSES, WIDTH, LONGEST = 60, 5, 6, 12
 
 
 class _Augmented:
-    """Random texts of 5 classes. Reading one draws from NumPy and Python, as augmentation does, and is written down."""
+    """Random texts. Reading one draws from NumPy and Python, as augmentation does, and is written down."""
 
     def __init__(self, size: int) -> None:
         rng = np.random.default_rng(8)
-        self.texts = [rng.integers(3, 60, size=rng.integers(4, 12)) for _ in range(size)]
-        self.labels = [int(label) for label in rng.integers(5, size=size)]
-        self.read: list[int] = []
-        self.noise: list[tuple[float, float]] = []
+        self.texts = [rng.integers(3, WORDS, size=rng.integers(4, LONGEST)) for _ in range(size)]
+        self.labels = [int(label) for label in rng.integers(CLASSES, size=size)]
+        self.read: list[list[int]] = []
+        self.noise: list[list[float]] = []
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -30,45 +31,135 @@ class _Augmented:
     def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
         if not 0 <= index < len(self.texts):
             raise IndexError(index)
-        noise = np.random.random_sample(), random.random()
-        self.read.append(int(index))
-        self.noise.append(noise)
+        noise = [
+            np.random.random_sample(),
+            np.random.standard_normal(),
+            random.random(),
+            random.gauss(0.0, 1.0),
+        ]
         ids = self.texts[index].copy()
-        ids[int(noise[0] * len(ids))] = 3 + int(noise[1] * 57)  # one word becomes another
+        ids[int(noise[0] * len(ids))] = 3 + int(noise[2] * (WORDS - 3))  # one word becomes another
+        self.read.append([int(index), self.labels[index], *ids.tolist(), *[-1] * (LONGEST - len(ids))])
+        self.noise.append(noise)
         return ids, self.labels[index]
 
 
+class _MeanOfWords(torch.nn.Module):
+    """Logits of the mean of a text's words: so few numbers that its training can be followed by hand. In float64.
+
+    `seen` is a buffer that training moves, as a batch norm's are.
+    """
+
+    def __init__(self, dropout: float, draws: int) -> None:
+        super().__init__()
+        torch.rand(draws)
+        self.embedding = torch.nn.Embedding(WORDS, WIDTH)
+        self.dropout = torch.nn.Dropout(dropout)
+        self.classify = torch.nn.Linear(WIDTH, CLASSES)
+        self.seen: torch.Tensor
+        self.register_buffer("seen", torch.zeros(WIDTH))
+        self.modes: list[bool] = []
+        self.double()
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        self.modes.append(self.training)
+        mask = attention_mask.unsqueeze(-1).double()
+        mean = (self.embedding(input_ids) * mask).sum(1) / mask.sum(1)
+        if self.training:
+            with torch.no_grad():
+                self.seen.lerp_(mean.mean(0), 0.1)
+        logits: torch.Tensor = self.classify(self.dropout(mean))
+        return logits
+
+
+class _Unsafe(Exception):
+    """A state that cannot be read without running what stands in it."""
+
+
 def train_run(
-    seed: int, size: int, num_steps: int, stops: list[int], *, dropout: float, disturbance: int
+    seed: int,
+    size: int,
+    num_steps: int,
+    *,
+    dropout: float,
+    disturbance: int,
+    stops: list[int] | None = None,
+    looks: list[int] | None = None,
+    draws: int = 1,
+    begun: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Train for `num_steps` in all. At each of `stops` the run is saved, and goes on in a new one."""
+    """Train until `num_steps` are done in all.
+
+    At each of `stops` the run is saved, and goes on in a new one; the last file comes back under "file". At each of
+    `looks` somebody saves it too, and evaluates the model. `begun`, with "file" and "at", is a run of another process
+    to go on from. `draws`: numbers that building the model draws beside its weights.
+    """
     scramble(disturbance)
     samples = _Augmented(size)
 
-    def make_model() -> TextClassifier:
-        sizes: dict[str, Any] = {"max_length": 16, "d_model": 16, "num_layers": 1, "num_heads": 2}
-        return TextClassifier(ModelConfig(vocab_size=60, num_classes=5, dropout=dropout, **sizes))
+    def new_run() -> Any:
+        return learner(seed, lambda: _MeanOfWords(dropout, draws), samples)
 
-    run = learner(seed, make_model, samples)
-    first = weights_of(run.model).clone()
-    at = 0
-    for number, stop in enumerate([*stops, num_steps]):
+    run, at, file = new_run(), 0, b""
+    stops, looks = stops or [], looks or []
+    found: dict[str, Any] = {"first": _numbers(run.model), "kept": [], "loaded": []}
+    found["begin"] = _parameters(run.model)
+    if begun:
+        at, file = begun["at"], begun["file"].tobytes()
+        run.load_state_dict(_loaded(file))
+    modes: list[bool] = []
+    for number, stop in enumerate(sorted({*stops, *looks, num_steps})):
         run.train(stop - at)
         at = stop
-        if stop < num_steps:
-            saved = io.BytesIO()
-            torch.save(run.state_dict(), saved)
-            saved.seek(0)
+        modes += run.model.modes
+        if number == 0:
+            found["once"] = _parameters(run.model)
+        if stop in looks:
+            run.state_dict()
+            run.model.eval()
+        if stop in stops:
             try:
-                state = torch.load(saved, weights_only=True)
-            except Exception as error:
-                return {"unsafe": str(error).partition("\n")[0][:200]}
+                file = _saved(run)
+                state = _loaded(file)
+            except _Unsafe as error:
+                return {"unsafe": str(error)}
+            found["kept"].append(_numbers(run.model))
             scramble(disturbance + 1 + number)
-            run = learner(seed, make_model, samples)
+            run = new_run()
             run.load_state_dict(state)
-    return {
-        "first": first,
-        "weights": weights_of(run.model),
-        "read": np.array(samples.read, dtype=np.int64),
-        "noise": np.array(samples.noise, dtype=np.float64).reshape(-1, 2),
+            found["loaded"].append(_numbers(run.model))
+    return found | {
+        "weights": _numbers(run.model),
+        "parameters": _parameters(run.model),
+        "read": np.array(samples.read, dtype=np.int64).reshape(-1, 2 + LONGEST),
+        "noise": np.array(samples.noise, dtype=np.float64).reshape(-1, 4),
+        "is_training": all(modes),
+        "file": np.frombuffer(file, dtype=np.uint8),
     }
+
+
+def _saved(run: Any) -> bytes:
+    file = io.BytesIO()
+    torch.save(run.state_dict(), file)
+    return file.getvalue()
+
+
+def _loaded(file: bytes) -> Any:
+    try:
+        return torch.load(io.BytesIO(file), weights_only=True)
+    except Exception as error:
+        raise _Unsafe(str(error).partition("\n")[0][:200]) from None
+
+
+def _numbers(model: torch.nn.Module) -> np.ndarray:
+    """All parameters and buffers in one row."""
+    return torch.cat([value.detach().flatten() for value in model.state_dict().values()]).numpy().copy()
+
+
+def _parameters(model: Any) -> dict[str, np.ndarray]:
+    parts = {
+        "embedding": model.embedding.weight,
+        "weight": model.classify.weight,
+        "bias": model.classify.bias,
+    }
+    return {name: part.detach().numpy().copy() for name, part in parts.items()}

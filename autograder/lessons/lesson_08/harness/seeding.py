@@ -1,4 +1,4 @@
-"""Harness of 8.1: two epochs of a loader whose samples draw from every generator there is."""
+"""Harness of 8.1: epochs of a loader whose samples draw from every generator there is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autograder.lessons.lesson_08.harness.shared import scramble
 
 
 class NoisySamples(torch.utils.data.Dataset):
-    """Sample i: i, then a number from its own generator, from NumPy's, Python's and torch's. Float64 [5]."""
+    """Sample i: i; its worker, or -1; then a number from its own generator, NumPy's, Python's and torch's."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -23,34 +23,41 @@ class NoisySamples(torch.utils.data.Dataset):
         return self.size
 
     def __getitem__(self, index: int) -> np.ndarray:
+        worker = torch.utils.data.get_worker_info()
         drawn = (
             self.rng.random(),
             np.random.random_sample(),
             random.random(),
             torch.rand((), dtype=torch.float64).item(),
         )
-        return np.array([index, *drawn])
+        return np.array([index, -1 if worker is None else worker.id, *drawn])
 
 
-def seeded_epochs(seed: int, size: int, num_workers: int, disturbance: int) -> dict[str, Any]:
-    """What the process draws after it was seeded, and all samples of two epochs, float64 [size, 5] each.
+def seeded_epochs(
+    seed: int, size: int, settings: dict[str, int], num_epochs: int, disturbance: int, beside: bool = False
+) -> dict[str, Any]:
+    """What the process draws after it was seeded, and the samples of each epoch, float64 [size, 6], with batch sizes.
 
-    `disturbance` decides where the generators stood before, and how much dropout draws beside the loader.
+    `settings` are the learner's, by name. `disturbance` decides where the generators stood before, and how much
+    dropout draws beside the loader. `beside`: another data set gets a loader of another seed, and is read meanwhile.
     """
     scramble(disturbance)
     dropout = np.random.default_rng(disturbance)
-    loader = learner(seed, NoisySamples(size), 8, num_workers)
+    loader = learner(seed, NoisySamples(size), **settings)
     drawn = {
-        "Python's": random.random(),
-        "NumPy's": np.random.random_sample(),
-        "torch's": torch.rand(()).item(),
+        "Python's": [random.random(), random.gauss(0.0, 1.0)],
+        "NumPy's": [np.random.random_sample(), np.random.standard_normal()],
+        "torch's": [torch.rand(()).item()],
     }
-    epochs = []
-    for _ in range(2):
+    other = learner(seed + 17, NoisySamples(9), **settings) if beside else []
+    epochs, sizes = [], []
+    for _ in range(num_epochs):
         torch.rand(int(dropout.integers(1, 99)))
-        rows = []
+        rows = [torch.zeros(0, 6, dtype=torch.float64)]
         for batch in loader:
             torch.rand(int(dropout.integers(1, 99)))
-            rows.append(torch.as_tensor(batch, dtype=torch.float64).reshape(-1, 5).clone())
-        epochs.append(torch.cat(rows) if rows else torch.zeros(0, 5, dtype=torch.float64))
-    return {"drawn": drawn, "epochs": epochs}
+            rows.append(torch.as_tensor(batch, dtype=torch.float64).reshape(-1, 6).clone())
+        list(other)
+        epochs.append(torch.cat(rows))
+        sizes.append([len(some) for some in rows[1:]])
+    return {"drawn": drawn, "epochs": epochs, "sizes": sizes}

@@ -9,7 +9,12 @@ import torch
 
 
 def scramble(disturbance: int) -> None:
-    """Leave every global generator where some other code might have left it. Equal numbers leave it equally."""
+    """Leave every global generator where some other code might have left it. Equal numbers leave it equally.
+
+    NumPy's and Python's hold half of a pair of Gaussian numbers for the next one who asks.
+    """
     random.seed(disturbance)
+    random.gauss(0.0, 1.0)
     np.random.seed(disturbance % 2**32)
+    np.random.standard_normal()
     torch.manual_seed(disturbance)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,24 @@ def decide_all(pairs: np.ndarray, margin: float) -> list[str]:
     return [str(learner(baseline.copy(), candidate.copy(), margin)) for baseline, candidate in pairs]
 
 
+class _TooMany(Exception):
+    """More steps than a measurement may take."""
+
+
+class _Broken(Exception):
+    """A step that fails."""
+
+
 class _Machine:
     """A training step and a clock of its own: what a step takes is made up, so that the truth is known."""
 
     def __init__(self, facts: dict[str, Any]) -> None:
         self.facts, self.rng = facts, np.random.default_rng(facts["seed"])
-        self.now = float(self.rng.uniform(0, 1000))
+        self.now = float(facts["starts_at"])
         # Deterministic, benchmark, readings of the clock before it.
         self.steps: list[tuple[int, int, int]] = []
         self.num_readings = 0
-        self.num_of = [0, 0]
+        self.is_over = False
 
     def clock(self) -> float:
         self.num_readings += 1
@@ -33,31 +42,37 @@ class _Machine:
     def step(self) -> None:
         facts, number = self.facts, len(self.steps)
         if number >= facts["max_steps"]:
-            raise RuntimeError(f"a measurement may take {facts['max_steps']} steps, and this is one more")
+            self.is_over = True
+            raise _TooMany(f"a measurement may take {facts['max_steps']} steps, and this is one more")
         is_deterministic = int(torch.are_deterministic_algorithms_enabled())
+        if facts["breaks"] and number >= 2 and is_deterministic != facts["was_deterministic"]:
+            raise _Broken("this step fails")
         seconds = facts["seconds"] * (facts["ratio"] if is_deterministic else 1.0)
         seconds *= np.exp(facts["noise"] * self.rng.standard_normal() + facts["drift"] * number)
         if self.rng.random() < facts["spikes"]:
             seconds *= 6.0
         if number < facts["cold_steps"]:
-            seconds *= 30.0
+            seconds *= 300.0
         self.now += float(seconds)
         self.steps.append((is_deterministic, int(torch.backends.cudnn.benchmark), self.num_readings))
 
 
 def measure_cost(machines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The learner's measurement of each made-up machine, and how it was taken."""
+    """The learner's measurement of each made-up machine, and how it was taken; no report where a step failed."""
     found = []
     for facts in machines:
         machine = _Machine(facts)
         was = bool(facts["was_deterministic"]), bool(facts["was_benchmark"])
         torch.use_deterministic_algorithms(was[0])
         torch.backends.cudnn.benchmark = was[1]
-        report = learner(machine.step, machine.clock)
+        report: Any = {}
+        with contextlib.suppress(_TooMany, _Broken):
+            report = learner(machine.step, machine.clock)
         left = torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark
         found.append(
             {
-                "report": numbers(report),
+                "report": {} if machine.is_over else numbers(report),
+                "is_over": machine.is_over,
                 "steps": np.array(machine.steps, dtype=np.int64).reshape(-1, 3),
                 "num_readings": machine.num_readings,
                 "is_restored": left == was,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autograder.lessons.checking import Mutant, wrong
+from autograder.lessons.checking.mutants import Mistake
 
 _CONFIG = """
 import dataclasses
@@ -43,16 +44,21 @@ class RunConfig:
         put(self, "learning_rate", as_number("learning_rate", self.learning_rate))
         for name in ("micro_batch_size", "max_epochs"):
             put(self, name, as_count(name, getattr(self, name)))
+        if not isinstance(self.class_weights, dict):
+            raise ValueError(f"class_weights must be a table, got {self.class_weights!r}")
         weights = {str(k): as_number("class_weights", v) for k, v in self.class_weights.items()}
         put(self, "class_weights", weights)
-        if not isinstance(self.name, str) or not isinstance(self.is_deterministic, bool):
-            raise ValueError("name must be text, is_deterministic true or false")
+        if not isinstance(self.name, str):
+            raise ValueError(f"name must be text, got {self.name!r}")
+        if not isinstance(self.is_deterministic, bool):
+            raise ValueError(f"is_deterministic must be true or false, got {self.is_deterministic!r}")
 
     @classmethod
     def from_text(cls, text):
         values = yaml.safe_load(text)
-        if values.pop("version", None) != VERSION:
-            raise ValueError(f"version must be {VERSION}")
+        version = values.pop("version", None)
+        if version != VERSION:
+            raise ValueError(f"version must be {VERSION}, got {version}")
         known = [f.name for f in dataclasses.fields(cls)]
         for key in values:
             if key not in known:
@@ -69,50 +75,198 @@ class RunConfig:
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 """
 _STRICT = 'raise ValueError(f"unknown key {key!r}: did you mean {nearest!r}?")'
+_VERSION = 'raise ValueError(f"version must be {VERSION}, got {version}")'
+_TEXT = 'yaml.safe_dump({"version": VERSION} | dataclasses.asdict(self), sort_keys=False)'
 _HASHED = "hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()"
+_WEIGHTS = '{str(k): as_number("class_weights", v) for k, v in self.class_weights.items()}'
+_NO_NAME = """        if not isinstance(self.name, str):
+            raise ValueError(f"name must be text, got {self.name!r}")
+"""
+_NO_BOOL = """        if not isinstance(self.is_deterministic, bool):
+            raise ValueError(f"is_deterministic must be true or false, got {self.is_deterministic!r}")
+"""
 
-MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "8.2": wrong(
-        _CONFIG,
-        {
-            "unknown keys ignored": (
-                "unknown keys ignored",
-                (_STRICT, "pass"),
-                ("cls(**values)", "cls(**{k: values[k] for k in known if k in values})"),
-            ),
-            "unordered hash": ("an unordered hash", _HASHED, "str(hash(json.dumps(values, sort_keys=True)))"),
-            "fingerprint depends on the order of keys": (
-                "depends on the order of keys",
-                ", sort_keys=True).encode",
-                ").encode",
-            ),
-            "the version is not looked at": (
-                "version of the text is not looked at",
-                'raise ValueError(f"version must be {VERSION}")',
-                "pass",
-            ),
-            "cast without a look": (
-                "cast without a look",
-                "    if number != int(number):\n",
-                "    if False:\n",
-            ),
-            "a bool counts as a number": ("`true` counts as 1", "isinstance(value, bool)", "False"),
-            "numbers stay texts": (
-                "as the file spells it",
-                '        put(self, "learning_rate", as_number("learning_rate", self.learning_rate))\n',
-                "",
-            ),
-            "weights as the file spells them": (
-                "the text of the file, not the values",
-                '{str(k): as_number("class_weights", v) for',
-                "{str(k): v for",
-            ),
-            "text put together by hand": (
-                "put together by hand",
-                'yaml.safe_dump({"version": VERSION} | dataclasses.asdict(self), sort_keys=False)',
-                '"".join(f"{k}: {v}\\n" for k, v in ({"version": VERSION} | dataclasses.asdict(self)).items())',
-            ),
-            "the name is hashed": ("`name` is hashed too", '        del values["name"]\n', ""),
-        },
-    )
+_READING: dict[str, Mistake] = {
+    "JSON alone is read": (
+        "a text in the other format",
+        "values = yaml.safe_load(text)",
+        "values = json.loads(text)",
+    ),
+    "the version must come first": (
+        "keys in another order, are refused",
+        "        version = values",
+        '        if next(iter(values)) != "version":\n'
+        '            raise ValueError("version comes first")\n        version = values',
+    ),
+    "numbers stay texts": (
+        "as the file spells it",
+        '        put(self, "learning_rate", as_number("learning_rate", self.learning_rate))\n',
+        "",
+    ),
+    "whole numbers stay whole": (
+        "as the file spells it",
+        "        return float(value)\n",
+        "        return value if isinstance(value, int) else float(value)\n",
+    ),
+    "weights as the file spells them": ("as the file spells it", _WEIGHTS, "dict(self.class_weights)"),
+    "every field must be there": (
+        "a field that is left out raises",
+        "        return cls(**values)",
+        '        if len(values) < len(known):\n            raise ValueError("a key is missing")\n'
+        "        return cls(**values)",
+    ),
+    "another default of learning_rate": ("another value than its default", "float = 1e-3", "float = 1e-4"),
+    "another default of micro_batch_size": ("another value than its default", "int = 32", "int = 33"),
+    "another default of max_epochs": ("another value than its default", "int = 3\n", "int = 1\n"),
+    "another default of is_deterministic": ("another value than its default", "bool = False", "bool = True"),
+    "another default of class_weights": (
+        "another value than its default",
+        "default_factory=dict",
+        'default_factory=lambda: {"csv": 1.0}',
+    ),
 }
+
+_REFUSING: dict[str, Mistake] = {
+    "unknown keys ignored": (
+        "unknown keys ignored",
+        (_STRICT, "pass"),
+        ("cls(**values)", "cls(**{k: values[k] for k in known if k in values})"),
+    ),
+    "the nearest key is not named": (
+        "does not say what a person must change",
+        _STRICT,
+        'raise ValueError(f"unknown key {key!r}")',
+    ),
+    "all known keys are named, and none as the nearest": (
+        "does not say what a person must change",
+        _STRICT,
+        'raise ValueError(f"unknown key {key!r}; known: {known}")',
+    ),
+    "the unknown key is not named": (
+        "does not say what a person must change",
+        _STRICT,
+        'raise ValueError(f"unknown key; did you mean {nearest!r}?")',
+    ),
+    "no key is near enough": ("refused by accident", ", cutoff=0)", ")"),
+    "an unknown key is a KeyError": (
+        "refused by accident",
+        _STRICT,
+        _STRICT.replace("ValueError", "KeyError"),
+    ),
+    "the version is not looked at": ("version of the text is not looked at", _VERSION, "pass"),
+    "newer versions are read": (
+        "version of the text is not looked at",
+        "if version != VERSION",
+        "if version is None or version < VERSION",
+    ),
+    "older versions are read": (
+        "version of the text is not looked at",
+        "if version != VERSION",
+        "if version is None or version > VERSION",
+    ),
+    "no version is the newest": (
+        "a text without a version is taken for the newest",
+        'values.pop("version", None)',
+        'values.pop("version", VERSION)',
+    ),
+    "the message says nothing of the version": (
+        "does not say what a person must change",
+        _VERSION,
+        'raise ValueError(f"{VERSION} is needed, got {version}")',
+    ),
+    "cast without a look": ("3.5 becomes 3", "    if number != int(number):\n", "    if False:\n"),
+    "a bool counts as a number": ("`true` counts as 1", "isinstance(value, bool)", "False"),
+    "a bool counts as a whole number": (
+        "`true` counts as 1",
+        "    number = as_number(name, value)\n",
+        "    number = as_number(name, int(value) if isinstance(value, bool) else value)\n",
+    ),
+    "a bool counts as a weight": (
+        "`true` counts as 1",
+        'as_number("class_weights", v)',
+        'as_number("class_weights", v + 0 if isinstance(v, bool) else v)',
+    ),
+    "any name becomes a text": (
+        "any value becomes a text",
+        _NO_NAME,
+        '        put(self, "name", str(self.name))\n',
+    ),
+    "any name is taken": ("any value becomes a text", _NO_NAME, ""),
+    "bool of any value": (
+        "`bool(value)` makes",
+        _NO_BOOL,
+        '        put(self, "is_deterministic", bool(self.is_deterministic))\n',
+    ),
+    "a number counts as true or false": (
+        "`bool(value)` makes",
+        "isinstance(self.is_deterministic, bool)",
+        "isinstance(self.is_deterministic, int)",
+    ),
+    "weights that are no numbers": (
+        "nobody looks at what stands in it",
+        'as_number("class_weights", v)',
+        "v if isinstance(v, str) and not v[0].isdigit() else as_number('class_weights', v)",
+    ),
+    "the field is not named": (
+        "does not say what a person must change",
+        'f"{name} must be a number, got {value!r}"',
+        'f"a number is needed, got {value!r}"',
+    ),
+    "Python's own errors": ("refused by accident", "except (TypeError, ValueError):", "except ValueError:"),
+}
+
+_WRITING: dict[str, Mistake] = {
+    "text put together by hand": (
+        "put together by hand",
+        _TEXT,
+        '"".join(f"{k}: {v}\\n" for k, v in ({"version": VERSION} | dataclasses.asdict(self)).items())',
+    ),
+    "no version in the text": ("the version is left out", '{"version": VERSION} | ', ""),
+    "digits are rounded": (
+        "digits are rounded",
+        _TEXT,
+        'yaml.safe_dump({"version": VERSION} | dataclasses.asdict(self) '
+        '| {"learning_rate": float(f"{self.learning_rate:.6g}")})',
+    ),
+    "a field is not written": (
+        "left out or written otherwise",
+        _TEXT,
+        'yaml.safe_dump({"version": VERSION} | {k: v for k, v in dataclasses.asdict(self).items() '
+        'if k != "is_deterministic"})',
+    ),
+    "unordered hash": ("an unordered hash", _HASHED, "str(hash(json.dumps(values, sort_keys=True)))"),
+    "fingerprint depends on the order of keys": (
+        "depends on the order of keys",
+        ", sort_keys=True).encode",
+        ").encode",
+    ),
+    "fields are not hashed": (
+        "fields are left out",
+        'del values["name"]\n',
+        'del values["name"], values["is_deterministic"]\n',
+    ),
+    "rounded before it is hashed": (
+        "numbers are rounded before they are hashed",
+        'del values["name"]\n',
+        'del values["name"]\n        values["learning_rate"] = round(values["learning_rate"], 8)\n',
+    ),
+    "values hashed without their names": (
+        "without the names that they belong to",
+        _HASHED,
+        "hashlib.sha256(repr(sorted(json.dumps(v, sort_keys=True) for v in values.values())).encode()).hexdigest()",
+    ),
+    "the text is hashed": (
+        "what is hashed is the text",
+        (
+            "return cls(**values)",
+            "made = cls(**values)\n        object.__setattr__(made, 'raw', values)\n        return made",
+        ),
+        (
+            "values = dataclasses.asdict(self)",
+            "values = dict(getattr(self, 'raw', dataclasses.asdict(self)))",
+        ),
+    ),
+    "the name is hashed": ("`name` is hashed too", '        del values["name"]\n', ""),
+}
+
+MUTANTS: dict[str, tuple[Mutant, ...]] = {"8.2": wrong(_CONFIG, _READING | _REFUSING | _WRITING)}

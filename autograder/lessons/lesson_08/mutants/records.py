@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autograder.lessons.checking import Mutant, wrong
+from autograder.lessons.checking.mutants import Mistake
 
 _RECORD = """
 import copy
@@ -51,56 +52,221 @@ def record_run(train, config, data_path, out, git):
 """
 _DIRTY = 'bool(git("status", "--porcelain"))'
 
-MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "8.3": wrong(
-        _RECORD,
-        {
-            "run record without the dirty flag": ("without the dirty flag", f', "is_dirty": {_DIRTY}', ""),
-            "always clean": ("does not follow the state", _DIRTY, "False"),
-            "git is asked when the run is over": (
-                "read after the run",
-                '        record["times"]',
-                f'        record["git"] = {{"commit": git("rev-parse", "HEAD"), "is_dirty": {_DIRTY}}}\n'
-                '        record["times"]',
-            ),
-            "failures are not recorded": (
-                "failures are not recorded",
-                ('        (out / "run.json").write_text(json.dumps(record, indent=2))\n', ""),
-                (
-                    "    return record",
-                    '    (out / "run.json").write_text(json.dumps(record))\n    return record',
-                ),
-            ),
-            "the error is swallowed": ("swallowed", "        raise\n", ""),
-            "the data are named, not fingerprinted": (
-                "named, not fingerprinted",
-                '"data": {"sha256": sha256(data_path)}',
-                '"data": {"path": str(data_path)}',
-            ),
-            "metrics without slices": ("metrics without slices", '"slices": by_slice', '"slices": {}'),
-            "a mean of the slices": (
-                "a mean over slices",
-                (
-                    "accuracy = float(right.mean())",
-                    "accuracy = float(np.mean([s['accuracy'] for s in by_slice.values()]))",
-                ),
-                ('"status": "finished"', '"status": "finished"'),
-            ),
-            "equal runs differ": (
-                "absolute paths stand among",
-                '"num_cores": os',
-                '"out": str(out), "num_cores": os',
-            ),
-            "the config as training left it": (
-                "read after the run, which may have changed it",
-                "copy.deepcopy(config)",
-                "config",
-            ),
-            "a copy of the outermost dict alone": (
-                "also deep inside",
-                "copy.deepcopy(config)",
-                "dict(config)",
-            ),
-        },
-    )
+_GIT = f'        "git": {{"commit": git("rev-parse", "HEAD"), "is_dirty": {_DIRTY}}},\n'
+_WRITE = '        (out / "run.json").write_text(json.dumps(record, indent=2))\n'
+_METRICS = '        record["metrics"] = {"accuracy": accuracy, "slices": by_slice}\n'
+_FILES = 'files = [p for p in sorted(out.rglob("*")) if p.is_file()]'
+
+_CODE: dict[str, Mistake] = {
+    "run record without the dirty flag": ("without the dirty flag", f', "is_dirty": {_DIRTY}', ""),
+    "always clean": ("does not follow the state", _DIRTY, "False"),
+    "new files do not count": (
+        "new files are not seen",
+        'git("status", "--porcelain")',
+        'git("diff", "--name-only", "HEAD")',
+    ),
+    "new files are left out of the status": (
+        "new files are not seen",
+        '"--porcelain"',
+        '"--porcelain", "--untracked-files=no"',
+    ),
+    "what is staged does not count": (
+        "what is added to the index is not seen",
+        'git("status", "--porcelain")',
+        'git("diff", "--name-only") or git("ls-files", "--others", "--exclude-standard")',
+    ),
+    "what git prints for the flag": ("not true or false", _DIRTY, 'git("status", "--porcelain")'),
+    "the hash is cut short": ("cut short", 'git("rev-parse", "HEAD")', 'git("rev-parse", "--short", "HEAD")'),
+    "git of another folder": (
+        "another commit, or another text",
+        'git("rev-parse", "HEAD")',
+        'os.popen("git rev-parse HEAD 2>&1").read().strip()',
+    ),
+    "git is asked when the run is over": (
+        "read after the run",
+        '        record["times"]',
+        f'        record["git"] = {{"commit": git("rev-parse", "HEAD"), "is_dirty": {_DIRTY}}}\n'
+        '        record["times"]',
+    ),
+    "git is asked once for all runs": (
+        "another commit, or another text",
+        (
+            _GIT,
+            '        "git": KNOWN.setdefault("git", {"commit": git("rev-parse", "HEAD"), "is_dirty": '
+            + _DIRTY
+            + "}),\n",
+        ),
+        ("def sha256", "KNOWN = {}\n\ndef sha256"),
+    ),
+    "the config as training left it": (
+        "read after the run, which may have changed it",
+        "copy.deepcopy(config)",
+        "config",
+    ),
+    "a copy of the outermost dict alone": (
+        "also deep inside",
+        "copy.deepcopy(config)",
+        "dict(config)",
+    ),
+    "the config as texts": (
+        "not recorded as it was given",
+        "copy.deepcopy(config)",
+        "{key: str(value) for key, value in config.items()}",
+    ),
+    "the data are named, not fingerprinted": (
+        "named, not fingerprinted",
+        '"data": {"sha256": sha256(data_path)}',
+        '"data": {"path": str(data_path)}',
+    ),
+    "the beginning of the data alone": (
+        "of a part of the file",
+        '"data": {"sha256": sha256(data_path)}',
+        '"data": {"sha256": hashlib.sha256(Path(data_path).read_bytes()[:65536]).hexdigest()}',
+    ),
+    "another hash of the data": ("another hash", "hashlib.sha256(Path", "hashlib.sha1(Path"),
+    "the hash of a path is kept": (
+        "of what the file held before",
+        "def sha256",
+        "import functools\n\n@functools.cache\ndef sha256",
+    ),
 }
+
+_MACHINE: dict[str, Mistake] = {
+    "the version of Python is unknown": ("missing or unknown", "platform.python_version()", '"unknown"'),
+    "the version of torch is unknown": (
+        "missing or unknown",
+        '"torch": torch.__version__',
+        '"torch": "unknown"',
+    ),
+    "the version of NumPy is left out": ("missing or unknown", ', "numpy": np.__version__', ""),
+    "the cores are not counted": ("missing or unknown", "os.cpu_count()", "None"),
+    "the threads are unknown": ("missing or unknown", "torch.get_num_threads()", '"unknown"'),
+}
+
+_OUTCOME: dict[str, Mistake] = {
+    "failures are not recorded": (
+        "failures are not recorded",
+        (_WRITE, ""),
+        ("    return record", '    (out / "run.json").write_text(json.dumps(record))\n    return record'),
+    ),
+    "some failures are not recorded": (
+        "failures are not recorded as such",
+        "except Exception as error",
+        "except (ArithmeticError, LookupError, ValueError, OSError, RuntimeError) as error",
+    ),
+    "the record is never written": ("never written", _WRITE, ""),
+    "written as Python shows it": (
+        "written with `str` or `repr`",
+        "json.dumps(record, indent=2)",
+        "str(record)",
+    ),
+    "something is added after writing": (
+        "something is added after writing",
+        "    return record",
+        '    record["metrics"]["num_samples"] = len(labels)\n    return record',
+    ),
+    "no plain values": (
+        "no plain JSON value",
+        ('"hardware": {', '"hardware": {"data": data_path, '),
+        ("json.dumps(record, indent=2)", "json.dumps(record, indent=2, default=str)"),
+    ),
+    "nothing is returned": ("something is added after writing", "    return record", "    return None"),
+    "the error is swallowed": ("swallowed", "        raise\n", ""),
+    "another error in its place": (
+        "another error is raised in its place",
+        "        raise\n",
+        '        raise RuntimeError(f"training failed: {error}") from error\n',
+    ),
+    "a second try after a failure": (
+        "tried again after a failure",
+        "        labels, predictions, slices = train(config, out)\n",
+        "        try:\n            labels, predictions, slices = train(config, out)\n"
+        "        except Exception:\n            labels, predictions, slices = train(config, out)\n",
+    ),
+    "training writes elsewhere": (
+        "something else is passed on",
+        "train(config, out)",
+        "train(config, out.parent)",
+    ),
+    "finished whatever happens": (
+        "failures are not recorded as such",
+        '"status": "failed", "failure"',
+        '"failure"',
+    ),
+    "the error's type alone": (
+        "failures are not recorded as such",
+        'f"{type(error).__name__}: {error}"',
+        "type(error).__name__",
+    ),
+    "an empty text for no failure": (
+        "a run that ended well has no failure",
+        '"failure": None',
+        '"failure": ""',
+    ),
+    "empty metrics after a failure": ("None says so", '"metrics": None', '"metrics": {}'),
+    "metrics without slices": ("metrics without slices", '"slices": by_slice', '"slices": {}'),
+    "slices without their size": (
+        "a slice without its size",
+        ', "num_samples": int((slices == name).sum())',
+        "",
+    ),
+    "a mean of the slices": (
+        "a mean over slices",
+        "accuracy = float(right.mean())",
+        "accuracy = float(np.mean([s['accuracy'] for s in by_slice.values()]))",
+    ),
+    "labels and predictions are not compared": (
+        "another slice's samples",
+        "np.asarray(labels) == np.asarray(predictions)",
+        "np.asarray(labels) == np.asarray(labels)",
+    ),
+    "files in folders inside are left out": (
+        "not those in folders inside",
+        'out.rglob("*")',
+        'out.glob("*")',
+    ),
+    "files without an ending are left out": ("left out by their name", 'out.rglob("*")', 'out.rglob("*.*")'),
+    "hidden files are left out": (
+        "left out by their name",
+        "if p.is_file()]",
+        'if p.is_file() and p.name[0] != "."]',
+    ),
+    "every run.json is left out": (
+        "taken for the record itself",
+        "if p.is_file()]",
+        'if p.is_file() and p.name != "run.json"]',
+    ),
+    "files by their name alone": ("named otherwise", "p.relative_to(out).as_posix()", "p.name"),
+    "the record counts itself": (
+        "run.json counts itself",
+        "        files = ",
+        '        (out / "run.json").write_text("{}")\n        files = ',
+    ),
+    "no files after a failure": (
+        "not listed after a failure",
+        _FILES,
+        _FILES + ' if record["status"] == "finished" else []',
+    ),
+    "the hash of a name": (
+        "not that of the file's bytes",
+        "sha256(p) for p",
+        "hashlib.sha256(p.name.encode()).hexdigest() for p",
+    ),
+    "equal runs differ": (
+        "absolute paths stand among",
+        '"num_cores": os',
+        '"out": str(out), "num_cores": os',
+    ),
+    "times among the rest": (
+        "times, random names or absolute paths",
+        '"status": "finished"',
+        '"started": time.time(), "status": "finished"',
+    ),
+    "a time without its name": (
+        "a number without its name",
+        '{"seconds": time.perf_counter() - start}',
+        "time.perf_counter() - start",
+    ),
+}
+
+MUTANTS: dict[str, tuple[Mutant, ...]] = {"8.3": wrong(_RECORD, _CODE | _MACHINE | _OUTCOME)}

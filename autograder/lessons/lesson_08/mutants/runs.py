@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from autograder.lessons.checking import Mutant, wrong
+from autograder.lessons.checking.mutants import Mistake
 
 _RUN = """
+import copy
+import random
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -48,49 +51,193 @@ class Run:
         set_rng_state(state["rng"])
 """
 
-MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "8.4": wrong(
-        _RUN,
-        {
-            "seeding after the model is built": (
-                "seeding after the model is built",
-                ("        seed_everything(seed)\n", ""),
-                ("self.model = make_model()\n", "self.model = make_model()\n        seed_everything(seed)\n"),
-            ),
-            "NumPy seed forgotten": (
-                "NumPy's or Python's seed is forgotten",
-                "        seed_everything(seed)\n",
-                "        torch.manual_seed(seed)\n",
-            ),
-            "one generator shared by shuffling and dropout": (
-                "one generator shared by shuffling and dropout",
-                "        return np.random.default_rng([self.seed, epoch]).permutation(len(self.samples))",
-                "        if not hasattr(self, 'orders'):\n            self.orders = {}\n"
-                "        if epoch not in self.orders:\n"
-                "            self.orders[epoch] = torch.randperm(len(self.samples)).tolist()\n"
-                "        return self.orders[epoch]",
-            ),
-            "the position is not saved": (
-                "the position in the epoch is not saved",
-                'self.step = state["step"]',
-                "self.step = 5 * (state['step'] // 5)",
-            ),
-            "generators are not saved": (
-                "states of NumPy's and Python's generators are not saved",
-                '        set_rng_state(state["rng"])\n',
-                "",
-            ),
-            "the optimizer is not saved": (
-                "optimizer or torch's generator is not saved",
-                '        self.optimizer.load_state_dict(state["optimizer"])\n',
-                "",
-            ),
-            "the same order each epoch": ("not on the epoch", "[self.seed, epoch]", "self.seed"),
-            "objects in the state": (
-                "objects in the state",
-                '"rng": rng_state()',
-                '"rng": rng_state(), "numpy": np.random.default_rng(1)',
-            ),
-        },
-    )
+_ORDER = "        return np.random.default_rng([self.seed, epoch]).permutation(len(self.samples))"
+_MODEL = '        self.model.load_state_dict(state["model"])\n'
+_RNG = '        set_rng_state(state["rng"])\n'
+_LOSS = 'F.cross_entropy(self.model(batch["input_ids"], batch["attention_mask"]), batch["labels"])'
+
+_SEEDS: dict[str, Mistake] = {
+    "seeding after the model is built": (
+        "seeding after the model is built",
+        ("        seed_everything(seed)\n", ""),
+        ("self.model = make_model()\n", "self.model = make_model()\n        seed_everything(seed)\n"),
+    ),
+    "NumPy seed forgotten": (
+        "NumPy's seed is forgotten",
+        "        seed_everything(seed)\n",
+        "        torch.manual_seed(seed)\n        random.seed(seed)\n",
+    ),
+    "Python seed forgotten": (
+        "Python's seed is forgotten",
+        "        seed_everything(seed)\n",
+        "        torch.manual_seed(seed)\n        np.random.seed(seed)\n",
+    ),
+    "dropout is not seeded": (
+        "torch's generator is not where the seed puts it",
+        "self.model = make_model()\n",
+        "self.model = make_model()\n        torch.seed()\n",
+    ),
+    "one generator shared by shuffling and dropout": (
+        "one generator shared by shuffling and dropout",
+        _ORDER,
+        "        if not hasattr(self, 'orders'):\n            self.orders = {}\n"
+        "        if epoch not in self.orders:\n"
+        "            self.orders[epoch] = torch.randperm(len(self.samples)).tolist()\n"
+        "        return self.orders[epoch]",
+    ),
+    "the order is not seeded": (
+        "that the seed does not reach",
+        (
+            _ORDER,
+            "        if epoch not in self.orders:\n"
+            "            self.orders[epoch] = np.random.default_rng().permutation(len(self.samples))\n"
+            "        return self.orders[epoch]",
+        ),
+        ("self.seed, self.samples", "self.orders = {}\n        self.seed, self.samples"),
+    ),
+    "a seed written into the code": (
+        "a seed is written into the code",
+        "        seed_everything(seed)\n",
+        "        seed_everything(42)\n",
+    ),
+    "one order for every seed": ("a seed is written into the code", "[self.seed, epoch]", "[0, epoch]"),
+    "the same order each epoch": ("not on the epoch", "[self.seed, epoch]", "self.seed"),
+    "whole batches are shuffled": (
+        "the samples of a batch stay together",
+        _ORDER,
+        "        places = np.arange(len(self.samples))\n        cuts = np.arange(4, len(places), 4)\n"
+        "        parts, rng = np.split(places, cuts), np.random.default_rng([self.seed, epoch])\n"
+        "        order = [*rng.permutation(len(parts) - 1), len(parts) - 1]\n"
+        "        return np.concatenate([parts[i] for i in order])",
+    ),
 }
+
+_STEPS: dict[str, Mistake] = {
+    "another rate": ("another learning rate", "lr=1e-2", "lr=1e-3"),
+    "SGD": ("such as SGD", "torch.optim.AdamW", "torch.optim.SGD"),
+    "Adam": ("without its weight decay", "torch.optim.AdamW", "torch.optim.Adam"),
+    "Adam with decay": (
+        "Adam with weight decay",
+        "AdamW(self.model.parameters(), ",
+        "Adam(self.model.parameters(), weight_decay=0.01, ",
+    ),
+    "gradients are kept": ("`zero_grad` is forgotten", "            self.optimizer.zero_grad()\n", ""),
+    "the sum for the mean": (
+        "the loss is summed, or always divided by 4",
+        'batch["labels"])',
+        'batch["labels"], reduction="sum")',
+    ),
+    "a short batch divided by 4": (
+        "the loss is summed, or always divided by 4",
+        'batch["labels"])\n',
+        'batch["labels"], reduction="sum") / 4\n',
+    ),
+    "smoothed labels": ("another loss", 'batch["labels"])', 'batch["labels"], label_smoothing=0.1)'),
+    "padding is read": (
+        "another loss",
+        'batch["attention_mask"])',
+        'torch.ones_like(batch["attention_mask"]))',
+    ),
+    "the short batch is dropped": (
+        "samples are dropped",
+        "-(-len(self.samples) // 4)",
+        "max(1, len(self.samples) // 4)",
+    ),
+    "one step too many": (
+        "samples are dropped, repeated, or read ahead",
+        "range(num_steps)",
+        "range(num_steps + 1)",
+    ),
+    "batches of five": (
+        "samples are dropped, repeated, or read ahead",
+        ("// 4)", "// 5)"),
+        ("[4 * position : 4 * position + 4]", "[5 * position : 5 * position + 5]"),
+    ),
+    "the next batch is read ahead": (
+        "read ahead of their step",
+        "            loss = ",
+        "            for index in self.order(epoch)[4 * position + 4 : 4 * position + 8]:\n"
+        "                self.samples[int(index)]\n            loss = ",
+    ),
+    "the mode that it was left in": (
+        "trains in the mode that it was left in",
+        "        self.model.train()\n",
+        "",
+    ),
+    "another model is trained": (
+        "works on another model",
+        "AdamW(self.model.parameters()",
+        "AdamW(copy.deepcopy(self.model).parameters()",
+    ),
+}
+
+_STATES: dict[str, Mistake] = {
+    "the position is not saved": (
+        "the position in the epoch is not saved",
+        'self.step = state["step"]',
+        "self.step = 5 * (state['step'] // 5)",
+    ),
+    "the position is kept in the process": (
+        "the position in the epoch is not saved",
+        ('"step": self.step', '"step": KEPT.append(self.step) or len(KEPT) - 1'),
+        ('self.step = state["step"]', 'self.step = KEPT[state["step"]] if state["step"] < len(KEPT) else 0'),
+        ("@exercise", "KEPT = []\n\n@exercise"),
+    ),
+    "generators are not saved": ("the state of NumPy's generator is not saved", _RNG, ""),
+    "Python's generator is not saved": (
+        "the state of Python's generator is not saved",
+        _RNG,
+        _RNG.replace('state["rng"]', '{**state["rng"], "python": rng_state()["python"]}'),
+    ),
+    "torch's generator is not saved": (
+        "torch's generator is not saved",
+        _RNG,
+        _RNG.replace('state["rng"]', '{**state["rng"], "torch": torch.get_rng_state()}'),
+    ),
+    "half of a pair of Gaussians is lost": (
+        "the state of NumPy's generator is not saved as it is",
+        _RNG,
+        _RNG.replace('state["rng"]', '{**state["rng"], "numpy": [*state["rng"]["numpy"][:3], 0, 0.0]}'),
+    ),
+    "a sample is read after loading": (
+        "or it was drawn from after",
+        _RNG,
+        _RNG + "        np.random.random_sample()\n",
+    ),
+    "the order is drawn anew": (
+        "cannot be made again from seed and epoch",
+        (
+            _ORDER,
+            "        if self.orders.get('epoch') != epoch:\n"
+            "            self.orders = {'epoch': epoch, 'order': self.rng.permutation(len(self.samples))}\n"
+            "        return self.orders['order']",
+        ),
+        (
+            "self.seed, self.samples",
+            "self.rng, self.orders = np.random.default_rng(seed), {}\n        self.seed, self.samples",
+        ),
+    ),
+    "the optimizer is not saved": (
+        "the optimizer is not saved",
+        '        self.optimizer.load_state_dict(state["optimizer"])\n',
+        "",
+    ),
+    "the model is not restored": ("weights and buffers are not restored", _MODEL, ""),
+    "buffers are not saved": (
+        "weights and buffers are not restored",
+        ('"model": self.model.state_dict()', '"model": dict(self.model.named_parameters())'),
+        (_MODEL, _MODEL.replace(")\n", ", strict=False)\n")),
+    ),
+    "saving draws": (
+        "saving draws random numbers",
+        "    def state_dict(self):\n",
+        "    def state_dict(self):\n        torch.rand(1)\n",
+    ),
+    "objects in the state": (
+        "objects in the state",
+        '"rng": rng_state()',
+        '"rng": rng_state(), "numpy": np.random.default_rng(1)',
+    ),
+}
+
+MUTANTS: dict[str, tuple[Mutant, ...]] = {"8.4": wrong(_RUN, _SEEDS | _STEPS | _STATES)}

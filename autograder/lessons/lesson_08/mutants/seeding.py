@@ -28,17 +28,41 @@ def seed_everything(seed, dataset, micro_batch_size=32, num_workers=0):
 """
 _OF_WORKER = "np.random.default_rng(info.seed)"
 
+_LOADER = "    return DataLoader("
+_OWN = "    dataset.rng = np.random.default_rng(seed)\n"
+
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "8.1": wrong(
         _SEEDING,
         {
             "NumPy seed forgotten": ("NumPy is not seeded", "    np.random.seed(seed)\n", ""),
             "Python seed forgotten": ("Python is not seeded", "    random.seed(seed)\n    np", "    np"),
+            "torch seed forgotten": ("torch is not seeded", "    torch.manual_seed(seed)\n", ""),
             "worker seed forgotten": ("worker seed forgotten", "worker_init_fn=seed_worker,", ""),
             "workers get the same numbers each epoch": (
                 "the same number each epoch",
                 _OF_WORKER,
                 "np.random.default_rng(1000 + worker_id)",
+            ),
+            "every worker gets the same seed": (
+                "draws the same numbers",
+                _OF_WORKER,
+                "np.random.default_rng(info.seed - info.id)",
+            ),
+            "workers are seeded by the system": (
+                "the workers' seeds do not follow from yours",
+                _OF_WORKER,
+                "np.random.default_rng()",
+            ),
+            "NumPy of a worker is seeded by the system": (
+                "the workers' seeds do not follow from yours",
+                _OF_WORKER,
+                f"{_OF_WORKER}\n    np.random.seed()",
+            ),
+            "torch of a worker starts anew": (
+                "the same number each epoch",
+                _OF_WORKER,
+                f"{_OF_WORKER}\n    torch.manual_seed(1000 + worker_id)",
             ),
             "one generator shared by shuffling and dropout": (
                 "one generator shared by shuffling and dropout",
@@ -50,15 +74,92 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "torch.Generator().manual_seed(seed)",
                 "torch.Generator()\n    order.seed()",
             ),
-            "a data set without workers is left alone": (
-                "nobody seeds the data set",
-                "    dataset.rng = np.random.default_rng(seed)\n",
-                "",
-            ),
+            "a data set without workers is left alone": ("nobody seeds the data set", _OWN, ""),
             "a seed written into the code": (
                 "a seed is written into the code",
                 "torch.Generator().manual_seed(seed)",
                 "torch.Generator().manual_seed(42)",
+            ),
+            "one seed for the data set": (
+                "a seed is written into the code",
+                _OWN,
+                _OWN.replace("seed)", "0)"),
+            ),
+            "one seed for Python": (
+                "a seed is written into the code",
+                "    random.seed(seed)\n    np",
+                "    random.seed(0)\n    np",
+            ),
+            "no seed is a seed of 0": (
+                "Python is not seeded",
+                "    random.seed(seed)\n    np",
+                "    random.seed(seed or None)\n    np",
+            ),
+            "the last batch is dropped": (
+                "the last batch, which is short, is left out",
+                "shuffle=True",
+                "shuffle=True, drop_last=True",
+            ),
+            "with replacement": (
+                "drawn with replacement",
+                (
+                    _LOADER,
+                    "    sampler = torch.utils.data.RandomSampler(dataset, True, generator=order)\n"
+                    + _LOADER,
+                ),
+                ("shuffle=True", "sampler=sampler"),
+            ),
+            "an iterator": (
+                "is used up after the first epoch",
+                (_LOADER, "    return iter(DataLoader("),
+                ("worker_init_fn=seed_worker,\n    )", "worker_init_fn=seed_worker,\n    ))"),
+            ),
+            "no shuffling": ("shuffling is off", "shuffle=True, ", ""),
+            "whole batches are shuffled": (
+                "whole batches are shuffled",
+                (
+                    _LOADER,
+                    "    places = list(range(len(dataset)))\n"
+                    "    blocks = [places[i:][:micro_batch_size] for i in places[::micro_batch_size]]\n\n"
+                    "    class Blocks:\n        def __len__(self):\n            return len(blocks)\n\n"
+                    "        def __iter__(self):\n"
+                    "            return (blocks[i] for i in torch.randperm(len(blocks), generator=order).tolist())\n\n"
+                    + _LOADER,
+                ),
+                ("batch_size=micro_batch_size, shuffle=True", "batch_sampler=Blocks()"),
+            ),
+            "the same order in each epoch": (
+                "starts anew each epoch",
+                (_LOADER, "    drawn = torch.randperm(len(dataset), generator=order).tolist()\n" + _LOADER),
+                ("shuffle=True", "sampler=drawn"),
+            ),
+            "batches of 32 whatever is asked": (
+                "`micro_batch_size` does not reach the loader",
+                "batch_size=micro_batch_size",
+                "batch_size=32",
+            ),
+            "no workers whatever is asked": (
+                "`num_workers` does not reach the loader",
+                "num_workers=num_workers",
+                "num_workers=0",
+            ),
+            "another default of micro_batch_size": (
+                "with the defaults of the signature",
+                "micro_batch_size=32",
+                "micro_batch_size=16",
+            ),
+            "workers by default": (
+                "`num_workers` does not reach the loader",
+                "num_workers=0)",
+                "num_workers=1)",
+            ),
+            "loaders share a generator": (
+                "two loaders share one generator",
+                (
+                    "    order = torch.Generator().manual_seed(seed)\n",
+                    "    order = ORDER.manual_seed(seed)\n",
+                ),
+                ('@exercise("8.1")', 'ORDER = torch.Generator()\n\n@exercise("8.1")'),
             ),
         },
     )

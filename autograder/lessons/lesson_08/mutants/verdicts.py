@@ -104,6 +104,29 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '    if low > -margin:\n        return "no worse"\n    if high < 0:\n        return "worse"\n',
                 '    if high < 0:\n        return "worse"\n    if low > -margin:\n        return "no worse"\n',
             ),
+            "what is not better is worse": (
+                "what is not better is called worse",
+                '        return "worse"\n    return "undecided"\n',
+                '        return "worse"\n    return "worse"\n',
+            ),
+            "one standard error": (
+                "too narrow an interval",
+                "stats.t.ppf(0.975, len(difference) - 1)",
+                "1.0",
+            ),
+            "the spread of single pairs": (
+                "the spread of single seeds",
+                " / np.sqrt(len(difference))",
+                "",
+            ),
+            "twelve pairs are too few": (
+                "more pairs are asked for",
+                "len(baseline) < 5",
+                "len(baseline) < 12",
+            ),
+            "four pairs are enough": ("so few say nothing", "len(baseline) < 5", "len(baseline) < 4"),
+            "a margin of its own": ("the margin is not used", "if low > -margin", "if low > -0.5"),
+            "other words": ("another word", 'return "no worse"', 'return "not worse"'),
             "lower scores taken for better ones": (
                 "the wrong sign: higher scores",
                 "candidate - baseline",
@@ -131,6 +154,40 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "(False, True, False, True)",
             ),
             "no interval": ("a number without an interval", "half = 2.2", "half = 0.0"),
+            "one standard error": ("too narrow an interval", "half = 2.2 ", "half = 1.0 "),
+            "an interval ten times too wide": ("too wide an interval", "half = 2.2", "half = 22.0"),
+            "the spread of single pairs": ("too wide an interval", " / np.sqrt(len(costs))", ""),
+            "low and high are confused": (
+                "low and high are confused",
+                '{"ratio": np.exp(middle), "low": np.exp(middle - half), "high": np.exp(middle + half)}',
+                '{"ratio": np.exp(middle), "high": np.exp(middle - half), "low": np.exp(middle + half)}',
+            ),
+            "the interval of the logs": (
+                "of logs",
+                '"low": np.exp(middle - half), "high": np.exp(middle + half)',
+                '"low": 2.0 + middle - half, "high": 2.0 + middle + half',
+            ),
+            "too few pairs": (
+                "too few pairs",
+                ("range(12)", "range(2)"),
+                ("half = 2.2", "half = 12.7"),
+            ),
+            "more steps than allowed": ("a loop that goes on", "range(12)", "range(200)"),
+            "too short a warm-up": ("no warm-up", _WARM_UP, "        segment(False)\n"),
+            "settings not put back after an error": (
+                "an error on the way leaves them",
+                ("    finally:\n", "    except ZeroDivisionError:\n        pass\n    if True:\n"),
+            ),
+            "benchmark not put back": (
+                "the settings are not put back",
+                "torch.backends.cudnn.benchmark = before[1]",
+                "pass",
+            ),
+            "the setting is never switched": (
+                "the setting is never switched",
+                "torch.use_deterministic_algorithms(is_deterministic)",
+                "torch.backends.cudnn.deterministic = is_deterministic",
+            ),
             "benchmark=True with determinism": (
                 "`benchmark=True` with determinism",
                 "benchmark = False",

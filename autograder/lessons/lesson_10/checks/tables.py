@@ -50,20 +50,18 @@ def check_prepare(job: Job) -> None:
             _require_rows(job, answer, table)
             _require_no_leak(job, answer)
             _require_stratified(job, answer, table, case.get("validation", DEFAULT_SHARE))
-    split = {"what": "split", "look_unseeded": "make one generator from `seed`, and draw from it alone"}
-    fixed = {
-        "fixed": "the seed is not used: the first or the last rows are taken",
-        "look_fixed": "where does `seed` go in?",
-    }
+    look = "make one generator from `seed`, and draw from it alone"
     require_repeatable(
         job,
-        **split,
+        what="split",
         is_same=answers[1] == answers[2] and answers[4] == answers[5],
         when="at the same seed, which is 0 where none is given",
         unseeded="a random number that the seed does not decide, such as a global generator",
+        look_unseeded=look,
         is_another=sorted(answers[1]["validation"]) != sorted(answers[3]["validation"]),
         another="at another seed",
-        **fixed,
+        fixed="the seed is not used: the first or the last rows are taken",
+        look_fixed="where does `seed` go in?",
     )
     again = job.learner().call(
         "prepared_elsewhere",
@@ -74,7 +72,8 @@ def check_prepare(job: Job) -> None:
     )
     require_repeatable(
         job,
-        **split,
+        what="split",
+        look_unseeded=look,
         is_same=again == {side: answers[1][side] for side in again},
         when="at the same seed in another process",
         unseeded="`hash()` of a text, or the order of a set of texts: both are new each time Python starts",

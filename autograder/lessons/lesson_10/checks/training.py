@@ -43,7 +43,7 @@ def check_train_classifier(job: Job) -> None:
 def _require_predictions(job: Job) -> None:
     texts, labels, unseen, _ = secret_split(job, 40, 30)
     unseen.insert(int(job.rng.integers(len(unseen))), "")
-    arguments = {
+    arguments: dict[str, Any] = {
         "texts": texts,
         "labels": labels,
         "unseen": unseen,

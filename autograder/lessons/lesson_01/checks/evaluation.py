@@ -1,0 +1,134 @@
+"""The check of exercise 1.4: an evaluation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from autograder.engine import Job
+from autograder.lessons.checking import name_the_mistake, twin_of
+from autograder.lessons.lesson_01 import baselines
+from autograder.lessons.lesson_01.checks.reports import AVERAGED, LAST, is_close, require_known_report
+
+
+def check_evaluate(job: Job) -> None:
+    """1.4: evaluation mode, no gradients, means over samples, and the model left as it came."""
+    rng = job.rng
+    for number, rows in enumerate(([12] * 5 + [2], [7, 1, 12, 4, 3], [int(rng.integers(3, 9))])):
+        arguments: dict[str, Any] = {
+            "seed": job.seed(),
+            "rows": rows,
+            "training": number != 1,
+            "records": number != 2,
+        }
+        answer = job.learner().call("evaluate_once", **arguments)
+        twin = job.twin(baselines.EVALUATE).call("evaluate_once", **arguments)
+        _require_quiet_forward(job, answer, twin)
+        known = {
+            "loss": {
+                "mean_of_means": AVERAGED,
+                "summed loss": "the sum of the samples' losses, where their mean is asked for",
+                "loss of the last": LAST,
+            }
+            | _wrong_masks(job, answer, twin, arguments),
+            "accuracy": {
+                "mean_of_accuracies": "the mean of the batches' accuracies",
+                "percent": "a percentage, where a share of 0 … 1 is asked for",
+                "num_correct": "a count that was not divided",
+            },
+            "num_samples": {"num_batches": "batches counted, not samples"},
+        }
+        otherwise = {
+            "loss": "another mean than that of the samples' cross-entropies, or of other logits than the model's",
+            "accuracy": "something else is counted than the samples whose largest logit is their label",
+            "num_samples": "batches counted as if all were full",
+        }
+        require_known_report(job, answer, twin["report"], known, otherwise)
+        _require_no_trace(job, answer, twin, arguments["training"])
+
+
+def _wrong_masks(
+    job: Job, answer: dict[str, Any], twin: dict[str, Any], arguments: dict[str, Any]
+) -> dict[str, str]:
+    """Names the mistake where the loss is that of the model with another mask: its wrong loss is put to the twin's."""
+    loss = answer["report"].get("loss", math.nan)
+    if is_close(loss, twin["report"]["loss"]):
+        return {}
+    mistake = name_the_mistake(
+        {
+            "mask ignored": "the attention mask does not reach the model, which then takes padding for text",
+            "mask from ids": "the mask is made from the ids, and an id may equal the padding's inside a text",
+        },
+        twin=twin_of(job, baselines.EVALUATE, "evaluate_once", arguments),
+        is_same=lambda wrong: is_close(loss, wrong["report"]["loss"]),
+    )
+    twin["report"]["with another mask"] = loss
+    return {"with another mask": mistake} if mistake else {}
+
+
+def _require_quiet_forward(job: Job, answer: dict[str, Any], twin: dict[str, Any]) -> None:
+    job.require(
+        answer["eval_mode"],
+        expected="the model in evaluation mode while it is measured",
+        got="training mode: dropout was on" if answer["forwards"] else "no forward pass at all",
+        likely="forgot `model.eval()`" if answer["forwards"] else "the model is not asked",
+        look="what do dropout layers do in training mode, in the model and in its parts?",
+    )
+    job.require(
+        not answer["gradients"],
+        expected="no gradients recorded",
+        got="a forward pass that keeps everything for backward",
+        likely="gradients are still on: `torch.inference_mode()` or `torch.no_grad()` is missing",
+        look="memory: what is kept of each batch, and for whom?",
+    )
+    job.require(
+        np.array_equal(answer["weights"], twin["weights"]),
+        expected="the weights as they came",
+        got="changed weights",
+        likely="an optimizer step inside the evaluation",
+        look="take the step out: measuring must not train",
+    )
+
+
+def _require_no_trace(job: Job, answer: dict[str, Any], twin: dict[str, Any], training: bool) -> None:
+    left = answer["left"]
+    job.require(
+        left["frozen"],
+        expected="parameters that ask for gradients as they did before",
+        got="others that are frozen",
+        likely="`requires_grad_` is not put back as it was: the next epoch would train nothing, or too much",
+        look="put it back last; or use `torch.inference_mode()`, which ends by itself",
+    )
+    job.require(
+        left["training"],
+        expected=f"the model back in {'training' if training else 'evaluation'} mode, as it came",
+        got="the other mode",
+        likely="the mode is not put back: the next epoch would train without dropout"
+        if training
+        else "`model.train()` is called whatever the mode was before",
+        look="remember `model.training` first; put it back last",
+    )
+    job.require(
+        np.array_equal(answer["kept_gradients"], twin["kept_gradients"]),
+        expected="the gradients that were there before",
+        got="others",
+        likely="`zero_grad` or `backward` inside the evaluation",
+        look="an evaluation has no business with gradients, not even to clear them",
+    )
+    for name, likely in (
+        ("grad_mode", "gradients are switched off, or on, for all that follows"),
+        (
+            "generators",
+            "a seed is set or a random number drawn, so that the training after it is another one",
+        ),
+        ("hooks", "a hook is left on the model"),
+    ):
+        job.require(
+            left[name],
+            expected="no trace of the evaluation",
+            got="something that is otherwise than before",
+            likely=likely,
+            look="what does your function switch, set or register, and where is it put back?",
+        )

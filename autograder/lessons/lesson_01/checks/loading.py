@@ -1,0 +1,138 @@
+"""The check of exercise 1.5: the loader."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from autograder.engine import Job, measure_speedup
+
+
+def check_loader(job: Job) -> None:
+    """1.5: every sample once and in order, pass after pass, at 2× the speed of fetching one after the other."""
+    rng = job.rng
+    rows = int(rng.integers(2, 6))
+    cases = [
+        {"size": 8 * int(rng.integers(3, 5)) + int(rng.integers(1, 8)), "micro_batch_size": 8},
+        {"size": rows * int(rng.integers(2, 5)), "micro_batch_size": rows},  # an exact fit
+    ]
+    cases = [case | {"mark": int(rng.integers(1, 10**6))} for case in cases]
+    passes = [[number, job.seed()] for number in (0, 1, 0, 1)]
+    # Loader processes that are started afresh, as on macOS and Windows, each import torch first.
+    answers = job.learner().call("load_all", seconds=90.0, cases=cases, passes=passes)
+    seen: dict[int, np.ndarray] = {}
+    for (number, seed), answer in zip(passes, answers, strict=True):
+        _require_pass(job, answer, cases[number], seed, seen.get(number))
+        seen[number] = np.concatenate(answer["ids"])
+    measure_speedup(
+        job,
+        function="loader_segment",
+        max_cores=4.0,  # loader processes may compute too; the sleep is what is to be hidden
+        compare=lambda a, b: _require_same_sums(job, a, b),
+        likely="the waits stand one after the other: nothing is fetched while something else is waited for",
+        look="how many samples are on their way at the same moment?",
+    )
+
+
+def _require_pass(
+    job: Job, answer: dict[str, Any], case: dict[str, int], seed: int, before: np.ndarray | None
+) -> None:
+    """One pass over a case; `before` are the ids of the pass before it, when other samples were stored."""
+    size, rows = case["size"], case["micro_batch_size"]
+    job.require(
+        answer["type"] == "dict",
+        expected="an iterable of the batches that collate_fn makes, which are dicts",
+        got=f"a {answer['type']}",
+        likely="samples are handed out as they are, or nothing is returned",
+        look="what does `next(iter(loader))` look like?",
+    )
+    job.require(
+        len(answer["ids"]) > 0 or before is None,
+        expected="the same number of batches in the second pass",
+        got="none",
+        likely="a generator, which is used up after one pass",
+        look="return an object with `__iter__`, such as a DataLoader",
+    )
+    # As in the harness, but not by it.
+    expected = np.random.default_rng(seed).integers(3, 60, size=(size, 8))
+    ids = np.concatenate(answer["ids"]) if answer["ids"] else expected[:0]
+    job.require(
+        len(ids) == size,
+        expected=f"{size} samples in a pass, in batches of {rows}",
+        got=f"{len(ids)}",
+        likely=_why_another_number(ids, expected, rows),
+        look="count what comes out of an epoch whose last batch is short, and of one whose batches fit exactly",
+    )
+    job.require(
+        np.array_equal(ids, expected),
+        expected="the samples in the order of the dataset",
+        got="another order" if _same_rows(ids, expected) else "other batches than are stored now",
+        likely=_why_another_order(answer["ids"], expected, rows, before),
+        look="fetch ahead, but hand out in order, and fetch again in each pass",
+    )
+    labels = np.concatenate(answer["labels"])
+    job.require(
+        np.array_equal(labels, expected.sum(axis=1) % 5),
+        expected="each sample with its own label",
+        got="other labels",
+        likely="ids and labels are put together anew",
+        look="hand the samples to collate_fn as the dataset gives them",
+    )
+    sizes = [len(batch) for batch in answer["ids"]]
+    job.require(
+        all(number == rows for number in sizes[:-1]) and sizes[-1] <= rows,
+        expected=f"batches of {rows} samples, the last one of at most so many",
+        got=f"batches of {', '.join(map(str, sizes[:6]))} …",
+        likely="micro_batch_size is not used, or a batch other than the last is short",
+        look="the second argument says how many samples make a batch",
+    )
+    job.require(
+        all(mark == case["mark"] for mark in answer["marks"]),
+        expected="batches that collate_fn has made",
+        got="batches without what this collate_fn adds to them",
+        likely="collate_fn is not used: batches are put together in another way",
+        look="the third argument makes a batch of a list of samples",
+    )
+
+
+def _same_rows(a: np.ndarray, b: np.ndarray) -> bool:
+    return sorted(map(bytes, a)) == sorted(map(bytes, b))
+
+
+def _why_another_number(ids: np.ndarray, expected: np.ndarray, rows: int) -> str:
+    if len(ids) > len(expected):
+        return "some samples come twice, such as those that fill up the last batch"
+    if np.array_equal(ids, expected[: len(expected) - len(expected) % rows]):
+        return "the tail is dropped: the last, shorter batch is missing"
+    if np.array_equal(ids, expected[: len(ids)]):
+        return "the pass ends too early: it lacks more, or less, than a last short batch"
+    return "samples are lost on the way, and not the last ones"
+
+
+def _why_another_order(
+    batches: list[np.ndarray], expected: np.ndarray, rows: int, before: np.ndarray | None
+) -> str:
+    ids = np.concatenate(batches)
+    if before is not None and np.array_equal(ids, before):
+        return (
+            "samples kept from the pass before: what is stored has changed since, and each pass fetches anew"
+        )
+    if not _same_rows(ids, expected):
+        return "samples of another pass or place: each index is to be fetched once in each pass"
+    wanted = [expected[start : start + rows] for start in range(0, len(expected), rows)]
+    if len(batches) == len(wanted) and all(map(_same_rows, batches, wanted)):
+        return "samples of a batch stand in the order in which they arrived"
+    if {batch.tobytes() for batch in batches} == {batch.tobytes() for batch in wanted}:
+        return "whole batches come in another order: handed out as they are ready, or shuffled"
+    return "the loader shuffles the samples, or hands out whichever arrives first"
+
+
+def _require_same_sums(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:
+    job.require(
+        np.array_equal(baseline["sums"], learner["sums"]),
+        expected="the same batches as without overlap",
+        got="other batches",
+        likely="with more data, samples are lost, repeated or reordered",
+        look="compare with a plain loop over a few hundred samples",
+    )

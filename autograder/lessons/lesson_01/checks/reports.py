@@ -1,0 +1,48 @@
+"""The report of an epoch or an evaluation: each number, and the mistake of which a wrong one comes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from autograder.engine import Job
+from autograder.lessons.checking import TOLERANCES, require_report
+
+BY_HAND = "work NAME out by hand for two batches of 3 and 1 samples"
+AVERAGED = "averaged batch means: the short last batch counts as much as a full one"
+LAST = "the number of the last batch alone"
+
+
+def require_known_report(
+    job: Job,
+    answer: dict[str, Any],
+    expected: dict[str, float],
+    known: Mapping[str, Mapping[str, str]],
+    otherwise: Mapping[str, str],
+) -> None:
+    """Every number of the report as expected; a wrong one that equals that of a known mistake names it."""
+    job.require(
+        answer["type"] == "dict",
+        expected=f"a dict with {', '.join(otherwise)}",
+        got=f"a {answer['type']}",
+        likely="nothing is returned, or not as a dict",
+        look="the docstring lists the keys",
+    )
+    report = answer["report"]
+    likely = {
+        name: next(
+            (
+                text
+                for wrong, text in known.get(name, {}).items()
+                if is_close(report.get(name), expected[wrong])
+            ),
+            text_else,
+        )
+        for name, text_else in otherwise.items()
+    }
+    require_report(job, report, expected, likely, look=BY_HAND)
+
+
+def is_close(got: float | None, expected: float) -> bool:
+    return got is not None and math.isclose(got, expected, rel_tol=TOLERANCES["float32"])

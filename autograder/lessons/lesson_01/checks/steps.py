@@ -1,0 +1,267 @@
+"""What 1.6 asks of every step of an epoch: whole samples, each once, in a drawn order, trained as by the naive loop."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autograder.engine import Job, failure
+from autograder.lessons.checking import are_equal, name_the_mistake, require_report, twin_of, watched
+from autograder.lessons.lesson_01 import baselines
+from autograder.lessons.lesson_01.checks.orders import steadiness, trend
+
+#: The hand-written loop of 1.3 under the name that a worker of this exercise asks for.
+STEPS = baselines.TRAIN_EPOCH + "\nfast_epoch = train_one_epoch\n"
+# Of some 25 batches: at random each is 0 ± 0.2, and two epochs decide together.
+MOST_CORRELATION = 0.7
+PAD_ID = 0
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One epoch as it was asked for, and what went through the model."""
+
+    arguments: dict[str, Any]
+    answer: dict[str, Any]
+
+    @property
+    def texts(self) -> list[np.ndarray]:
+        texts: list[np.ndarray] = self.arguments["ids"]
+        return texts
+
+    def batches(self) -> list[list[int]]:
+        """Indices of the samples of each step, in the order in which they went through the model."""
+        place = {text.tobytes(): index for index, text in enumerate(self.texts)}
+        return [[place[tokens.tobytes()] for tokens in _rows(step)] for step in self.answer["steps"]]
+
+    def mean_lengths(self) -> list[float]:
+        return [float(np.mean([len(self.texts[i]) for i in batch])) for batch in self.batches()]
+
+
+def require_right_steps(job: Job) -> Epoch:
+    """Fail unless every step is as the text says, in each of some epochs; returns one whose syncs were counted."""
+    epochs = []
+    for arguments in _drawn_epochs(job):
+        epoch = Epoch(arguments, job.learner().call("epoch_once", **arguments))
+        _require_whole_epoch(job, epoch)
+        _require_naive_steps(job, epoch)
+        epochs.append(epoch)
+    first, again, other, *_ = epochs
+    _require_drawn_order(job, first, again, other)
+    job.counts["syncs_per_epoch"] = first.answer["syncs"]
+    watched(job, first.answer, "syncs are not counted, as in another thread")
+    return first
+
+
+def _drawn_epochs(job: Job) -> list[dict[str, Any]]:
+    """One epoch, the same once more, and with another seed for the order; then an exact fit, and less than a batch."""
+    rng = job.rng
+
+    def samples(number: int) -> dict[str, Any]:
+        lengths = np.clip(rng.lognormal(2.1, 0.7, number), 3, 32).astype(int)
+        texts = [rng.integers(1, 60, size=length) for length in lengths]
+        for text in texts:
+            text[rng.random(len(text)) < 0.1] = PAD_ID
+        for index, text in enumerate(texts):
+            text[:2] = index // 59 + 1, index % 59 + 1  # so that no two are alike
+            text[-1] = PAD_ID if rng.random() < 0.3 else text[-1]
+        return {"ids": texts, "labels": rng.integers(5, size=number).tolist(), "seed": job.seed()}
+
+    long, rows = samples(8 * 24 + int(rng.integers(1, 8))), int(rng.integers(3, 7))
+    seed, other = rng.choice(1000, 2, replace=False).tolist()
+    of_long = {**long, "micro_batch_size": 8, "operators": False, "scales": [1.0, 0.3]}
+    few = {"order_seed": other, "operators": False, "scales": [6.0, 1.0]}
+    return [
+        {**of_long, "order_seed": seed, "operators": True},
+        {**of_long, "order_seed": seed},
+        {**of_long, "order_seed": other},
+        {**samples(rows * int(rng.integers(3, 6))), **few, "micro_batch_size": rows},
+        {**samples(int(rng.integers(2, 5))), **few, "micro_batch_size": 6},
+    ]
+
+
+def _rows(step: list[dict[str, Any]]) -> list[np.ndarray]:
+    """The tokens of each row that the mask takes for real."""
+    return [
+        ids[mask.astype(bool)]
+        for forward in step
+        for ids, mask in zip(forward["input_ids"], forward["attention_mask"], strict=True)
+    ]
+
+
+def _require_whole_epoch(job: Job, epoch: Epoch) -> None:
+    answer, texts, size = epoch.answer, epoch.texts, epoch.arguments["micro_batch_size"]
+    forwards = [forward for step in answer["steps"] for forward in step]
+    job.require(
+        bool(forwards) and all("attention_mask" in forward for forward in forwards),
+        expected="samples that go through `model(input_ids, attention_mask)`, and a step of `optimizer`",
+        got="no such call before a step of the optimizer",
+        likely="no step is taken, or by another optimizer, or the model gets no mask",
+        look="each step calls the model, goes backward and ends with `optimizer.step()`",
+    )
+    rows = [tokens for step in answer["steps"] for tokens in _rows(step)]
+    known = {text.tobytes() for text in texts}
+    for forward in forwards:
+        strange = next((row for row in _rows([forward]) if row.tobytes() not in known), None)
+        if strange is not None:
+            raise failure(
+                expected="whole samples in the model, their tokens marked as real and nothing else",
+                got=f"a row of {len(strange)} real tokens that is none of the samples",
+                likely=_why_strange(strange, forward, texts),
+                look="print `input_ids[attention_mask]` of a batch, and find its samples in it",
+            )
+    steps, most = math.ceil(len(texts) / size), max(len(_rows(step)) for step in answer["steps"])
+    times = {text: [row.tobytes() for row in rows].count(text) for text in known}
+    job.require(
+        len(rows) == len(texts) and set(times.values()) == {1},
+        expected=f"{len(texts)} samples trained, each once",
+        got=f"{len(rows)} trained, {sum(n == 0 for n in times.values())} never, "
+        f"{sum(n > 1 for n in times.values())} more than once",
+        likely="samples are repeated, such as those that fill up the last batch"
+        if len(rows) > len(texts)
+        else "some samples stand for others, as where they are drawn with replacement"
+        if len(rows) == len(texts)
+        else "the tail is dropped: the last, shorter batch belongs to the epoch"
+        if len(rows) == len(texts) - len(texts) % size
+        else "samples are dropped, and not only the last, shorter batch",
+        look="print the size of each batch: the last one is shorter, and belongs to the epoch",
+    )
+    job.require(
+        len(answer["steps"]) == steps and most <= size,
+        expected=f"{steps} optimizer steps of at most {size} samples",
+        got=f"{len(answer['steps'])} steps of up to {most} samples",
+        likely="other batch sizes: fewer steps are faster, but they train another model"
+        if most > size
+        else "more steps than the naive loop takes: batches are smaller than they may be",
+        look="give each batch `micro_batch_size` samples; only the last may have fewer",
+    )
+    job.require(
+        answer["saves"] == 0,
+        expected="an epoch that trains, and leaves saving to its caller",
+        got=f"a checkpoint is saved, {answer['saves']} times in {steps} steps",
+        likely="saving inside the epoch: the disk sets the pace",
+        look="save by the clock, not by the step; lesson 4 measures how often is enough",
+    )
+    job.require(
+        all(forward["training"] for forward in forwards),
+        expected="the model in training mode at every step, as in the naive loop",
+        got="evaluation mode: dropout was off",
+        likely="`model.train()` is missing; an evaluation before may have left the model in eval()",
+        look="switch the mode in the first line of an epoch",
+    )
+
+
+def _why_strange(row: np.ndarray, forward: dict[str, Any], texts: list[np.ndarray]) -> str:
+    if any(np.array_equal(row, text[text != PAD_ID]) for text in texts):
+        return "the mask is made from the ids, and an id may equal PAD_ID inside a text: the lengths decide"
+    if any(len(row) < len(text) and np.array_equal(row, text[: len(row)]) for text in texts):
+        return "texts are cut short: faster, but another task"
+    if any(len(row) > len(text) and np.array_equal(row[: len(text)], text) for text in texts):
+        return "padding is marked as real, so the model takes it for text"
+    return "the ids of a row are not those of one sample"
+
+
+_TEXTS = {
+    "unclipped": "the gradient is not clipped at 1.0, or not between backward and the step",
+    "scaled up": "every gradient has the norm 1.0, small ones too: they are scaled up, or the loss that goes "
+    "backward is the sum over the batch, where its mean is asked for",
+    "clipped by value": "each element is clipped by itself, not the norm of the whole gradient",
+    "gradients never cleared": "gradients are never cleared: each step adds those of all steps before",
+    "gradients cleared late": "gradients that were there before the epoch are added to the first batch's",
+    "sum": "the loss that goes backward is the sum over the batch, where its mean is asked for",
+    "smoothed": "label smoothing: the naive loop has the plain cross-entropy",
+}
+
+
+def _require_naive_steps(job: Job, epoch: Epoch) -> None:
+    """The weights and the loss that a hand-written loop reaches with the same batches."""
+    answer = epoch.answer
+    arguments = {name: epoch.arguments[name] for name in ("seed", "scales", "ids", "labels")}
+    arguments["batches"] = epoch.batches()
+    twin = job.twin(STEPS).call("epoch_replay", **arguments)
+    if not are_equal(answer["weights"], twin["weights"], "float32"):
+        mistake = name_the_mistake(
+            _TEXTS,
+            twin=twin_of(job, STEPS, "epoch_replay", arguments),
+            is_same=lambda wrong: are_equal(answer["weights"], wrong["weights"], "float32"),
+        )
+        raise failure(
+            expected="the weights that the naive loop's steps reach with the same batches",
+            got="other weights" if answer["changed"] else "the weights as they came",
+            likely=mistake
+            or (
+                "another loss, other labels, another learning rate, or ids that do not begin at the left"
+                if answer["changed"]
+                else "no gradient reaches the weights: no backward, or a copy is trained"
+            ),
+            look="do one step by hand, and one by `naive_epoch`, on the same batch: compare the weights",
+        )
+    job.require(
+        answer["type"] == "dict",
+        expected='a dict with "loss" and "num_samples"',
+        got=f"a {answer['type']}",
+        likely="nothing is returned, or not as a dict",
+        look="the last line of the docstring says what comes back",
+    )
+    report, expected = answer["report"], twin["report"]
+    averaged = math.isclose(report.get("loss", math.nan), expected["mean_of_means"], rel_tol=5e-4)
+    likely = {
+        "loss": "averaged batch means: the short last batch counts as much as a full one"
+        if averaged
+        else "not the mean over samples of the losses that were trained on",
+        "num_samples": "something else is counted than samples",
+    }
+    require_report(
+        job, report, expected, likely, look="work NAME out by hand for two batches of 3 and 1 samples"
+    )
+
+
+def _require_drawn_order(job: Job, first: Epoch, again: Epoch, other: Epoch) -> None:
+    job.require(
+        first.batches() != other.batches(),
+        expected="another order with another seed",
+        got="the same order",
+        likely="`seed` is not used: every epoch has the same order",
+        look="make one generator from `seed`, and draw the order with it",
+    )
+    job.require(
+        [sorted(batch) for batch in first.batches()] == [sorted(batch) for batch in again.batches()],
+        expected="the same order with the same seed",
+        got="another order",
+        likely="a generator without the seed decides, so that no run can be repeated",
+        look="make one generator from `seed`, and draw the order with it",
+    )
+    lengths = first.mean_lengths(), other.mean_lengths()
+    for measure, likely in (
+        (trend, "from short to long, or back: the model sees a curriculum nobody asked for"),
+        (steadiness, "in waves, or long and short by turns"),
+    ):
+        found = min(map(measure, lengths))
+        job.require(
+            not found >= MOST_CORRELATION,
+            expected="batches in random order",
+            got=f"an order that their lengths tell (rank correlation {found:.2f})",
+            likely=f"sorted batches come {likely}",
+            look="shuffle the batches after cutting them",
+        )
+
+
+def likely_slow(epoch: Epoch) -> str:
+    """What of an epoch takes its time, as far as counts show it; widths of the batches first."""
+    forwards = [forward for step in epoch.answer["steps"] for forward in step]
+    widths = [forward["input_ids"].shape[1] for forward in forwards]
+    longest = [int(forward["attention_mask"].astype(bool).sum(axis=1).max()) for forward in forwards]
+    slots = sum(forward["input_ids"].size for forward in forwards)
+    real = sum(int(forward["attention_mask"].astype(bool).sum()) for forward in forwards)
+    padding = 1 - real / slots
+    if any(width > math.ceil(most / 8) * 8 for width, most in zip(widths, longest, strict=True)):
+        kind = "a global maximum" if len(set(widths)) == 1 else "more than the longest of the batch"
+        return f"padding to {kind}: {padding:.0%} of what the model computes is padding"
+    if padding > 0.2:
+        return f"{padding:.0%} of what the model computes is padding: batches mix short and long texts"
+    if epoch.answer["syncs"] >= len(epoch.answer["steps"]):
+        return f"{epoch.answer['syncs']} device syncs in {len(epoch.answer['steps'])} steps"
+    return "the loop is right, but a station outside the model takes its time"

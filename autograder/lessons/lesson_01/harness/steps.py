@@ -1,0 +1,115 @@
+"""Harness of 1.6: what goes through the model in one short epoch, step by step."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from autograder.lessons.checking.harness_shared import learner, numbers, weights_of
+from autograder.lessons.lesson_01.harness.loops import scaled_model
+from course_lib.data import collate
+from course_lib.measuring import count_events
+
+
+class _Texts:
+    """Samples in memory, with what a store has besides: a batch of them."""
+
+    def __init__(self, ids: list[np.ndarray], labels: list[int]) -> None:
+        self.ids, self.labels = [row.astype(np.int64) for row in ids], np.array(labels, dtype=np.int64)
+        self.lengths = np.array([len(row) for row in ids], dtype=np.int64)
+        self.max_length = 32
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
+        return self.ids[index].copy(), int(self.labels[index])
+
+    def batch(self, indices: Any, *, pad_to: int | None = None) -> dict[str, torch.Tensor]:
+        return collate([self[int(index)] for index in indices], pad_to=pad_to)
+
+
+def epoch_once(
+    seed: int,
+    scales: list[float],
+    ids: list[np.ndarray],
+    labels: list[int],
+    micro_batch_size: int,
+    order_seed: int,
+    operators: bool,
+) -> dict[str, Any]:
+    """One pass of the learner's loop over these samples, with the rows of each optimizer step."""
+    model, optimizer = _fresh(seed, scales)
+    model.eval()  # as an evaluation before it may have left it
+    steps: list[list[dict[str, Any]]] = [[]]
+
+    def note(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        tensors = [*args, *(kwargs[name] for name in ("input_ids", "attention_mask") if name in kwargs)]
+        names = ("input_ids", "attention_mask")
+        seen = {name: tensor.detach().clone() for name, tensor in zip(names, tensors, strict=False)}
+        steps[-1].append(seen | {"training": all(module.training for module in model.modules())})
+
+    model.register_forward_pre_hook(note, with_kwargs=True)
+    optimizer.register_step_post_hook(lambda *_: steps.append([]))
+    before, files = weights_of(model).clone(), _files()
+    with _saves_counted() as saves, count_events(model, operators=operators) as counts:
+        report = learner(model, _Texts(ids, labels), optimizer, micro_batch_size, order_seed)
+    return {
+        "type": "dict" if isinstance(report, dict) else type(report).__name__,
+        "report": numbers(report) if isinstance(report, dict) else {},
+        "steps": steps[:-1],
+        "after_the_last": len(steps[-1]),
+        "syncs": counts.num_syncs,
+        "unwatched": counts.num_unwatched,
+        "saves": max(len(saves), len(_files() - files)),
+        "changed": not torch.equal(before, weights_of(model)),
+        "weights": weights_of(model),
+    }
+
+
+def epoch_replay(
+    seed: int, scales: list[float], ids: list[np.ndarray], labels: list[int], batches: list[list[int]]
+) -> dict[str, Any]:
+    """The same epoch by a loop of ours, which `learner` is here, over these batches of indices."""
+    model, optimizer = _fresh(seed, scales)
+    constant = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+    samples = _Texts(ids, labels)
+    report = learner(model, [samples.batch(batch) for batch in batches], optimizer, constant, 1.0)
+    return {"report": numbers(report), "weights": weights_of(model)}
+
+
+def _fresh(seed: int, scales: list[float]) -> tuple[Any, torch.optim.Optimizer]:
+    """A small model with gradients left over from an earlier pass."""
+    model = scaled_model(seed, *scales)
+    for parameter in model.parameters():
+        parameter.grad = torch.full_like(parameter, 0.3)
+    return model, torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+
+
+@contextlib.contextmanager
+def _saves_counted() -> Iterator[list[Any]]:
+    saves: list[Any] = []
+    torch_save = torch.save
+
+    def counted_save(thing: Any, file: Any, *arguments: Any, **options: Any) -> None:
+        if not isinstance(file, io.BytesIO):
+            saves.append(file)
+        torch_save(thing, file, *arguments, **options)
+
+    torch.save = counted_save  # type: ignore[assignment]
+    try:
+        yield saves
+    finally:
+        torch.save = torch_save
+
+
+def _files() -> set[tuple[str, int, int]]:
+    """What lies in the solution's folder, but for what torch's compiler keeps for itself."""
+    files = [path for path in Path.cwd().rglob("*") if path.is_file() and "torchinductor" not in str(path)]
+    return {(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files}

@@ -1,0 +1,124 @@
+"""Wrong solutions of 1.4, each with the mistake that its check must name."""
+
+from __future__ import annotations
+
+from autograder.lessons.checking import Mutant, wrong
+
+_EVALUATE = """
+import torch
+import torch.nn.functional as F
+
+@exercise("1.4")
+def evaluate(model, batches):
+    was_training = model.training
+    model.eval()
+    loss, correct, samples, means = 0.0, 0, 0, []
+    with torch.inference_mode():
+        for batch in batches:
+            logits = model(batch["input_ids"], batch["attention_mask"])
+            mean = F.cross_entropy(logits, batch["labels"])
+            means.append(mean.item())
+            loss += mean.item() * len(batch["labels"])
+            correct += (logits.argmax(-1) == batch["labels"]).sum().item()
+            samples += len(batch["labels"])
+    model.train(was_training)
+    return {"loss": loss / samples, "accuracy": correct / samples, "num_samples": samples}
+"""
+_MASK = 'batch["attention_mask"])'
+
+MUTANTS: dict[str, tuple[Mutant, ...]] = {
+    "1.4": wrong(
+        _EVALUATE,
+        {
+            "forgot eval()": ("forgot `model.eval()`", "    model.eval()\n", "    model.train()\n"),
+            "only the outermost module": (
+                "forgot `model.eval()`",
+                "    model.eval()\n",
+                "    model.training = False\n",
+            ),
+            "averaged batch means": ("averaged batch means", "loss / samples", "sum(means) / len(means)"),
+            "the sum of the losses": ("the sum of the samples' losses", "loss / samples", "loss"),
+            "loss of the last batch": ("last batch alone", "loss / samples", "mean.item()"),
+            "mask ignored": ("takes padding for text", _MASK, 'torch.ones_like(batch["input_ids"]))'),
+            "mask made from the ids": ("made from the ids", _MASK, 'batch["input_ids"] != 0)'),
+            "the first batch is skipped": (
+                "another mean",
+                "        for batch in batches:\n",
+                "        next(batches)\n        for batch in batches:\n",
+            ),
+            "the last, short batch is skipped": (
+                "another mean",
+                "        for batch in batches:\n",
+                "        batches = list(batches)\n        for batch in batches[:-1] or batches:\n",
+            ),
+            "mean of the batches' accuracies": (
+                "the mean of the batches' accuracies",
+                (
+                    'correct += (logits.argmax(-1) == batch["labels"]).sum().item()',
+                    'correct += (logits.argmax(-1) == batch["labels"]).float().mean().item()',
+                ),
+                ("correct / samples", "correct / len(means)"),
+            ),
+            "a percentage": ("a percentage", "correct / samples", "100 * correct / samples"),
+            "a count": ("not divided", '"accuracy": correct / samples', '"accuracy": correct'),
+            "the smallest logit": ("something else is counted", "argmax", "argmin"),
+            "batches counted": (
+                "batches counted, not samples",
+                '"num_samples": samples',
+                '"num_samples": len(means)',
+            ),
+            "no report": ("nothing is returned", "    return {", "    report = {"),
+            "a key is missing": ("a key is missing", ', "num_samples": samples', ""),
+            "gradients still on": ("gradients are still on", "torch.inference_mode()", "torch.enable_grad()"),
+            "gradients left off": (
+                "switched off, or on",
+                "    with torch.inference_mode():\n        for",
+                "    torch.set_grad_enabled(False)\n    if True:\n        for",
+            ),
+            "gradients left on": (
+                "switched off, or on",
+                "    model.train(was_training)\n",
+                "    model.train(was_training)\n    torch.set_grad_enabled(True)\n",
+            ),
+            "weights left frozen": (
+                "next epoch would train nothing",
+                ("torch.inference_mode()", "torch.enable_grad()"),
+                ("    model.eval()\n", "    model.eval()\n    model.requires_grad_(False)\n"),
+            ),
+            "frozen weights thawed": (
+                "or too much",
+                ("    model.eval()\n", "    model.eval()\n    model.requires_grad_(False)\n"),
+                (
+                    "    model.train(was_training)\n",
+                    "    model.train(was_training)\n    model.requires_grad_(True)\n",
+                ),
+            ),
+            "a weight changed": (
+                "step inside the evaluation",
+                "    model.train(was_training)\n",
+                "    model.train(was_training)\n    model.head.bias.data.add_(0.1)\n",
+            ),
+            "gradients cleared": (
+                "`zero_grad` or `backward`",
+                "    model.train(was_training)\n",
+                "    model.train(was_training)\n    model.zero_grad()\n",
+            ),
+            "a seed is set": (
+                "a seed is set",
+                "    model.eval()\n",
+                "    model.eval()\n    torch.manual_seed(0)\n",
+            ),
+            "a hook is left": (
+                "a hook is left",
+                "    model.eval()\n",
+                "    model.eval()\n    model.head.register_forward_hook(lambda *_: None)\n",
+            ),
+            "left in evaluation mode": ("the mode is not put back", "    model.train(was_training)\n", ""),
+            "always back to training": (
+                "whatever the mode was before",
+                "model.train(was_training)",
+                "model.train()",
+            ),
+        },
+    ),
+}

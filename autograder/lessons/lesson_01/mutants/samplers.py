@@ -1,0 +1,155 @@
+"""Wrong solutions of 1.2, each with the mistake that its check must name."""
+
+from __future__ import annotations
+
+from autograder.lessons.checking import Mutant, edited, wrong
+
+_SAMPLER = """
+import numpy as np
+
+@exercise("1.2")
+class BucketBatchSampler:
+    def __init__(self, lengths, micro_batch_size, seed=0):
+        self.lengths, self.micro_batch_size, self.seed, self.epoch = np.asarray(lengths), micro_batch_size, seed, 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def __len__(self):
+        return -(-len(self.lengths) // self.micro_batch_size)
+
+    def __iter__(self):
+        rng = np.random.default_rng([self.seed, self.epoch])
+        order = np.lexsort((rng.random(len(self.lengths)), self.lengths))
+        batches = [order[i : i + self.micro_batch_size] for i in range(0, len(order), self.micro_batch_size)]
+        rng.shuffle(batches := list(batches))
+        for batch in batches:
+            yield batch.tolist()
+"""
+
+# Right and too slow: this must never pass.
+SLOW_SAMPLER = edited(
+    _SAMPLER,
+    (
+        "        for batch in batches:\n",
+        "        for batch in batches:\n            sum(i * i for i in range(400_000))\n",
+    ),
+)
+
+MUTANTS: dict[str, tuple[Mutant, ...]] = {
+    "1.2": wrong(
+        _SAMPLER,
+        {
+            "bucketing that never reshuffles": ("never reshuffles", "[self.seed, self.epoch]", "self.seed"),
+            "drops the tail": (
+                "tail is dropped",
+                "range(0, len(order), self.micro_batch_size)]",
+                "range(0, len(order) - self.micro_batch_size + 1, self.micro_batch_size)]",
+            ),
+            "repeats the tail": (
+                "already used",
+                "self.lengths))\n",
+                "self.lengths))\n        missing = -len(order) % self.micro_batch_size\n"
+                "        order = np.concatenate([order, order[:missing]])\n",
+            ),
+            "the rest put to the last batch": (
+                "a short rest was put to another batch",
+                "        rng.shuffle(batches :=",
+                "        if len(batches) > 1 and len(batches[-1]) < self.micro_batch_size:\n"
+                "            batches[-2:] = [np.concatenate(batches[-2:])]\n        rng.shuffle(batches :=",
+            ),
+            "an empty batch where batches fit exactly": (
+                "a batch without any index",
+                "        rng.shuffle(batches :=",
+                "        if len(order) % self.micro_batch_size == 0:\n            batches.append(order[:0])\n"
+                "        rng.shuffle(batches :=",
+            ),
+            "a short batch for each bucket": (
+                "short batch of its own",
+                "        batches = [order[i : i + self.micro_batch_size] for i in "
+                "range(0, len(order), self.micro_batch_size)]\n",
+                "        batches = []\n        for half in np.split(order, [len(order) // 2]):\n"
+                "            batches += [half[i : i + self.micro_batch_size] for i in "
+                "range(0, len(half), self.micro_batch_size)]\n",
+            ),
+            "always 16 to a batch": (
+                "larger than `micro_batch_size`",
+                "seed, 0\n",
+                "seed, 0\n        self.micro_batch_size = 16\n",
+            ),
+            "batches from short to long": (
+                "curriculum nobody asked for",
+                "        rng.shuffle(batches := list(batches))\n",
+                "",
+            ),
+            "long and short by turns": (
+                "long and short by turns",
+                "        rng.shuffle(batches := list(batches))\n",
+                "        some = rng.permutation(len(batches))\n"
+                "        low = [i for i in some if i < len(some) // 2]\n"
+                "        high = [i for i in some if i >= len(some) // 2]\n"
+                "        turns = [i for pair in zip(low, high) for i in pair] + high[len(low) :]\n"
+                "        batches = [batches[i] for i in turns]\n",
+            ),
+            "the same batches in another order": (
+                "the same batches in another order",
+                "np.lexsort((rng.random(len(self.lengths)), self.lengths))",
+                "np.argsort(self.lengths, kind='stable')",
+            ),
+            "other batches at the same places": (
+                "drawn once",
+                "        rng.shuffle(batches := list(batches))\n",
+                "        np.random.default_rng(self.seed).shuffle(batches := list(batches))\n",
+            ),
+            "other batches in turned order": (
+                "drawn once",
+                "        rng.shuffle(batches := list(batches))\n",
+                "        np.random.default_rng(7).shuffle(batches := list(batches))\n"
+                "        batches = batches[:: -1 if self.epoch % 2 else 1]\n",
+            ),
+            "the seed is ignored": ("the seed is not used", "[self.seed, self.epoch]", "self.epoch"),
+            "another seed by default": ("another default for `seed`", "seed=0):", "seed=1):"),
+            "an unseeded generator": (
+                "unseeded generator",
+                "default_rng([self.seed, self.epoch])",
+                "default_rng()",
+            ),
+            "the global generator": (
+                "unseeded generator",
+                "rng = np.random.default_rng([self.seed, self.epoch])",
+                "rng = np.random",
+            ),
+            "a generator that is kept": (
+                "carries on from the last epoch",
+                ("seed, 0\n", "seed, 0\n        self.rng = np.random.default_rng(seed)\n"),
+                ("rng = np.random.default_rng([self.seed, self.epoch])", "rng = self.rng"),
+            ),
+            "set_epoch does nothing": ("never reshuffles", "        self.epoch = epoch", "        pass"),
+            "counts samples": (
+                "counts samples",
+                "-(-len(self.lengths) // self.micro_batch_size)",
+                "len(self.lengths)",
+            ),
+            "rounds down": (
+                "rounds down",
+                "-(-len(self.lengths) // self.micro_batch_size)",
+                "len(self.lengths) // self.micro_batch_size",
+            ),
+            "one batch more at an exact fit": (
+                "where the batches fit exactly",
+                "-(-len(self.lengths) // self.micro_batch_size)",
+                "len(self.lengths) // self.micro_batch_size + 1",
+            ),
+            "texts instead of indices": (
+                "something else than indices",
+                "yield batch.tolist()",
+                "yield [str(i) for i in batch]",
+            ),
+            "random batches": (
+                "still mix short and long",
+                "np.lexsort((rng.random(len(self.lengths)), self.lengths))",
+                "rng.permutation(len(self.lengths))",
+            ),
+        },
+    ),
+}

@@ -1,0 +1,145 @@
+"""The check of exercise 2.5: a model that stands fp16."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from autograder.engine import Job
+from autograder.lessons.checking import are_equal, require_equal, require_no_worse
+from autograder.lessons.lesson_02 import baselines
+
+MIN_SHARE = 0.9
+QUALITY_SPREAD = 0.2  # points: 0.04 over 12 seeds where it was measured; other kernels round otherwise
+
+
+SCALES = {"loud": 2.0**12, "mixed": 2.0**4, "still": 1.0}
+"""What a scaler would find: loud values have small gradients, quiet ones large. Loss scaling is another exercise."""
+LOUDNESS = {
+    "loud": "with hidden values in the hundreds",
+    "mixed": "with loud and quiet texts in one batch",
+    "still": "with hidden values of a hundredth",
+}
+
+
+def check_sturdy_classifier(job: Job) -> None:
+    """2.5: in fp32 the same classifier, in 16 bits the same numbers, loud or quiet; and it learns as well."""
+    cases = _cases(job)
+    twins = job.twin(baselines.FRAGILE).call(
+        "fragile_cases", cases=[case | {"precision": "32-true"} for case in cases]
+    )
+    answers = job.learner().call("fragile_cases", cases=cases)
+    for case, answer, twin in zip(cases, answers, twins, strict=True):
+        if case["precision"] == "32-true":
+            _require_same_model(job, answer, twin)
+    for case, answer, twin in zip(cases, answers, twins, strict=True):
+        if case["precision"] != "32-true":
+            dtype = "float16" if case["precision"] == "16-mixed" else "bfloat16"
+            _require_products(job, answer, dtype)
+            _require_sturdy(job, answer, twin, case["loudness"], dtype)
+    job.corpus()
+    require_no_worse(
+        job,
+        baseline=baselines.FRAGILE,
+        function="quality",
+        arguments={"num_samples": 480, "num_epochs": 1, "precision": "16-mixed"},
+        baseline_arguments={"precision": "32-true"},
+        margin=0.5,
+        spread=QUALITY_SPREAD,
+        likely="right on one batch, but in training the values leave what the repair can take",
+        look="print the largest and the smallest value in front of each operation after 50 steps",
+    )
+
+
+def _cases(job: Job) -> list[dict[str, Any]]:
+    """The same model and texts in all precisions; loud ones first, for there the mistake is easiest to name."""
+    vocabulary, classes, width = (int(job.rng.integers(*limits)) for limits in ((300, 600), (2, 9), (10, 15)))
+    shapes: list[tuple[str, list[int], int, bool]] = [
+        ("loud", [500, 6], 12, True),
+        ("still", [400, 5], 8, True),
+        ("mixed", [vocabulary, classes, 2 * width], 11, True),
+        ("loud", [vocabulary, classes, 48], 1, False),
+    ]
+    cases = []
+    for loudness, sizes, rows, is_training in shapes:
+        case = {
+            "seed": job.seed(),
+            "loudness": loudness,
+            "scale": SCALES[loudness],
+            "sizes": sizes,
+            "rows": rows,
+        }
+        case["is_training"] = is_training
+        cases += [case | {"precision": name} for name in ("32-true", "16-mixed", "bf16-mixed")]
+    return cases
+
+
+def _require_products(job: Job, answer: dict[str, Any], dtype: str) -> None:
+    share = answer["flops"].get(dtype, 0) / max(1, sum(answer["flops"].values()))
+    job.counts[f"{dtype}_share"] = round(share, 3)
+    short = "fp16" if dtype == "float16" else "bf16"
+    in_fp16 = dtype != "float16" and answer["flops"].get("float16", 0) > 0
+    job.require(
+        share >= MIN_SHARE,
+        expected=f"at least {MIN_SHARE:.0%} of the matrix products' FLOPs in {dtype}, under autocast with it",
+        got=f"{share:.0%}",
+        likely="the model chooses fp16 by itself, whatever autocast is open around it"
+        if in_fp16
+        else f"the whole forward is taken out of {short}: that repairs everything and gains nothing",
+        look="one operation breaks; keep that one in fp32 and leave the rest to autocast",
+    )
+
+
+def _require_same_model(job: Job, full: dict[str, Any], twin: dict[str, Any]) -> None:
+    job.require(
+        full["num_weights"] == twin["num_weights"] and are_equal(full["weights"], twin["weights"], "float32"),
+        expected="the weights of FragileClassifier, made in the same order",
+        got="other weights",
+        likely="`__init__` was changed: the fault is in `forward`",
+        look="copy `__init__` as it stands",
+    )
+    require_equal(
+        job,
+        full["logits"],
+        twin["logits"],
+        dtype="float32",
+        what="fp32 logits",
+        likely="the repair changes the mathematics: a clamp, another epsilon, a missing normalisation",
+        look="in fp32 both classes must give the same numbers",
+    )
+
+
+def _require_sturdy(job: Job, half: dict[str, Any], twin: dict[str, Any], loudness: str, dtype: str) -> None:
+    likely = {
+        "loud": "an overflow: a square above 65,504 is infinite in fp16, and what is divided by it is zero",
+        "mixed": "one scale for the whole batch: beside a loud text the squares of a quiet one underflow to zero",
+        "still": "a constant factor moves the break: the squares of small values underflow to zero",
+    }[loudness]
+    is_right = np.isfinite(half["logits"]).all() and are_equal(half["logits"], twin["logits"], dtype)
+    job.require(
+        bool(is_right),
+        expected=f"the logits of fp32, but for {dtype}'s rounding, {LOUDNESS[loudness]}",
+        got=_described(half["logits"], twin["logits"]),
+        likely=likely,
+        look="which operation makes the largest numbers of `forward`? Give it, and what follows, fp32 to work in",
+    )
+    if dtype != "float16":
+        return
+    own, right = half["gradients"].astype(np.float64), twin["gradients"].astype(np.float64)
+    away = float(np.linalg.norm(own - right) / np.linalg.norm(right))
+    job.require(
+        away <= 0.05,
+        expected=f"gradients within 5 % of those in fp32, {LOUDNESS[loudness]}",
+        got="gradients that are not finite" if not np.isfinite(own).all() else f"{away:.0%} away",
+        likely="forward is repaired, and backward still goes through fp16 where the numbers are too large or too small",
+        look="convert once, before the first operation that breaks, so that backward is in fp32 there too",
+    )
+
+
+def _described(got: np.ndarray, expected: np.ndarray) -> str:
+    if not np.isfinite(got).all():
+        return "NaN or infinity"
+    if np.ptp(got, axis=0).max() < 1e-3 * np.ptp(expected, axis=0).max():
+        return "the same logits for every text: nothing of the text reaches them"
+    return f"logits that differ by up to {np.abs(got - expected).max():.3g}"

@@ -1,0 +1,126 @@
+"""Harness of 2.5: a model that must stand fp16."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from autograder.lessons.checking.harness_shared import learner, weights_of
+from autograder.lessons.lesson_02.harness.fragile import FragileClassifier
+from autograder.lessons.lesson_02.harness.shared import with_padding_ids
+from course_lib.data import TokenStore, collate, docstring_store
+from course_lib.measuring import count_events
+from course_lib.training import resolve_precision, train_step
+
+# The notebook has this name: a cell may inherit from it, and import it as the notebook does.
+sys.modules["autograder.lessons.lesson_02.fragile"] = _offered = types.ModuleType("fragile")
+for _module in (_offered, sys.modules.get("__learner__", _offered)):
+    _module.__dict__["FragileClassifier"] = FragileClassifier
+
+
+def _made(seed: int, loudness: str, sizes: tuple[int, ...]) -> torch.nn.Module:
+    """The learner's classifier with hidden values that are loud, quiet, or loud for half of the words."""
+    torch.manual_seed(seed)
+    model: Any = learner(*sizes)
+    vocabulary = sizes[0]
+    with torch.no_grad():
+        for module in model.modules():
+            if isinstance(module, torch.nn.Embedding):
+                quiet = {"loud": vocabulary, "mixed": vocabulary // 2, "still": vocabulary}[loudness]
+                module.weight[quiet:].mul_(1e-7)
+                if loudness == "mixed":
+                    module.weight[0].mul_(1e-7)  # the padding's, which is in texts of both kinds
+            elif (
+                isinstance(module, torch.nn.Linear) and loudness == "still" and module.out_features > sizes[1]
+            ):
+                module.weight.mul_(1e-5)  # mean squares near 1e-6, the epsilon
+                module.bias.zero_()
+        for parameter in model.parameters():
+            if (parameter == 1).all():  # a gain that does nothing would not be missed
+                parameter.add_(0.3 * torch.randn(parameter.shape))
+    return model
+
+
+def _texts(rng: np.random.Generator, rows: int, sizes: tuple[int, ...]) -> dict[str, torch.Tensor]:
+    """Each text of words of one half of the vocabulary, of uneven lengths, with holes in the mask and padding ids."""
+    vocabulary, classes, *_ = sizes
+    samples = []
+    for row in range(rows):
+        low = 3 if row % 2 else vocabulary // 2
+        ids = rng.integers(low, low + vocabulary // 2 - 3, size=rng.integers(1, 40))
+        samples.append((ids, int(rng.integers(classes))))
+    batch = with_padding_ids(rng, collate(samples))
+    holes = torch.from_numpy(rng.random(batch["attention_mask"].shape) < 0.1)
+    holes[:, 0] = False
+    return batch | {"attention_mask": batch["attention_mask"] & ~holes}
+
+
+def fragile_cases(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Logits and gradients of the learner's classifier, once in each case."""
+    return [_fragile_once(**case) for case in cases]
+
+
+def _fragile_once(
+    seed: int,
+    loudness: str,
+    scale: float,
+    sizes: tuple[int, ...],
+    rows: int,
+    is_training: bool,
+    precision: str,
+) -> dict[str, Any]:
+    """On secret texts; the loss times `scale`, so that gradients are neither too small nor too large for fp16."""
+    rng = np.random.default_rng(seed)
+    model = _made(seed, loudness, tuple(sizes)).train(is_training)
+    batch = _texts(rng, rows, tuple(sizes))
+    weights = weights_of(model)
+    with count_events(model) as counts:
+        with resolve_precision(precision, torch.device("cpu")).autocast():
+            logits = model(batch["input_ids"], batch["attention_mask"])
+            loss = F.cross_entropy(logits, batch["labels"])
+        (loss * scale).backward()
+    gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
+    return {
+        "logits": logits.float(),
+        "gradients": torch.cat([g.flatten() / scale for g in gradients]),
+        "num_weights": [p.numel() for p in model.parameters()],
+        "weights": weights,
+        "flops": counts.flops,
+    }
+
+
+@functools.cache
+def _short_texts() -> tuple[TokenStore, TokenStore, list[np.ndarray]]:
+    train, validation = docstring_store(progress=False)
+    return train, validation, [np.flatnonzero(np.asarray(s.lengths) <= 48) for s in (train, validation)]
+
+
+def quality(seed: int, num_samples: int, num_epochs: int, precision: str) -> float:
+    """Validation accuracy, in points of 100, after training on short texts of the corpus in this precision."""
+    train, validation, short = _short_texts()
+    rng = np.random.default_rng(seed)
+    samples = train.subset(rng.choice(short[0], size=num_samples, replace=False))
+    held_out = validation.subset(rng.permutation(short[1])[:600])
+    torch.manual_seed(seed)
+    model: torch.nn.Module = learner(train.vocab_size, len(train.label_names))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    resolved = resolve_precision(precision, torch.device("cpu"))
+    for _ in range(num_epochs):
+        order = rng.permutation(num_samples)
+        for start in range(0, num_samples, 16):
+            batch = collate([samples[int(index)] for index in order[start : start + 16]])
+            train_step(model, batch, optimizer, precision=resolved)
+    model.eval()
+    correct = 0
+    for start in range(0, len(held_out), 250):
+        batch = collate([held_out[i] for i in range(start, min(start + 250, len(held_out)))])
+        with torch.no_grad(), resolved.autocast():
+            logits = model(batch["input_ids"], batch["attention_mask"])
+        correct += int((logits.argmax(-1) == batch["labels"]).sum())
+    return 100.0 * correct / len(held_out)

@@ -1,0 +1,148 @@
+"""Wrong solutions of 2.3, each with the mistake that its check must name."""
+
+from __future__ import annotations
+
+from autograder.lessons.checking import Mutant, wrong
+
+_STEP = """
+import torch
+import torch.nn.functional as F
+
+@exercise("2.3")
+def mixed_step(model, batch, optimizer, max_norm):
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = model(batch["input_ids"], batch["attention_mask"])
+        loss = F.cross_entropy(logits, batch["labels"])
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return {"loss": loss.detach(), "grad_norm": norm}
+"""
+_LOSS = "        loss = F.cross_entropy"
+
+_CLIP = "    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)\n"
+_TAKE = "    optimizer.step()\n"
+_MASK = 'batch["attention_mask"]'
+
+MUTANTS: dict[str, tuple[Mutant, ...]] = {
+    "2.3": wrong(
+        _STEP,
+        {
+            "bfloat16 on the model": (
+                "on the model",
+                "    with torch.autocast",
+                "    model.bfloat16()\n    with torch.autocast",
+            ),
+            "bfloat16 on the model, and back after the step": (
+                "on the model",
+                ("    with torch.autocast", "    model.bfloat16()\n    with torch.autocast"),
+                ("    return", "    model.float()\n    return"),
+            ),
+            "autocast around backward": (
+                "autocast around backward",
+                "    optimizer.zero_grad(set_to_none=True)\n    loss",
+                "        optimizer.zero_grad(set_to_none=True)\n        loss",
+            ),
+            "loss outside autocast": ("outside autocast, from bf16 logits", _LOSS, _LOSS[4:]),
+            "autocast around the loss alone": (
+                "around the loss alone",
+                '    with torch.autocast("cpu", torch.bfloat16):\n'
+                '        logits = model(batch["input_ids"], batch["attention_mask"])\n',
+                '    logits = model(batch["input_ids"], batch["attention_mask"])\n'
+                '    with torch.autocast("cpu", torch.bfloat16):\n',
+            ),
+            "gradients never cleared": (
+                "gradients of two steps",
+                "    optimizer.zero_grad(set_to_none=True)\n",
+                "",
+            ),
+            "autocast with fp16": ("autocast got another type", "torch.bfloat16)", "torch.float16)"),
+            "autocast of another device": (
+                "not open while the model runs",
+                'torch.autocast("cpu"',
+                'torch.autocast("cuda"',
+            ),
+            "the sum for the mean": (
+                "the sum over the batch",
+                'batch["labels"])',
+                'batch["labels"], reduction="sum")',
+            ),
+            "labels smoothed": (
+                "another loss",
+                'batch["labels"])',
+                'batch["labels"], label_smoothing=0.1)',
+            ),
+            "the loss rounded, then fp32": (
+                "from bf16 logits, or rounded",
+                ("    optimizer.zero", "    loss = loss.bfloat16().float()\n    optimizer.zero"),
+            ),
+            "the loss as a number": ("a number was read", "loss.detach()", "loss.item()"),
+            "the norm as a number": ("a number was read", '"grad_norm": norm', '"grad_norm": norm.item()'),
+            "no key for the norm": ("a key is missing", ', "grad_norm": norm', ""),
+            "never clipped": (
+                "the gradients are not clipped",
+                "model.parameters(), max_norm",
+                'model.parameters(), float("inf")',
+            ),
+            "clipped after the step": (
+                "only after the step",
+                _CLIP + _TAKE,
+                _TAKE + _CLIP,
+            ),
+            "max_norm ignored": (
+                "to another norm than `max_norm`",
+                "parameters(), max_norm",
+                "parameters(), 1.0",
+            ),
+            "clipped by value": (
+                "each number is clipped by itself",
+                _CLIP,
+                "    norm = torch.nn.utils.get_total_norm([p.grad for p in model.parameters()])\n"
+                "    torch.nn.utils.clip_grad_value_(model.parameters(), max_norm)\n",
+            ),
+            "short gradients made longer": (
+                "shorter than `max_norm` are made longer",
+                _CLIP,
+                _CLIP
+                + "    for p in model.parameters():\n        p.grad *= max_norm / norm.clamp(max=max_norm)\n",
+            ),
+            "the norm after clipping": (
+                "the norm after clipping",
+                _CLIP,
+                _CLIP + "    norm = torch.nn.utils.get_total_norm([p.grad for p in model.parameters()])\n",
+            ),
+            "one group of the optimizer clipped": (
+                "not the norm of all gradients",
+                _CLIP,
+                '    norm = torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], max_norm)\n',
+            ),
+            "the mask ignored": ("does not get the attention mask", _MASK, f"torch.ones_like({_MASK})"),
+            "a mask made of the ids": ("the mask is made of the ids", _MASK, 'batch["input_ids"] != 0'),
+            "gradients rounded": (
+                "the gradients are rounded",
+                _CLIP,
+                "    for p in model.parameters():\n        p.grad = p.grad.bfloat16().float()\n" + _CLIP,
+            ),
+            "weights rounded": (
+                "the weights are rounded",
+                _TAKE,
+                _TAKE + "    for p in model.parameters():\n        p.data = p.data.bfloat16().float()\n",
+            ),
+            "two steps": ("or taken twice", _TAKE, _TAKE + _TAKE),
+            "no step": ("the step is missing", _TAKE, ""),
+            "autocast around the step": (
+                "the `with` goes on after the loss",
+                _TAKE,
+                '    with torch.autocast("cpu", torch.bfloat16):\n    ' + _TAKE,
+            ),
+            "activations kept in fp32": (
+                "activations are saved in fp32 as well",
+                "        logits = model(",
+                "        kept = [F.dropout(p.float(), 0.5).exp() for p in model.parameters()]\n"
+                "        loss_of_kept = sum(k.square().sum() for k in kept) * 0.0\n"
+                "        logits = loss_of_kept + model(",
+            ),
+        },
+    ),
+}

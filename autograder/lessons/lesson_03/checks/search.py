@@ -1,0 +1,189 @@
+"""The check of exercise 3.2: how many rows fit."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from autograder.engine import Job
+from autograder.lessons.lesson_03 import baselines
+
+MAX_TRIES = 300  # as in the harness
+Limits = dict[str, int]
+
+
+def check_largest_micro_batch_size(job: Job) -> None:
+    """3.2: exactly the largest size that fits, found in few steps, none of them far too large."""
+    _require_real_steps(job)
+    drawn = [_drawn(job.rng, *case) for case in _cases(job.rng)]
+    peaks, limits = [case[0] for case in drawn], [case[1] for case in drawn]
+    answers = job.learner().call("searched_all", peaks=peaks, limits=limits)
+    for answer, (of_size, limit, fits, where) in zip(answers, drawn, strict=True):
+        _require_search(job, answer, limit, fits)
+        _require_largest(job, answer, limit, fits, where, int(of_size[1]))
+
+
+def _require_real_steps(job: Job) -> None:
+    """A search with steps of a real model, whose peaks another process has measured before."""
+    rng, max_size, fits = job.rng, 256, int(job.rng.integers(24, 40))
+    step = {"seed": job.seed(), "d_model": 4 * int(rng.integers(3, 7)), "width": int(rng.integers(8, 16))}
+    trusted = job.worker("trusted", baselines.SEARCH)
+    one, last, beyond = map(int, trusted.call("step_peaks", rows=[1, fits, fits + 1], **step))
+    limits = {
+        "budget_bytes": int(rng.integers(last + 1, beyond)),
+        "max_size": max_size,
+        "most_rows": 10 * max_size,
+    }
+    answer = job.learner().call("searched_once", step=step, **limits)
+    _require_search(job, answer, limits, fits)
+    _require_largest(job, answer, limits, fits, "between", one)
+    job.counts |= {
+        "budget_bytes": limits["budget_bytes"],
+        "peak_bytes": last,
+        "steps_tried": len(answer["tried"]),
+    }
+
+
+def _cases(rng: np.random.Generator) -> list[tuple[int, int, str]]:
+    """(max_size, rows that fit, what limits them). The first are those that tell mistakes apart."""
+
+    def far() -> int:
+        return int(rng.integers(150, 400))
+
+    def odd() -> int:
+        return 2 * int(rng.integers(17, 30)) + 1  # neither a power of two nor next to one
+
+    power = 2 ** int(rng.integers(2, 7))
+    cases = [
+        (far(), odd(), "exact"),
+        (far(), odd(), "device"),
+        (far(), odd(), "below"),
+        (far(), odd(), "between"),
+    ]
+    cases += [(far(), fits, "exact") for fits in (power - 1, power, power + 1)]
+    cases += [(far(), fits, "between") for fits in rng.integers(3, 12, size=3).tolist()]
+    cases += [(size, size, where) for where in ("exact", "plenty") for size in (far(), power, odd())]
+    cases += [(size, size - 1, where) for where in ("below", "device") for size in (far(), power)]
+    cases += [(far(), 0, "below"), (far(), 0, "device"), (far(), 1, "exact"), (far(), 1, "device")]
+    for size in (1, 2, 3, int(rng.integers(4, 9))):
+        wheres = ("exact", "below", "device") if size < 3 else ("exact", "device")
+        cases += [(size, fits, where) for where in wheres for fits in range(size + 1)]
+    return cases
+
+
+def _drawn(
+    rng: np.random.Generator, max_size: int, fits: int, where: str
+) -> tuple[np.ndarray, Limits, int, str]:
+    """Peaks by size that lie nearly on a line which does not begin at 0, and limits that let `fits` rows fit."""
+    slope = int(rng.integers(1_000, 9_000))
+    peaks = slope * np.arange(max_size + 2) + int(rng.integers(2, 9)) * slope
+    peaks += rng.integers(slope // 20, size=len(peaks))
+    where = where if fits or where == "device" else "below"
+    last, beyond, all_of_it = int(peaks[fits]), int(peaks[fits + 1]), 10 * int(peaks[-1])
+    budget = {
+        "exact": last,
+        "below": beyond - 1,
+        "between": int(rng.integers(last + 1, beyond - 1)),
+    }.get(where, all_of_it)
+    most_rows = fits if where == "device" else 10 * max_size
+    return peaks, {"budget_bytes": budget, "max_size": max_size, "most_rows": most_rows}, fits, where
+
+
+def _require_search(job: Job, answer: dict[str, Any], limits: Limits, fits: int) -> None:
+    tried, ended, max_size = answer["tried"], answer["ended"], limits["max_size"]
+    job.require(
+        ended != "out of memory",
+        expected="a search that goes on when a size is too large for the device",
+        got="its OutOfMemoryError, out of your function",
+        likely="the out-of-memory error is not caught; it says the same as a peak above the budget: does not fit",
+        look="`try` … `except torch.OutOfMemoryError`",
+    )
+    last = tried[-1] if tried else 1.0
+    job.require(
+        1 <= last <= max_size and last == int(last),
+        expected=f"whole sizes from 1 to {max_size}",
+        got=f"{last:g}",
+        likely="a size above `max_size` is tried: doubling or a guess runs past it"
+        if last > max_size
+        else "half a row is tried"
+        if last != int(last)
+        else "fewer rows than 1 are tried: what lies below 1 is known without a step",
+        look="`min(2 * size, max_size)`" if last > max_size else "print each size before it is tried",
+    )
+    most = math.floor(2 * math.log2(max_size) + 3 + 1e-9)
+    job.require(
+        len(tried) <= most,
+        expected=f"at most {most} steps tried for up to {max_size} rows",
+        got=f"{min(len(tried), MAX_TRIES)}" + (" and no end" if ended else ""),
+        likely=_why_so_many(tried),
+        look="double until one does not fit, then halve the gap",
+    )
+    largest = int(max(tried, default=0))
+    job.require(
+        largest <= max(1, 2 * fits),
+        expected=f"no step of more than twice the rows that fit: {max(1, 2 * fits)}",
+        got=f"one of {largest}",
+        likely="the search starts at the top: on a real machine such a step takes the whole device, or all of swap"
+        if largest == tried[0]
+        else "the sizes grow by more than a doubling from what is known to fit"
+        if largest > 2 * max(tried[: tried.index(largest)], default=0)
+        else "a size is taken for one that fits and is too large: the first that does not fit, or more than the budget",
+        look="come from below",
+    )
+
+
+def _why_so_many(tried: list[float]) -> str:
+    steps = np.abs(np.diff(tried))
+    if len(set(tried)) < len(tried):
+        return "a size is tried again whose peak is known: every try costs a step"
+    if 4 * (steps == 1).sum() > 3 * len(steps):
+        return "one size after the other: a search that grows with the answer"
+    return "the gap between what fits and what does not is not halved by each try"
+
+
+def _require_largest(
+    job: Job, answer: dict[str, Any], limits: Limits, fits: int, where: str, one_row: int
+) -> None:
+    got, tried, max_size = answer["answer"], answer["tried"], limits["max_size"]
+    job.require(
+        answer["kind"] == "number",
+        expected="a number of rows",
+        got=f"a {answer['kind']}",
+        likely="the function returns nothing on one of its ways out, or something else than the size",
+        look="follow each `return`, also where nothing fits",
+    )
+    are_powers = all(math.log2(size).is_integer() for size in tried)
+    likely = "the search ends too early, or compares the wrong way round"
+    if fits == 0:
+        likely = "one row does not fit either, and the answer to that is 0"
+    elif got > fits and got in tried:
+        likely = (
+            "a size is returned that was tried and is too large: the first that does not fit in place of the last that "
+            "does, or more than the budget is taken for enough"
+        )
+    elif got > fits:
+        likely = "the answer is computed from other sizes and never tried itself"
+    elif got == min(limits["budget_bytes"] // one_row, max_size):
+        likely = (
+            "memory taken as proportional to the rows: weights' gradients and the optimizer's state are a part that "
+            "does not grow"
+        )
+    elif fits == max_size and max_size not in tried:
+        likely = "`max_size` itself is never tried, and it fits"
+    elif where == "exact" and got == fits - 1:
+        likely = "a peak of exactly the budget is taken for too much: `<` where `<=` is meant"
+    elif where == "device" and are_powers:
+        likely = "the search ends at the out-of-memory error: the gap below it is never looked at"
+    elif are_powers:
+        likely = "doubling alone: only powers of two are ever tried, and up to half of the memory stays free"
+    elif got not in tried:
+        likely = "the answer is computed from other sizes and never tried itself"
+    job.require(
+        got == fits,
+        expected=f"{fits}, the most rows of up to {max_size} that fit",
+        got=f"{got:g}",
+        likely=likely,
+        look="print each size tried with its peak and the budget",
+    )

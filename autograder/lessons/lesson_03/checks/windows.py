@@ -1,0 +1,133 @@
+"""What the checks of accumulation ask alike: updates, calls of the model, and numbers that are told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from autograder.engine import Job
+from autograder.lessons.checking import TOLERANCES, require_close, require_keys
+
+Answer = dict[str, Any]
+# Of windows that are cut in another way, for a twin that cuts them so.
+TAIL = {
+    "tail dropped": "the last partial window is dropped: its gradients never reach the weights",
+    "tail joined": "the last partial window is joined to the one before: it is an update of its own",
+}
+
+
+def require_updates(
+    job: Job,
+    answer: Answer,
+    *,
+    num_micro_batches: int,
+    grad_accum_steps: int,
+    updates: int,
+    name: Callable[[Mapping[str, str]], str],
+) -> None:
+    """Fail unless the model was trained, by as many steps as there are windows. `name` asks twins for a mistake."""
+    got = answer["optimizer_steps"]
+    job.require(
+        got > 0 or bool(answer["moved"].any()),
+        expected="the given model, trained in place",
+        got="its weights as they were, and no step of an optimizer of theirs",
+        likely="a copy was trained, or nothing steps"
+        if answer["calls"]
+        else "no micro-batch reached the model: an iterator that was gone through once is used up",
+        look="train `model` itself, with `optimizer`",
+    )
+    likely = "there are windows without a step, or with more than one"
+    if got == num_micro_batches:
+        likely = "a step at every micro-batch: the window never gathers, and the batch stays small"
+    elif got == num_micro_batches // grad_accum_steps:
+        likely = name(TAIL) or "the last partial window has no update of its own"
+    job.require(
+        got == updates,
+        expected=f"{updates} optimizer steps for {num_micro_batches} micro-batches in windows of {grad_accum_steps}",
+        got=f"{got}",
+        likely=likely,
+        look="list by hand which micro-batches belong to which update, the last one included",
+    )
+
+
+def require_calls(job: Job, calls: list[list[int]], expected: list[list[int]], *, spare: int = 0) -> None:
+    """Fail unless each micro-batch went through the model alone, in training mode.
+
+    Args:
+        calls: rows, width, real tokens and mode of each call; `expected` those of a right solution.
+        spare: so many micro-batches have nothing to learn from, and may be left out.
+    """
+    largest = max(rows for rows, *_ in expected)
+    likely = "micro-batches are computed more than once"
+    if any(rows > largest for rows, *_ in calls):
+        likely = (
+            "micro-batches are put together into a bigger one: its memory is what accumulation should save"
+        )
+    elif len(calls) < len(expected):
+        likely = "there are micro-batches that never reach the model"
+    job.require(
+        len(expected) - spare <= len(calls) <= len(expected) and all(rows <= largest for rows, *_ in calls),
+        expected=f"{len(expected)} forward passes, one for each micro-batch",
+        got=f"{len(calls)}",
+        likely=likely,
+        look="one micro-batch at a time through the model",
+    )
+    job.require(
+        all(is_training for *_, is_training in calls),
+        expected="a model in training mode",
+        got="one in evaluation mode: no dropout",
+        likely="it came in evaluation mode, and `train()` is missing; or `eval()` was called",
+        look="`model.train()` before the first micro-batch",
+    )
+
+
+def require_told(
+    job: Job,
+    answer: Answer,
+    right: Mapping[str, float],
+    wrong: Mapping[str, Mapping[str, str]],
+    *,
+    rel_tol: float,
+) -> None:
+    """Fail unless a solution returned each number as a plain one, and right.
+
+    Args:
+        right: what a twin told, with numbers that a wrong report may hold.
+        wrong: by the number's name: the name of such a number → why it is told, "" → what else may be wrong.
+    """
+    job.require(
+        answer["kind"] == "dict",
+        expected=f"a dict with {', '.join(wrong)}",
+        got=f"a {answer['kind']}",
+        likely="a `return` is missing, or returns something else",
+        look="the docstring lists what comes back",
+    )
+    report = answer["report"]
+    require_keys(job, report, wrong)
+    others = [f"{name}: a {kind}" for name, kind in answer["not_plain"].items() if name in wrong]
+    job.require(
+        not others,
+        expected="plain numbers",
+        got="; ".join(others),
+        likely="a tensor in place of a number: it holds on to its device, and JSON cannot write it",
+        look="`float(t)` or `t.item()`, once, at the end",
+    )
+    for name, likely in wrong.items():
+        told = report[name]
+        close = (
+            text
+            for other, text in likely.items()
+            if other and math.isclose(told, right[other], rel_tol=rel_tol)
+        )
+        require_close(job, name, told, right[name], likely=next(close, likely[""]), rel_tol=rel_tol)
+
+
+LOSS = {
+    "mean of means": "a mean of the micro-batches' means: an item of a short one weighs more",
+    "mean of windows": "a mean of the windows' means: an item of the short one weighs more",
+    "last window": "the loss of the last window alone",
+    "sum": "a sum that is divided by nothing",
+    "": "another loss than the mean over all items of the pass, as it was seen while training",
+}
+ROUNDING = TOLERANCES["float32"]

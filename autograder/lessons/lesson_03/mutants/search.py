@@ -1,0 +1,129 @@
+"""Wrong solutions of 3.2, each with the mistake that its check must name."""
+
+from __future__ import annotations
+
+from autograder.lessons.checking import Mutant, wrong
+
+_SEARCH = """
+import torch
+
+@exercise("3.2")
+def largest_micro_batch_size(try_step, budget_bytes, max_size):
+    def fits(size):
+        try:
+            return try_step(size) <= budget_bytes
+        except torch.OutOfMemoryError:
+            return False
+    good, bad, size = 0, max_size + 1, 1
+    while good + 1 < bad:
+        if fits(size):
+            good = size
+        else:
+            bad = size
+        size = min(2 * good, max_size) if bad > max_size else (good + bad) // 2
+    return good
+"""
+_LOOP = _SEARCH[_SEARCH.index("    good, bad") :]
+
+_NEXT = "size = min(2 * good, max_size) if bad > max_size else (good + bad) // 2"
+
+MUTANTS: dict[str, tuple[Mutant, ...]] = {
+    "3.2": wrong(
+        _SEARCH,
+        {
+            "one size after the other": (
+                "one size after the other",
+                _LOOP,
+                "    return next((n - 1 for n in range(1, max_size + 1) if not fits(n)), max_size)\n",
+            ),
+            "doubling alone": (
+                "doubling alone",
+                _LOOP,
+                "    size = 0\n    while size < max_size and fits(min(max(1, 2 * size), max_size)):\n"
+                "        size = min(max(1, 2 * size), max_size)\n    return size\n",
+            ),
+            "starts at the top": (
+                "starts at the top",
+                _LOOP,
+                "    size = max_size\n    while size and not fits(size):\n        size //= 2\n    return size\n",
+            ),
+            "memory taken as proportional": (
+                "memory taken as proportional",
+                _LOOP,
+                "    return min(budget_bytes // try_step(1), max_size)\n",
+            ),
+            "first size that does not fit": (
+                "the first that does not fit",
+                "return good",
+                "return min(bad, max_size) if good else 0",
+            ),
+            "out of memory not caught": (
+                "out-of-memory error is not caught",
+                "torch.OutOfMemoryError",
+                "ZeroDivisionError",
+            ),
+            "the budget itself refused": ("`<` where `<=` is meant", "<= budget_bytes", "< budget_bytes"),
+            "the budget exceeded": (
+                "the first that does not fit",
+                "<= budget_bytes",
+                "< 1.02 * budget_bytes",
+            ),
+            "more than max_size tried": (
+                "a size above `max_size` is tried",
+                _NEXT,
+                _NEXT.replace("min(2 * good, max_size)", "2 * good"),
+            ),
+            "no row tried": (
+                "fewer rows than 1 are tried",
+                "bad, size = 0, max_size + 1, 1",
+                "bad, size = 0, max_size + 1, 0",
+            ),
+            "half a row tried": (
+                "half a row is tried",
+                _NEXT,
+                _NEXT.replace("(good + bad) // 2", "(good + bad) / 2"),
+            ),
+            "max_size never tried": (
+                "`max_size` itself is never tried",
+                ("0, max_size + 1, 1", "0, max(2, max_size), 1"),
+                (
+                    "min(2 * good, max_size) if bad > max_size",
+                    "min(2 * good, max_size - 1) if bad >= max_size",
+                ),
+            ),
+            "ends when memory runs out": (
+                "the search ends at the out-of-memory error",
+                ("            return False", "            raise StopIteration"),
+                (
+                    "        if fits(size):\n",
+                    "        try:\n            is_good = fits(size)\n        except StopIteration:\n"
+                    "            return good\n        if is_good:\n",
+                ),
+            ),
+            "one row at least": ("the answer to that is 0", "return good", "return max(1, good)"),
+            "nothing where nothing fits": (
+                "the function returns nothing",
+                "return good",
+                "return good or None",
+            ),
+            "every size tried twice": (
+                "a size is tried again",
+                "return try_step(size) <=",
+                "return max(try_step(size), try_step(size)) <=",
+            ),
+            "gap cut by an eighth": (
+                "is not halved by each try",
+                "(good + bad) // 2",
+                "bad - max(1, (bad - good) // 8)",
+            ),
+            "four times as many at once": ("more than a doubling", "2 * good", "4 * good"),
+            "a line trusted": (
+                "never tried itself",
+                _LOOP,
+                "    if not fits(1):\n        return 0\n    if max_size == 1 or not fits(2):\n        return 1\n"
+                "    first, second = try_step(1), try_step(2)\n"
+                "    size = 1 + (budget_bytes - first) // (second - first)\n    return min(size, max_size)\n",
+            ),
+        },
+    ),
+}

@@ -1,0 +1,73 @@
+"""The runs that exercise 4.5 is played through: hours of training in simulated seconds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+STEADY = "steady steps"
+SLOWER_STEPS = "steps that become 5 times slower"
+SLOWER = "a disk that becomes 8 times slower"
+DEAR_AT_FIRST = "a first save that took 20 times as long"
+SMALL_BUDGET = "a slow disk and a small budget"
+BEGUN_LATER = "saves that begin some steps after they were due"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """One run; each has something that a policy with a mistake gets wrong."""
+
+    name: str
+    max_lost_seconds: float
+    max_overhead: float
+    steps: list[float]
+    saves: list[float]
+    first_save: float
+    begins_at: float = 1000.0
+    delay: int = 0
+    is_dear: bool = False
+    """Whether saves cost so much all the time that the budget decides, not the limit."""
+
+    def for_the_harness(self) -> dict[str, Any]:
+        """What the learner's worker is told: nothing of what is looked for."""
+        told = asdict(self) | {"steps": np.array(self.steps), "saves": np.array(self.saves)}
+        del told["name"], told["is_dear"]
+        return told
+
+
+def scenarios(rng: np.random.Generator) -> list[Scenario]:
+    """Limits, budgets, costs, paces, and where the clock begins, all of them different from run to run."""
+    limit, step = float(rng.uniform(400, 900)), float(rng.uniform(6, 9))
+    num_steps = round(18 * limit / step)
+    half = num_steps // 2
+    steady = step * rng.uniform(0.8, 1.25, size=num_steps)
+    slower = np.concatenate([steady[:half], 5 * steady[half : half + half // 3]])
+    faster = np.concatenate([steady[:half], steady[half:] / 4])
+    twice = np.concatenate([steady, steady])
+
+    def run(name: str, steps: np.ndarray, budget: float, cost: float, **settings: Any) -> Scenario:
+        """`cost` of a save as a share of what the budget has for it, once in `limit` seconds; noise on top."""
+        costs = budget * limit * cost * rng.uniform(0.97, 1.03, size=len(steps))
+        if name == SLOWER:
+            costs[half:] *= 8
+        given = {"max_lost_seconds": limit, "first_save": float(costs[0])} | settings
+        return Scenario(name=name, max_overhead=budget, steps=steps.tolist(), saves=costs.tolist(), **given)
+
+    cheap, dear = 0.12 * 0.05 * limit, 2.4
+    small, large = float(rng.choice([0.01, 0.02, 0.03])), float(rng.choice([0.2, 0.25, 0.3]))
+    return [
+        run(STEADY, steady, 0.05, 0.12, begins_at=0.0),
+        run(SLOWER_STEPS, slower, small, 0.2),
+        run("steps that become 4 times faster", faster, large, 0.12, begins_at=-5000.0),
+        run(SLOWER, steady, 0.05, 0.3, begins_at=1.7e9),
+        run("a disk too slow for both limits", twice, 0.05, dear, is_dear=True),
+        run(SMALL_BUDGET, twice, small, dear, is_dear=True, begins_at=0.0),
+        run("a slow disk and a large budget", twice, large, dear, is_dear=True),
+        run("no work may be lost", steady, large, 0.6, is_dear=True, max_lost_seconds=0.0),
+        run(DEAR_AT_FIRST, twice, 0.05, 0.12, first_save=20 * cheap),
+        run(BEGUN_LATER, steady, small, 0.12, delay=int(rng.integers(2, 5))),
+        run("saves that cost nothing", steady, large, 0.0, begins_at=0.0),
+        run("a limit shorter than a step", steady[:200], 0.05, 0.002, max_lost_seconds=0.5 * step),
+    ]

@@ -1,0 +1,103 @@
+"""Sequences of validations for exercise 4.3, and when early stopping must end them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+METRICS = ("loss", "accuracy", "macro_f1", "train_loss")
+DEFAULTS = {"monitor": "loss", "mode": "min", "patience": 3, "min_delta": 0.0}
+KINDS = ("plain",) * 30 + ("default",) * 4 + ("zero",) * 8 + ("NaN",) * 10 + ("infinite",) * 8
+_LENGTH = 24
+Start = tuple[float | None, int | None, int]
+FRESH: Start = (None, None, 0)
+
+
+def simulate(
+    case: Mapping[str, Any], mistake: str = "", start: Start = FRESH, first: int = 0
+) -> dict[str, Any]:
+    """When early stopping must stop, its best and its count; with `mistake`, when one with that mistake does.
+
+    Args:
+        start: best, its step and the count of bad ones before the validation number `first`.
+    """
+    settings = DEFAULTS | case["settings"]
+    mode = settings["mode"] if mistake != "mode ignored" else "min"
+    sign = -1.0 if (mode == "min") != (mistake == "mode inverted") else 1.0
+    min_delta = 0.0 if mistake == "min_delta ignored" else settings["min_delta"]
+    patience = settings["patience"] + {"one late": 1, "one early": -1}.get(mistake, 0)
+    name = {"train loss": "train_loss", "loss": "loss"}.get(mistake, settings["monitor"])
+    best, best_step, bad = start
+    for number, (values, step) in enumerate(zip(case["metrics"], case["steps"], strict=True)):
+        value = values.get(name, math.nan)
+        if number < first or (math.isnan(value) and mistake == "NaN is skipped"):
+            continue
+        is_first = best is None or (mistake == "zero is none" and best == 0.0)
+        gain = math.inf if is_first else sign * (value - best)
+        if is_first and mistake == "begins at infinity" and value == -sign * math.inf:
+            gain = 0.0
+        is_usable = not math.isnan(value) or (mistake == "NaN is best" and best is None)
+        reached = gain >= min_delta and (
+            mistake == "equal" or (mistake == "min_delta reached" and min_delta > 0)
+        )
+        if is_usable and (gain > min_delta or reached):
+            best, best_step = value, step
+            bad = bad if mistake == "counter not reset" else 0
+            continue
+        bad += 1
+        if bad >= patience:
+            return {"stop": number + 1, "best": best, "best_step": best_step, "bad": bad}
+    return {"stop": None, "best": best, "best_step": best_step, "bad": bad}
+
+
+def draw_cases(rng: np.random.Generator) -> list[dict[str, Any]]:
+    """A case of each of `KINDS`, in that order."""
+    return [_case(rng, kind, number) for number, kind in enumerate(KINDS)]
+
+
+def no_better(case: Mapping[str, Any]) -> dict[str, float]:
+    """A validation that improves on nothing."""
+    return dict.fromkeys({*METRICS, (DEFAULTS | case["settings"])["monitor"]}, math.nan)
+
+
+def with_nothing_else(case: Mapping[str, Any]) -> dict[str, Any]:
+    """The same case, in which the monitored metric is the only one."""
+    monitor = (DEFAULTS | case["settings"])["monitor"]
+    return {**case, "metrics": [{monitor: values[monitor]} for values in case["metrics"]]}
+
+
+def _case(rng: np.random.Generator, kind: str, number: int) -> dict[str, Any]:
+    settings = {
+        "monitor": str(rng.choice(["loss", "accuracy", "macro_f1", "val/loss"])),
+        "mode": ("min", "max")[number % 2],
+        "patience": int(rng.integers(1, 6)) if number % 10 else 2 * _LENGTH,
+        "min_delta": (0.0, 0.25, 0.5, 2.0**-10)[int(rng.integers(4))],
+    }
+    if kind == "default":
+        settings = {}
+    whole = DEFAULTS | settings
+    sign = -1.0 if whole["mode"] == "min" else 1.0
+    # Eighths, so that differences are exact; a drift to the better, so that runs are of several lengths.
+    watched = float(rng.choice([8.0, 0.5, -3.0])) + sign * np.cumsum(rng.integers(-3, 6, size=_LENGTH) / 8)
+    if kind == "zero":  # it is the best for a while, then something better or worse comes
+        settings |= {"patience": int(rng.integers(2, 5)), "min_delta": (0.0, 0.25)[number // 2 % 2]}
+        small = np.array([-2.0, -1.0, 0.0, -1.0 if number // 4 % 2 else 0.125, -0.5, -0.25])
+        watched[: len(small)] = sign * small
+        watched[len(small) :] = sign * rng.choice([-0.25, 0.125, 0.25], size=_LENGTH - len(small))
+    if kind == "NaN":
+        watched[rng.random(_LENGTH) < 0.15] = math.nan
+        watched[: (0, 1, 2, 0, _LENGTH)[number // 2 % 5]] = math.nan
+    if kind == "infinite":
+        worst = -sign * math.inf
+        watched[(0, 0, 3, 5)[number // 2 % 4]] = worst
+        watched[int(rng.integers(6, 12))] = -worst if number // 2 % 2 else worst
+        settings["patience"] = int(rng.integers(1, 3)) if number // 2 % 4 == 0 else 2
+    columns = {name: 8.0 + np.cumsum(rng.integers(-4, 5, size=_LENGTH)) / 8 for name in METRICS}
+    columns[str(whole["monitor"])] = watched
+    metrics = [{name: float(values[at]) for name, values in columns.items()} for at in range(_LENGTH)]
+    steps = np.cumsum(rng.integers(1, 40, size=_LENGTH)) - (1 if number % 4 else 0)
+    steps[0] = 0 if number % 2 else steps[0]
+    return {"kind": kind, "settings": settings, "metrics": metrics, "steps": steps.tolist()}

@@ -1,0 +1,138 @@
+"""Harness of 4.2: what a save does to the disk, watched, and a disk that refuses."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import importlib.util
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path("checkpoints")
+# Inode, size, time of change, and whether it had a checkpoint's name already.
+synced: list[tuple[int, int, int, bool]] = []
+_always_synced: set[int] = set()
+_names: set[str] = set()  # of the checkpoints that are saved
+_refused: dict[str, int] = {}  # which calls fail, and how often they did
+
+
+def expect(path: Path) -> None:
+    """From here on this is the checkpoint's name."""
+    _names.clear()
+    _names.add(path.name)
+    synced.clear()
+
+
+def is_synced(path: Path) -> tuple[bool, bool]:
+    """Whether the file was forced to the disk with the content that it has now; and whether before it had its name."""
+    with contextlib.suppress(OSError):
+        found = path.stat()
+        if found.st_ino in _always_synced:
+            return True, True
+        fits = [note for note in synced if note[:3] == (found.st_ino, found.st_size, found.st_mtime_ns)]
+        return bool(fits), any(not had_name for *_, had_name in fits)
+    return False, False
+
+
+@contextlib.contextmanager
+def refusing(call: str) -> Iterator[Callable[[], int]]:
+    """Every "fsync" of a file fails, or every "rename" to the checkpoint's name; yields how often that was."""
+    _refused[call] = 0
+    try:
+        yield lambda: _refused[call]
+    finally:
+        _refused.pop(call, None)
+
+
+def _refuse(call: str, number: int) -> None:
+    if call in _refused:
+        _refused[call] += 1
+        raise OSError(number, f"{os.strerror(number)} (the check pretends, for {call})")
+
+
+def _note(found: os.stat_result) -> None:
+    if stat.S_ISREG(found.st_mode):
+        named = {(FOLDER / name).stat().st_ino for name in _names if (FOLDER / name).exists()}
+        synced.append((found.st_ino, found.st_size, found.st_mtime_ns, found.st_ino in named))
+
+
+def _watch_syncs() -> None:
+    """From here on, note which content is forced to the disk. Before the cell is loaded, so that it takes these."""
+
+    def noted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def sync(descriptor: Any) -> None:
+            number = descriptor if isinstance(descriptor, int) else descriptor.fileno()
+            if stat.S_ISREG(os.fstat(number).st_mode):
+                _refuse("fsync", errno.EIO)
+            function(number)
+            _note(os.fstat(number))
+
+        return sync
+
+    def sync_all() -> None:
+        real_sync()
+        for path in FOLDER.rglob("*"):
+            _note(path.stat())
+
+    real_open, always = os.open, getattr(os, "O_SYNC", 0) | getattr(os, "O_DSYNC", 0)
+    real_sync = getattr(os, "sync", lambda: None)
+
+    def noted_open(path: Any, flags: int, *arguments: Any, **named: Any) -> int:
+        descriptor = real_open(path, flags, *arguments, **named)
+        if flags & always:
+            _always_synced.add(os.fstat(descriptor).st_ino)
+        return descriptor
+
+    setattr(os, "open", noted_open)  # noqa: B010 - mypy knows the signature of the real one
+    if hasattr(os, "sync"):
+        setattr(os, "sync", sync_all)  # noqa: B010
+    for name in ("fsync", "fdatasync"):
+        if hasattr(os, name):
+            setattr(os, name, noted(getattr(os, name)))
+
+
+def _give_the_folder_a_disk_of_its_own() -> None:
+    """From here on, nothing from outside the checkpoint's folder can be renamed into it, as between two disks."""
+
+    def within(function: Callable[..., Any]) -> Callable[..., Any]:
+        def rename(source: Any, target: Any, **named: Any) -> None:
+            if not named:
+                aim = Path(os.fsdecode(target)).resolve()
+                folder = FOLDER.resolve()
+                if aim.parent == folder and not Path(os.fsdecode(source)).resolve().is_relative_to(folder):
+                    raise OSError(
+                        errno.EXDEV, "Invalid cross-device link: the folder of `path` is a disk of its own"
+                    )
+                if aim.parent == folder and aim.name in _names:
+                    _refuse("rename", errno.EACCES)
+            function(source, target, **named)
+
+        return rename
+
+    for name in ("rename", "replace"):
+        setattr(os, name, within(getattr(os, name)))
+
+
+_watch_syncs()
+_give_the_folder_a_disk_of_its_own()
+
+
+@contextlib.contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """No file can grow beyond `size` bytes, however it is written."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def can_be_full() -> bool:
+    """Whether this system limits the size of files."""
+    return importlib.util.find_spec("resource") is not None

@@ -1,0 +1,57 @@
+"""Tables of losses of which the truth is known, and the intervals that come of known mistakes."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+
+def tables(
+    rng: np.random.Generator, means: np.ndarray, num_seeds: int, size: tuple[float, float] = (-3, 2)
+) -> tuple[np.ndarray, float]:
+    """Losses [tables, configurations, seeds], `means` [tables, configurations] apart in units of their noise; and it.
+
+    A seed that is hard is hard for every configuration: it shifts its column by far more than the noise of a value.
+    `size`: the least and the largest power of ten of the noise.
+    """
+    num, num_configs = means.shape
+    noise, hardness, level = 10 ** rng.uniform((size[0], 0.7, 0), (size[1], 2, 3))
+    column = rng.normal(0, hardness, size=(num, 1, num_seeds))
+    own = rng.normal(0, 1.0, size=(num, num_configs, num_seeds))
+    losses = noise * (level * rng.choice((-1, 1)) + means[:, :, None] + column + own)
+    return np.asarray(losses), float(noise)
+
+
+def broken_tables(
+    rng: np.random.Generator, num_configs: int, num_seeds: int, num_broken: int, num: int = 40
+) -> np.ndarray:
+    """Tables of equals; in every other one some rows, never row 0, are no finite number at a seed."""
+    losses, _ = tables(rng, np.zeros((num, num_configs)), num_seeds)
+    for table in losses[::2]:
+        for row in 1 + rng.choice(num_configs - 1, size=num_broken, replace=False):
+            table[row, rng.integers(num_seeds)] = rng.choice((np.nan, np.inf, -np.inf))
+    return losses
+
+
+def best_rows(losses: np.ndarray) -> np.ndarray:
+    """The row [tables], other than 0, with the lowest mean among those that are finite at every seed."""
+    is_finite = np.isfinite(losses).all(axis=2)
+    means = np.where(is_finite, np.where(is_finite[:, :, None], losses, 0.0).mean(axis=2), np.inf)
+    return np.asarray(1 + means[:, 1:].argmin(axis=1))
+
+
+def half_widths(losses: np.ndarray, confidence: float, mistake: str = "none") -> np.ndarray:
+    """Half the width [tables] of the best row's interval: of its improvements by Student's t, after Bonferroni."""
+    num, num_configs, num_seeds = losses.shape
+    gains = losses[:, 0] - losses[np.arange(num), best_rows(losses)]
+    error = 1 - (0.95 if mistake == "confidence ignored" else confidence)
+    share = error if mistake == "one of many" else error / (num_configs - 1)
+    tail = 1 - (share if mistake == "one side" else share / 2)
+    degrees = num_seeds if mistake == "as many degrees as seeds" else num_seeds - 1
+    quantile = stats.norm.ppf(tail) if mistake == "normal quantile" else stats.t.ppf(tail, degrees)
+    spread = gains.std(axis=1, ddof=0 if mistake == "divided by n" else 1)
+    if mistake == "pairs not used":
+        rows = losses[np.arange(num), best_rows(losses)]
+        spread = np.sqrt(losses[:, 0].var(axis=1, ddof=1) + rows.var(axis=1, ddof=1))
+    root = 1.0 if mistake == "single values" else np.sqrt(num_seeds)
+    return np.asarray(quantile * spread / root)

@@ -1,0 +1,85 @@
+"""Secret spaces of 5.1: those that can be, of every kind and in every order, and those that cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Space = dict[str, dict[str, Any]]
+NUM_SPACES = 6
+_VALUES: tuple[list[Any], ...] = (
+    [32, 64, 128],
+    [None, 0.5, "auto"],
+    [True, False],
+    ["linear", "cosine"],
+    [7],
+)
+
+
+def draw_spaces(rng: np.random.Generator) -> list[Space]:
+    """Spaces with the same roles, {role_number: part}; a condition comes before what it hangs on, or after."""
+    return [_space(rng, number) for number in range(NUM_SPACES)]
+
+
+def role_of(name: str) -> str:
+    return name.rpartition("_")[0]
+
+
+def _space(rng: np.random.Generator, number: int) -> Space:
+    names = {
+        role: f"{role}_{rng.integers(10, 100)}"
+        for role in ("rate", "decay", "share", "shift", "layers", "optimizer", "width", "momentum", "mode")
+    }
+    low, start = 10 ** rng.uniform(-6, -4), 10 ** rng.uniform(-1, 1)
+    first = (0, 1, -2, 5)[number % 4]
+    num_layers = (4, 6, 2, 5, 3, 1)[number]
+    end = (0.0, -0.5, float(rng.uniform(0.5, 2)))[number % 3]
+    optimizers = rng.permutation(["adamw", "sgd", "lion"]).tolist()
+    width = _VALUES[number % len(_VALUES)]
+    by_optimizer = (names["optimizer"], str(rng.choice(optimizers)))
+    by_other = (names["width"], width[-1]) if number % 2 else (names["layers"], first)
+    parts: dict[str, dict[str, Any]] = {
+        "rate": {"kind": "log", "low": low, "high": low * 10 ** rng.uniform(2.5, 4)},
+        "decay": {"kind": "log", "low": start, "high": start * 10 ** rng.uniform(0.7, 2)},
+        "share": {"kind": "float", "low": rng.uniform(0, 0.1), "high": rng.uniform(0.3, 0.6)},
+        "shift": {"kind": "float", "low": rng.uniform(-2, -1), "high": end},
+        "layers": {"kind": "int", "low": first, "high": first + num_layers - 1},
+        "optimizer": {"kind": "choice", "values": optimizers},
+        "width": {"kind": "choice", "values": width},
+        "momentum": {"kind": "float", "low": 0.5, "high": rng.uniform(0.9, 0.99), "when": by_optimizer},
+        "mode": {"kind": "choice", "values": [False, True], "when": by_other},
+    }
+    order = rng.permutation(list(parts)).tolist()
+    if number < 2:  # conditions first, or last
+        order.sort(key=lambda role: ("when" in parts[role]) == bool(number))
+    return {names[role]: parts[role] for role in order}
+
+
+def impossible_spaces(rng: np.random.Generator) -> list[tuple[str, Space]]:
+    """What is wrong with a space, and the space: the wrong part is anywhere among others that are right."""
+    one, two = sorted(rng.uniform(0.1, 1.0, size=2).tolist())
+    wrong: dict[str, dict[str, Any]] = {
+        "a log range that begins at 0": {"kind": "log", "low": 0.0, "high": two},
+        "a log range that begins below 0": {"kind": "log", "low": -one, "high": two},
+        "a log range below 0": {"kind": "log", "low": -two, "high": -one},
+        "a log range whose ends are swapped": {"kind": "log", "low": two, "high": one},
+        "a log range whose ends are equal": {"kind": "log", "low": one, "high": one},
+        "a float range whose ends are swapped": {"kind": "float", "low": two, "high": -one},
+        "a float range whose ends are equal": {"kind": "float", "low": two, "high": two},
+    }
+    right: Space = {
+        "optimizer": {"kind": "choice", "values": ["adamw", "sgd"]},
+        "dropout": {"kind": "float", "low": 0.0, "high": 0.5},
+        "num_layers": {"kind": "int", "low": 1, "high": 4},
+    }
+    found = [(what, _anywhere(rng, right, part)) for what, part in wrong.items()]
+    for what in ("a float range whose ends are swapped", "a log range that begins at 0"):
+        part = wrong[what] | {"when": ("optimizer", "sgd")}
+        found.append((f"{what}, also where its condition does not hold", _anywhere(rng, right, part)))
+    return found
+
+
+def _anywhere(rng: np.random.Generator, right: Space, part: dict[str, Any]) -> Space:
+    parts = right | {"weight_decay": part}
+    return {name: parts[name] for name in rng.permutation(list(parts)).tolist()}

@@ -1,0 +1,169 @@
+"""What 5.2 compares numbers with: the same training without dropout, in a twin, and each model judged again."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from autograder.engine import Job, failure
+from autograder.lessons.checking import TOLERANCES, name_the_mistake, relative_difference, twin_of
+
+# What a configuration is of; the last but one is infinitely wrong when judged, the last diverges at once.
+CALM = {"learning_rate": 1e-1, "dropout": 0.0}
+DROPPING = {"learning_rate": 3e-2, "dropout": 0.3}
+SHOUTING = {"learning_rate": 3e-2, "dropout": 0.0, "shout": 1.7e308}
+DIVERGING = {"learning_rate": 1e30, "dropout": 0.0}
+
+# The same training, in which a known mistake can be made.
+_TWIN = """
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+MISTAKE = "none"
+
+def run_trials(task, configs, seeds, num_steps):
+    for config in configs:
+        for seed in seeds:
+            torch.manual_seed(seed)
+            model = task.make_model(config)
+            optimizer = task.make_optimizer(model, config)
+            batches = task.train_batches(seed)
+            model.train()
+            for _ in range(num_steps):
+                batch = next(batches)
+                loss = F.cross_entropy(
+                    model(batch["input_ids"], batch["attention_mask"]),
+                    batch["labels"],
+                    reduction="sum" if MISTAKE == "sum" else "mean",
+                    label_smoothing=0.1 if MISTAKE == "smoothing" else 0.0,
+                )
+                if MISTAKE != "added up":
+                    optimizer.zero_grad()
+                loss.backward()
+                if MISTAKE == "clipped":
+                    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+    return np.zeros(0)
+"""
+_LIKELY = {
+    "added up": "`zero_grad` is forgotten: each step also goes along the gradients of all steps before",
+    "sum": "the sum of the cross-entropies is minimised, not their mean: a learning rate then means another thing for "
+    "each size of batch",
+    "smoothing": "labels are smoothed: that is another objective than the mean cross-entropy",
+    "clipped": "gradients are clipped: a configuration is judged by another training than was asked for",
+}
+
+
+def require_right_training(job: Job, rounds: list[dict[str, Any]], answers: list[dict[str, Any]]) -> None:
+    """Where no dropout is drawn there is one right training: to what weights does it come?"""
+    small = [one | {"configs": [c for c in one["configs"] if c in (CALM, SHOUTING)]} for one in rounds]
+    twin = twin_of(job, _TWIN, "run_all", {"rounds": small})
+    right = twin("none")
+    first, first_right = _weights(rounds, answers, "first"), _weights(small, right, "first")
+    job.require(
+        all(np.array_equal(first[trial], weights) for trial, weights in first_right.items()),
+        expected="first weights that torch draws after `torch.manual_seed(seed)`",
+        got="others",
+        likely="torch is seeded with another number than the trial's seed, or draws something before the model is made",
+        look="`torch.manual_seed(seed)`, directly before `task.make_model`",
+    )
+    last = _weights(rounds, answers, "last")
+    if _are_same(last, _weights(small, right, "last")):
+        return
+    likely = name_the_mistake(
+        _LIKELY, twin=twin, is_same=lambda found: _are_same(last, _weights(small, found, "last"))
+    )
+    raise failure(
+        expected="after the last step the weights that come of one step on the mean cross-entropy of each batch",
+        got="other weights",
+        likely=likely
+        or "another objective than the mean cross-entropy of the batch, gradients that are changed or left over, or "
+        "the steps of a schedule",
+        look="one step by hand: zero_grad, forward, mean cross-entropy, backward, step",
+    )
+
+
+def _weights(
+    rounds: list[dict[str, Any]], answers: list[dict[str, Any]], which: str
+) -> dict[Any, np.ndarray]:
+    """First or last weights by round, learning rate and seed, of the trials without dropout that do not diverge."""
+    return {
+        (place, one["configs"][life["config"]]["learning_rate"], one["seeds"][life["seed"]]): life[
+            f"{which}_weights"
+        ]
+        for place, (one, answer) in enumerate(zip(rounds, answers, strict=True))
+        for life in answer["lives"]
+        if one["configs"][life["config"]] in (CALM, SHOUTING)
+    }
+
+
+def _are_same(own: dict[Any, np.ndarray], twins: dict[Any, np.ndarray]) -> bool:
+    return all(
+        relative_difference(own[trial], weights) <= TOLERANCES["float32"] for trial, weights in twins.items()
+    )
+
+
+def require_table(job: Job, one: dict[str, Any], answer: dict[str, Any]) -> None:
+    shape, losses = (len(one["configs"]), len(one["seeds"])), answer["losses"]
+    job.require(
+        losses is not None,
+        expected="a NumPy array of float64",
+        got=f"a {answer['kind']}",
+        likely="the losses are returned in another form than asked for",
+        look="`np.full(shape, math.inf)` is one",
+    )
+    job.require(
+        losses.shape == shape,
+        expected=f"losses of shape {list(shape)}: a row for each configuration, a column for each seed",
+        got=f"shape {list(losses.shape)}",
+        likely="one number for each configuration, or rows and columns exchanged",
+        look="keep every value: the spread over seeds is what the next decision needs",
+    )
+
+
+def require_values(job: Job, place: int, answer: dict[str, Any]) -> None:
+    lives = answer["lives"]
+    means = [float(np.divide(*life["validation"].sum(axis=0))) for life in lives]
+    for number in sorted(range(len(lives)), key=lambda number: not math.isfinite(means[number])):
+        expected, life = means[number], lives[number]
+        got = float(answer["losses"][life["config"], life["seed"]])
+        if not math.isfinite(expected):
+            job.require(
+                math.isinf(got) and got > 0,
+                expected="inf for a trial whose loss is not a finite number",
+                got=f"{got:.6g}",
+                likely="NaN is neither smaller nor larger than anything: in a sort or a minimum it ends up anywhere"
+                if math.isnan(got)
+                else "the loss of such a trial is replaced by a number that others may exceed",
+                look="`math.isfinite`",
+            )
+        elif not math.isclose(got, expected, rel_tol=TOLERANCES["float32"]):
+            raise failure(
+                expected=f"{expected:.6g}, the mean over validation samples after the last step",
+                got=f"{got:.6g}",
+                likely=_why_another_loss(job, place, number, answer, got),
+                look="evaluate one model by hand, sample by sample",
+            )
+
+
+def _why_another_loss(job: Job, place: int, number: int, answer: dict[str, Any], got: float) -> str:
+    sums, rows = answer["lives"][number]["validation"].T
+    trained = job.learner().call("train_losses", at=place)[number]
+
+    def is_got(value: float) -> bool:
+        return math.isclose(got, value, rel_tol=TOLERANCES["float32"])
+
+    if is_got(float(np.mean(sums / rows))):
+        return "a mean of batch means: the short last batch counts as much as a whole one"
+    if is_got(float(sums.sum())) or is_got(float(sums.sum() / len(rows))):
+        return "a sum is not divided by the number of samples"
+    if any(is_got(float(one)) for one in sums / rows):
+        return "one batch alone is judged, not all validation samples"
+    if is_got(float(trained)):
+        return "picked on train: the loss of texts that were learnt"
+    if any(is_got(float(s.sum() / n.sum())) for s, n in (life["validation"].T for life in answer["lives"])):
+        return "the loss of another trial: rows and columns are exchanged, or the order is another"
+    return "the loss of another moment than after the last step, or of other texts"

@@ -1,0 +1,176 @@
+"""The check of exercise 6.4: several micro-batches, one exchange of gradients, one step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from autograder.engine import Job, Worker, failure
+from autograder.lessons.checking import are_equal, name_the_mistake
+from autograder.lessons.lesson_06 import baselines
+from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
+
+BOOKKEEPING = 2  # all-reduces of a step that carry no gradients, such as the number of samples
+WORLD_SIZE = 3
+MICRO_BATCHES = (4, 2, 3, 3, 2)  # of each step; the last two come after an error
+
+_MISTAKES = {
+    "sum of micro-batch means": "loss not rescaled: the micro-batches' means are added up",
+    "sum of rank means": "each rank divides by its own number of samples, and the ranks are added up",
+    "mean of rank means": "each rank divides by its own number of samples: a mean of rank means",
+    "mean of micro-batch means": "loss not rescaled by samples: small micro-batches weigh as much as large ones",
+    "not divided by the ranks": "loss not rescaled: DDP divides the sum over ranks by world_size once more",
+    "a sum over all samples": "a sum over all samples, never divided by their number",
+    "a sum over all samples by ranks": "a sum of losses that is never divided by samples: DDP divides by ranks alone",
+    "old gradients": "old gradients are left in: what was there before the call is added to",
+    "the last micro-batch alone": "the last micro-batch alone counts: gradients are dropped between micro-batches",
+}
+
+
+def check_accumulate(job: Job) -> None:
+    """6.4: one all-reduce per bucket and optimizer step, the big batch's step, and sync on again after an error."""
+    job.talks = True
+    rng = job.rng
+    rows = [rng.integers(1, 10, size=(WORLD_SIZE, number)) for number in MICRO_BATCHES]
+    rows[0][0] += 12  # so that ranks and micro-batches of the first step surely differ
+    rows[0][:, 1] += 5
+    arguments: dict[str, Any] = {
+        "seed": job.seed() % 10**6,
+        "rows": [step.tolist() for step in rows],
+        "optimizer": {"lr": round(rng.uniform(0.1, 0.4), 3), "momentum": round(rng.uniform(0.3, 0.9), 3)},
+    }
+    answer = job.learner().call("accumulated", seconds=SECONDS, **arguments)
+    ranks = require_together(job, answer)
+    twin = job.twin(baselines.nothing(job.entry))
+    expected = twin.call("accumulated_alone", **arguments)
+    num_buckets = ranks[0]["num_buckets"]
+    num_first = len(MICRO_BATCHES) - 2
+    for number in range(num_first):
+        steps = [rank["steps"][number] for rank in ranks]
+        _require_one_exchange(job, steps, num_buckets, MICRO_BATCHES[number])
+        _require_one_step(job, steps)
+    job.counts["buckets"] = num_buckets
+    job.counts["all_reduces"] = sum(step["all_reduces"] for step in ranks[0]["steps"][:num_first])
+    job.counts["optimizer_steps"] = num_first
+    for number in range(num_first):
+        steps = [rank["steps"][number] for rank in ranks]
+        if not all(are_equal(step["weights"], expected["weights"][number], "float32") for step in steps):
+            _fail_by_name(steps, expected["weights"][number], rows[number], twin, arguments, number)
+    for late, number in enumerate(range(num_first, len(MICRO_BATCHES))):
+        _require_on_its_way(job, [rank["errors"][late] for rank in ranks])
+        _require_as_ever(job, ranks, expected, number, num_buckets, late)
+
+
+def _require_one_step(job: Job, steps: list[dict[str, Any]]) -> None:
+    for rank, step in enumerate(steps):
+        job.require(
+            step["optimizer_steps"] == 1,
+            expected=f"1 optimizer step of a call, on rank {rank}",
+            got=f"{step['optimizer_steps']}",
+            likely="a step after every micro-batch, or none",
+            look="one `optimizer.step()` for each call of your function",
+        )
+
+
+def _require_one_exchange(job: Job, steps: list[dict[str, Any]], num_buckets: int, num_micro: int) -> None:
+    of_gradients = max(step["gradient_all_reduces"] for step in steps)
+    job.require(
+        of_gradients <= num_buckets,
+        expected=f"{num_buckets} buckets × 1 optimizer step = {num_buckets} all-reduces of gradients",
+        got=f"{of_gradients}",
+        likely=(
+            f"gradients cross at every micro-batch ({num_micro} a step): `no_sync` is missing, or only `backward` is "
+            "inside it, while DDP decides in `forward`"
+        )
+        if of_gradients >= num_buckets * num_micro
+        else "more than one backward of each step is synchronised",
+        look="all micro-batches but the last belong inside `with model.no_sync():`, forward *and* backward",
+    )
+    beside = max(step["all_reduces"] for step in steps)
+    job.require(
+        beside <= num_buckets + BOOKKEEPING,
+        expected=f"at most {BOOKKEEPING} all-reduces beside the {num_buckets} of the buckets",
+        got=f"{beside - of_gradients}",
+        likely="the ranks ask each other more often than they need: for every micro-batch, or for each parameter",
+        look="one number for the whole step, such as its samples on all ranks, crosses once",
+    )
+
+
+def _fail_by_name(
+    steps: list[dict[str, Any]],
+    expected: np.ndarray,
+    rows: np.ndarray,
+    twin: Worker,
+    arguments: dict[str, Any],
+    number: int,
+) -> None:
+    """The weights are wrong after a step."""
+    likely = ""
+    if not all(are_equal(step["weights"], steps[0]["weights"], "float32") for step in steps):
+        likely = (
+            "the ranks' weights differ: the last micro-batch is inside `no_sync` too, so nothing was exchanged"
+            if not steps[0]["gradient_all_reduces"]
+            else "the ranks' weights differ: gradients are changed after the exchange, by other numbers on each rank"
+        )
+    elif any(step["rows"] < sum(own) for step, own in zip(steps, rows, strict=True)):
+        likely = "a micro-batch is left out"
+    elif number == 0:
+        likely = name_the_mistake(
+            _MISTAKES,
+            twin=lambda mistake: twin.call("accumulated_alone", mistake=mistake, **arguments)["weights"][0],
+            is_same=lambda wrong: are_equal(steps[0]["weights"], wrong, "float32"),
+        )
+    away = max(float(np.abs(step["weights"] - expected).max()) for step in steps)
+    raise failure(
+        expected=f"on every rank the weights of one process that takes all micro-batches as one batch (step {number})",
+        got=f"weights that differ from those by up to {away:.3g}",
+        likely=likely or "gradients of an earlier step are left in, or the loss is divided by another number",
+        look="loss sum × world_size / samples of the whole step on all ranks; DDP's average makes a sum of it",
+    )
+
+
+def _require_on_its_way(job: Job, errors: list[dict[str, Any]]) -> None:
+    for found in errors:
+        job.require(
+            found["raised"] == found["right"],
+            expected="the error of a micro-batch that cannot be computed, as it was raised",
+            got=f"{found['raised']}: {found['said']}"
+            if found["raised"]
+            else "none: the step went on without that micro-batch",
+            likely="the error is caught, and another one raised in its place"
+            if found["raised"]
+            else "an `except` that swallows errors: the gradients are those of fewer samples, and nobody knows",
+            look="let it pass; only put things back on its way",
+        )
+        job.require(
+            found["kept"] == 0.0,
+            expected="weights as they were, when a micro-batch raises",
+            got=f"weights changed by up to {found['kept']:.3g}",
+            likely="the step is made although a micro-batch is missing, as in a `finally`",
+            look="what is put back on the way out is `no_sync`, nothing else",
+        )
+
+
+def _require_as_ever(
+    job: Job,
+    ranks: list[dict[str, Any]],
+    expected: dict[str, Any],
+    number: int,
+    num_buckets: int,
+    late: int,
+) -> None:
+    """What comes after an error: a plain backward, and the next call."""
+    errors, steps = [rank["errors"][late] for rank in ranks], [rank["steps"][number] for rank in ranks]
+    plain, weights = expected["plain"][number], expected["weights"][number]
+    job.require(
+        not any(found["after"] for found in errors)
+        and all(are_equal(found["gradients"], plain, "float32") for found in errors)
+        and all(are_equal(step["weights"], weights, "float32") for step in steps),
+        expected="after an error in a micro-batch: a next step that exchanges gradients again",
+        got=errors[0]["after"] or "gradients that stay on their rank, or others than those of one process",
+        likely="`no_sync` is left open when an exception is raised: from then on every rank trains alone, in silence",
+        look="`with`, or `try … finally`: the way out must put it back",
+    )
+    _require_one_exchange(job, steps, num_buckets, MICRO_BATCHES[number])
+    _require_one_step(job, steps)

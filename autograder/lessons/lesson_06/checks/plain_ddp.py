@@ -1,0 +1,118 @@
+"""The check of exercise 6.2: gradients by hand that are those of one process on all the samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from autograder.engine import Job
+from autograder.lessons.checking import are_equal, name_the_mistake, require_equal
+from autograder.lessons.lesson_06 import baselines
+from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
+
+
+def check_plain_ddp(job: Job) -> None:
+    """6.2: rank 0's weights and buffers on every rank, and the big batch's gradients, on uneven batches."""
+    job.talks = True
+    for world_size, num_batches in ((2, 3), (3, 2)):
+        # Of other sizes on each rank, so that a mean of means is another number.
+        rows = [job.rng.permutation(np.arange(1, 13))[:world_size].tolist() for _ in range(num_batches)]
+        arguments: dict[str, Any] = {"seed": job.seed() % 10**6, "rows": np.transpose(rows).tolist()}
+        answer = job.learner().call("hand_made", seconds=SECONDS, **arguments)
+        twin = job.twin(baselines.nothing(job.entry)).call("one_process", **arguments)
+        ranks: Any = require_together(job, answer)  # of each rank two models
+        for number, expected in enumerate(twin):
+            for rank, models in enumerate(ranks):
+                _require_start(job, models[number], expected["start"], rank)
+            for batch, wanted in enumerate(expected["seen"]):
+                for rank, models in enumerate(ranks):
+                    _require_gradients(job, models[number]["seen"][batch], wanted, rank, world_size)
+    job.counts["ranks_tried"] = 3
+
+
+def _require_start(job: Job, got: dict[str, Any], expected: dict[str, Any], rank: int) -> None:
+    job.require(
+        got["num_replaced"] == 0,
+        expected=f"rank 0's weights and buffers in the tensors that the model of rank {rank} had before",
+        got=f"{got['num_replaced']} of its tensors are others",
+        likely="parameters are replaced instead of written into: an optimizer that was made before trains the old ones",
+        look="`dist.broadcast` writes in place; so does `tensor.copy_` under `torch.no_grad()`",
+    )
+    job.require(
+        are_equal(got["start"]["weights"], expected["weights"], "float32"),
+        expected=f"rank 0's weights on rank {rank}, once the model is wrapped",
+        got="its own",
+        likely="nothing is broadcast at the start, or not every weight: every rank trains another model from the "
+        "first step on",
+        look="`dist.broadcast` for each parameter and buffer, from rank 0",
+    )
+    job.require(
+        are_equal(got["start"]["buffers"], expected["buffers"], "float64"),
+        expected=f"rank 0's buffers on rank {rank}, once the model is wrapped",
+        got="its own",
+        likely="the buffers are not broadcast: running means and the like are no parameters, and are left out",
+        look="`model.buffers()`, or all of `model.state_dict()`",
+    )
+
+
+def _require_gradients(
+    job: Job, got: dict[str, Any], expected: dict[str, Any], rank: int, world_size: int
+) -> None:
+    gradients = got["gradients"]
+    likely = {
+        "own": "nothing is exchanged: these are this rank's own gradients",
+        "own_share": "nothing is exchanged: this is this rank's own part of the sum",
+        "mean_of_means": "mean of rank means: a rank with few samples weighs as much as one with many",
+        "sum_of_means": "the gradients of the ranks' means are summed",
+        "sum": "the gradients are summed, not averaged: each step is world_size times too long",
+        "divided_twice": "divided by the ranks once too often: the gradients are world_size times too small",
+        "sum_of_sums": "a sum over all samples, never divided by their number",
+        "mean_of_sums": "each rank's sum of losses is never divided by samples, only by the number of ranks",
+    }
+    twins = expected | {
+        "own": expected["own"][rank],
+        "own_share": expected["own_shares"][rank],
+        "sum": world_size * expected["gradients"],
+        "divided_twice": expected["gradients"] / world_size,
+        "mean_of_sums": expected["sum_of_sums"] / world_size,
+    }
+    mistake = "only rank 0 has the result: the others have what `reduce` has left there"
+    if not rank:  # those of the others are looked at when rank 0's are right
+        mistake = name_the_mistake(
+            likely, twin=twins.__getitem__, is_same=lambda wrong: are_equal(gradients, wrong, "float32")
+        )
+    require_equal(
+        job,
+        gradients,
+        expected["gradients"],
+        dtype="float32",
+        what=f"gradients on rank {rank} as in one process on all samples",
+        likely=mistake
+        or "another loss than the mean over all ranks' samples, or a parameter that is left out",
+        look="write it for two ranks with 3 samples and 1: which number must each rank's sum be divided by?",
+    )
+    job.require(
+        are_equal(got["weights"], expected["weights"], "float32")
+        and are_equal(got["buffers"], expected["buffers"], "float64"),
+        expected="weights and buffers as they were before the call",
+        got="others",
+        likely="the weights are changed as well: the step is the optimizer's affair",
+        look="forward, backward and exchange, and no more",
+    )
+    job.require(
+        got["is_number"],
+        expected="the mean as a Python number",
+        got=f"a value of type {got['type']}",
+        likely="nothing is returned"
+        if got["type"] == "NoneType"
+        else "a tensor is returned: `-> float` is promised",
+        look="`.item()` gives the number of a tensor of one element",
+    )
+    job.require(
+        abs(got["loss"] - expected["loss"]) <= 1e-4 * abs(expected["loss"]),
+        expected=f"the mean loss over all ranks' samples, {expected['loss']:.5f}, on rank {rank}",
+        got=f"{got['loss']:.5f}",
+        likely="the loss that is returned is this rank's own, or a mean of the ranks' means",
+        look="sum of losses over ranks, divided by sum of samples over ranks",
+    )

@@ -1,0 +1,158 @@
+"""Harness of 6.4: one update from several micro-batches on ranks whose model is wrapped in DDP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from autograder.lessons.checking.harness_shared import learner, small_model, weights_of
+from autograder.lessons.lesson_06.harness.shared import gradients_of, loss_of, on_ranks, shares
+from course_lib.measuring import count_events
+
+NUM_WARM_UP = 2  # the first backward finds the order in which gradients come, and cuts the buckets anew
+NUM_LABELS = 5
+
+
+class AllReduces(TorchDispatchMode):
+    """Counts all-reduces of any tensor, and nothing else: `count_events` would take as long as the training."""
+
+    number = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.number += func.namespace == "c10d" and "allreduce" in func.name()
+        return func(*args, **(kwargs or {}))
+
+
+class BadBatch(IndexError, ValueError, RuntimeError):
+    """What the model raises in a micro-batch that cannot be computed: of a kind that is often caught."""
+
+
+def accumulated(seed: int, rows: list[list[list[int]]], optimizer: dict[str, Any]) -> dict[str, Any]:
+    """The learner's steps, the last two after an error: rows[step][rank][micro-batch]."""
+    return on_ranks("accumulated_rank", len(rows[0]), seed=seed, rows=rows, optimizer=optimizer)
+
+
+def accumulated_rank(
+    rank: int, world_size: int, seed: int, rows: list[list[list[int]]], optimizer: dict[str, Any]
+) -> dict[str, Any]:
+    steps = [shares(seed + number, step)[rank] for number, step in enumerate(rows)]
+    model = small_model(seed, num_layers=2)
+    ddp = DistributedDataParallel(model, bucket_cap_mb=0.01)
+    for _ in range(NUM_WARM_UP):  # these gradients are left over, as from an earlier pass
+        with count_events(ddp, operators=False) as one:
+            loss_of(ddp, steps[0][0]).backward()
+    sgd = torch.optim.SGD(model.parameters(), **optimizer)
+    found: dict[str, Any] = {"num_buckets": one.num_gradient_all_reduces, "steps": [], "errors": []}
+    for number, micro_batches in enumerate(steps):
+        if number >= len(steps) - 2:
+            in_the_loss = number == len(steps) - 1
+            found["errors"].append(_after_an_error(ddp, sgd, micro_batches, seed, in_the_loss=in_the_loss))
+        all_reduces = AllReduces()
+        with (
+            count_events(model, operators=False) as own,
+            count_events(ddp, operators=False) as counts,
+            all_reduces,
+        ):
+            learner(ddp, tuple(micro_batches) if number % 2 else list(micro_batches), sgd)
+        found["steps"].append(
+            {
+                "gradient_all_reduces": counts.num_gradient_all_reduces,
+                "all_reduces": max(all_reduces.number, counts.num_gradient_all_reduces),
+                "optimizer_steps": own.num_optimizer_steps,
+                "rows": own.num_rows,
+                "weights": weights_of(model).clone(),
+            }
+        )
+    return found
+
+
+def _after_an_error(
+    ddp: Any, optimizer: Any, micro_batches: list[dict[str, torch.Tensor]], seed: int, *, in_the_loss: bool
+) -> dict[str, Any]:
+    """What comes of a micro-batch that cannot be computed, and what a plain backward does after it."""
+    place = int(np.random.default_rng(seed).integers(len(micro_batches) - 1))
+    broken = list(micro_batches)
+    before = weights_of(ddp.module).clone()
+    if in_the_loss:
+        labels = broken[-1]["labels"]
+        broken[-1] = dict(broken[-1], labels=torch.full_like(labels, NUM_LABELS + 1))
+    bad_ids = broken[place]["input_ids"]
+
+    def refuse(_: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
+        ids = inputs[0] if inputs else named["input_ids"]
+        if not in_the_loss and ids.shape == bad_ids.shape and torch.equal(ids, bad_ids):
+            raise BadBatch("a micro-batch that cannot be computed")
+
+    hook = ddp.module.register_forward_pre_hook(refuse, with_kwargs=True)
+    found: dict[str, Any] = {"raised": "", "said": "", "after": "", "gradients": torch.zeros(0)}
+    found["right"] = "IndexError" if in_the_loss else "BadBatch"
+    try:
+        learner(ddp, broken, optimizer)
+    except Exception as error:
+        found["raised"], found["said"] = type(error).__name__, " ".join(str(error).split())[:200]
+    hook.remove()
+    found["kept"] = float((weights_of(ddp.module) - before).abs().max())
+    ddp.zero_grad()
+    try:
+        loss_of(ddp, micro_batches[0]).backward()
+        found["gradients"] = gradients_of(ddp.module).clone()
+    except RuntimeError as error:
+        found["after"] = " ".join(str(error).split())[:200]
+    return found
+
+
+def accumulated_alone(
+    seed: int, rows: list[list[list[int]]], optimizer: dict[str, Any], mistake: str = "none"
+) -> dict[str, Any]:
+    """One process that takes all micro-batches of all ranks as one batch: weights after each step; plain gradients.
+
+    With a mistake, the weights after the first step alone.
+    """
+    model = small_model(seed, num_layers=2)
+    sgd = torch.optim.SGD(model.parameters(), **optimizer)
+    found: dict[str, Any] = {"weights": [], "plain": []}
+    for number, step in enumerate(rows):
+        parts = shares(seed + number, step)
+        found["plain"].append(_plain_gradients(model, [batches[0] for batches in parts]))
+        sgd.zero_grad()
+        if mistake == "old gradients":
+            for _ in range(NUM_WARM_UP):
+                for batches in parts:
+                    (loss_of(model, batches[0]) / len(parts)).backward()
+        _accumulate(model, parts, mistake)
+        sgd.step()
+        found["weights"].append(weights_of(model).clone())
+        if mistake != "none":
+            break
+    return found
+
+
+def _plain_gradients(model: Any, batches: list[dict[str, torch.Tensor]]) -> torch.Tensor:
+    """As DDP makes them of one batch a rank: the mean of the ranks'."""
+    model.zero_grad()
+    for batch in batches:
+        (loss_of(model, batch) / len(batches)).backward()
+    return gradients_of(model).clone()
+
+
+def _accumulate(model: Any, parts: list[list[dict[str, torch.Tensor]]], mistake: str) -> None:
+    num_samples = sum(len(batch["labels"]) for batches in parts for batch in batches)
+    for batches in parts:
+        num_own, num_micro = sum(len(batch["labels"]) for batch in batches), len(batches)
+        for batch in batches:
+            size = len(batch["labels"])
+            share = {
+                "not divided by the ranks": size / num_samples / len(parts),
+                "mean of micro-batch means": 1 / num_micro / len(parts),
+                "mean of rank means": size / num_own / len(parts),
+                "sum of rank means": size / num_own,
+                "sum of micro-batch means": 1 / len(parts),
+                "a sum over all samples": float(size),
+                "a sum over all samples by ranks": size / len(parts),
+                "the last micro-batch alone": size / num_samples * (batch is batches[-1]),
+            }.get(mistake, size / num_samples)
+            (share * loss_of(model, batch)).backward()

@@ -1,0 +1,131 @@
+"""Harness of 6.2: a model whose replicas on all ranks stay equal, by hand."""
+
+from __future__ import annotations
+
+import contextlib
+from numbers import Real
+from typing import Any
+
+import torch
+
+from autograder.lessons.checking.harness_shared import learner, small_model
+from autograder.lessons.lesson_06.harness.shared import gradients_of, loss_of, on_ranks, shares
+
+STEP_SIZE = 0.5
+_OTHER = 1000  # between the seeds of two models of one rank
+
+
+class Scaled(torch.nn.Module):
+    """A classifier with two buffers, of two dtypes, that its logits hang on; its positions are frozen."""
+
+    scale: torch.Tensor
+    shift: torch.Tensor
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.inner = small_model(seed)
+        self.inner.position_embedding.weight.requires_grad_(False)  # it has no gradient on any rank
+        self.register_buffer("scale", 0.5 + torch.rand(5))
+        self.register_buffer("shift", torch.randint(1, 100, (5,)))
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.inner(input_ids, attention_mask) * self.scale + 0.01 * self.shift
+        return logits
+
+
+class Held:
+    """The tensors of a model as an optimizer holds them: those that it had before the learner came."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        self.model = model
+        self.weights: list[torch.Tensor] = list(model.parameters())
+        self.buffers = list(model.buffers())
+
+    def num_replaced(self) -> int:
+        now = [*self.model.parameters(), *self.model.buffers()]
+        return sum(old is not new for old, new in zip([*self.weights, *self.buffers], now, strict=True))
+
+    def values(self) -> dict[str, torch.Tensor]:
+        with torch.no_grad():
+            weights = torch.cat([weight.flatten() for weight in self.weights])
+            return {"weights": weights, "buffers": torch.cat([b.flatten().double() for b in self.buffers])}
+
+    def parameters(self) -> list[torch.Tensor]:
+        return self.weights
+
+    def step(self) -> None:
+        with torch.no_grad():
+            for weight in self.weights:
+                if weight.grad is not None:
+                    weight.sub_(STEP_SIZE * weight.grad)
+                weight.grad = None
+
+
+def hand_made(seed: int, rows: list[list[int]]) -> dict[str, Any]:
+    """The learner's class on as many ranks as `rows` has; each begins with other weights and buffers."""
+    return on_ranks("hand_made_rank", len(rows), seed=seed, rows=rows)
+
+
+def hand_made_rank(rank: int, world_size: int, seed: int, rows: list[list[int]]) -> list[dict[str, Any]]:
+    """Of two models, side by side in one process: how they begin, and what each batch gives."""
+    models = [Held(Scaled(seed + rank + _OTHER * number)) for number in range(2)]
+    replicas = [learner(held.model) for held in models]
+    found: list[dict[str, Any]] = [
+        {"start": held.values(), "num_replaced": held.num_replaced(), "seen": []} for held in models
+    ]
+    for batch in shares(seed, rows)[rank]:
+        for held, replica, report in zip(models, replicas, found, strict=True):
+            loss = replica.loss_and_gradients(batch)
+            seen = {"loss": float("nan"), "type": type(loss).__name__, "is_number": isinstance(loss, Real)}
+            with contextlib.suppress(TypeError, ValueError, RuntimeError):
+                seen["loss"] = float(loss)
+            report["seen"].append(seen | {"gradients": gradients_of(held).clone(), **held.values()})
+            held.step()
+    return found
+
+
+def one_process(seed: int, rows: list[list[int]]) -> list[dict[str, Any]]:
+    """What all ranks must hold: the gradients of one process on the samples of all; and what mistakes give."""
+    return [_alone(Held(Scaled(seed + _OTHER * number)), shares(seed, rows)) for number in range(2)]
+
+
+def _alone(held: Held, of_ranks: list[list[dict[str, torch.Tensor]]]) -> dict[str, Any]:
+    found: dict[str, Any] = {"start": held.values(), "seen": []}
+    for batches in zip(*of_ranks, strict=True):
+        sizes = [len(batch["labels"]) for batch in batches]
+        losses, own = zip(*[_gradients(held, batch) for batch in batches], strict=True)
+        shares_of_all = [size / sum(sizes) for size in sizes]
+        right = _sum(shares_of_all, own)
+        for weight, gradient in zip(held.weights, _pieces(right, held.weights), strict=True):
+            weight.grad = gradient
+        seen = {
+            "loss": sum(share * loss for share, loss in zip(shares_of_all, losses, strict=True)),
+            "gradients": right,
+            "mean_of_means": sum(own) / len(own),
+            "sum_of_means": sum(own),
+            "sum_of_sums": _sum(sizes, own),
+            "own": list(own),
+            "own_shares": [share * row for share, row in zip(shares_of_all, own, strict=True)],
+        }
+        found["seen"].append(seen | held.values())
+        held.step()
+    return found
+
+
+def _gradients(held: Held, batch: dict[str, torch.Tensor]) -> tuple[float, torch.Tensor]:
+    """Of the mean over one batch."""
+    loss = loss_of(held.model, batch)
+    loss.backward()
+    gradients = gradients_of(held).clone()
+    for weight in held.weights:
+        weight.grad = None
+    return float(loss), gradients
+
+
+def _sum(factors: list[Any], rows: Any) -> torch.Tensor:
+    return torch.stack([factor * row for factor, row in zip(factors, rows, strict=True)]).sum(0)
+
+
+def _pieces(row: torch.Tensor, like: list[torch.Tensor]) -> list[torch.Tensor]:
+    pieces = row.split([tensor.numel() for tensor in like])
+    return [piece.view_as(tensor).clone() for piece, tensor in zip(pieces, like, strict=True)]

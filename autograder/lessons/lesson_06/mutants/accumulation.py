@@ -1,0 +1,195 @@
+"""Wrong solutions of 6.4, each with the mistake that its check must name."""
+
+from __future__ import annotations
+
+from textwrap import indent
+
+from autograder.lessons.checking import Mutant, wrong
+
+_ACCUMULATE = """
+import contextlib
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+
+@exercise("6.4")
+def accumulate_step(model, micro_batches, optimizer):
+    total = torch.tensor(sum(len(batch["labels"]) for batch in micro_batches))
+    dist.all_reduce(total)
+    optimizer.zero_grad()
+    for number, batch in enumerate(micro_batches, start=1):
+        is_last = number == len(micro_batches)
+        with contextlib.nullcontext() if is_last else model.no_sync():
+            logits = model(batch["input_ids"], batch["attention_mask"])
+            loss = F.cross_entropy(logits, batch["labels"], reduction="sum")
+            (loss * dist.get_world_size() / total).backward()
+    optimizer.step()
+"""
+_WITH = "        with contextlib.nullcontext() if is_last else model.no_sync():\n"
+_LOSS = """            logits = model(batch["input_ids"], batch["attention_mask"])
+            loss = F.cross_entropy(logits, batch["labels"], reduction="sum")
+"""
+_LOOP = _ACCUMULATE[_ACCUMULATE.index("    for number") : _ACCUMULATE.index("    optimizer.step()")]
+_SCALED = "(loss * dist.get_world_size() / total)"
+
+MUTANTS: dict[str, tuple[Mutant, ...]] = {
+    "6.4": wrong(
+        _ACCUMULATE,
+        {
+            "no no_sync at all": (
+                "gradients cross at every micro-batch",
+                _WITH,
+                "        with contextlib.nullcontext():\n",
+            ),
+            "no_sync around backward alone": (
+                "DDP decides in `forward`",
+                _WITH + _LOSS,
+                _LOSS.replace("    " * 3, "    " * 2) + _WITH,
+            ),
+            "no_sync around the last one too": (
+                "the last micro-batch is inside `no_sync` too",
+                "contextlib.nullcontext() if is_last else model.no_sync()",
+                "model.no_sync()",
+            ),
+            "no_sync left open when an exception is raised": (
+                "left open when an exception is raised",
+                _WITH,
+                "        model.require_backward_grad_sync = is_last\n        if True:\n",
+            ),
+            "loss not rescaled for DDP's average": (
+                "divides the sum over ranks by world_size once more",
+                _SCALED,
+                "(loss / total)",
+            ),
+            "mean of micro-batch means": (
+                "small micro-batches weigh as much as large ones",
+                _SCALED,
+                '(loss / len(batch["labels"]) / len(micro_batches))',
+            ),
+            "swallows the error": (
+                "swallows errors",
+                _LOSS,
+                "            try:\n"
+                + '                logits = model(batch["input_ids"], batch["attention_mask"])\n'
+                + "            except IndexError:\n                continue\n"
+                + '            loss = F.cross_entropy(logits, batch["labels"], reduction="sum")\n',
+            ),
+            "swallows an error of the loss": (
+                "swallows errors",
+                _LOSS,
+                '            logits = model(batch["input_ids"], batch["attention_mask"])\n'
+                "            try:\n"
+                '                loss = F.cross_entropy(logits, batch["labels"], reduction="sum")\n'
+                "            except Exception:\n                continue\n",
+            ),
+            "another error in its place": (
+                "another one raised in its place",
+                _LOSS,
+                "            try:\n"
+                + '                logits = model(batch["input_ids"], batch["attention_mask"])\n'
+                + "            except Exception as error:\n"
+                + '                raise RuntimeError("bad micro-batch") from error\n'
+                + '            loss = F.cross_entropy(logits, batch["labels"], reduction="sum")\n',
+            ),
+            "steps all the same": (
+                "the step is made although",
+                (_LOOP, "    try:\n" + indent(_LOOP, "    ") + "    finally:\n        optimizer.step()\n"),
+                (
+                    "    finally:\n        optimizer.step()\n    optimizer.step()\n",
+                    "    finally:\n        optimizer.step()\n",
+                ),
+            ),
+            "old gradients left in": ("old gradients are left in", "    optimizer.zero_grad()\n", ""),
+            "gradients dropped afterwards": (
+                "old gradients are left in",
+                ("    optimizer.zero_grad()\n", ""),
+                ("    optimizer.step()\n", "    optimizer.step()\n    optimizer.zero_grad()\n"),
+            ),
+            "gradients dropped between micro-batches": (
+                "the last micro-batch alone counts",
+                "            logits = model(",
+                "            optimizer.zero_grad()\n            logits = model(",
+            ),
+            "a step after every micro-batch": (
+                "a step after every micro-batch",
+                "    optimizer.step()\n",
+                "        optimizer.step()\n",
+            ),
+            "no step": ("or none", "    optimizer.step()\n", ""),
+            "an optimizer of its own": (
+                "or the loss is divided by another number",
+                "    optimizer.step()\n",
+                "    for group in optimizer.param_groups:\n        group['momentum'] = 0\n    optimizer.step()\n",
+            ),
+            "a micro-batch left out": (
+                "a micro-batch is left out",
+                "in enumerate(micro_batches, start=1)",
+                "in enumerate(micro_batches[1:], start=2)",
+            ),
+            "two micro-batches taken for granted": (
+                "a micro-batch is left out",
+                "in enumerate(micro_batches, start=1)",
+                "in enumerate((micro_batches[0], micro_batches[-1]), start=len(micro_batches) - 1)",
+            ),
+            "two ranks taken for granted": (
+                "or the loss is divided by another number",
+                "dist.get_world_size()",
+                "2",
+            ),
+            "its own samples": (
+                "each rank divides by its own number of samples, and the ranks are added up",
+                "    dist.all_reduce(total)\n",
+                "",
+            ),
+            "mean of rank means": (
+                "a mean of rank means",
+                ("    dist.all_reduce(total)\n", ""),
+                (_SCALED, "(loss / total)"),
+            ),
+            "sum of micro-batch means": (
+                "the micro-batches' means are added up",
+                _SCALED,
+                '(loss / len(batch["labels"]))',
+            ),
+            "a sum over all samples": (
+                "never divided by their number",
+                _SCALED,
+                "(loss * dist.get_world_size())",
+            ),
+            "a sum that DDP divides": ("DDP divides by ranks alone", _SCALED, "loss"),
+            "two micro-batches synchronised": (
+                "more than one backward",
+                "is_last = number == len(micro_batches)",
+                "is_last = number >= len(micro_batches) - 1",
+            ),
+            "samples counted for each micro-batch": (
+                "ask each other more often",
+                "    dist.all_reduce(total)\n",
+                "    dist.all_reduce(total)\n    for batch in micro_batches:\n"
+                '        dist.all_reduce(torch.tensor(len(batch["labels"])))\n',
+            ),
+            "three further all-reduces": (
+                "ask each other more often",
+                "    optimizer.step()\n",
+                "    for _ in range(2):\n        dist.all_reduce(torch.zeros(1))\n    optimizer.step()\n",
+            ),
+            "gradients by hand as well": (
+                "ask each other more often",
+                "    optimizer.step()\n",
+                "    for parameter in model.parameters():\n"
+                "        dist.all_reduce(parameter.grad, op=dist.ReduceOp.SUM)\n"
+                "        parameter.grad /= dist.get_world_size()\n    optimizer.step()\n",
+            ),
+            "synchronised for ever after an error": (
+                "gradients cross at every micro-batch",
+                (
+                    "    optimizer.zero_grad()\n",
+                    "    optimizer.zero_grad()\n    careful = getattr(model, 'failed', False)\n"
+                    "    model.failed = True\n",
+                ),
+                ("nullcontext() if is_last", "nullcontext() if is_last or careful"),
+                ("    optimizer.step()\n", "    optimizer.step()\n    model.failed = careful\n"),
+            ),
+        },
+    ),
+}

@@ -1,0 +1,147 @@
+"""Wrong solutions of 6.2, each with the mistake that its check must name."""
+
+from __future__ import annotations
+
+from autograder.lessons.checking import Mutant, wrong
+
+_PLAIN = """
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+
+@exercise("6.2")
+class PlainDDP:
+    def __init__(self, model):
+        self.model = model
+        for tensor in model.state_dict().values():
+            dist.broadcast(tensor, src=0)
+
+    def loss_and_gradients(self, batch):
+        logits = self.model(batch["input_ids"], batch["attention_mask"])
+        loss = F.cross_entropy(logits, batch["labels"], reduction="sum")
+        totals = torch.tensor([loss.item(), len(batch["labels"])], dtype=torch.float64)
+        dist.all_reduce(totals)
+        (loss / totals[1]).backward()
+        for parameter in self.model.parameters():
+            if parameter.grad is not None:
+                dist.all_reduce(parameter.grad)
+        return float(totals[0] / totals[1])
+"""
+_BROADCAST = "        for tensor in model.state_dict().values():\n            dist.broadcast(tensor, src=0)\n"
+_REDUCE = "                dist.all_reduce(parameter.grad)\n"
+_RETURN = "        return float(totals[0] / totals[1])\n"
+
+MUTANTS: dict[str, tuple[Mutant, ...]] = {
+    "6.2": wrong(
+        _PLAIN,
+        {
+            "no broadcast at the start": ("nothing is broadcast", _BROADCAST, ""),
+            "no broadcast of what is frozen": (
+                "or not every weight",
+                _BROADCAST,
+                "        for tensor in [p for p in model.parameters() if p.requires_grad] + list(model.buffers()):\n"
+                "            dist.broadcast(tensor.data, src=0)\n",
+            ),
+            "from another rank": ("nothing is broadcast", "src=0", "src=dist.get_world_size() - 1"),
+            "a copy is wrapped": (
+                "nothing is broadcast",
+                "        self.model = model\n",
+                "        import copy\n        self.model = model = copy.deepcopy(model)\n",
+            ),
+            "buffers not broadcast": (
+                "the buffers are not broadcast",
+                _BROADCAST,
+                "        for parameter in model.parameters():\n            dist.broadcast(parameter.data, src=0)\n",
+            ),
+            "parameters replaced": (
+                "parameters are replaced",
+                _BROADCAST,
+                "        box = [model.state_dict()]\n        dist.broadcast_object_list(box, src=0)\n"
+                "        model.load_state_dict(box[0], assign=True)\n",
+            ),
+            "buffers replaced": (
+                "parameters are replaced",
+                _BROADCAST,
+                _BROADCAST + "        for module in model.modules():\n"
+                "            for name, buffer in module._buffers.items():\n"
+                "                module._buffers[name] = buffer.clone()\n",
+            ),
+            "summed, not averaged": (
+                "summed, not averaged",
+                "(loss / totals[1])",
+                "(loss / totals[1] * dist.get_world_size())",
+            ),
+            "divided twice": (
+                "once too often",
+                _REDUCE,
+                _REDUCE + "                parameter.grad /= dist.get_world_size()\n",
+            ),
+            "a sum over all samples": ("never divided by their number", "(loss / totals[1])", "loss"),
+            "two ranks taken for granted": (
+                "another loss than the mean",
+                _REDUCE,
+                _REDUCE + "                parameter.grad *= 2 / dist.get_world_size()\n",
+            ),
+            "the sums divided by ranks": (
+                "only by the number of ranks",
+                "(loss / totals[1])",
+                "(loss / dist.get_world_size())",
+            ),
+            "sum of rank means": (
+                "gradients of the ranks' means are summed",
+                "(loss / totals[1])",
+                '(loss / len(batch["labels"]))',
+            ),
+            "mean of rank means": (
+                "mean of rank means",
+                "(loss / totals[1])",
+                '(loss / len(batch["labels"]) / dist.get_world_size())',
+            ),
+            "gradients stay on their rank": (
+                "nothing is exchanged",
+                (_REDUCE, "                pass\n"),
+                ("(loss / totals[1])", '(loss / len(batch["labels"]))'),
+            ),
+            "one parameter left out": (
+                "a parameter that is left out",
+                "in self.model.parameters()",
+                "in list(self.model.parameters())[1:]",
+            ),
+            "gradients on rank 0 alone": (
+                "only rank 0 has the result",
+                _REDUCE,
+                "                dist.reduce(parameter.grad, dst=0)\n",
+            ),
+            "another loss": (
+                "another loss than the mean",
+                'reduction="sum")',
+                'reduction="sum", label_smoothing=0.1)',
+            ),
+            "a step as well": (
+                "the weights are changed as well",
+                _RETURN,
+                "        with torch.no_grad():\n            for parameter in self.model.parameters():\n"
+                "                if parameter.grad is not None:\n"
+                "                    parameter -= 0.1 * parameter.grad\n" + _RETURN,
+            ),
+            "an all-reduce on rank 0 alone": (
+                "in one branch only",
+                "        return",
+                "        if dist.get_rank() == 0:\n            dist.all_reduce(torch.zeros(1))\n        return",
+            ),
+            "returns its own mean": (
+                "this rank's own",
+                _RETURN,
+                '        return loss.item() / len(batch["labels"])\n',
+            ),
+            "returns the mean of rank means": (
+                "or a mean of the ranks' means",
+                _RETURN,
+                '        mean = loss.detach() / len(batch["labels"])\n        dist.all_reduce(mean)\n'
+                "        return mean.item() / dist.get_world_size()\n",
+            ),
+            "returns nothing": ("nothing is returned", _RETURN, ""),
+            "returns a tensor": ("a tensor is returned", _RETURN, "        return totals[0] / totals[1]\n"),
+        },
+    ),
+}

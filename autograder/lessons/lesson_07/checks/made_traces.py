@@ -1,0 +1,162 @@
+"""Traces for exercise 7.1, made up with all that a real one holds, and how right and mistaken readers read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+STAGES = ("data", "transfer", "forward", "backward", "optimizer")
+BACKLOG = 20_000.0
+"""Microseconds of the GPU's queue after the warm-up, more than a first step's `data` and `transfer` take: whatever is
+drawn, not all kernels run in their own stage."""
+Event = dict[str, Any]
+Breakdown = dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a trace is like. Rounds, of forward and backward, are several where gradients are accumulated."""
+
+    num_warmup_steps: int
+    num_steps: int
+    """That count."""
+    has_gpu: bool
+    num_rounds: int = 1
+    never: tuple[str, ...] = ()
+    """Stages that do not occur, or only in the warm-up."""
+    sometimes: str = ""
+    """A stage that every other step lacks."""
+
+
+def kinds(rng: np.random.Generator) -> list[Kind]:
+    """Of every sort one: as many steps as will do, or few; no warm-up, or one; some stages there, or all."""
+    few, many = (int(n) for n in rng.integers((1, 9), (4, 13)))
+    rare = [str(name) for name in rng.permutation(STAGES)]
+    return [
+        Kind(2, many, has_gpu=False),
+        Kind(0, few, has_gpu=False, never=(rare[0],)),
+        Kind(3, few + 1, has_gpu=False, num_rounds=3, sometimes=rare[1]),
+        Kind(1, many, has_gpu=True, sometimes=rare[2]),
+        Kind(0, few + 1, has_gpu=True, num_rounds=2, never=(rare[3],)),
+        Kind(int(rng.integers(3, 6)), 1, has_gpu=True),
+        Kind(0, few, has_gpu=True, never=STAGES),
+    ]
+
+
+def trace(rng: np.random.Generator, kind: Kind) -> list[Event]:
+    """Events in random order. A kernel begins when it was queued and the one before has ended: often steps later."""
+    first_number = (
+        int(rng.choice([3, 9, 97])) - kind.num_warmup_steps
+    )  # past 9 and 99: they do not sort as text
+    clock, gpu_free, correlation = float(rng.integers(10_000, 90_000)), 0.0, int(rng.integers(1000))
+    events: list[Event] = []
+
+    def queue(moment: float, work: float) -> None:
+        nonlocal gpu_free, correlation
+        correlation += 1
+        begin = max(moment + 5.0, gpu_free)
+        gpu_free = begin + work
+        events.extend(_kernel(moment, begin, work, correlation))
+
+    for index in range(kind.num_warmup_steps + kind.num_steps):
+        is_warmup = index < kind.num_warmup_steps
+        slow = 25.0 if is_warmup else 1.0  # compilation, allocator, caches
+        start = clock
+        clock += float(rng.integers(20, 90))  # the time between the stages
+        for name in ("data", "transfer", *["forward", "backward"] * kind.num_rounds, "optimizer"):
+            if (name in kind.never and not is_warmup) or (name == kind.sometimes and index % 2):
+                continue
+            length = float(rng.integers(200, 3000)) * slow
+            events.append(_range(f"stage: {name}", clock, length))
+            for _ in range(int(rng.integers(1, 4)) if kind.has_gpu else 0):
+                queue(clock + float(rng.uniform(0.05, 0.9)) * length, float(rng.integers(500, 9000)) * slow)
+            clock += length + float(rng.integers(20, 90))
+        if kind.has_gpu:  # the callbacks of the loop launch something too, in no stage
+            queue(clock - 9.0, BACKLOG if is_warmup else float(rng.integers(300, 900)))
+        events.append(_range(f"ProfilerStep#{max(0, first_number) + index}", start, clock - start))
+        clock += float(rng.integers(100, 400))  # between the steps something else is done
+    events += _clutter(events, has_gpu=kind.has_gpu)
+    return [events[i] for i in rng.permutation(len(events))]
+
+
+def _range(name: str, start: float, length: float) -> Event:
+    return {"ph": "X", "cat": "user_annotation", "name": name, "ts": start, "dur": length}
+
+
+def _kernel(launch: float, begin: float, work: float, correlation: int) -> list[Event]:
+    args = {"correlation": correlation}
+    called = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": launch, "dur": 4.0}
+    ran = {"ph": "X", "cat": "kernel", "name": f"kernel_{correlation % 7}", "ts": begin, "dur": work}
+    return [called | {"args": args}, ran | {"args": args | {"stream": 7}}]
+
+
+def _clutter(events: list[Event], *, has_gpu: bool) -> list[Event]:
+    """What real traces also hold: operators, ranges of other names, what has no length, copies of and on the GPU."""
+    ranges = [event for event in events if event["cat"] == "user_annotation"]
+    steps = [event for event in ranges if event["name"].startswith("Profiler")]
+    found = [
+        {"ph": "X", "cat": "cpu_op", "name": "aten::linear", "ts": r["ts"] + 1.0, "dur": 0.4 * r["dur"]}
+        for r in ranges
+    ]
+    found += [_range("Optimizer.step#AdamW.step", s["ts"] + 2.0, 0.7 * s["dur"]) for s in steps]
+    found += [{"ph": "M", "name": "process_name", "ts": 0, "args": {"name": "python"}}]
+    found += [{"ph": "i", "name": "Iteration Start: PyTorch Profiler", "ts": steps[0]["ts"]}]
+    if has_gpu:
+        found += [r | {"cat": "gpu_user_annotation", "ts": r["ts"] + 900.0} for r in ranges]
+        for number, step in enumerate(steps, start=10**6):
+            args = {"correlation": number}
+            queued = {"ph": "X", "cat": "cuda_driver", "name": "cuMemcpyAsync", "ts": step["ts"] + 3.0}
+            copied = {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "ts": step["ts"] + 950.0}
+            found += [queued | {"dur": 2.0, "args": args}, copied | {"dur": 4000.0, "args": args}]
+    return found
+
+
+def read(events: list[Event], num_warmup_steps: int, mistake: str = "") -> Breakdown:
+    """Seconds a step, as 7.1 asks for them, or as one who makes this mistake finds them."""
+    named = ("user_annotation", "gpu_user_annotation") if mistake == "copies" else ("user_annotation",)
+    ranges = [e for e in events if e.get("cat") in named and "dur" in e]
+    steps = [e for e in ranges if e["name"].startswith("ProfilerStep#") and e["cat"] == named[0]]
+    if mistake != "order of the list":
+        steps.sort(key=lambda e: e["name"] if mistake == "sorted as text" else e["ts"])
+    left_out = 0 if mistake == "warm-up" else num_warmup_steps
+    counted = steps[:-left_out] if mistake == "last steps" and left_out else steps[left_out:]
+    stages = [e for e in ranges if e["name"].startswith("stage: ")]
+    worked = ("kernel", "gpu_memcpy") if mistake == "memory copies" else ("kernel",)
+    kernels = {e["args"]["correlation"]: e for e in events if e.get("cat") in worked}
+    launches = [e for e in events if e.get("cat") in ("cuda_runtime", "cuda_driver") and "dur" in e]
+    host, device = dict.fromkeys(STAGES, 0.0), dict.fromkeys((*STAGES, "other"), 0.0)
+    for step in counted:
+        own = sorted((e for e in stages if _lies_in(e["ts"], step)), key=lambda e: e["ts"])
+        for stage in own:
+            name = stage["name"][len("stage: ") :]
+            is_known = any(e["name"] == stage["name"] and e["ts"] < stage["ts"] for e in own)
+            if not (mistake == "first range" and is_known):
+                host[name] = stage["dur"] + (0.0 if mistake == "last range" else host[name])
+        for launch in launches:
+            kernel = kernels.get(launch["args"]["correlation"])
+            moment = kernel["ts"] if kernel and mistake == "when it runs" else launch["ts"]
+            # By the moment when it runs alone it belongs to that step; else to the one that launched it.
+            if kernel and _lies_in(moment, step):
+                inside = [e["name"][len("stage: ") :] for e in own if _lies_in(moment, e)]
+                device[inside[0] if inside else "other"] += kernel["dur"]
+    length = sum(step["dur"] for step in counted)
+    if mistake == "timing without a sync" and kernels:
+        device |= host
+    if mistake == "no other":
+        device["other"] = 0.0
+    unit = {"microseconds": 1.0, "milliseconds": 1e3}.get(mistake, 1e6)
+    scale = 1.0 / (unit * len(counted))
+    host["other"] = length - sum(host.values())
+    if mistake == "sums":
+        scale = 1.0 / unit
+    return {
+        "flat": {"num_steps": len(counted), "step_time": length * scale},
+        "host": {name: value * scale for name, value in host.items()},
+        "device": {name: value * scale for name, value in device.items()},
+    }
+
+
+def _lies_in(moment: float, outer: Event) -> bool:
+    return bool(outer["ts"] <= moment < outer["ts"] + outer["dur"])

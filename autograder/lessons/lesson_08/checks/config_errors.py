@@ -1,0 +1,138 @@
+"""What 8.2 must refuse, and with which words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any, NamedTuple
+
+from autograder.engine import Job
+from autograder.lessons.lesson_08.checks.config_texts import (
+    DEFAULTS,
+    VERSION,
+    by_hand,
+    one_line,
+    said,
+    shuffled,
+)
+
+FIELDS = ("name", *DEFAULTS)
+MISSPELT = {
+    "learning_rte": "learning_rate",
+    "micro_batchsize": "micro_batch_size",
+    "max_epoch": "max_epochs",
+    "is_determinstic": "is_deterministic",
+    "class_weight": "class_weights",
+    "nmae": "name",
+}
+FAR_OFF = ("optimizer", "lr", "dropout")
+_NUMBER = "a value of another type is taken as it is, or cast without a look"
+_TRUE = "`true` counts as 1: in Python a bool is an int"
+_CUT = "values are cast without a look: 3.5 becomes 3"
+_NAME = "any value becomes a text: a name that YAML reads as a number or as nothing is cast, not refused"
+_BOOL = "`bool(value)` makes True or False of everything: of a text, of 1, of nothing"
+_WEIGHTS = "class_weights is taken as it is: nobody looks at what stands in it"
+#: Field → what stands there in a text, and why it may get through.
+WRONG: dict[str, dict[str, str]] = {
+    "name": {"12": _NAME, "true": _NAME, "null": _NAME, "[a, b]": _NAME},
+    "learning_rate": {"fast": _NUMBER, "true": _TRUE, "null": _NUMBER, "[0.1]": _NUMBER},
+    "micro_batch_size": {"true": _TRUE, "3.5": _CUT, "fast": _NUMBER, "null": _NUMBER, "[8]": _NUMBER},
+    "max_epochs": {"3.5": _CUT, "false": _TRUE, "many": _NUMBER, "null": _NUMBER, "0.5": _CUT},
+    "is_deterministic": {"1": _BOOL, "0": _BOOL, "fast": _BOOL, "null": _BOOL, "[]": _BOOL},
+    "class_weights": {
+        "[1.0, 2.0]": _WEIGHTS,
+        "2.0": _WEIGHTS,
+        "heavy": _WEIGHTS,
+        "{csv: heavy}": _WEIGHTS,
+        "{csv: 1.0, json: true}": _TRUE,
+        "{csv: null}": _WEIGHTS,
+    },
+}
+
+
+class _Refused(NamedTuple):
+    """A text that must be refused: words of the message, what the message is, and why there may be none."""
+
+    text: str
+    words: tuple[str, ...]
+    message: str
+    likely: str
+    unknown: str = ""
+
+
+def require_strict(job: Job, values: dict[str, Any]) -> None:
+    """Fail unless each text that cannot be meant is refused, with the words that say what to change."""
+    mixed = shuffled(job, values)
+    wrong = [*_other_versions(job, mixed), *_unknown_keys(job, mixed)]
+    for name, spelt in WRONG.items():
+        wrong += [
+            _Refused(
+                by_hand(job, mixed, **{name: f"{name}: {value}"}),
+                (name,),
+                f"a message that names {name}",
+                likely,
+            )
+            for value, likely in spelt.items()
+        ]
+    answers = job.learner().call("read_configs", texts=[one.text for one in wrong])
+    for one, answer in zip(wrong, answers, strict=True):
+        message = str(answer.get("error", ""))
+        lower = message.lower()
+        refused = answer.get("is_value_error", False) and all(word in lower for word in one.words)
+        job.require(
+            refused and (not one.unknown or _names_a_near_one(message, one)),
+            expected=f"ValueError with {one.message}, for this text: {one_line(one.text)}",
+            got=said(answer),
+            likely=_why(answer, one),
+            look=f"read this text with your class: {one_line(one.text)}",
+        )
+
+
+def _why(answer: dict[str, Any], one: _Refused) -> str:
+    if "values" in answer:
+        return one.likely
+    if not answer.get("is_value_error", False):
+        return "refused by accident: an error of Python's own comes where a person needs a ValueError that says why"
+    return "refused, but the message does not say what a person must change"
+
+
+def _other_versions(job: Job, mixed: dict[str, Any]) -> list[_Refused]:
+    likely = "the version of the text is not looked at: an old file is read with new meanings"
+    found = [
+        _Refused(
+            by_hand(job, mixed, version=f"version: {version}"),
+            ("version",),
+            f"a message about the version, which is {version} and not {VERSION}",
+            likely,
+        )
+        for version in (1, 3, int(job.rng.integers(20, 30)), "null")
+    ]
+    missing = by_hand(job, mixed, version="")
+    likely = "a text without a version is taken for the newest"
+    return [*found, _Refused(missing, ("version",), "a message about the missing version", likely)]
+
+
+def _unknown_keys(job: Job, mixed: dict[str, Any]) -> list[_Refused]:
+    likely = "unknown keys ignored: the misspelt setting keeps its default, and the run looks right"
+    message = "a message with the unknown key and the nearest known one"
+    return [
+        _Refused(
+            by_hand(job, mixed, extra=f"{key}: 0.1"),
+            (key, near) if near else (key,),
+            message,
+            likely,
+            unknown=key,
+        )
+        for key, near in [*MISSPELT.items(), *((key, "") for key in FAR_OFF)]
+    ]
+
+
+def _names_a_near_one(message: str, one: _Refused) -> bool:
+    """Whether it singles out the nearest key; where no key is near, one is as good as another."""
+    named = re.findall("|".join(rf"\b{name}\b" for name in FIELDS), message)
+    near = MISSPELT.get(one.unknown, "")
+    if not near or near == "name":  # which is a word of English as well
+        return bool(named)
+    named = [name for name in named if name != "name"]
+    times = Counter(named)
+    return named[:1] == [near] or all(times[near] > times[name] for name in times if name != near)

@@ -1,0 +1,128 @@
+"""Whether the numbers of 8.6 are true: the ratio, and how far its interval reaches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from autograder.engine import Job
+
+# Of the log ratio's median error over the machines of a kind: 4 deviations for 5 pairs of one step.
+TOLERANCE = 0.12
+CALM = (
+    "quiet",
+    "cold",
+    "disturbed",
+)  # where long pairs do not widen an interval, as they do where all drifts
+# The error of the log ratio over half its interval, root mean square: 0.51 where each holds the truth in 95 %. Of right
+# methods, 0.27 with the median of 8 pairs, 0.75 with a bootstrap of 5; twice the deviation of single pairs gives 0.2
+# and less from 9 pairs on, one standard error 0.96 and more. What is far from both is clear after the first machines.
+# After 120 more, right ones cross a limit in fewer than one check in 100, mostly in none of 1,000.
+CLEAR, LIMITS = (0.3, 0.6), (0.2, 0.87)
+FAR = 2.0  # halves of an interval: farther off counts as this
+
+
+def require_interval(job: Job, report: dict[str, float]) -> None:
+    """Fail unless low and high are numbers around the ratio."""
+    low, ratio, high = (report[name] for name in ("low", "ratio", "high"))
+    job.require(
+        math.isfinite(low) and 0 < low < high < math.inf,
+        expected="an interval: 0 < low < high",
+        got=f"{low:.4g} to {high:.4g}",
+        likely="low and high are confused"
+        if low > high
+        else "a number without an interval: one pair, or low and high are the estimate itself",
+        look="one log ratio per pair; the interval of their mean, then `exp`",
+    )
+    job.require(
+        low <= ratio <= high,
+        expected="a ratio inside its interval",
+        got=f"{ratio:.4g}, and {low:.4g} to {high:.4g}",
+        likely="the interval is that of something else: of logs, of differences, or of the other ratio",
+        look="`exp` of all three",
+    )
+
+
+def _logs(measured: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    got, low, high = (
+        np.log([max(one["report"][name], 1e-9) for one in measured]) for name in ("ratio", "low", "high")
+    )
+    return got, low, high
+
+
+def require_estimates(job: Job, machines: list[dict[str, Any]], measured: list[dict[str, Any]]) -> None:
+    """Fail unless the ratio is near the truth on most machines of each kind."""
+    truth = np.log([facts["ratio"] for facts in machines])
+    got, *_ = _logs(measured)
+    kinds = np.array([facts["kind"] for facts in machines])
+    likely = {
+        "quiet": "upside down: the cost is the time with determinism / the time without"
+        if np.median(np.abs(got + truth)) < np.median(np.abs(got - truth))
+        else "other steps are timed than are counted, or one side does more of them",
+        "cold": "no warm-up: the first steps pay for imports, memory and kernels, and count like the others",
+        "heating": "first one setting, then the other: two moments of a machine that gets slower are compared",
+        "cooling": "first one setting, then the other: two moments of a machine that gets faster are compared",
+    }
+    for kind, reason in likely.items():
+        error = float(np.median(np.abs(got - truth)[kinds == kind]))
+        job.require(
+            error <= TOLERANCE,
+            expected=f"a ratio within {math.expm1(TOLERANCE):.0%} of the truth on most {kind} machines",
+            got=f"off by {math.expm1(error):.0%}" if error < 5 else "off by more than a hundredfold",
+            likely=reason,
+            look="run a few steps of both untimed; then time them in turns, in pairs, and average the log ratios",
+        )
+
+
+def require_spread(
+    job: Job,
+    machines: list[dict[str, Any]],
+    measured: list[dict[str, Any]],
+    more: Callable[[], tuple[list[dict[str, Any]], list[dict[str, Any]]]],
+) -> None:
+    """Fail unless the intervals reach about as far as the estimates are off. `more` measures other, calm machines."""
+    calm, all_ = _over_half(machines, measured)
+    if not (CLEAR[0] <= calm and all_ <= CLEAR[1]):
+        others, found = more()
+        machines, measured = machines + others, measured + found
+        calm, all_ = _over_half(machines, measured)
+    truth = np.log([facts["ratio"] for facts in machines])
+    _, low, high = _logs(measured)
+    covered = float(((low <= truth) & (truth <= high)).mean())
+    job.counts["truth_in_interval"] = round(covered, 2)
+    job.require(
+        all_ <= LIMITS[1],
+        expected="intervals that hold the truth in about 95 % of the measurements",
+        got=f"{covered:.0%} of {len(truth)}",
+        likely="too narrow an interval: one standard error instead of two, or single steps are counted as if they were "
+        "independent of machine and moment",
+        look="one value per pair; the interval is that of the mean over pairs, ± 2 standard errors",
+    )
+    quiet = np.array([facts["kind"] == "quiet" for facts in machines])
+    width = float(np.median((high - low)[quiet]))
+    job.require(
+        calm >= LIMITS[0],
+        expected="intervals about four times as wide as the estimates are off, as those of 95 % are",
+        got=f"{2 / max(calm, 1e-3):.0f} times as wide",
+        likely="too wide an interval: the spread of single pairs where that of their mean belongs, or of single steps",
+        look="the standard error of a mean of n is the deviation / √n",
+    )
+    job.require(
+        width <= math.log(1.5),
+        expected="an interval no wider than a factor of 1.5 on quiet machines, where a step varies by 6 %",
+        got=f"a factor of {math.exp(min(width, 9)):.2f}",
+        likely="too few pairs",
+        look="more pairs: there is room for 2,000 steps",
+    )
+
+
+def _over_half(machines: list[dict[str, Any]], measured: list[dict[str, Any]]) -> tuple[float, float]:
+    """How far off the estimates are, in halves of their interval: on calm machines, and on all."""
+    truth = np.log([facts["ratio"] for facts in machines])
+    got, low, high = _logs(measured)
+    off = np.minimum(np.abs(got - truth) / ((high - low) / 2), FAR)
+    calm = np.array([facts["kind"] in CALM for facts in machines])
+    return float(np.sqrt(np.mean(off[calm] ** 2))), float(np.sqrt(np.mean(off**2)))

@@ -1,0 +1,114 @@
+"""What a run of 8.4 reads, and what its steps make of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from autograder.engine import Job
+from autograder.lessons.checking import TOLERANCES, name_the_mistake, relative_difference
+from autograder.lessons.lesson_08.checks.training import BATCH, LEARNING_RATE, followed
+
+
+def require_training(job: Job, run: dict[str, Any], arguments: dict[str, Any]) -> None:
+    """Fail unless every epoch has each sample once, in a random order of its own, and each step its share."""
+    size, num_steps = arguments["size"], arguments["num_steps"]
+    read = run["read"][:, 0]
+    per_epoch = -(-size // BATCH)
+    num_epochs, rest = divmod(num_steps, per_epoch)
+    wanted = num_epochs * size + min(rest * BATCH, size)
+    epochs = [read[i * size : (i + 1) * size] for i in range(num_epochs)]
+    job.require(
+        len(read) == wanted and all(np.array_equal(np.sort(epoch), np.arange(size)) for epoch in epochs),
+        expected=f"{num_steps} steps of {BATCH} samples, the last of each epoch of {size - BATCH * (per_epoch - 1)}: "
+        f"{wanted} readings, each of {size} samples once an epoch",
+        got=f"{len(read)} readings, {len(np.unique(read[:size]))} different ones in the first epoch",
+        likely="samples are dropped, repeated, or read ahead of their step",
+        look="read a sample when its step is due: what was read ahead has drawn its noise already",
+    )
+    if size < 2 * BATCH:
+        return
+    first, second = epochs[:2]
+    in_turn = [int((np.abs(np.diff(epoch)) == 1).sum()) for epoch in (first, second)]
+    neighbours = {*zip(first.tolist(), first[1:].tolist(), strict=False)}
+    kept = sum(pair in neighbours for pair in zip(second.tolist(), second[1:].tolist(), strict=False))
+    is_same = any(np.array_equal(first, other) for other in (second, np.arange(size)))
+    in_blocks = any(size // 2 < number < size - 1 for number in in_turn)
+    job.require(
+        in_blocks or not is_same,
+        expected="a new random order each epoch",
+        got="the same order in two epochs, or that of the data",
+        likely="the order depends on the seed alone, not on the epoch",
+        look="`np.random.default_rng([seed, epoch])`",
+    )
+    most = max(kept, *in_turn)
+    job.require(
+        most <= size // 2,
+        expected="a new random order each epoch",
+        got=f"{most} of {size - 1} samples that follow the same one as before",
+        likely="batches are shuffled, or the order is turned round or moved on: the samples of a batch stay together",
+        look="a permutation of all samples",
+    )
+    job.require(
+        all(
+            np.isfinite(value).all() and not np.array_equal(value, run["begin"][name])
+            for name, value in run["parameters"].items()
+        ),
+        expected="weights that training has changed",
+        got="the first weights, or NaN",
+        likely="no step is taken, or it works on another model than `self.model`",
+        look="`optimizer.step()` on the parameters of `self.model`",
+    )
+
+
+_LIKELY = {
+    "kept gradients": "gradients of earlier steps are added: `zero_grad` is forgotten",
+    # AdamW makes the same steps of all losses times 4.
+    "shares of four": "no mean over the samples of a short batch: the loss is summed, or always divided by 4",
+    "no decay": "Adam, or AdamW without its weight decay: torch's default is 0.01",
+    "decay in the gradient": "Adam with weight decay: AdamW decays the weights apart from the gradient",
+}
+
+
+def require_steps(job: Job, run: dict[str, Any]) -> None:
+    """Fail unless the weights are those that AdamW at 1e-2 gives on the samples that were read. Without dropout."""
+    size = len({*run["read"][:, 0].tolist()})
+    batches, at = [], 0
+    while at < len(run["read"]):
+        batches.append(run["read"][at : at + min(BATCH, size - at % size)])
+        at += len(batches[-1])
+    first = run["begin"]
+    _require_first_step(job, first, run["once"])
+
+    def away(mistake: str) -> float:
+        wanted = followed(first, batches, mistake)
+        return max(relative_difference(run["parameters"][name], wanted[name]) for name in wanted)
+
+    if away("") <= TOLERANCES["float32"]:
+        return
+    likely = name_the_mistake(_LIKELY, twin=away, is_same=lambda found: found <= TOLERANCES["float32"])
+    job.require(
+        False,
+        expected="the weights that AdamW at 1e-2 gives, with the mean cross-entropy of each batch",
+        got=f"weights that differ by up to {away(''):.2g}, after a first step of the right length",
+        likely=likely
+        or "another loss, another optimizer than AdamW, or settings that are not torch's defaults",
+        look="`torch.optim.AdamW(self.model.parameters(), lr=1e-2)`, and `F.cross_entropy` of a batch",
+    )
+
+
+def _require_first_step(job: Job, first: dict[str, np.ndarray], once: dict[str, np.ndarray]) -> None:
+    """The first step of Adam moves each number that has a gradient by the learning rate."""
+    moved = np.abs((once["weight"] - first["weight"] * (1 - LEARNING_RATE * 0.01)).ravel())
+    rate = float(np.median(moved))
+    is_even = float(np.quantile(moved, 0.9)) < 1.2 * float(np.quantile(moved, 0.1))
+    job.require(
+        abs(rate - LEARNING_RATE) <= 0.05 * LEARNING_RATE and is_even,
+        expected=f"a first step that moves the weights by {LEARNING_RATE:g} each, as AdamW's does",
+        got=f"by {np.min(moved):.2g} to {np.max(moved):.2g}",
+        likely=f"another learning rate, of about {rate:.2g}"
+        if is_even
+        else "another optimizer than AdamW, such as SGD: its steps are as long as the gradients",
+        look="`torch.optim.AdamW(self.model.parameters(), lr=1e-2)`",
+    )

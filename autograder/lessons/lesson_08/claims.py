@@ -1,0 +1,313 @@
+"""The claims of lesson 08's exercises, and the wrong solutions that go against each alone."""
+
+from __future__ import annotations
+
+from autograder.lessons.checking import EXPLAINS, Claims
+
+_SEEDING: Claims = {
+    "Seed a process and the loader of its training data.": EXPLAINS,
+    "The samples are noisy: reading one draws from Python, NumPy, torch, and from `dataset.rng`": EXPLAINS,
+    "For `worker_init_fn`: runs in each worker before it reads.": EXPLAINS,
+    "return a loader that shuffles": ("no shuffling", "whole batches are shuffled", "an iterator"),
+    "all that is random follows from `seed`": (
+        "a seed written into the code",
+        "one seed for the data set",
+        "one seed for Python",
+        "loaders share a generator",
+    ),
+    "Takes: `dataset` with a length and an index; `dataset.rng`, a NumPy `Generator` seeded by the": (
+        "a data set without workers is left alone",
+    ),
+    "system, draws the noise of its samples, beside the global generators.": EXPLAINS,
+    "After the call, equal seeds give equal draws from Python, NumPy and torch.": (
+        "NumPy seed forgotten",
+        "Python seed forgotten",
+        "torch seed forgotten",
+        "no seed is a seed of 0",
+    ),
+    "batches of `micro_batch_size` samples": (
+        "batches of 32 whatever is asked",
+        "another default of micro_batch_size",
+    ),
+    "each sample once an epoch": ("the last batch is dropped", "with replacement"),
+    "equal `num_workers`": ("no workers whatever is asked", "workers by default"),
+    "order equal, whatever else draws from torch meanwhile": (
+        "one generator shared by shuffling and dropout",
+        "the order is seeded by the system",
+    ),
+    "meanwhile; new in each epoch": ("the same order in each epoch",),
+    "noise equal, from all generators in the workers": (
+        "workers are seeded by the system",
+        "NumPy of a worker is seeded by the system",
+    ),
+    "(without workers: from `dataset.rng`,": ("a data set without workers is left alone",),
+    "NumPy and Python); new in each epoch": (
+        "workers get the same numbers each epoch",
+        "torch of a worker starts anew",
+    ),
+    "different in each worker": ("worker seed forgotten", "every worker gets the same seed"),
+}
+
+_CONFIG: Claims = {
+    "A config is read from a file that a person wrote.": EXPLAINS,
+    "What is misspelt, of another type, or from another time must not pass in silence.": (
+        "unknown keys ignored",
+        "older versions are read",
+    ),
+    "in a text of version 2": ("newer versions are read", "the version is not looked at"),
+    "name: str": ("any name becomes a text", "any name is taken"),
+    "learning_rate: float = 1e-3": ("another default of learning_rate",),
+    "micro_batch_size: int = 32": ("another default of micro_batch_size", "a bool counts as a whole number"),
+    "max_epochs: int = 3": ("another default of max_epochs",),
+    "is_deterministic: bool = False": (
+        "another default of is_deterministic",
+        "bool of any value",
+        "a number counts as true or false",
+    ),
+    "class_weights: dict[str, float] = field(default_factory=dict)": (
+        "another default of class_weights",
+        "weights that are no numbers",
+        "a bool counts as a weight",
+        "weights as the file spells them",
+    ),
+    "from_text(cls, text: str)": ("JSON alone is read",),
+    "Read YAML or JSON": ("JSON alone is read",),
+    "`version: 2` and the fields, in any order": ("the version must come first",),
+    "fields left out keep their default": ("every field must be there",),
+    "The values have the types of their fields: `learning_rate: 1e-3` and `1` become floats.": (
+        "numbers stay texts",
+        "whole numbers stay whole",
+    ),
+    "Raises ValueError": ("an unknown key is a KeyError", "Python's own errors", "no key is near enough"),
+    "and the message says what to change, for": ("the nearest key is not named", "the field is not named"),
+    "an unknown key with that key": ("the unknown key is not named",),
+    "and the nearest known one": (
+        "the nearest key is not named",
+        "all known keys are named, and none as the nearest",
+        "no key is near enough",
+    ),
+    'another or no version with the word "version"': (
+        "no version is the newest",
+        "the message says nothing of the version",
+    ),
+    "a value of another type with the name of its field": ("the field is not named",),
+    '3.5 or true for an int, "fast" for a float': (
+        "cast without a look",
+        "a bool counts as a number",
+        "a bool counts as a whole number",
+    ),
+    "A text that `from_text` reads as an equal config.": (
+        "text put together by hand",
+        "no version in the text",
+        "digits are rounded",
+        "a field is not written",
+    ),
+    "A hash of all values but `name`": (
+        "the name is hashed",
+        "fields are not hashed",
+        "rounded before it is hashed",
+        "values hashed without their names",
+    ),
+    "equal for equal values": ("the text is hashed",),
+    "in every process": ("unordered hash",),
+    "in any order of keys.": ("fingerprint depends on the order of keys",),
+}
+
+_RECORD: Claims = {
+    "In three months somebody asks: which code, which data, on what, and how good was it on long texts?": EXPLAINS,
+    "Write the record that answers.": EXPLAINS,
+    "It must be written when training fails too: a failure is a result.": ("failures are not recorded",),
+    "Run `train(config, out)`": ("training writes elsewhere", "a second try after a failure"),
+    'write what repeats and judges it to `out/"run.json"`': (
+        "the record is never written",
+        "written as Python shows it",
+    ),
+    "returns the same.": ("something is added after writing", "nothing is returned"),
+    "Takes: `train`, which writes files into the empty folder `out` (also into folders inside)": (
+        "files in folders inside are left out",
+    ),
+    "and returns labels": ("labels and predictions are not compared",),
+    "int [N], predictions int [N], and the name of each sample's slice, N texts": ("a mean of the slices",),
+    "or raises.": ("the error is swallowed",),
+    '`git("rev-parse", "HEAD")` runs git in the project\'s folder and returns what it prints.': (
+        "git of another folder",
+    ),
+    "The record, plain JSON values:": ("no plain values", "written as Python shows it"),
+    '"status", "failure" "finished" and None': ("an empty text for no failure",),
+    'or "failed" and a text that holds the error\'s message': (
+        "finished whatever happens",
+        "the error's type alone",
+        "some failures are not recorded",
+    ),
+    '"config" as given': (
+        "the config as training left it",
+        "a copy of the outermost dict alone",
+        "the config as texts",
+    ),
+    '"git" {"commit": the whole hash': ("the hash is cut short",),
+    '"is_dirty": bool': (
+        "run record without the dirty flag",
+        "always clean",
+        "what is staged does not count",
+        "what git prints for the flag",
+    ),
+    "new files count": ("new files do not count", "new files are left out of the status"),
+    "when the run begins": ("git is asked when the run is over", "git is asked once for all runs"),
+    '"data" {"sha256": of the bytes of `data_path`}': (
+        "the data are named, not fingerprinted",
+        "the beginning of the data alone",
+        "another hash of the data",
+        "the hash of a path is kept",
+    ),
+    '"environment" {"python", "torch", "numpy"}: versions': (
+        "the version of Python is unknown",
+        "the version of torch is unknown",
+        "the version of NumPy is left out",
+    ),
+    '"hardware" {"num_cores", "num_threads"} at least': (
+        "the cores are not counted",
+        "the threads are unknown",
+    ),
+    '"metrics" {"accuracy"': ("a mean of the slices", "labels and predictions are not compared"),
+    '"slices": {name: {"accuracy", "num_samples"}}}': ("metrics without slices", "slices without their size"),
+    "None after a failure": ("empty metrics after a failure",),
+    '"artifacts" {name relative to `out`, with "/": sha256}': (
+        "files by their name alone",
+        "the hash of a name",
+    ),
+    "of each file that `train` wrote": (
+        "files without an ending are left out",
+        "hidden files are left out",
+        "every run.json is left out",
+        "the record counts itself",
+        "no files after a failure",
+    ),
+    '"times" {…} all that differs between two equal runs': (
+        "equal runs differ",
+        "times among the rest",
+        "a time without its name",
+    ),
+    "When `train` raises, the record is written, and the error is raised again.": (
+        "failures are not recorded",
+        "the error is swallowed",
+        "another error in its place",
+    ),
+}
+
+_RUN: Claims = {
+    "A run that owns all its luck: the same seed gives the same bits": (
+        "NumPy seed forgotten",
+        "Python seed forgotten",
+        "dropout is not seeded",
+    ),
+    "in this process and in another": ("the position is kept in the process",),
+    "also when it is stopped in the middle of an epoch and goes on from a file.": (
+        "the position is not saved",
+        "the order is drawn anew",
+    ),
+    "Reading a sample draws from NumPy's and Python's global generators": ("NumPy seed forgotten",),
+    "building the model and dropout draw from torch's.": ("seeding after the model is built",),
+    "A training run in `self.model`": ("another model is trained",),
+    "AdamW at 1e-2": ("another rate", "SGD"),
+    "all else as torch has it": ("Adam", "Adam with decay", "gradients are kept"),
+    "mean cross-entropy": ("the sum for the mean", "smoothed labels"),
+    "of batches of 4.": ("batches of five",),
+    "Each epoch has each of the N samples once": ("the short batch is dropped",),
+    "in a new random order": ("the same order each epoch", "whole batches are shuffled"),
+    "that follows from `seed`": (
+        "one order for every seed",
+        "a seed written into the code",
+        "the order is not seeded",
+    ),
+    "and not from what the model draws": ("one generator shared by shuffling and dropout",),
+    "the last batch may be short": ("a short batch divided by 4", "the short batch is dropped"),
+    "Equal seeds give equal bits.": ("dropout is not seeded",),
+    "`make_model()` draws first weights from torch": ("seeding after the model is built",),
+    "`model(input_ids, attention_mask)` -> logits [B, C].": ("padding is read",),
+    "`samples[i]` is `(ids, label)`; each reading draws from `np.random` and `random`.": (
+        "Python seed forgotten",
+    ),
+    "def train(self, num_steps: int)": ("one step too many",),
+    "Go on for so many steps": ("one step too many",),
+    "in training mode": ("the mode that it was left in",),
+    "read the samples of a step when it is due, once each.": ("the next batch is read ahead",),
+    "All that the next step needs": (
+        "torch's generator is not saved",
+        "Python's generator is not saved",
+        "half of a pair of Gaussians is lost",
+        "buffers are not saved",
+        "saving draws",
+    ),
+    "`torch.load(…, weights_only=True)` must read it.": ("objects in the state",),
+    "def load_state_dict(self, state: dict[str, Any])": ("the model is not restored",),
+    "Go on from there, in a fresh `Run` of the same seed and samples, as if nothing had happened.": (
+        "the optimizer is not saved",
+        "generators are not saved",
+        "a sample is read after loading",
+    ),
+}
+
+_HELPED: Claims = {
+    "Decide, and be seldom wrong.": ("comparing single seeds",),
+    "The check gives you more than a thousand comparisons, made up and real, whose truth it knows.": EXPLAINS,
+    "It counts how often you claim what is not so": (
+        "means without an interval",
+        "what is not better is worse",
+    ),
+    "and how often you miss what is.": ("twelve pairs are too few", "the spread of single pairs"),
+    "Any sound method will do: t-test, bootstrap, sign-flip, Wilcoxon.": EXPLAINS,
+    "at 95 % confidence": ("one standard error",),
+    "Higher scores are better.": ("lower scores taken for better ones",),
+    "seed i made `baseline[i]` and `candidate[i]`": ("the pairs are not used",),
+    "`margin` > 0, in points.": ("a margin of its own", "the margin is not used"),
+    "by the 95 % interval of the mean difference candidate - baseline": ("the spread of single pairs",),
+    "the first that holds:": ("worse is asked before no worse",),
+    '"better" it lies above 0': ("means without an interval", "comparing single seeds"),
+    '"no worse" it lies above -margin': (
+        "only the mean is held against the margin",
+        "no proof of harm taken for proof of none",
+        "other words",
+    ),
+    '"worse" it lies below 0': ("what is not better is worse",),
+    '"undecided" none of them': ("what is not better is worse",),
+    "and always with fewer than 5 pairs": ("one seed is enough", "four pairs are enough"),
+}
+
+_COST: Claims = {
+    "Measure it as the course does: warmed up": ("no warm-up", "too short a warm-up"),
+    "in pairs, in both orders": ("first one setting, then the other", "the order never alternates"),
+    "with an interval.": ("no interval",),
+    "The check gives you thirty made-up machines, each with a clock whose truth it knows": EXPLAINS,
+    "It grades the method": EXPLAINS,
+    "Afterwards you run it on your own machine.": EXPLAINS,
+    "How many times as long `step()` takes": ("upside down",),
+    "with `torch.use_deterministic_algorithms(True)` as without.": ("the setting is never switched",),
+    "Takes: `clock()` gives seconds; measure with it alone.": ("another clock",),
+    "The first 10 steps of a process may be far slower": ("too short a warm-up", "no warm-up"),
+    "the machine may get slower or faster": ("first one setting, then the other",),
+    "At most 2,000 steps.": ("more steps than allowed",),
+    "While it is deterministic, `torch.backends.cudnn.benchmark` is off.": (
+        "benchmark=True with determinism",
+    ),
+    "Afterwards both settings are as before,": ("settings not put back", "benchmark not put back"),
+    "also when `step` raises.": ("settings not put back after an error",),
+    'Returns "ratio" (time with / time without)': ("upside down",),
+    'and "low" and "high"': ("low and high are confused", "the interval of the logs"),
+    "its 95 % interval": (
+        "no interval",
+        "one standard error",
+        "an interval ten times too wide",
+        "the spread of single pairs",
+        "too few pairs",
+    ),
+    "from pairs of which each setting comes first in about half.": ("the order never alternates",),
+}
+
+CLAIMS: dict[str, Claims] = {
+    "8.1": _SEEDING,
+    "8.2": _CONFIG,
+    "8.3": _RECORD,
+    "8.4": _RUN,
+    "8.5": _HELPED,
+    "8.6": _COST,
+}
