@@ -16,7 +16,7 @@ CLAIMS: dict[str, Claims] = {
         "rows that repeat a text may be kept or dropped": EXPLAINS,
         "No text is in both": ("repeated texts on both sides", "a text of two labels on both sides"),
         "Each label": ("not stratified", "the end of a sorted table"),
-        "about a share of `validation`": ("`validation` ignored", "a third of what is asked for"),
+        "about a share of `validation`": ("`validation` ignored", "a quarter of what is asked for"),
         "validation: float = 0.2": ("another default share",),
         '"left_out": number of rows in which text or label is empty or blank': (
             "bad rows kept",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -54,13 +55,26 @@ def _wanted(rng: np.random.Generator) -> list[dict[str, Any]]:
             "target_batch_size": target,
             "max_micro_batch_size": limit,
             "world_size": world_size,
-            "base_batch_size": int(rng.integers(2, min(9, max(3, target // 3)))),
+            "base_batch_size": _base(rng, limit, world_size, target),
             "base_learning_rate": float(10 ** rng.uniform(-5, -0.5)),
             "max_steps": int(rng.integers(100, 400)) if number < 8 else int(rng.integers(2, 60)),
             "optimizer": ("sgd", "adamw")[number % 2],
         }
         for number, (limit, world_size, target) in enumerate(sizes)
     ]
+
+
+def _base(rng: np.random.Generator, limit: int, world_size: int, target: int) -> int:
+    """A size to scale from: one at which no two rules give the same rate, where the sizes allow it."""
+    steps = math.ceil(target / (limit * world_size))
+    for _ in range(50):
+        base = int(rng.integers(2, min(9, max(3, target // 3))))
+        growth = limit * world_size * steps / base
+        factors = (1.0, growth, growth**0.5, target / base, growth / world_size, steps)
+        rates = sorted({factor**power for factor in factors for power in (0.5, 1.0)})
+        if all(b / a > 1 + 3 * PEAK_SLACK for a, b in itertools.pairwise(rates)):
+            break
+    return base
 
 
 def _require_sizes(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> None:

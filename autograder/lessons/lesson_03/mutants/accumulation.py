@@ -119,9 +119,10 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 (
                     "    while window := list(islice(iterator, grad_accum_steps)):",
                     "    size = 1\n    while window := list(islice(iterator, size)):\n"
-                    "        if updates and len(window) < size:\n"
-                    "            break\n        size = grad_accum_steps",
+                    "        is_short = updates and len(window) < size\n        size = grad_accum_steps",
                 ),
+                ("        optimizer.step()\n", "        is_short or optimizer.step()\n"),
+                ("updates += 1", "updates += not is_short"),
             ),
             "last partial window joined": (
                 "joined to the one before",

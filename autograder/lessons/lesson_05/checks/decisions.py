@@ -74,7 +74,7 @@ def _settings(rng: np.random.Generator) -> list[_Setting]:
             high,
             600,
             "`confidence` is ignored, or the interval is too narrow",
-            "",
+            "where does `confidence` go in, and the number of candidates?",
         ),
         _Setting(
             6,

@@ -175,6 +175,10 @@ def _why_others(whole: dict[str, Any], resumed: dict[str, Any], stops: list[int]
     got, right = resumed["read"][:, 0], whole["read"][:, 0]
     length = min(len(got), len(right))
     at = int(np.argmax(got[:length] != right[:length])) if length else 0
-    if len(got) != len(right) or ({*got[at : at + BATCH]} <= {*right[:at]} and at < len({*right})):
+    # The next samples, in an order of the run that was not stopped, only at another place of an epoch.
+    following, num = got[at : at + BATCH].tolist(), len({*right})
+    begins = [i for i in range(len(right) - BATCH) if right[i : i + BATCH].tolist() == following]
+    moved = bool(begins) and all((begin - at) % num for begin in begins)
+    if len(got) != len(right) or moved:
         return "the position in the epoch is not saved: samples are repeated or skipped"
     return "the order of the epoch is not saved, and cannot be made again from seed and epoch"

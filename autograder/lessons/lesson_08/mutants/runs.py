@@ -175,7 +175,7 @@ _STATES: dict[str, Mistake] = {
     "the position is not saved": (
         "the position in the epoch is not saved",
         'self.step = state["step"]',
-        "self.step = 5 * (state['step'] // 5)",
+        "self.step = 0",
     ),
     "the position is kept in the process": (
         "the position in the epoch is not saved",

@@ -125,7 +125,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "len(baseline) < 12",
             ),
             "four pairs are enough": ("so few say nothing", "len(baseline) < 5", "len(baseline) < 4"),
-            "a margin of its own": ("the margin is not used", "if low > -margin", "if low > -0.5"),
+            "a margin of its own": ("the margin is not used", "if low > -margin", "if low > -margin / 10"),
             "other words": ("another word", 'return "no worse"', 'return "not worse"'),
             "lower scores taken for better ones": (
                 "the wrong sign: higher scores",

@@ -75,10 +75,10 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "validation=0.2",
                 "validation=0.3",
             ),
-            "a third of what is asked for": (
+            "a quarter of what is asked for": (
                 "another share than `validation`",
                 "round(validation * len",
-                "round(validation / 3 * len",
+                "round(validation / 4 * len",
             ),
             "`hash()` decides": (
                 "`hash()` of a text",
