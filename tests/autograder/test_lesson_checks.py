@@ -18,6 +18,8 @@ from tests.autograder.solutions import ALTERNATIVE_TEXTS, alternative_sources, r
 ON_THE_CLOCK, SLOW = "1.2", "1.5"
 #: A reference takes its time on these clocks, and is there with `-m exhaustive`.
 LONG_ON_THE_CLOCK = {"1.5", "1.6", "3.6", "7.4", "10.2"}
+#: Trained in earnest to its end, the reference here and the alternative there; the other of the two is there every day.
+LONG_REFERENCE, LONG_ALTERNATIVE = "10.2", "1.6"
 #: The wrong solution for every day, where the exercise's first one is trained to its end before it fails.
 SOON_WRONG = {"7.6": "no evaluation", "10.2": "class numbers instead of names"}
 NUM_FURTHER = 5
@@ -51,14 +53,15 @@ def _before_the_clock(exercise: Exercise, mark: pytest.MarkDecorator) -> list[py
     """What is timed is measured alone, and has the mark unless it is put to the clock in every run."""
     if not exercise.clock:
         return []
-    if exercise.id == ON_THE_CLOCK:
+    if exercise.id == ON_THE_CLOCK and mark.name == "further":
         return [pytest.mark.measures]
     return [pytest.mark.measures, pytest.mark.exhaustive if exercise.id in LONG_ON_THE_CLOCK else mark]
 
 
-def _odd(name: str) -> list[pytest.MarkDecorator]:
-    """Of a text of odd ways, which a check once refused: further cases."""
-    return [pytest.mark.further] if name.endswith("_odd") else []
+def _further(exercise: Exercise, name: str) -> list[pytest.MarkDecorator]:
+    """The mark of a text of odd ways, which a check once refused, and of the longest alternative."""
+    is_further = name.endswith("_odd") or exercise.id == LONG_ALTERNATIVE
+    return [pytest.mark.further] if is_further else []
 
 
 def _reference(exercise: Exercise) -> str:
@@ -77,7 +80,10 @@ def test_the_reference_gets_full_marks(exercise: Exercise) -> None:
     require_full_marks(exercise, _reference(exercise))
 
 
-@pytest.mark.parametrize("exercise", TIMED, ids=lambda e: e.id)
+@pytest.mark.parametrize(
+    "exercise",
+    [pytest.param(e, id=e.id, marks=[pytest.mark.further] if e.id == LONG_REFERENCE else []) for e in TIMED],
+)
 def test_the_reference_gets_full_marks_without_the_clock(exercise: Exercise, without_the_clock: None) -> None:
     require_full_marks(exercise, _reference(exercise))
 
@@ -99,7 +105,10 @@ def test_an_alternative_answers_every_exercise(path: Path) -> None:
     ("exercise", "name"),
     [
         pytest.param(
-            e, name, id=f"{e.id} {name}", marks=[*_odd(name), *_before_the_clock(e, pytest.mark.exhaustive)]
+            e,
+            name,
+            id=f"{e.id} {name}",
+            marks=[*_further(e, name), *_before_the_clock(e, pytest.mark.exhaustive)],
         )
         for e, name in ANSWERED_AGAIN
     ],
@@ -110,7 +119,11 @@ def test_an_alternative_gets_full_marks(exercise: Exercise, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("exercise", "name"),
-    [pytest.param(e, name, id=f"{e.id} {name}", marks=_odd(name)) for e, name in ANSWERED_AGAIN if e.clock],
+    [
+        pytest.param(e, name, id=f"{e.id} {name}", marks=_further(e, name))
+        for e, name in ANSWERED_AGAIN
+        if e.clock
+    ],
 )
 def test_an_alternative_gets_full_marks_without_the_clock(
     exercise: Exercise, name: str, without_the_clock: None
