@@ -1,5 +1,6 @@
 """Run by torchrun: how many all-reduces a step takes; what was counted goes into the folder argv[1]."""
 
+import gc
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -47,6 +48,7 @@ def main(folder):
     found["no_sync"] = accumulate(model, optimizer, no_sync=True)
     torch.save(found, folder / f"rank{dist.get_rank()}.pt")
     del model
+    gc.collect()  # what is left of the wrapper in a cycle keeps the group's threads, and the process aborts as it exits
     dist.destroy_process_group()
 
 

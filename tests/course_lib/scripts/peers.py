@@ -1,6 +1,7 @@
 """Run by torchrun: the same training by hand-written DDP, by Accelerate and by Fabric, each as its documentation
 shows. Usage: peers.py (ddp | accelerate | fabric | ours) FOLDER. No helper of ours but model and data."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -114,4 +115,5 @@ if __name__ == "__main__":
         which
     ]
     torch.save(weights(train(rank, world_size)), folder / f"{which}-{rank}.pt")
+    gc.collect()  # what is left of a wrapper in a cycle keeps the group's threads, and the process aborts as it exits
     torch.distributed.destroy_process_group()

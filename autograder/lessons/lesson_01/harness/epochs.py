@@ -20,7 +20,7 @@ from autograder.lessons.lesson_01.harness.shared import (
     secret_samples,
     sizes,
 )
-from course_lib.data import collate, docstring_store
+from course_lib.data import TokenStore, collate, docstring_store
 from course_lib.measuring import Counts, count_events
 from course_lib.models import TextClassifier
 
@@ -128,10 +128,14 @@ def _work(counts: Counts) -> dict[str, int]:
 
 def epoch_segment(seed: int, num_steps: int) -> dict[str, Any]:
     """One pass of the learner's loop over secret samples of the corpus."""
-    store = corpus()
-    rng = np.random.default_rng(seed)
     model, optimizer = new_model(seed)
-    samples = store.subset(_secret_epoch(rng, num_steps))
+    samples = _secret_epoch(seed, num_steps)
+    forwards: list[tuple[torch.Tensor, ...]] = []
+    steps: list[int] = []  # number of forwards before each
+    model.register_forward_pre_hook(
+        lambda _, args, kwargs: forwards.append((*args, *kwargs.values())[:2]), with_kwargs=True
+    )
+    optimizer.register_step_post_hook(lambda *_: steps.append(len(forwards)))
     with count_events(model, operators=False) as counts:
         report = learner(model, samples, optimizer, MICRO_BATCH_SIZE, small(seed))
     return {
@@ -139,29 +143,44 @@ def epoch_segment(seed: int, num_steps: int) -> dict[str, Any]:
         "num_steps": num_steps,
         "report": numbers(report),
         "counts": _work(counts),
+        "batches": _batches_of(samples, forwards, steps),
         "weights": weights_of(model),
     }
 
 
-def loss_with(seed: int, num_steps: int, weights: np.ndarray | None) -> float:
-    """Mean loss on the samples of that segment: of a model with these weights, or of the fresh one."""
-    rng = np.random.default_rng(seed)
-    model, _ = new_model(seed)
-    if weights is not None:
-        torch.nn.utils.vector_to_parameters(torch.from_numpy(weights.copy()), model.parameters())
-    samples = corpus().subset(_secret_epoch(rng, num_steps))
-    order = np.argsort(samples.lengths, kind="stable")
-    total = 0.0
-    with torch.no_grad():
-        for start in range(0, len(order), 24):
-            batch = collate([samples[int(index)] for index in order[start : start + 24]])
-            logits = model(batch["input_ids"], batch["attention_mask"])
-            total += float(F.cross_entropy(logits, batch["labels"], reduction="sum"))
-    return total / len(order)
+def _batches_of(
+    samples: TokenStore, forwards: list[tuple[torch.Tensor, ...]], steps: list[int]
+) -> list[list[int]]:
+    """Indices of the samples that went through the model before each step; -1 for a row that is none of them."""
+    place = {np.asarray(samples[i][0], dtype=np.int64).tobytes(): i for i in range(len(samples))}
+    batches = []
+    for first, last in zip([0, *steps], steps, strict=False):
+        rows = [
+            row[:length].tobytes()
+            for ids, mask in forwards[first:last]
+            for row, length in zip(ids.long().numpy(), mask.sum(dim=1).tolist(), strict=True)
+        ]
+        batches.append([place.get(row, -1) for row in rows])
+    return batches
 
 
-def _secret_epoch(rng: np.random.Generator, num_steps: int) -> np.ndarray:
-    return secret_samples(rng, num_steps * BATCHES_PER_STEP["1.6"] * MICRO_BATCH_SIZE)
+def segment_replay(seed: int, num_steps: int, batches: list[list[int]]) -> dict[str, Any]:
+    """The weights that the steps of the naive loop reach with these batches, and those before them."""
+    model, optimizer = new_model(seed)
+    samples, before = _secret_epoch(seed, num_steps), weights_of(model).clone()
+    model.train()
+    for indices in batches:
+        batch = collate([samples[index] for index in indices])
+        optimizer.zero_grad(set_to_none=True)
+        F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"]).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    return {"before": before, "after": weights_of(model)}
+
+
+def _secret_epoch(seed: int, num_steps: int) -> TokenStore:
+    number = num_steps * BATCHES_PER_STEP["1.6"] * MICRO_BATCH_SIZE
+    return corpus().subset(secret_samples(np.random.default_rng(seed), number))
 
 
 def quality(seed: int, num_samples: int, num_epochs: int) -> float:
