@@ -63,18 +63,21 @@ def _chosen(which: list[str]) -> Iterable[str]:
 def _judged(cases: list[Case], results: Path | None, processes: int) -> set[Case]:
     """The cases that the check let pass."""
     known = {}
+    digests = {
+        case: case.digest for case in cases
+    }  # once: what judges may change while the mutants are judged
     if results and results.exists():
         known = {
             entry["case"]: entry["passed"] for entry in map(json.loads, results.read_text().splitlines())
         }
-    open_ = [case for case in cases if case.digest not in known]
+    open_ = [case for case in cases if digests[case] not in known]
     verdicts = judge_all([(case.exercise_id, case.mutation.source) for case in open_], processes)
     for case, verdict in zip(tqdm(open_, unit="mutant", disable=None), verdicts, strict=True):
-        known[case.digest] = verdict.is_full
+        known[digests[case]] = verdict.is_full
         if results:
             with results.open("a") as file:
-                print(json.dumps({"case": case.digest, "passed": verdict.is_full}), file=file)
-    return {case for case in cases if known[case.digest]}
+                print(json.dumps({"case": digests[case], "passed": verdict.is_full}), file=file)
+    return {case for case in cases if known[digests[case]]}
 
 
 if __name__ == "__main__":

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from typing import Any
 
-from autograder.lessons.checking.harness_shared import learner
+from autograder.lessons.checking.harness_shared import elsewhere, learner
 
 FIELDS = ("name", "learning_rate", "micro_batch_size", "max_epochs", "is_deterministic", "class_weights")
 
@@ -54,17 +50,9 @@ def _fingerprint(config: Any) -> str:
     return str(found() if callable(found) else found)
 
 
-# Another interpreter that hashes texts in another order; it loads the cell alone, and so is quick.
-_ELSEWHERE = """
-import json, sys, types
-source, entry, text = json.load(sys.stdin)
-marker, module = types.ModuleType("autograder"), types.ModuleType("__learner__")
-marker.exercise = module.exercise = lambda _: lambda definition: definition
-marker.__getattr__ = lambda name: lambda *_, **__: None
-sys.modules |= {"autograder": marker, "__learner__": module}
-exec(compile(source, "<your cell>", "exec"), module.__dict__)
-found = getattr(module, entry).from_text(text).fingerprint
-print(found() if callable(found) else found)
+_FINGERPRINT = """
+found = learner.from_text(request).fingerprint
+print(json.dumps(str(found() if callable(found) else found)))
 """
 
 
@@ -73,23 +61,8 @@ def fingerprints_elsewhere(source: str, entry: str, text: str, hash_seeds: list[
 
     "trouble" is what an interpreter said that ended with an error, "" for none.
     """
-    request = json.dumps([source, entry, text])
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", _ELSEWHERE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
-        )
-        for hash_seed in hash_seeds
-    ]
-    found, trouble = [], ""
-    for process in started:
-        words, complaint = process.communicate(request)
-        if process.returncode or not words.strip():
-            trouble = complaint.strip().rpartition("\n")[2][:200] or "nothing was printed"
-        else:
-            found.append(words.strip().splitlines()[-1])
-    return {"found": found, "trouble": trouble}
+    try:
+        found = [elsewhere(_FINGERPRINT, source, entry, text, seed) for seed in hash_seeds]
+    except RuntimeError as error:
+        return {"found": [], "trouble": str(error)}
+    return {"found": found, "trouble": ""}
