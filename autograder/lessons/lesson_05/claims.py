@@ -10,7 +10,11 @@ CLAIMS: dict[str, Claims] = {
         "Some keys only make sense under a": EXPLAINS,
         "momentum belongs to SGD, and a sample with AdamW must not have it": ("condition ignored",),
         "Draw one configuration from `space`.": ("one dict for all samples",),
-        "All randomness comes from `rng`.": ("a generator of its own", "a seed of its own"),
+        "All randomness comes from `rng`.": (
+            "a generator of its own",
+            "a seed of its own",
+            "drawn in the order of a set",
+        ),
         "`space` maps a name to a part, in any order:": ("a condition read too early",),
         "a float; its logarithm is uniform": ("uniform learning rate", "powers of ten of natural logarithms"),
         '{"kind": "log", "low": 1e-4, "high": 1e-1}': ("silently clipped", "rounded values"),

@@ -149,8 +149,9 @@ def _require_even(job: Job, role: str, pairs: list[tuple[dict[str, Any], np.ndar
         )
     far = sum(float(((n - n.mean()) ** 2 / n.mean()).sum()) for n in counts)
     worst = max(counts, key=lambda n: float(np.ptp(n) / n.mean()))
-    is_long = pairs[0][0]["kind"] == "int" and len(worst) > 3
-    ends_are_rare = is_long and worst[[0, -1]].mean() < 0.75 * worst[1:-1].mean()
+    long = [n for n in counts if pairs[0][0]["kind"] == "int" and len(n) > 2]
+    ends, inner = (sum(float(n[part].mean()) for n in long) for part in ([0, -1], slice(1, -1)))
+    ends_are_rare = ends < 0.75 * inner
     free = sum(len(n) - 1 for n in counts)
     job.require(
         not free or bool(stats.chi2.sf(far, free) >= P_VALUE),

@@ -30,6 +30,7 @@ def check_sampler(job: Job) -> None:
     require_distributions(job, many, drawn)
     require_distributions(job, [last], [_draw(job, last)])  # with an int of one value
     _require_refusals(job)
+    _require_same_elsewhere(job, last)
     job.counts["samples_drawn"] = NUM_SPACES * NUM_SAMPLES
 
 
@@ -126,6 +127,31 @@ def _require_names(job: Job, space: Space, drawn: Drawn) -> None:
             else "the condition is read before the key that it hangs on is drawn, or compared with something else",
             look="draw a few samples of a space with two keys, one of them conditional, in both orders",
         )
+
+
+def _require_same_elsewhere(job: Job, space: Space) -> None:
+    found = job.learner().call(
+        "drawn_elsewhere",
+        source=job.source,
+        entry=job.entry,
+        space=space,
+        seed=job.seed(),
+        hash_seeds=[1, 2, 3],
+    )
+    job.require(
+        not found["trouble"],
+        expected="a cell that draws in a fresh interpreter too",
+        got=found["trouble"],
+        likely="the cell needs something that stands outside it",
+        look="run this cell alone in a new kernel, and draw a sample",
+    )
+    job.require(
+        found["is_same"],
+        expected="the same samples when Python is started again, from a generator in the same state",
+        got="others",
+        likely="the order in which keys are drawn is that of a `set` or of `hash()`: it is new each time Python starts",
+        look="go through the keys in an order that is always the same, such as the dict's own",
+    )
 
 
 def _require_refusals(job: Job) -> None:

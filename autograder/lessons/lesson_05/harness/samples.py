@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.lessons.checking.harness_shared import learner
+from autograder.lessons.checking.harness_shared import elsewhere, learner
 
 
 def _space(space: dict[str, Any]) -> dict[str, Any]:
@@ -59,6 +59,28 @@ def draw_samples(space: dict[str, Any], seed: int, number: int) -> dict[str, Any
         "is_repeatable": str(samples[:20]) == str(again),
         "is_unchanged": given == space,
     }
+
+
+_DRAW = """
+import numpy
+for part in request["space"].values():
+    if "when" in part:
+        part["when"] = tuple(part["when"])
+rng = numpy.random.default_rng(request["seed"])
+print(json.dumps([repr(sorted(learner(request["space"], rng).items())) for _ in range(20)]))
+"""
+
+
+def drawn_elsewhere(
+    source: str, entry: str, space: dict[str, Any], seed: int, hash_seeds: list[int]
+) -> dict[str, Any]:
+    """Whether fresh interpreters, which order sets otherwise, draw alike; what one said that ended with an error."""
+    request = {"space": space, "seed": seed}
+    try:
+        first, *others = [elsewhere(_DRAW, source, entry, request, hash_seed) for hash_seed in hash_seeds]
+    except RuntimeError as error:
+        return {"is_same": False, "trouble": str(error)}
+    return {"is_same": all(other == first for other in others), "trouble": ""}
 
 
 def _number(part: dict[str, Any], value: Any) -> tuple[float, bool]:

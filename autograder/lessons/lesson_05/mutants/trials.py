@@ -251,6 +251,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ),
             ),
             "another error": ("its ends are not compared", "raise ValueError(", "raise RuntimeError("),
+            "drawn in the order of a set": (
+                "the order in which keys are drawn is that of a `set`",
+                "list(waiting.items())",
+                "[(name, waiting[name]) for name in set(waiting)]",
+            ),
             "a generator of its own": (
                 "cannot be repeated",
                 ("import math\n", "import math\nimport numpy as np\n"),
