@@ -21,13 +21,13 @@ MAX_SYNCS_PER_EPOCH = 8
 
 def check_train_one_epoch(job: Job) -> None:
     """1.3: the weights and the report of a hand-written loop, without a sync per step."""
-    answers = []
-    for arguments in _drawn_epochs(job):
+    answers, epochs = [], _drawn_epochs(job)
+    for arguments in epochs:
         answer = job.learner().call("train_epoch_once", **arguments)
         twin = job.twin(baselines.TRAIN_EPOCH).call("train_epoch_once", **arguments)
         _require_steps(job, answer, len(arguments["rows"]))
         if not are_equal(answer["weights"], twin["weights"], "float32"):
-            _fail_by_name(job, answer, twin, arguments)
+            _fail_by_name(job, answer, twin, arguments, of_large_gradients=epochs[1])
         _require_train_report(job, answer, twin["report"])
         answers.append(answer)
     unwatched = sum(answer["unwatched"] for answer in answers)
@@ -90,10 +90,26 @@ def _require_steps(job: Job, answer: dict[str, Any], num_batches: int) -> None:
     )
 
 
-def _fail_by_name(job: Job, answer: dict[str, Any], twin: dict[str, Any], arguments: dict[str, Any]) -> None:
+_BY_VALUE = "each element is clipped by itself, not the norm of the whole gradient"
+
+
+def _fail_by_name(
+    job: Job,
+    answer: dict[str, Any],
+    twin: dict[str, Any],
+    arguments: dict[str, Any],
+    *,
+    of_large_gradients: dict[str, Any],
+) -> None:
     """The weights are wrong."""
 
     def unclipped(wrong: dict[str, Any]) -> str:
+        found = job.learner().call("train_epoch_once", **of_large_gradients)
+        by_value = twin_of(job, baselines.TRAIN_EPOCH, "train_epoch_once", of_large_gradients)(
+            "clipped by value"
+        )
+        if are_equal(found["weights"], by_value["weights"], "float32"):
+            return _BY_VALUE  # no element of the gradients here was beyond `max_norm`
         if is_close(answer["report"].get("grad_norm"), wrong["report"]["grad_norm"]):
             return (
                 "clipping comes after the optimizer's step (or not at all), so the step itself is unclipped"
@@ -114,7 +130,7 @@ def _fail_by_name(job: Job, answer: dict[str, Any], twin: dict[str, Any], argume
             "unclipped": unclipped,
             "max_norm ignored": "the gradient is clipped at 1.0 whatever `max_norm` says",
             "scaled up": scaled_up,
-            "clipped by value": "each element is clipped by itself, not the norm of the whole gradient",
+            "clipped by value": _BY_VALUE,
             "sum": _SUM,
             "smoothed": "label smoothing: the plain cross-entropy is asked for",
             "mask ignored": "the attention mask does not reach the model, which then takes padding for text",

@@ -297,7 +297,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "uniform learning rate": (
                     "a uniform learning rate",
                     (_LOG_UNIFORM, _UNIFORM),
-                    ("range(24)", "range(9)"),
+                    ("range(24)", "range(4)"),
                 ),
                 "picked after a few steps": (
                     "picked after a few steps",
