@@ -95,10 +95,16 @@ class _Hooks:
             counts.num_positions += mask.numel()
             counts._real_tokens = counts._real_tokens + mask.bool().sum()  # stays on its device: no sync
 
-    def before_step(self, *_: Any) -> None:
-        if self.watch is not None:
-            self.counts.num_unwatched += self.watch.is_blind()
-            self.watch.inside_optimizer += 1
+    def before_step(self, _: Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
+        if self.watch is None:
+            return None
+        self.counts.num_unwatched += self.watch.is_blind()
+        self.watch.inside_optimizer += 1
+        outside = self.watch.outside_optimizer
+        return (
+            tuple(outside(each) if callable(each) else each for each in args),
+            {name: outside(each) if callable(each) else each for name, each in kwargs.items()},
+        )
 
     def after_step(self, optimizer: Optimizer, *_: Any) -> None:
         if self.watch is not None:

@@ -68,6 +68,18 @@ class Operators(TorchDispatchMode):
         if not self.inside_optimizer:  # optimizers read their own step counter, which lives on the host
             self.counts.num_syncs += 1
 
+    def outside_optimizer(self, closure: Callable[[], Any]) -> Callable[[], Any]:
+        """The closure that a step calls: forward and backward are its author's, and no part of the optimizer."""
+
+        def counted() -> Any:
+            inside, self.inside_optimizer = self.inside_optimizer, 0
+            try:
+                return closure()
+            finally:
+                self.inside_optimizer = inside
+
+        return counted
+
     def is_blind(self) -> bool:
         """Whether an operator of this thread, at this moment, goes unseen."""
         num_seen = self.num_seen

@@ -40,6 +40,25 @@ def test_each_way_to_read_a_value_is_one_sync(read, mode):
     assert counts.num_syncs == 1
 
 
+@pytest.mark.parametrize("by_name", [True, False], ids=["by name", "by place"])
+def test_a_closure_is_no_part_of_the_optimizer(by_name):
+    model = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.Adam(model.parameters())
+    losses = []
+
+    def closure():
+        optimizer.zero_grad()
+        loss = model(torch.ones(2, 3)).sum()
+        loss.backward()
+        losses.append(loss.item())
+        return loss
+
+    with count_events(model) as counts:
+        loss = optimizer.step(closure=closure) if by_name else optimizer.step(closure)
+    assert (counts.num_syncs, counts.num_optimizer_steps, counts.num_unwatched) == (1, 1, 0)
+    assert losses == [float(loss)]
+
+
 def test_work_without_reading_is_no_sync():
     with count_events() as counts:
         x = torch.ones(3, requires_grad=True)
