@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         require_close,
         require_each_once,
         require_keys,
+        require_left_alone,
         require_repeatable,
         require_report,
         require_same_parts,

@@ -68,6 +68,26 @@ def weights_of(model: Any) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
+def in_groups(model: Any) -> list[dict[str, Any]]:
+    """The parameters in two groups, as for a weight decay that spares vectors: what clips or divides one alone shows."""
+    parameters = list(model.parameters())
+    return [{"params": [p for p in parameters if (p.ndim > 1) == large]} for large in (True, False)]
+
+
+def switches() -> dict[str, str]:
+    """What is set for the whole process or thread; equal before and after a function that leaves no trace."""
+    return {
+        "autocast": f"{torch.is_autocast_enabled('cpu')}, {torch.get_autocast_dtype('cpu')}",
+        "default dtype": str(torch.get_default_dtype()),
+        "default device": str(torch.get_default_device()),
+        "deterministic algorithms": str(torch.are_deterministic_algorithms_enabled()),
+        "gradients recorded": str(torch.is_grad_enabled() and not torch.is_inference_mode_enabled()),
+        "anomaly detection": str(torch.is_anomaly_enabled()),
+        "float32 matmul precision": torch.get_float32_matmul_precision(),
+        "number of threads": str(torch.get_num_threads()),
+    }
+
+
 def small(seed: int) -> int:
     """A seed as people choose them: `np.random.seed` still takes what a solution makes of it and of the epoch."""
     return seed % 1000

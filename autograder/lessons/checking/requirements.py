@@ -157,6 +157,19 @@ def require_repeatable(
     )
 
 
+def require_left_alone(job: Job, before: Mapping[str, str], after: Mapping[str, str], *, when: str) -> None:
+    """Fail where a switch of the harness's `switches` is another one afterwards; `when`: such as "after an error"."""
+    changed = [name for name in before if after[name] != before[name]]
+    if changed:
+        name = changed[0]
+        raise failure(
+            expected=f"{name} as it was {when}: {before[name]}",
+            got=after[name],
+            likely=f"{name} is switched for the whole process and not put back: what runs next computes otherwise",
+            look="use a `with` block, or put the old value back in `finally`",
+        )
+
+
 def require_same_parts(
     job: Job,
     got: Mapping[str, Any],
