@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine import Job
+from autograder.engine import Job, failure
 from autograder.lessons.checking.quality import TOLERANCES
 
 
