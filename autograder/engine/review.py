@@ -38,7 +38,8 @@ _SETTINGS = (
     "torch.backends."  # a switch, such as `torch.backends.cudnn.benchmark`: assigning is how it is used
 )
 _OWN = _words("self cls")
-_PRIVATE_BUT_KNOWN = ("_foreach_", "_fused_", "_dynamo")
+# Of torch, and the public methods of named tuples, which have their underscore so that no field may bear their name.
+_PRIVATE_BUT_KNOWN = ("_foreach_", "_fused_", "_dynamo", "_asdict", "_fields", "_make", "_replace")
 
 
 def reasons(source: str, *, counts: bool, allowed: Collection[str] = ()) -> list[str]:

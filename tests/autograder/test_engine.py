@@ -64,6 +64,13 @@ def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_a_cells_annotations_are_what_they_are_in_a_notebook() -> None:
+    """Not texts, as in a module that begins with a `__future__` import: libraries read them."""
+    annotated = RIGHT.replace("(a, b)", "(a: float, b: float)")
+    reads = "assert speedup.__annotations__['a'] is float\n"
+    assert check_source("0.1", annotated + reads).verdict == "pass"
+
+
 @pytest.mark.further
 def test_a_notebook_from_the_command_line(tmp_path: Path) -> None:
     path = write_notebook(tmp_path, "import os", RIGHT)

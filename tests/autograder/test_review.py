@@ -44,6 +44,7 @@ def test_means_that_no_exercise_needs_are_noted(cell: str, says: str) -> None:
         "import sys\nprint(sys.version)",
         "for p in model.parameters():\n    p.grad = None",
         "import torch\ntorch._foreach_mul_(grads, 0.5)\ntorch.set_num_threads(1)",
+        "from typing import NamedTuple\nclass P(NamedTuple):\n    a: int\nnew = P(1)._replace(a=2)._asdict()",
         "class A:\n    def f(self):\n        setattr(self, 'x', self._y)\n        return A._z",
         "with torch.autocast('cpu', enabled=False): pass",
         "getattr(batch, 'labels', None)",

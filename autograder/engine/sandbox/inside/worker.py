@@ -110,7 +110,7 @@ def _load(harness_source: str, source: str, entry: str) -> tuple[dict[str, Any],
     exec(compile(harness_source, "<harness>", "exec"), harness.__dict__)
     replaced = guard.watch(harness.__dict__)
     linecache.cache[CELL_NAME] = (len(source), None, source.splitlines(keepends=True), CELL_NAME)
-    exec(compile(source, CELL_NAME, "exec"), module.__dict__)
+    exec(compile(source, CELL_NAME, "exec", dont_inherit=True), module.__dict__)
     if entry not in module.__dict__:
         raise NameError(f"the cell defines no `{entry}`")
     harness.__dict__["learner"] = module.__dict__[entry]
