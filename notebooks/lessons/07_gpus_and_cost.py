@@ -1270,7 +1270,8 @@ class BudgetGuard:
         ### END SOLUTION
 
     def state_dict(self) -> dict[str, Any]:
-        """What the guard of the next session must know; plain values that JSON can hold."""
+        """What the guard of the next session must know, as of the last `after_step`; plain values
+        that JSON can hold. Its machine may have another price."""
         ### BEGIN SOLUTION
         return {
             "spent": self.spent,
@@ -1573,9 +1574,9 @@ class AdaptedLinear(nn.Module):
         super().__init__()
         ### BEGIN SOLUTION
         self.base, self.scale = base, alpha / rank
-        self.down = nn.Parameter(torch.empty(rank, base.in_features))
+        self.down = nn.Parameter(base.weight.new_empty(rank, base.in_features))
         nn.init.kaiming_uniform_(self.down, a=math.sqrt(5))
-        self.up = nn.Parameter(torch.zeros(base.out_features, rank))  # the start is the base
+        self.up = nn.Parameter(base.weight.new_zeros(base.out_features, rank))  # the start is the base
         ### END SOLUTION
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
@@ -1599,8 +1600,9 @@ def add_lora(model: nn.Module, rank: int, alpha: float) -> nn.Module:
 
     Every `nn.Linear` of the model but `model.head` is replaced by a module that computes
     `base(x) + alpha / rank * B A x`, with A and B trainable, [rank, in] and [out, rank] (or
-    transposed), and starts as the base: the logits are what they were. That module has a method
-    `merged()`, which returns a plain `nn.Linear` with the adapter added into its weight.
+    transposed), of the base's dtype and on its device, and starts as the base: the logits are
+    what they were. That module has a method `merged()`, which returns a plain `nn.Linear` with
+    the adapter added into its weight; the module itself is of no use any more.
     What asks for a gradient afterwards: the adapters and `model.head`, nothing else.
     """
     ### BEGIN SOLUTION

@@ -16,6 +16,10 @@ _TRACE: Claims = {
         "timing CUDA without a sync: by the moment when a kernel runs",
     ),
     "`ts` (start) and `dur` (length) are in **microseconds**.": ("a time without its unit",),
+    "its launch, with the same correlation, lies inside that range.": (
+        "launches found by their name",
+        "kernels between two steps for the one before",
+    ),
     "A kernel belongs to the step and the stage in which it was *queued*": (
         "timing CUDA without a sync: the host's ranges",
         "timing CUDA without a sync: by the moment when a kernel runs",
@@ -113,6 +117,7 @@ _COST: Claims = {
     "Raises ValueError for a price without an amount, a currency or one of these units.": (
         "price without unit",
         "an unknown unit billed as hours",
+        "a unit by its beginning",
         "a table's KeyError for an unknown unit",
         "no unit billed as hours",
         "a price refused only where the target is reached",
@@ -141,7 +146,10 @@ _GUARD: Claims = {
     "budget: money for the run, all sessions together.": (
         "earlier sessions forgotten",
         "money kept by the class",
+        "seconds kept in place of money",
+        "money rounded to cents",
     ),
+    "Its machine may have another price.": ("seconds kept in place of money",),
     "price_per_hour: of all its devices, in the same currency.": ("seconds taken for hours",),
     "save: writes a checkpoint; takes at most `save_seconds`, which are paid for as well.": (
         "the save is not in the reserve",
@@ -180,7 +188,7 @@ _GUARD: Claims = {
         "the last step for the longest",
         "the slowest step of earlier sessions forgotten",
     ),
-    "What the guard of the next session must know": (
+    "What the guard of the next session must know, as of the last `after_step`": (
         "earlier sessions forgotten",
         "the slowest step of earlier sessions forgotten",
     ),
@@ -201,6 +209,7 @@ _WARD: Claims = {
         "fetched ahead by one thread",
     ),
     "Arguments and results are those of `SickRuns`.": (
+        "the error of a fetch swallowed",
         "a list of nothing",
         "run A in evaluation mode",
         "the mode of run B as it was",
@@ -274,6 +283,8 @@ _LORA: Claims = {
         "one scale for all models",
         "dropout before the adapter",
     ),
+    "of the base's dtype and on its device": ("adapters in float32 whatever the base is",),
+    "the module itself is of no use any more.": EXPLAINS,
     "with A and B trainable, [rank, in] and [out, rank] (or transposed)": (
         "a rank of its own",
         "both matrices zero",
@@ -283,7 +294,7 @@ _LORA: Claims = {
     ),
     "and starts as the base: the logits are what they were.": ("adapters not zero-initialised",),
     "That module has a method `merged()`": ("merged under another name",),
-    "which returns a plain `nn.Linear` with the adapter added into its weight.": (
+    "which returns a plain `nn.Linear` with the adapter added into its weight": (
         "merged without the scale",
         "merged is another kind of layer",
     ),

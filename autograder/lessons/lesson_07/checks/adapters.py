@@ -41,6 +41,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
             "d_model": 2 * int(job.rng.integers(3, 7)),
             "name": f"blocks.{int(job.rng.integers(2))}.{name}",
             "is_frozen": number % 2 == 1,
+            "dtype": ("float32", "float32", "float64", "float32")[number],
         }
         for number, (name, (rank, alpha)) in enumerate(zip(names, SETTINGS, strict=True))
     ]

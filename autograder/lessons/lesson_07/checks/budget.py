@@ -14,6 +14,8 @@ LIKELY = {
     "no reserve": "it stops when the money is gone: the step and the save that follow are not paid for",
     "hours": "seconds taken for hours: the price is for an hour, the clock counts seconds",
     "session forgotten": "earlier sessions are forgotten: `state_dict` must hold the money that they spent",
+    "one price": "seconds are kept and not money: each session has its own price, and pays at it",
+    "rounded": "the money is rounded in the state: a little of each session is forgotten, or all of it",
     "slowest forgotten": f"{SMALL}, and the slowest of earlier sessions is forgotten",
     "last step": f"{SMALL}, not the last one",
     "first step": "the first step of a session is not paid for: time counts from `__init__` on",

@@ -21,6 +21,8 @@ class Run:
     save_takes: float
     clocks: list[float]
     """What each session's clock says when its guard is made."""
+    prices: list[float] | None = None
+    """Of an hour in each session, where they differ: the run goes on on other machines."""
 
 
 Entry = dict[str, Any]
@@ -56,7 +58,7 @@ def _spread(rng: np.random.Generator, num_sessions: int, with_alarms: tuple[floa
     while True:
         run = _drawn(rng, num_sessions, with_alarms)
         given, last = run.settings, simulate(run)[-1]
-        after = last["spent"] + given["save_seconds"] * given["price_per_hour"] / 3600.0
+        after = last["spent"] + given["save_seconds"] * (run.prices or [0.0])[-1] / 3600.0
         sums = [share * given["budget"] for share in given.get("alarms", DEFAULT_ALARMS)]
         if not any(0.99 * last["spent"] < money < 1.01 * after for money in sums):
             return run  # whether the save itself passes an alarm is left open
@@ -73,12 +75,14 @@ def _drawn(rng: np.random.Generator, num_sessions: int, with_alarms: tuple[float
         # No later step takes longer than the first session's slowest, which is neither its first nor its last.
         durations[3] = (12.0 if session else 18.0) + float(rng.uniform(0.0, 2.0))
         sessions.append(durations.tolist())
-    before = sum(map(sum, sessions[:-1]))
-    seconds = before + float(rng.uniform(0.4, 0.8)) * sum(sessions[-1])
-    settings = {"budget": seconds / 3600.0 * price, "price_per_hour": price, "save_seconds": save_seconds}
+    prices = [price, *(price * float(factor) for factor in rng.choice([0.5, 2.0, 3.0], num_sessions - 1))]
+    shares = [1.0] * (num_sessions - 1) + [float(rng.uniform(0.4, 0.8))]
+    budget = sum(share * sum(s) * p for share, s, p in zip(shares, sessions, prices, strict=True)) / 3600.0
+    settings = {"budget": budget, "price_per_hour": price, "save_seconds": save_seconds}
     if with_alarms is not None:
         settings["alarms"] = list(with_alarms)
-    return Run(settings, sessions, save_seconds * float(rng.uniform(0.6, 1.0)), _clocks(rng, num_sessions))
+    save_takes = save_seconds * float(rng.uniform(0.6, 1.0))
+    return Run(settings, sessions, save_takes, _clocks(rng, num_sessions), prices)
 
 
 def _two_at_once(rng: np.random.Generator) -> Run:
@@ -144,12 +148,16 @@ def simulate(run: Run, mistake: str = "") -> list[Entry]:
     """
     given, log = run.settings, []
     budget = given["budget"]
-    rate = given["price_per_hour"] / (1.0 if mistake == "hours" else 3600.0)
+    prices = run.prices or [given["price_per_hour"]] * len(run.sessions)
     shares = list(given.get("alarms", DEFAULT_ALARMS))
     spent = longest = 0.0
     pending = list(shares)
     clock = run.clocks[0]
-    for durations, starts in zip(run.sessions, run.clocks, strict=True):
+    paid_seconds = 0.0
+    for durations, starts, price in zip(run.sessions, run.clocks, prices, strict=True):
+        rate = price / (1.0 if mistake == "hours" else 3600.0)
+        if mistake == "one price":
+            spent = paid_seconds * rate
         if mistake == "session forgotten":
             spent = 0.0
         if mistake == "alarms again":
@@ -166,7 +174,7 @@ def simulate(run: Run, mistake: str = "") -> list[Entry]:
             seconds, last = 0.0 if is_unpaid else duration + skipped, last + duration
             # What a save takes is a part of the next step then.
             skipped = run.save_takes if mistake == "saves at every step" else 0.0
-            spent += seconds * rate
+            spent, paid_seconds = spent + seconds * rate, paid_seconds + seconds
             longest = max(0.0 if mistake == "last step" else longest, seconds)
             steps = {"no step": 0.0, "two steps": 2.0 * longest}.get(mistake, longest)
             save = {"no save": 0.0, "two saves": 2.0 * given["save_seconds"]}.get(
@@ -186,6 +194,7 @@ def simulate(run: Run, mistake: str = "") -> list[Entry]:
                 )
                 break
         log.append(entry | {"spent": spent})
+        spent = round(spent, 2) if mistake == "rounded" else spent
         clock = starts + sum(durations)
         if entry["is_stopped"]:
             break

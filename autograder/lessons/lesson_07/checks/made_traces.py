@@ -76,7 +76,9 @@ def trace(rng: np.random.Generator, kind: Kind) -> list[Event]:
         if kind.has_gpu:  # the callbacks of the loop launch something too, in no stage
             queue(clock - 9.0, BACKLOG if is_warmup else float(rng.integers(300, 900)))
         events.append(_range(f"ProfilerStep#{max(0, first_number) + index}", start, clock - start))
-        clock += float(rng.integers(100, 400))  # between the steps something else is done
+        if kind.has_gpu:  # between the steps something else is done, and queued in no step
+            queue(clock + 20.0, float(rng.integers(500, 9000)))
+        clock += float(rng.integers(100, 400))
     events += _clutter(events, has_gpu=kind.has_gpu)
     return [events[i] for i in rng.permutation(len(events))]
 
@@ -87,7 +89,8 @@ def _range(name: str, start: float, length: float) -> Event:
 
 def _kernel(launch: float, begin: float, work: float, correlation: int) -> list[Event]:
     args = {"correlation": correlation}
-    called = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": launch, "dur": 4.0}
+    call = ("cudaLaunchKernel", "cudaLaunchKernelExC", "cudaGraphLaunch")[correlation % 3]
+    called = {"ph": "X", "cat": "cuda_runtime", "name": call, "ts": launch, "dur": 4.0}
     ran = {"ph": "X", "cat": "kernel", "name": f"kernel_{correlation % 7}", "ts": begin, "dur": work}
     return [called | {"args": args}, ran | {"args": args | {"stream": 7}}]
 
@@ -126,6 +129,8 @@ def read(events: list[Event], num_warmup_steps: int, mistake: str = "") -> Break
     worked = ("kernel", "gpu_memcpy") if mistake == "memory copies" else ("kernel",)
     kernels = {e["args"]["correlation"]: e for e in events if e.get("cat") in worked}
     launches = [e for e in events if e.get("cat") in ("cuda_runtime", "cuda_driver") and "dur" in e]
+    if mistake == "launches by name":
+        launches = [e for e in launches if e["name"] == "cudaLaunchKernel"]
     host, device = dict.fromkeys(STAGES, 0.0), dict.fromkeys((*STAGES, "other"), 0.0)
     for step in counted:
         own = sorted((e for e in stages if _lies_in(e["ts"], step)), key=lambda e: e["ts"])
@@ -138,7 +143,12 @@ def read(events: list[Event], num_warmup_steps: int, mistake: str = "") -> Break
             kernel = kernels.get(launch["args"]["correlation"])
             moment = kernel["ts"] if kernel and mistake == "when it runs" else launch["ts"]
             # By the moment when it runs alone it belongs to that step; else to the one that launched it.
-            if kernel and _lies_in(moment, step):
+            is_own = _lies_in(moment, step)
+            if mistake == "the last step that began":
+                is_own = step is max(
+                    (s for s in steps if s["ts"] <= moment), key=lambda s: s["ts"], default=None
+                )
+            if kernel and is_own:
                 inside = [e["name"][len("stage: ") :] for e in own if _lies_in(moment, e)]
                 device[inside[0] if inside else "other"] += kernel["dur"]
     length = sum(step["dur"] for step in counted)

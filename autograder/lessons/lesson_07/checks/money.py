@@ -40,6 +40,8 @@ BAD_PRICES = {
     "2.40 /h": "a price without its currency: 2.40 of what?",
     "some EUR/h": "a price without an amount: what stands before the currency is no number",
     "2.40 EUR/week": "a unit that is none of the four is taken for one of them",
+    "2.40 EUR/second": "a unit that only begins like one of the four is taken for it",
+    "2.40 EUR/half-day": "a unit that only begins like one of the four is taken for it",
     "2.40 EUR/": "a price without unit: after the stroke stands nothing",
 }
 

@@ -36,6 +36,8 @@ LIKELY = {
     "is done",
     "when it runs": "timing CUDA without a sync: a kernel counts for the stage that the host is in when it runs; "
     "it belongs to the stage that launched it",
+    "launches by name": "launches found by their name: several calls queue a kernel, all `cuda_runtime`",
+    "the last step that began": "a step that had ended: what is queued between two steps belongs to none",
     "no other": "what is queued in a step but in no stage is left out",
 }
 LOOK_HOST = "`cat`, `name`, `ts` and `dur` of the events"

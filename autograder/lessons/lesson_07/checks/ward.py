@@ -37,6 +37,10 @@ _MISTAKES: dict[str, dict[str, tuple[str, Edits]]] = {
             "gradients that are not clipped: at 1.0, as the sick run does",
             (("            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)", "            #"),),
         ),
+        "clip by value": (
+            "each element is clipped by itself, not the norm of the whole gradient, as the sick run does",
+            (("torch.nn.utils.clip_grad_norm_(", "torch.nn.utils.clip_grad_value_("),),
+        ),
         "sum": ("the sum of the rows' losses where their mean is asked for", ((" / len(rows)", ""),)),
         "share": (
             "the last update has fewer rows: the mean is over those that it has",
@@ -56,6 +60,8 @@ def check_ward(job: Job) -> None:
     _require_names(job)
     for run in ILLNESSES:
         _require_equal_and_leaner(job, run)
+    for run in "AC":
+        _require_errors(job, run)
     speeds: dict[str, Speed] = {}
     for run in ILLNESSES:
         measure_speedup(
@@ -118,6 +124,17 @@ def _require_equal_and_leaner(job: Job, run: str) -> None:
     for number, (answer, sick) in enumerate(zip(answers, all_sick, strict=True)):
         _require_same(job, run, answer, sick, lambda number=number: _why(job, run, cases, answers, number))  # type: ignore[misc]
         _require_leaner(job, run, answer, sick)
+
+
+def _require_errors(job: Job, run: str) -> None:
+    error = job.learner().call("unreadable", run=run, case=_cases(job, run)[0])
+    job.require(
+        error == "_Unreadable",
+        expected=f"the error of a sample that cannot be read from run {run}, as from the sick run",
+        got=error or "a result, as if nothing had happened",
+        likely="the error of a fetch is swallowed: the run trains on without the sample, and nobody knows",
+        look="what does `samples[index]` raise, and who hears of it?",
+    )
 
 
 def _why(job: Job, run: str, cases: list[dict[str, Any]], answers: list[dict[str, Any]], number: int) -> str:

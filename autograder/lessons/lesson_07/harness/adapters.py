@@ -98,6 +98,7 @@ def layers(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
         model: Any = TextClassifier(
             ModelConfig(vocab_size=30, num_classes=3, max_length=8, dropout=0.1, **sizes)
         )
+        model.to(getattr(torch, case["dtype"]))
         base = model.get_submodule(case["name"])
         weight, bias = base.weight.detach().clone(), base.bias.detach().clone()
         model.requires_grad_(not case["is_frozen"]).train(not case["is_frozen"])
@@ -120,7 +121,7 @@ def _layer(
         "is_base_learning": is_base_learning,
         "is_head_trained": all(p.requires_grad for p in model.head.parameters()),
     }
-    inputs = torch.eye(weight.shape[1])
+    inputs = torch.eye(weight.shape[1], dtype=weight.dtype)
     with torch.no_grad():
         answer["start"] = module(inputs) - F.linear(inputs, weight, bias)
         for parameter in own:

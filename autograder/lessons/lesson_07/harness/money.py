@@ -69,10 +69,11 @@ def guarded(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _steps(run: dict[str, Any], answer: dict[str, Any]) -> Iterator[None]:
     """One session after the other, each with a new guard that gets the state of the one before."""
     state = ""
-    for durations, starts in zip(run["sessions"], run["clocks"], strict=True):
+    prices = run["prices"] or [run["settings"]["price_per_hour"]] * len(run["sessions"])
+    for durations, starts, price in zip(run["sessions"], run["clocks"], prices, strict=True):
         simulated = _Simulated(starts, run["save_takes"])
         hooks = {"save": simulated.save, "notify": simulated.notify, "clock": simulated.clock}
-        guard = learner(**hooks, **run["settings"])
+        guard = learner(**hooks, **run["settings"] | {"price_per_hour": price})
         if state:
             guard.load_state_dict(json.loads(state))
         is_stopped = False

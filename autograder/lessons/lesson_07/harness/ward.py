@@ -150,6 +150,30 @@ def ward_runs(run: str, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return answers
 
 
+class _Unreadable(Exception):
+    """What a broken sample raises."""
+
+
+class _BrokenSamples(_StoredSamples):
+    """Samples of which one cannot be read."""
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
+        if index == len(self.samples) // 2:
+            raise _Unreadable(f"sample {index} cannot be read")
+        return super().__getitem__(index)
+
+
+def unreadable(run: str, case: dict[str, int]) -> str:
+    """What a ward's run does where a sample cannot be read: the name of the error, "" for none."""
+    model, (samples, *arguments) = _prepared(run, **case)
+    stored = samples.samples if run == "A" else samples
+    try:
+        getattr(learner(), f"run_{run.lower()}")(model, _BrokenSamples(stored, 0.0), *arguments)
+    except Exception as error:
+        return type(error).__name__
+    return ""
+
+
 def _segment(run: str, seed: int, num_steps: int) -> dict[str, Any]:
     each, argument = _SEGMENTS[run]
     words = WORDS_READ if run == "B" else VOCABULARY

@@ -15,6 +15,7 @@ class Adapted(nn.Module):
         self.base, self.scale = base, alpha / rank
         self.a = nn.Parameter(torch.randn(rank, base.in_features) / base.in_features**0.5)
         self.b = nn.Parameter(torch.zeros(base.out_features, rank))
+        self.to(dtype=base.weight.dtype)
 
     def forward(self, inputs):
         return self.base(inputs) + self.scale * F.linear(F.linear(inputs, self.a), self.b)
@@ -38,6 +39,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "7.5": wrong(
         _LORA,
         {
+            "adapters in float32 whatever the base is": (
+                "must have the same dtype",
+                "dtype=base.weight.dtype",
+                "dtype=torch.float32",
+            ),
             "LoRA base not frozen": ("LoRA base not frozen", "    model.requires_grad_(False)\n", ""),
             "embeddings and norms not frozen": (
                 "LoRA base not frozen",
@@ -78,7 +84,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             "a rank of its own": (
                 "of another rank",
                 "(module, rank, alpha)",
-                "(module, 8, alpha * 8 / rank)",
+                "(module, 5, alpha * 5 / rank)",
             ),
             "an adapter with a bias": (
                 "more than A and B learns",

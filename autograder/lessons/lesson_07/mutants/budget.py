@@ -46,6 +46,16 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'self.spent, self.longest, self.alarms = state["spent"], ',
                 "self.longest, self.alarms = ",
             ),
+            "seconds kept in place of money": (
+                "seconds are kept and not money",
+                ('return {"spent": self.spent,', 'return {"spent": self.spent / self.rate,'),
+                ('= state["spent"], state["longest"]', '= state["spent"] * self.rate, state["longest"]'),
+            ),
+            "money rounded to cents": (
+                "the money is rounded in the state",
+                'return {"spent": self.spent,',
+                'return {"spent": round(self.spent, 2),',
+            ),
             "an alarm at every step": (
                 "an alarm at every step",
                 "while self.alarms and self.spent >= self.alarms[0] * self.budget:\n"

@@ -108,6 +108,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "SECONDS[per]",
                 "SECONDS.get(per, 3600)",
             ),
+            "a unit by its beginning": (
+                "only begins like one of the four",
+                "SECONDS[per]",
+                "SECONDS[next((name for name in SECONDS if per.startswith(name)), per)]",
+            ),
             "a table's KeyError for an unknown unit": (
                 "KeyError of a table",
                 "except (ValueError, KeyError)",

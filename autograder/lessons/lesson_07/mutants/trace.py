@@ -44,6 +44,20 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "7.1": wrong(
         _BREAKDOWN,
         {
+            "launches found by their name": (
+                "launches found by their name",
+                'e.get("cat") in ("cuda_runtime", "cuda_driver")]',
+                'e.get("name") == "cudaLaunchKernel"]',
+            ),
+            "kernels between two steps for the one before": (
+                "a step that had ended",
+                (
+                    "    for step in steps:\n",
+                    '    starts = [e["ts"] for e in steps[1:]] + [float("inf")]\n'
+                    "    for step, following in zip(steps, starts):\n",
+                ),
+                ('if begin <= launch["ts"] < end:', 'if begin <= launch["ts"] < following:'),
+            ),
             "averaging over warm-up steps": (
                 "averaging over the warm-up steps",
                 "steps = steps[num_warmup_steps:]",

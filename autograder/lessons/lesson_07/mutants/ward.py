@@ -83,6 +83,14 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "7.4": wrong(
         _WARD,
         {
+            "the error of a fetch swallowed": (
+                "the error of a fetch is swallowed",
+                (
+                    "arriving = list(threads.map(samples.__getitem__, range(len(samples))))",
+                    "waiting = [threads.submit(samples.__getitem__, index) for index in range(len(samples))]\n"
+                    "            arriving = [one.result() for one in waiting if one.exception() is None]",
+                ),
+            ),
             "utilisation taken for efficiency": (
                 "utilisation taken for efficiency",
                 '"C": "tiny batch", "D": "recomputing"',
@@ -201,6 +209,16 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'losses.append(train_step(model, collate(rows), optimizer)["loss"])\n        return torch.stack(losses)'
                 ".tolist()\n\n    def run_d",
                 _STEP_OF_C + "        return torch.stack(losses).tolist()\n\n    def run_d",
+            ),
+            "each element of run C clipped by itself": (
+                "each element is clipped by itself",
+                'losses.append(train_step(model, collate(rows), optimizer)["loss"])\n        return torch.stack(losses)'
+                ".tolist()\n\n    def run_d",
+                _STEP_OF_C.replace(
+                    "            optimizer.step",
+                    _CLIP.replace("_norm_", "_value_") + "            optimizer.step",
+                )
+                + "        return torch.stack(losses).tolist()\n\n    def run_d",
             ),
             "the sum of the rows' losses": (
                 "the sum of the rows' losses",
