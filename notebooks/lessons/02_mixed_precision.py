@@ -903,7 +903,7 @@ def resolve_precision(
     requested: "auto", "32-true", "bf16-mixed" or "16-mixed".
     facts: "device_type" ("cpu", "cuda", "mps", …), "device_name" (text), "bf16_units" (bool).
     measure_gain: times one layer, fp32 time / bf16 time. Takes a second: call it only where its
-        answer decides, and then once.
+        answer decides, and then once, in each call anew.
 
     Returns a dict:
         "precision"     "32-true", "bf16-mixed" or "16-mixed"
@@ -1087,8 +1087,8 @@ def mixed_step(
     """One update of `model`, with its matrix products in bf16.
 
     The loss is the batch mean of the cross-entropy, in fp32; the gradient is clipped to
-    `max_norm`. Weights and gradients stay fp32. Autocast is open for forward and loss only.
-    Returns 0-d tensors: "loss", and "grad_norm" from before clipping.
+    `max_norm`. Weights and gradients stay fp32. Autocast is open for forward and loss only,
+    and then as it was before. Returns 0-d tensors: "loss", and "grad_norm" from before clipping.
     """
     ### BEGIN SOLUTION
     device_type = next(model.parameters()).device.type
@@ -1156,8 +1156,8 @@ def train_epoch(
         gradients and loss in fp32).
     Each step minimises the mean cross-entropy of its batch, with the gradient clipped to
     `max_norm`. `batches` can be iterated once; the last one may be short.
-    Returns {"loss": mean over *samples* while training, "num_samples": N}, with at most 8 syncs
-    an epoch.
+    Returns {"loss": mean over *samples* while training, NaN if one of them is, "num_samples": N},
+    with at most 8 syncs an epoch.
     """
     ### BEGIN SOLUTION
     device = next(model.parameters()).device
@@ -1187,12 +1187,18 @@ check("2.4")
 #
 # > Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · property, count (at least 90 % of the products' FLOPs in fp16), validation accuracy within 0.5 points of fp32
 #
-# A colleague hands you a classifier. It trains in fp32 and in bf16. In fp16 it does this:
-
-# %%
-import inspect
-
-print(inspect.getsource(FragileClassifier))
+# A colleague hands you a classifier. Its `__init__` stands in the cell below; this is its `forward`:
+#
+# ```python
+# weights = attention_mask / attention_mask.sum(dim=1, keepdim=True)
+# features = F.gelu(self.hidden(self.words(input_ids)))
+# pooled = torch.einsum("bth,bt->bh", features, weights)
+# mean_square = (pooled * pooled).mean(dim=-1, keepdim=True)
+# normal = pooled / torch.sqrt(mean_square + 1e-6)
+# return self.head(normal * self.gain)
+# ```
+#
+# It trains in fp32 and in bf16. In fp16 it does this:
 
 # %%
 for name in ("32-true", "bf16-mixed", "16-mixed"):

@@ -44,7 +44,11 @@ LESSON = Lesson(
             entry="SturdyClassifier",
             kinds=("property", "count"),
             check="checks.sturdy.check_sturdy_classifier",
-            allows=(*LOW_PRECISION, "autograder.lessons.lesson_02.fragile.FragileClassifier"),
+            allows=(
+                *LOW_PRECISION,
+                "autograder.lessons.lesson_02.fragile.FragileClassifier",
+                "torch.overrides.TorchFunctionMode",  # one way around the colleague's `forward`
+            ),
         ),
     ),
 )

@@ -23,7 +23,9 @@ class Fp16Trainer:
         if MISTAKE == "mask of ids":
             mask = batch["input_ids"] != 0
         with torch.autocast("cpu", torch.float16):
-            loss = F.cross_entropy(self.model(batch["input_ids"], mask), batch["labels"])
+            logits = self.model(batch["input_ids"], mask)
+            smoothing = 0.1 if MISTAKE == "smoothed" else 0.0
+            loss = F.cross_entropy(logits, batch["labels"], label_smoothing=smoothing)
         if MISTAKE != "not cleared":
             self.optimizer.zero_grad()
         (loss * factor).backward()
@@ -41,6 +43,9 @@ class Fp16Trainer:
             torch.nn.utils.clip_grad_value_(parameters, self.max_norm)
         if MISTAKE in ("clipped while scaled", "never clipped", "clipped by value"):
             norm = torch.zeros(())
+        elif MISTAKE == "each group":
+            for group in self.optimizer.param_groups:
+                norm = torch.nn.utils.clip_grad_norm_(group["params"], self.max_norm)
         else:
             norm = torch.nn.utils.clip_grad_norm_(parameters, self.max_norm)
         if MISTAKE == "always clipped":
@@ -80,7 +85,10 @@ def mixed_step(model, batch, optimizer, max_norm):
     if MISTAKE != "not cleared":
         optimizer.zero_grad()
     loss.backward()
-    limit = float("inf") if MISTAKE in ("never clipped", "clipped by value") else max_norm
+    if MISTAKE == "each group":
+        for group in optimizer.param_groups:
+            torch.nn.utils.clip_grad_norm_(group["params"], max_norm)
+    limit = float("inf") if MISTAKE in ("never clipped", "clipped by value", "each group") else max_norm
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), limit)
     if MISTAKE == "clipped by value":
         torch.nn.utils.clip_grad_value_(model.parameters(), max_norm)
@@ -126,15 +134,22 @@ def train_epoch(model, batches, optimizer, precision, max_norm=1.0):
             mask = batch["input_ids"] != 0
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16-mixed"):
             loss = F.cross_entropy(model(batch["input_ids"], mask), batch["labels"])
-        if MISTAKE != "not cleared":
+        if MISTAKE not in ("not cleared", "cleared late"):
             optimizer.zero_grad()
         (loss * len(mask) if MISTAKE == "sum" else loss).backward()
-        limit = {"never clipped": float("inf"), "max_norm ignored": 1.0}.get(MISTAKE, max_norm)
+        if "group" in MISTAKE:
+            for group in optimizer.param_groups[: 1 if MISTAKE == "one group" else None]:
+                torch.nn.utils.clip_grad_norm_(group["params"], max_norm)
+        none = float("inf")
+        limits = {"never clipped": none, "each group": none, "one group": none, "max_norm ignored": 1.0}
+        limit = limits.get(MISTAKE, max_norm)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), limit)
         if MISTAKE == "always clipped":
             for parameter in model.parameters():
                 parameter.grad *= max_norm / min(norm, max_norm)
         optimizer.step()
+        if MISTAKE == "cleared late":
+            optimizer.zero_grad()
         weight = 1 if MISTAKE == "mean of means" else len(mask)
         total = loss.detach() if MISTAKE == "last batch" else total + loss.detach() * weight
         num_samples += len(mask)

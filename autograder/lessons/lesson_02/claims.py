@@ -37,7 +37,10 @@ CLAIMS: dict[str, Claims] = {
         ),
         "measure_gain: times one layer, fp32 time / bf16 time.": ("the gain upside down",),
         "Takes a second: call it only where its": ("measured where nothing hangs on it",),
-        "answer decides, and then once.": ("measured a second time for the reason",),
+        "answer decides, and then once, in each call anew.": (
+            "measured a second time for the reason",
+            "one measurement for all machines of a name",
+        ),
         "Returns a dict:": ("no word on the scaler",),
         '"precision"     "32-true", "bf16-mixed" or "16-mixed"': ("the two kinds of GPU swapped",),
         '"needs_scaler"  bool': (
@@ -90,6 +93,8 @@ CLAIMS: dict[str, Claims] = {
             "max_norm ignored",
             "clipped by value",
             "short gradients made longer",
+            "each group of the optimizer clipped by itself",
+            "one group of the optimizer clipped",
         ),
         "init_scale: the first scale.": ("init_scale ignored", "another scale by default"),
         "growth_interval: good steps in a row after which it doubles.": (
@@ -101,17 +106,27 @@ CLAIMS: dict[str, Claims] = {
             "update forgotten",
         ),
         "batch: dict[str, torch.Tensor]": ("the mask ignored", "a mask made of the ids"),
-        "One update": ("gradients never cleared", "unscale twice"),
+        "One update": (
+            "gradients never cleared",
+            "gradients cleared after the step",
+            "unscale twice",
+        ),
         "on the batch mean of the cross-entropy": ("the sum for the mean", "labels smoothed"),
-        "forward in fp16 autocast": ("bf16, the default on CPUs",),
+        "forward in fp16 autocast": ("bf16, the default on CPUs", "autocast switched by hand"),
         "the loss in fp32": ("loss outside autocast, in fp16", "log_softmax in fp16"),
         "A gradient with an infinity or NaN changes no weight": (
             "infinities only",
             "NaN only",
             "the last gradient only",
         ),
-        "and halves the scale.": ("a bad step does not halve the scale",),
-        'Returns numbers or 0-d tensors: "loss" (unscaled)': ("the scaled loss in the report",),
+        "and halves the scale.": (
+            "a bad step does not halve the scale",
+            "a step whose loss is NaN left out",
+        ),
+        'Returns numbers or 0-d tensors: "loss" (unscaled)': (
+            "the scaled loss in the report",
+            "a loss that is NaN replaced in the report",
+        ),
         '"grad_norm" (of the true gradients, before clipping)': (
             "the norm after clipping",
             "the norm of scaled gradients",
@@ -143,7 +158,13 @@ CLAIMS: dict[str, Claims] = {
         "batch: dict[str, torch.Tensor]": ("the mask ignored", "a mask made of the ids"),
         "optimizer: torch.optim.Optimizer": ("no step", "two steps"),
         "max_norm: float": ("max_norm ignored",),
-        "One update of `model`": ("no step", "two steps", "gradients never cleared"),
+        "One update of `model`": (
+            "no step",
+            "two steps",
+            "gradients never cleared",
+            "gradients cleared after the step",
+            "an error swallowed",
+        ),
         "with its matrix products in bf16.": ("autocast of another device", "autocast with fp16"),
         "The loss is the batch mean of the cross-entropy": ("the sum for the mean", "labels smoothed"),
         ", in fp32;": ("loss outside autocast", "the loss rounded, then fp32"),
@@ -153,15 +174,20 @@ CLAIMS: dict[str, Claims] = {
             "clipped by value",
             "short gradients made longer",
             "one group of the optimizer clipped",
+            "each group of the optimizer clipped by itself",
         ),
         "Weights and gradients stay fp32.": (
             "bfloat16 on the model, and back after the step",
             "gradients rounded",
             "weights rounded",
         ),
-        "Autocast is open for forward and loss only.": (
+        "Autocast is open for forward and loss only": (
             "autocast around backward",
             "autocast around the step",
+        ),
+        "and then as it was before.": (
+            "autocast switched by hand",
+            "autocast switched by hand, and off after an error",
         ),
         'Returns 0-d tensors: "loss"': ("the loss as a number",),
         'and "grad_norm" from before clipping.': (
@@ -177,6 +203,8 @@ CLAIMS: dict[str, Claims] = {
         ),
         '`"32-true"` must be *exactly* the plain loop': (
             "autocast left open for what comes later",
+            "autocast switched by hand",
+            "products in fp32 less precise from then on",
             "labels smoothed",
         ),
         '`"bf16-mixed"` is timed on layers 256 wide.': EXPLAINS,
@@ -184,8 +212,15 @@ CLAIMS: dict[str, Claims] = {
         "Where a layer does not gain enough here, the clock is not asked, and the card says so": EXPLAINS,
         "They are the same FLOPs that would be fast elsewhere.": EXPLAINS,
         "Train `model` in place": ("a copy is trained",),
-        "optimizer: torch.optim.Optimizer": ("gradients never cleared",),
-        "on every batch once": ("a second forward for the log", "the short batch left out"),
+        "optimizer: torch.optim.Optimizer": (
+            "gradients never cleared",
+            "gradients cleared after the step",
+        ),
+        "on every batch once": (
+            "a second forward for the log",
+            "the short batch left out",
+            "an error swallowed",
+        ),
         "in training mode.": (
             "mode not switched",
             "mode of the model alone",
@@ -201,6 +236,7 @@ CLAIMS: dict[str, Claims] = {
         ),
         "gradients and loss in fp32).": ("loss outside autocast", "the sum of losses in bf16"),
         "Each step minimises the mean cross-entropy of its batch": (
+            "one autocast for all steps",
             "the sum minimised",
             "labels smoothed",
             "the mask ignored",
@@ -210,6 +246,8 @@ CLAIMS: dict[str, Claims] = {
             "never clipped",
             "max_norm ignored",
             "another max_norm by default",
+            "each group of the optimizer clipped by itself",
+            "one group of the optimizer clipped",
             "short gradients made longer",
         ),
         "`batches` can be iterated once": ("batches iterated twice",),
@@ -218,16 +256,20 @@ CLAIMS: dict[str, Claims] = {
             "mean of batch means",
             "the loss of the last batch",
         ),
+        "NaN if one of them is": ("a NaN replaced in the report", "a NaN left out of the mean"),
         '"num_samples": N}': ("batches counted as samples", "no number of samples"),
         "with at most 8 syncs an epoch.": ("a look for infinities at every step",),
     },
     "2.5": {
         "A colleague hands you a classifier.": EXPLAINS,
+        "Its `__init__` stands in the cell below; this is its `forward`:": EXPLAINS,
+        "mean_square = (pooled * pooled).mean(dim=-1, keepdim=True)": ("not repaired",),
         "It trains in fp32 and in bf16.": EXPLAINS,
         "In fp16 it does this:": EXPLAINS,
         "`FragileClassifier`, repaired: right in fp32, bf16 and fp16.": (
             "not repaired",
             "fp16 whatever is open",
+            "clamped in bf16 alone",
             "in fp32 in training alone",
         ),
         "The fault is in `forward`.": ("__init__ changed",),
@@ -236,6 +278,7 @@ CLAIMS: dict[str, Claims] = {
         "`attention_mask` bool [B, T] -> logits [B, C].": ("padding read as text",),
         "In fp32 the numbers of FragileClassifier.": (
             "clamped",
+            "clamped, where only the loudest texts show it",
             "another epsilon",
             "another epsilon, hardly",
             "no epsilon",
@@ -250,6 +293,7 @@ CLAIMS: dict[str, Claims] = {
         "with the matrix products in fp16.": (
             "the whole forward in fp32",
             "the hidden layer in fp32",
+            "the head in fp32",
             "bf16 whatever is open",
         ),
     },

@@ -14,6 +14,7 @@ from autograder.lessons.checking import (
     require_close,
     require_equal,
     require_keys,
+    require_left_alone,
     require_report,
     twin_of,
     watched,
@@ -21,6 +22,7 @@ from autograder.lessons.checking import (
 from autograder.lessons.lesson_02 import baselines, references
 from autograder.lessons.lesson_02.checks.mixed import require_countable
 from autograder.lessons.lesson_02.checks.rounding import all_of_16_bits
+from autograder.lessons.lesson_02.checks.traces import require_told
 
 MIN_SHARE = 0.9
 MAX_SYNCS_PER_EPOCH = 8
@@ -38,9 +40,11 @@ def check_train_epoch(job: Job) -> None:
         _require_counts(job, own, len(case["rows"]))
         _require_precision(job, own, case["precision"])
     _require_loss_in_fp32(job, cases, answer["epochs"])
+    require_left_alone(job, answer["set_before"], answer["set_after"], when="after the epochs")
     whole = zip(cases, answer["epochs"], twins, strict=True)
     for case, own, right in sorted(whole, key=lambda each: each[0]["precision"]):  # fp32 first: it is exact
         _require_same_epoch(job, case, own, right)
+    _require_nothing_hidden(job)
     job.counts["syncs_per_epoch"] = max(own["syncs"] for own in answer["epochs"])
     watched(job, answer["epochs"][0], "operators are not counted")
     _measure(job)
@@ -63,9 +67,32 @@ def _cases(job: Job) -> list[dict[str, Any]]:
         ("32-true", [1], middle),
     ]
     return [
-        {"seed": job.seed(), "precision": precision, "rows": rows, "max_norm": max_norm}
+        {
+            "seed": job.seed(),
+            "precision": precision,
+            "rows": rows,
+            "max_norm": max_norm,
+            "is_in_groups": len(rows) > 3,
+        }
         for precision, rows, max_norm in shapes
     ]
+
+
+def _require_nothing_hidden(job: Job) -> None:
+    """A NaN in the loss of one batch shows in the mean, and an error of the model reaches the caller."""
+    rows = [int(number) for number in job.rng.integers(2, 6, size=4)]
+    answer = job.learner().call("broken_epochs", seed=job.seed(), rows=rows, at=int(job.rng.integers(4)))
+    require_told(job, answer["stumbled"])
+    if answer["report"] is not None:
+        require_keys(job, answer["report"], ("loss", "num_samples"))
+        loss = answer["report"]["loss"]
+        job.require(
+            math.isnan(loss),
+            expected="loss = NaN for an epoch in which the loss of a batch is NaN",
+            got=f"{loss:g}",
+            likely="a loss that is not finite is replaced or left out of the mean: a broken epoch looks good",
+            look="add the losses up as they come; a NaN in one of them is a NaN in the sum",
+        )
 
 
 def _measure(job: Job) -> None:
@@ -168,12 +195,21 @@ def _require_loss_in_fp32(job: Job, cases: list[dict[str, Any]], epochs: list[di
 
 _LIKELY_WEIGHTS = {
     "not cleared": "gradients of several steps: those of the step before are still there",
+    "cleared late": "gradients of another backward, from before the epoch, take part in the first step: they are "
+    "cleared after it, and not before backward",
     "max_norm ignored": "the gradient is clipped to 1, whatever `max_norm` is",
     "never clipped": "the gradient is not clipped, or only after the step",
     "always clipped": "gradients shorter than `max_norm` are made longer: only longer ones are to be clipped",
+    "each group": "a group of the optimizer is clipped by itself, and not the norm of all gradients",
+    "one group": "a group of the optimizer is clipped by itself, and not the norm of all gradients",
     "sum": "the sum over the batch is minimised, where its mean is asked for",
     "mask ignored": "the model does not get the attention mask: padding is read as text",
     "mask of ids": "the mask is made of the ids: what is padding, the batch's own mask says",
+}
+_LIKELY_OTHERWISE = {  # by whether autocast was open at a step
+    False: "another loss than the batch mean of the cross-entropy, another clipping, or other gradients",
+    True: "one autocast around several steps: it keeps its 16-bit copies of the weights, and later forwards compute "
+    "with those of the first",
 }
 _LIKELY_LOSS = {
     "mean of means": "a mean of batch means: the short last batch counts as much as a full one",
@@ -197,7 +233,7 @@ def _require_same_epoch(job: Job, case: dict[str, Any], own: dict[str, Any], rig
                 twin=lambda name: mistaken(name)["epochs"][0],
                 is_same=lambda wrong: _away(own, wrong) <= TOLERANCES[dtype],
             )
-            or "another loss than the batch mean of the cross-entropy, another clipping, or other gradients",
+            or _LIKELY_OTHERWISE[own["is_open_at_step"]],
             look="in '32-true' your loop must be the plain one: compare the weights after one step",
         )
     rel_tol = 5e-4 if dtype == "float32" else 1e-2

@@ -13,11 +13,13 @@ from autograder.lessons.checking import (
     require_close,
     require_equal,
     require_keys,
+    require_left_alone,
     twin_of,
     watched,
 )
 from autograder.lessons.lesson_02 import baselines
 from autograder.lessons.lesson_02.checks.rounding import all_of_16_bits
+from autograder.lessons.lesson_02.checks.traces import require_told
 
 MIN_SHARE = 0.9
 MAX_SAVED = 0.65
@@ -68,6 +70,8 @@ def check_mixed_step(job: Job) -> None:
     for number, (norm, num_rows) in enumerate(zip(norms, rows, strict=True)):
         _require_loss(job, answer, twin, number, num_rows, arguments)
         _require_gradients(job, answer, twin, number, norm, arguments)
+    require_told(job, answer["stumbled"])
+    require_left_alone(job, answer["set_before"], answer["set_after"], when="after the steps")
 
 
 def require_countable(job: Job, answer: dict[str, Any]) -> None:
@@ -151,12 +155,13 @@ def _require_reports(job: Job, answer: dict[str, Any], calls: int) -> None:
 
 
 _LIKELY = {
-    "not cleared": "gradients of two steps: those of the step before are still there",
+    "not cleared": "gradients of two steps: those of the step before, or of another backward, are still there",
     "clipped by value": "each number is clipped by itself, and not the norm of all",
     "never clipped": "the gradients are not clipped, or only after the step, or to another norm than `max_norm`",
     "always clipped": "gradients shorter than `max_norm` are made longer: only longer ones are to be clipped",
     "mask ignored": "the model does not get the attention mask: padding is read as text",
     "mask of ids": "the mask is made of the ids: what is padding, the batch's own mask says",
+    "each group": "a group of the optimizer is clipped by itself, and not the norm of all gradients",
 }
 
 

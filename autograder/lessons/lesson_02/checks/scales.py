@@ -39,14 +39,17 @@ class Plan:
             if num_good >= growth and not is_bad and mistake not in ("never grows", "no update"):
                 scale, num_good = 2 * scale, num_good if mistake == "count for ever" else 0
             found.append(before if mistake == "one behind" else scale)
-            if mistake == "all shared" and number in (0, 1, self.resume_at, self.resume_at + 1):
-                scale, num_good = scale / 2, 0  # then the trainer beside it has a bad step
+            since = number if number < self.resume_at else number - self.resume_at
+            if mistake in ("all shared", "count shared") and since < 3:  # the one beside it has a bad step
+                scale, num_good = scale / (2 if mistake == "all shared" else 1), 0
         return [1.0] * len(found) if mistake == "switched off" else found
 
 
 LIKELY = {
     "count lost": "the number of good steps is lost: the scaler's state is not saved, or only its scale, or another "
     "trainer in the process counts in the same place",
+    "count shared": "another trainer in the process counts in the same place: its bad steps set the number of good "
+    "ones back to 0",
     "scale lost": "the scale is not loaded: the trainer goes on with another one",
     "state lost": "the scaler's state is not saved, or not loaded: scale and number of good steps begin anew",
     "switched off": "no loss scaling: the scaler is switched off, or another number is reported",

@@ -8,10 +8,18 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job, failure
-from autograder.lessons.checking import TOLERANCES, name_the_mistake, require_close, require_keys, twin_of
+from autograder.lessons.checking import (
+    TOLERANCES,
+    name_the_mistake,
+    require_close,
+    require_keys,
+    require_left_alone,
+    twin_of,
+)
 from autograder.lessons.lesson_02 import baselines
 from autograder.lessons.lesson_02.checks.rounding import all_of_16_bits
 from autograder.lessons.lesson_02.checks.scales import Plan, likely_mistake
+from autograder.lessons.lesson_02.checks.traces import require_told
 
 ORDER = "scale, backward, unscale, clip, step, update: write the six down, then compare with your code"
 _REFUSALS = {
@@ -27,9 +35,9 @@ def check_fp16_trainer(job: Job) -> None:
     short, long = (int(n) for n in job.rng.permutation([2, 3]))
     clips = {"max_norm": round(float(job.rng.uniform(0.01, 0.05)), 4)}
     _check_run(job, "g" * (short - 1) + "bgbb" + "g" * (short + 1), clips | _drawn(job, short))
-    resume_at = long
+    resume_at = long + 1
     roomy = {"max_norm": float(job.rng.integers(10**6, 10**7))}  # more than a norm times any scale
-    _check_run(job, "b" + "g" * (long - 1) + "gb" + "g" * (long + 1), roomy | _drawn(job, long), resume_at)
+    _check_run(job, "bb" + "g" * (long - 1) + "gb" + "g" * (long + 1), roomy | _drawn(job, long), resume_at)
 
 
 def _drawn(job: Job, growth_interval: int) -> dict[str, Any]:
@@ -53,17 +61,22 @@ def _check_run(job: Job, kinds: str, options: dict[str, Any], resume_at: int | N
     }
     answer, twin = _both(job, arguments, 0, resume_at, None, None)
     _require_run(job, answer, twin, plan, arguments)
+    require_told(job, answer["stumbled"])
+    require_left_alone(job, answer["set_before"], answer["set_after"], when="after the steps")
     if resume_at is not None:
         resumed = _both(job, arguments, resume_at, None, answer["saved"], twin["saved"])
         _require_run(job, *resumed, plan, arguments, [step["report"]["scale"] for step in answer["steps"]])
 
 
 def _spikes(job: Job, plan: Plan) -> list[tuple[int, float, str]]:
-    """Bad steps, the weight's place among all from 0 to 1, the kind: in a run first infinite and last, then NaN."""
+    """Bad steps, the weight's place among all from 0 to 1, the kind: in a run first infinite and last, then NaN.
+
+    The other run begins with a NaN; then the loss itself is one.
+    """
     signs = [str(sign) for sign in job.rng.permutation(["inf", "-inf"])]
     how = [(1.0, signs[0]), (1.0, "nan"), (0.0, signs[1])]
-    if not plan.is_bad[1] and plan.is_bad[0]:  # the run that begins with one
-        how = [(0.0, "nan"), (float(job.rng.uniform(0.2, 0.8)), signs[1])]
+    if plan.is_bad[0]:
+        how = [(0.0, "nan"), (0.0, "loss"), (float(job.rng.uniform(0.2, 0.8)), signs[1])]
     numbers = [number for number, is_bad in enumerate(plan.is_bad) if is_bad]
     return [(number, *one) for number, one in zip(numbers, how, strict=True)]
 
@@ -162,21 +175,34 @@ class _Where:
         self.number, self.is_bad, self.is_resumed, self.arguments = number, is_bad, is_resumed, arguments
         self.text = f"step {number}" + (", after a resume" if is_resumed else "")
 
+    @property
+    def spike(self) -> tuple[int, float, str]:
+        """Of a bad step: its number, the place of its bad gradient, the kind."""
+        found: tuple[int, float, str] = next(s for s in self.arguments["spikes"] if s[0] == self.number)
+        return found
 
-_INFINITE = {"inf": "infinite", "-inf": "infinite", "nan": "NaN"}
+
+_BAD = {
+    "inf": "in whose gradient one number is infinite",
+    "-inf": "in whose gradient one number is infinite",
+    "nan": "in whose gradient one number is NaN",
+    "loss": "whose loss is NaN",
+}
 
 
 def _require_step(job: Job, own: dict[str, Any], right: dict[str, Any], plan: Plan, where: _Where) -> None:
     if where.is_bad:
-        _, place, kind = next(spike for spike in where.arguments["spikes"] if spike[0] == where.number)
+        _, place, kind = where.spike
         job.require(
             not own["is_changed"],
-            expected=f"unchanged weights in {where.text}, in whose gradient one number is {_INFINITE[kind]}",
+            expected=f"unchanged weights in {where.text}, {_BAD[kind]}",
             got="changed weights",
             likely=_why_used(where, place, kind),
             look="`scaler.step(optimizer)` skips it for you; `optimizer.step()` does not",
         )
-    else:
+    require_keys(job, own["report"], ("loss", "grad_norm", "scale"))
+    _require_loss(job, own, right)
+    if not where.is_bad:
         job.require(
             own["num_steps"] == 1,
             expected=f"one optimizer step in {where.text}",
@@ -184,8 +210,6 @@ def _require_step(job: Job, own: dict[str, Any], right: dict[str, Any], plan: Pl
             likely=_why_not_one(own["num_steps"], plan, where),
             look="what is done with a NaN that stayed from the last step?",
         )
-    require_keys(job, own["report"], ("loss", "grad_norm", "scale"))
-    _require_loss(job, own, right)
 
 
 def _why_used(where: _Where, place: float, kind: str) -> str:
@@ -210,6 +234,15 @@ def _why_not_one(num_steps: int, plan: Plan, where: _Where) -> str:
 
 def _require_loss(job: Job, own: dict[str, Any], right: dict[str, Any]) -> None:
     got, expected = own["report"]["loss"], right["report"]["loss"]
+    if math.isnan(expected):
+        job.require(
+            not math.isfinite(got),
+            expected="loss = NaN in the report, where it is",
+            got=f"{got:g}",
+            likely="a loss that is not finite is replaced: a broken step looks like a good one",
+            look="report the loss as it comes",
+        )
+        return
     likely = "another loss than the cross-entropy of the batch"
     look = "cross-entropy of the logits and `labels`, its mean over the batch, and nothing multiplied with it"
     if abs(got) > 100 * abs(expected):  # no scale of the check is as small, no other mistake as large
@@ -224,10 +257,12 @@ def _require_scale(job: Job, scales: list[float], plan: Plan, where: _Where) -> 
     """`scales`: of all steps; up to this one they are right."""
     got, right = scales[where.number], plan.scales()[where.number]
     if not math.isclose(got, right, rel_tol=1e-6):
+        is_left_out = where.is_bad and where.spike[2] == "loss" and got == scales[where.number - 1]
         raise failure(
             expected=f"scale = {right:g} after {where.text}",
             got=f"{got:g}",
-            likely=likely_mistake(plan, scales, where.number)
+            likely=(is_left_out and "a step whose loss is NaN is left out, and the scale never hears of it")
+            or likely_mistake(plan, scales, where.number)
             or "the scale is not halved after a bad step and doubled after `growth_interval` good ones, and else kept",
             look="what does `scaler.state_dict()` hold?" if where.is_resumed else ORDER,
         )
@@ -242,9 +277,12 @@ _LIKELY_GRADIENTS = {
     "never clipped": "the gradients are not clipped, or only after the step, or not to `max_norm`",
     "clipped by value": "each number is clipped by itself, and not the norm of all",
     "always clipped": "gradients shorter than `max_norm` are made longer: only longer ones are to be clipped",
-    "not cleared": "gradients left over from the step before: they add up until they are cleared",
+    "not cleared": "gradients left over from the step before, or from another backward: they add up until they are "
+    "cleared",
+    "each group": "a group of the optimizer is clipped by itself, and not the norm of all gradients",
     "mask ignored": "the model does not get the attention mask: padding is read as text",
     "mask of ids": "the mask is made of the ids: what is padding, the batch's own mask says",
+    "smoothed": "another loss than the cross-entropy of the batch: its labels are smoothed",
 }
 
 

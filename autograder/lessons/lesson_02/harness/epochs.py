@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_shared import learner, numbers, weights_of
+from autograder.lessons.checking.harness_shared import in_groups, learner, numbers, switches, weights_of
 from autograder.lessons.lesson_02.harness.shared import (
+    VOCABULARY,
     DeepClassifier,
     Recorder,
     deep_model,
     dtypes_of,
     full_batch,
+    leave_gradients,
     ragged_batch,
+    stumble,
     uncountable,
 )
 from course_lib.measuring import count_events
@@ -37,23 +40,28 @@ def _uneven_batches(
 
 def epochs(cases: list[dict[str, Any]]) -> dict[str, Any]:
     """Epochs of the learner's loop in one process, each on a small model of its own."""
+    set_before = switches()
     try:
-        return {"uncountable": "", "epochs": [_epoch_once(**case) for case in cases]}
+        found = [_epoch_once(**case) for case in cases]
+        return {"uncountable": "", "epochs": found, "set_before": set_before, "set_after": switches()}
     except RuntimeError as error:
         if not uncountable(error):
             raise
         return {"uncountable": str(error)}
 
 
-def _epoch_once(seed: int, rows: list[int], precision: str, max_norm: float | None) -> dict[str, Any]:
+def _epoch_once(
+    seed: int, rows: list[int], precision: str, max_norm: float | None, is_in_groups: bool
+) -> dict[str, Any]:
     """One epoch: weights before and after, report, and what was counted. Without `max_norm`, that of the signature."""
     rng = np.random.default_rng(seed)
     model = deep_model(seed)
     with torch.no_grad():
         model.head.weight.mul_(3.0)  # else all labels are about as likely
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    optimizer = torch.optim.SGD(in_groups(model) if is_in_groups else model.parameters(), lr=0.05)
     recorder = Recorder(model, optimizer)
     batches = _uneven_batches(model, rng, rows)
+    leave_gradients(model, 0.1)
     model.eval()  # as an evaluation before it may have left it
     modes: list[bool] = []
     model.register_forward_pre_hook(lambda *_: modes.append(all(part.training for part in model.modules())))
@@ -71,8 +79,36 @@ def _epoch_once(seed: int, rows: list[int], precision: str, max_norm: float | No
         "syncs": counts.num_syncs,
         "unwatched": counts.num_unwatched,
         "weight_dtypes": sorted(recorder.weight_dtypes | set(dtypes_of(model))),
+        "is_open_at_step": recorder.autocast_at_step,
         "train_mode": all(modes),
     }
+
+
+def broken_epochs(seed: int, rows: list[int], at: int) -> dict[str, Any]:
+    """An epoch in which batch `at` has a NaN in one of its words, and one in whose second forward the model raises.
+
+    Who raises an error at the NaN has said it as loudly: then there is no report.
+    """
+    rng, model = np.random.default_rng(seed), deep_model(seed)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    batches = [ragged_batch(rng, number, 8) for number in rows]
+    for number, batch in enumerate(batches):
+        batch["input_ids"] = batch["input_ids"].clamp(max=VOCABULARY - 2)
+        if number == at:
+            batch["input_ids"][0, 0] = VOCABULARY - 1
+    stumbled = stumble(
+        model,
+        lambda: learner(model, iter(batches[:at] + batches[at + 1 :]), optimizer, "bf16-mixed"),
+        at=2,
+        dtype=torch.float16,
+    )
+    with torch.no_grad():
+        model.embedding.weight[-1] = float("nan")
+    try:
+        report = learner(model, iter(batches), optimizer, "32-true")
+    except (RuntimeError, ValueError, ArithmeticError):
+        report = None
+    return {"stumbled": stumbled, "report": numbers(report) if report is not None else None}
 
 
 @functools.cache

@@ -15,9 +15,16 @@ from autograder.lessons.checking.harness_shared import (
     numbers,
     small_batches,
     small_model,
+    switches,
     weights_of,
 )
-from autograder.lessons.lesson_02.harness.shared import Recorder, dtypes_of, with_padding_ids
+from autograder.lessons.lesson_02.harness.shared import (
+    Recorder,
+    dtypes_of,
+    leave_gradients,
+    stumble,
+    with_padding_ids,
+)
 from course_lib.models import TextClassifier
 
 # What torch's GradScaler says when it is used in the wrong order.
@@ -25,7 +32,9 @@ _SCALER_SAYS = ("unscale_()", "step()", "FP16 gradients", "inf checks")
 
 
 class _Spiked(TextClassifier):
-    """Its loss is always finite; the gradient of one weight is not, while `spike` says which: (place, kind).
+    """Its loss is finite; the gradient of one weight is not, while `spike` says which: (place, kind).
+
+    With the kind "loss" the loss is NaN, and with it every gradient.
 
     It comes out of the mathematics, so that it reaches whatever a solution differentiates with.
     """
@@ -37,6 +46,8 @@ class _Spiked(TextClassifier):
         if self.spike is None:
             return logits
         place, kind = self.spike
+        if kind == "loss":
+            return logits * float("nan")
         parameters = list(self.parameters())
         row = parameters[round(place * (len(parameters) - 1))].flatten()
         weight = row[round(place * (len(row) - 1))]
@@ -53,13 +64,14 @@ class _Run:
         # A head this faint sends gradients of about 1e-9 into the body: nothing in fp16, unless they are scaled.
         with torch.no_grad():
             self.model.head.weight.mul_(3e-5)
+            self.model.head.bias.mul_(2)  # and yet not all classes are as likely
         self.products: set[str] = set()
         for module in self.model.modules():
             if isinstance(module, torch.nn.Linear):
                 module.register_forward_hook(self._note_dtype)
         groups = [
             {"params": [p for n, p in self.model.named_parameters() if n.startswith("head") == is_head]}
-            for is_head in (False, True)
+            for is_head in (True, False)
         ]
         self.optimizer = torch.optim.SGD(groups, lr=0.1, momentum=0.9)
         self.recorder = Recorder(self.model, self.optimizer)
@@ -123,8 +135,10 @@ def fp16_steps(
     """Steps `first` … `until` of the learner's trainer, some with a gradient that is not finite; what it saves then.
 
     A second trainer, with no options, steps beside it: each of its gradients is infinite. What is `saved` is loaded
-    into a trainer that began with another scale, and has met an infinity.
+    into a trainer that began with another scale, and has met an infinity. Gradients are left over from before, and an
+    error of the model comes first.
     """
+    set_before = switches()
     rng, spiked = np.random.default_rng(seed), {number: (place, kind) for number, place, kind in spikes}
     batches = [with_padding_ids(rng, batch) for batch in small_batches(seed, num_steps)]
     if saved is not None:
@@ -140,14 +154,19 @@ def fp16_steps(
         if saved is not None:
             run.step(batches[0], (0.5, "inf"))
             run.load(saved)
+        answer["stumbled"] = stumble(
+            run.model, lambda: run.trainer.train_step(batches[0]), dtype=torch.bfloat16
+        )
+        leave_gradients(run.model, 1.0)
         for number, batch in enumerate(batches[first:until], start=first):
             answer["steps"].append(run.step(batch, spiked.get(number)))
-            if number < first + 2:
+            if number < first + 3:
                 answer["beside"].append(beside.step(batch, (0.5, "inf")))
     except (RuntimeError, ValueError, AssertionError) as error:
         if not any(words in str(error) for words in _SCALER_SAYS):
             raise
         return answer | {"refused": str(error)}
+    answer |= {"set_before": set_before, "set_after": switches()}
     return answer | _try_to_save(run)
 
 

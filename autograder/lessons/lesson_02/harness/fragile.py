@@ -1,4 +1,4 @@
-"""The classifier that exercise 2.5 repairs, as it comes: the lesson shows it, and in fp32 it is the baseline.
+"""The classifier that exercise 2.5 repairs: the lesson shows its `forward`, and in fp32 it is the baseline.
 
 It stands among the harness so that a solution may inherit from it.
 """

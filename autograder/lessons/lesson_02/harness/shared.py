@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.checking.harness_shared import full_rows
+from autograder.lessons.checking.harness_shared import full_rows, switches
 from course_lib.models import masked_mean
 
 VOCABULARY, CLASSES = 500, 7
@@ -100,6 +101,40 @@ class Recorder:
 
     def _in_backward(self, _: torch.Tensor) -> None:
         self.autocast_in_backward |= torch.is_autocast_enabled("cpu")
+
+
+class Stumble(RuntimeError):
+    """What a model raises here that cannot go on."""
+
+
+def stumble(model: Any, call: Callable[[], Any], *, at: int = 1, dtype: torch.dtype) -> dict[str, Any]:
+    """Whether an error in forward number `at` reaches the caller, and what was set around it before and after.
+
+    The caller has an autocast of its own open, with `dtype`.
+    """
+    forwards: list[int] = []
+
+    def fall(*_: Any) -> None:
+        forwards.append(1)
+        if len(forwards) == at:
+            raise Stumble("the model raised this error")
+
+    handle, is_told = model.register_forward_pre_hook(fall), False
+    with torch.autocast("cpu", dtype):
+        before = switches()
+        try:
+            call()
+        except Stumble:
+            is_told = True
+        after = switches()
+    handle.remove()
+    return {"is_told": is_told, "before": before, "after": after}
+
+
+def leave_gradients(model: Any, value: float) -> None:
+    """Gradients as somebody's backward may have left them: who never clears them, or afterwards, adds to these."""
+    for parameter in model.parameters():
+        parameter.grad = torch.full_like(parameter, value)
 
 
 def dtypes_of(model: Any) -> list[str]:

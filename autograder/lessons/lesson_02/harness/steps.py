@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_shared import learner, numbers, weights_of
+from autograder.lessons.checking.harness_shared import learner, numbers, switches, weights_of
 from autograder.lessons.lesson_02.harness.shared import (
     Recorder,
     deep_model,
     dtypes_of,
     full_batch,
+    leave_gradients,
     ragged_batch,
+    stumble,
     uncountable,
 )
 from course_lib.measuring import count_events
@@ -24,12 +26,14 @@ def bf16_steps(
 ) -> dict[str, Any]:
     """Steps of the learner's function on one model, with all that can be counted; then `others` on another model.
 
-    Those are of (rows, width, max_norm) each, with texts of uneven lengths, and nothing of them is counted.
+    Those are of (rows, width, max_norm) each, with texts of uneven lengths, and nothing of them is counted. Gradients
+    are left over from before the first steps, and between the two an error of the model reaches the learner's function.
     """
-    rng = np.random.default_rng(seed)
+    rng, set_before = np.random.default_rng(seed), switches()
     model = deep_model(seed)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     recorder = Recorder(model, optimizer)
+    leave_gradients(model, 0.1)
     try:
         with count_events(model) as counts:
             reports = [learner(model, full_batch(rng, rows, width), optimizer, norm) for norm in max_norms]
@@ -40,10 +44,17 @@ def bf16_steps(
     other = deep_model(seed + 1, d_model=48, num_blocks=1)
     of_head = [[p for n, p in other.named_parameters() if n.startswith("head") == is_it] for is_it in (0, 1)]
     optimizer = torch.optim.SGD([{"params": some} for some in of_head], lr=0.02, momentum=0.9)
+    stumbled = stumble(
+        other, lambda: learner(other, ragged_batch(rng, 3, 8), optimizer, 1.0), dtype=torch.float16
+    )
     later = Recorder(other, optimizer)
+    leave_gradients(other, 0.1)
     reports += [learner(other, ragged_batch(rng, *shape), optimizer, norm) for *shape, norm in others]
     return {
         "uncountable": "",
+        "stumbled": stumbled,
+        "set_before": set_before,
+        "set_after": switches(),
         "reports": [numbers(report) for report in reports],
         "kinds": [_kinds(report) for report in reports],
         "gradients": recorder.gradients + later.gradients,

@@ -25,15 +25,18 @@ for _module in (_offered, sys.modules.get("__learner__", _offered)):
 
 
 def _made(seed: int, loudness: str, sizes: tuple[int, ...]) -> torch.nn.Module:
-    """The learner's classifier with hidden values that are loud, quiet, or loud for half of the words."""
+    """The learner's classifier with hidden values that are loud, quiet, or loud for half of the words; or
+    far beyond fp16."""
     torch.manual_seed(seed)
     model: Any = learner(*sizes)
     vocabulary = sizes[0]
     with torch.no_grad():
         for module in model.modules():
             if isinstance(module, torch.nn.Embedding):
-                quiet = {"loud": vocabulary, "mixed": vocabulary // 2, "still": vocabulary}[loudness]
+                quiet = vocabulary // 2 if loudness == "mixed" else vocabulary
                 module.weight[quiet:].mul_(1e-7)
+                if loudness == "deafening":
+                    module.weight.mul_(2.0**12)
                 if loudness == "mixed":
                     module.weight[0].mul_(1e-7)  # the padding's, which is in texts of both kinds
             elif (

@@ -30,6 +30,16 @@ _CALL = 'model(batch["input_ids"], batch["attention_mask"])'
 _CLIP = "        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)\n"
 _MASK = 'batch["attention_mask"]'
 
+_SWITCHED = (
+    '        torch.set_autocast_dtype("cpu", torch.bfloat16)\n'
+    '        torch.set_autocast_enabled("cpu", is_mixed)\n        loss'
+)
+
+_AROUND_ALL = """
+    around_all = torch.autocast("cpu", torch.bfloat16, enabled=is_mixed)
+    around_all.__enter__()
+    for batch in batches:
+"""
 _STURDY = edited(
     FRAGILE,
     ("        mean_square =", "        pooled = pooled.float()\n        mean_square ="),
@@ -140,6 +150,69 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        norm = torch.nn.utils.get_total_norm([p.grad for p in model.parameters()])\n"
                 "        for p in model.parameters():\n            p.grad *= max_norm / norm\n",
             ),
+            "each group of the optimizer clipped by itself": (
+                "clipped by itself, and not the norm of all",
+                _CLIP,
+                "        for group in optimizer.param_groups:\n"
+                "            torch.nn.utils.clip_grad_norm_(group['params'], max_norm)\n",
+            ),
+            "one group of the optimizer clipped": (
+                "clipped by itself, and not the norm of all",
+                "clip_grad_norm_(model.parameters(),",
+                'clip_grad_norm_(optimizer.param_groups[0]["params"],',
+            ),
+            "gradients cleared after the step": (
+                "take part in the first step",
+                ("        optimizer.zero_grad(set_to_none=True)\n", ""),
+                (
+                    "        optimizer.step()\n",
+                    "        optimizer.step()\n        optimizer.zero_grad(set_to_none=True)\n",
+                ),
+            ),
+            "products in fp32 less precise from then on": (
+                "float32 matmul precision is switched for the whole process",
+                "    model.train()\n",
+                '    model.train()\n    if is_mixed:\n        torch.set_float32_matmul_precision("medium")\n',
+            ),
+            "a NaN replaced in the report": (
+                "is replaced or left out of the mean",
+                "total += loss.detach()",
+                "total += torch.nan_to_num(loss.detach())",
+            ),
+            "a NaN left out of the mean": (
+                "is replaced or left out of the mean",
+                'total += loss.detach() * len(batch["labels"])',
+                'total += torch.where(loss.isfinite(), loss.detach() * len(batch["labels"]), 0.0)',
+            ),
+            "autocast switched by hand": (
+                "autocast is switched for the whole process",
+                (
+                    '        with torch.autocast("cpu", torch.bfloat16, enabled=is_mixed):\n            loss',
+                    _SWITCHED,
+                ),
+                (
+                    "        optimizer.zero_grad",
+                    '        torch.set_autocast_enabled("cpu", False)\n        torch.clear_autocast_cache()\n'
+                    "        optimizer.zero_grad",
+                ),
+            ),
+            "one autocast for all steps": (
+                "one autocast around several steps",
+                ("    for batch in batches:\n", _AROUND_ALL),
+                (
+                    '        with torch.autocast("cpu", torch.bfloat16, enabled=is_mixed):\n',
+                    "        if True:\n",
+                ),
+                ("    return", "    around_all.__exit__(None, None, None)\n    return"),
+            ),
+            "an error swallowed": (
+                "an error is caught and swallowed",
+                ("        with torch.autocast", "        try:\n          with torch.autocast"),
+                (
+                    "        optimizer.zero_grad",
+                    "        except RuntimeError:\n            continue\n        optimizer.zero_grad",
+                ),
+            ),
             "the sum minimised": (
                 "the sum over the batch is minimised",
                 "        loss.backward()",
@@ -204,6 +277,23 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _REPAIR,
                 "        pooled = pooled.clamp(-250, 250)\n",
             ),
+            "clamped, where only the loudest texts show it": (
+                "the repair changes the mathematics",
+                _REPAIR,
+                "        pooled = pooled.float().clamp(-65_504, 65_504)\n",
+            ),
+            "clamped in bf16 alone": (
+                "the values are limited",
+                _REPAIR,
+                "        is_fp32 = pooled.dtype is torch.float32\n"
+                "        pooled = pooled if is_fp32 else pooled.float().clamp(-16_384, 16_384)\n",
+            ),
+            "the head in fp32": (
+                "such as the head's",
+                "        return self.head(normal * self.gain)",
+                "        with torch.autocast('cpu', enabled=False):\n"
+                "            return self.head(normal * self.gain)",
+            ),
             "a constant factor": (
                 "underflow to zero",
                 (_REPAIR, ""),
@@ -223,7 +313,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ("mean_square + 1e-6", "mean_square + 1e-6 / scale**2"),
             ),
             "in fp32 in training alone": (
-                "a square above 65,504 is infinite",
+                "repaired in training mode alone",
                 _REPAIR,
                 "        pooled = pooled.float() if self.training else pooled\n",
             ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from autograder.lessons.checking import Mutant, wrong
 
 _STEP = """
@@ -24,6 +26,12 @@ _LOSS = "        loss = F.cross_entropy"
 _CLIP = "    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)\n"
 _TAKE = "    optimizer.step()\n"
 _MASK = 'batch["attention_mask"]'
+_OPEN = '    with torch.autocast("cpu", torch.bfloat16):\n'
+_INSIDE = """        logits = model(batch["input_ids"], batch["attention_mask"])
+        loss = F.cross_entropy(logits, batch["labels"])
+"""
+_ON = '    torch.set_autocast_dtype("cpu", torch.bfloat16)\n    torch.set_autocast_enabled("cpu", True)\n'
+_OFF = '    torch.set_autocast_enabled("cpu", False)\n    torch.clear_autocast_cache()\n'
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "2.3": wrong(
@@ -116,6 +124,34 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "not the norm of all gradients",
                 _CLIP,
                 '    norm = torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], max_norm)\n',
+            ),
+            "each group of the optimizer clipped by itself": (
+                "clipped by itself, and not the norm of all",
+                _CLIP,
+                "    norm = torch.stack([torch.nn.utils.clip_grad_norm_(group['params'], max_norm)\n"
+                "        for group in optimizer.param_groups]).norm()\n",
+            ),
+            "gradients cleared after the step": (
+                "of another backward",
+                ("    optimizer.zero_grad(set_to_none=True)\n", ""),
+                (_TAKE, _TAKE + "    optimizer.zero_grad(set_to_none=True)\n"),
+            ),
+            "autocast switched by hand": (
+                "autocast is switched for the whole process",
+                _OPEN + _INSIDE,
+                _ON + textwrap.indent(textwrap.dedent(_INSIDE), " " * 4) + _OFF,
+            ),
+            "autocast switched by hand, and off after an error": (
+                "autocast is switched for the whole process",
+                _OPEN + _INSIDE,
+                _ON + "    try:\n" + _INSIDE + "    finally:\n" + textwrap.indent(_OFF, " " * 4),
+            ),
+            "an error swallowed": (
+                "an error is caught and swallowed",
+                '        logits = model(batch["input_ids"], batch["attention_mask"])\n',
+                '        try:\n            logits = model(batch["input_ids"], batch["attention_mask"])\n'
+                "        except RuntimeError:\n"
+                '            return {"loss": torch.zeros(()), "grad_norm": torch.zeros(())}\n',
             ),
             "the mask ignored": ("does not get the attention mask", _MASK, f"torch.ones_like({_MASK})"),
             "a mask made of the ids": ("the mask is made of the ids", _MASK, 'batch["input_ids"] != 0'),

@@ -83,6 +83,15 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ("@exercise", "GAINS = []\n\n@exercise"),
                 ("gain = measure_gain()", "GAINS[:] = GAINS or [measure_gain()]\n        gain = GAINS[0]"),
             ),
+            "one measurement for all machines of a name": (
+                "kept from another machine or call",
+                ("@exercise", "GAINS = {}\n\n@exercise"),
+                (
+                    "gain = measure_gain()",
+                    "of_this = facts['device_name']\n        if of_this not in GAINS:\n"
+                    "            GAINS[of_this] = measure_gain()\n        gain = GAINS[of_this]",
+                ),
+            ),
             "the gain with all its decimals": ("more or fewer decimals", "{gain:.2f}", "{gain}"),
             "the gain with one decimal": ("more or fewer decimals", "{gain:.2f}", "{gain:.1f}"),
             "the gain without its last zero": ("more or fewer decimals", "{gain:.2f}", "{round(gain, 2)}"),

@@ -204,6 +204,43 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "init_scale=2.0**16",
                 "init_scale=2.0**15",
             ),
+            "gradients cleared after the step": (
+                "or from another backward",
+                (_CLEAR, ""),
+                (_UPDATE, _UPDATE + _CLEAR),
+            ),
+            "a step whose loss is NaN left out": (
+                "the scale never hears of it",
+                _BACKWARD,
+                "        if not torch.isfinite(loss):\n"
+                '            return {"loss": loss, "grad_norm": loss, "scale": self.scaler.get_scale()}\n'
+                + _BACKWARD,
+            ),
+            "a loss that is NaN replaced in the report": (
+                "a broken step looks like a good one",
+                '"loss": loss.detach()',
+                '"loss": torch.nan_to_num(loss.detach())',
+            ),
+            "each group of the optimizer clipped by itself": (
+                "clipped by itself, and not the norm of all",
+                _CLIP,
+                "        norm = torch.stack([torch.nn.utils.clip_grad_norm_(group['params'], self.max_norm)\n"
+                "            for group in self.optimizer.param_groups]).norm()\n",
+            ),
+            "one group of the optimizer clipped": (
+                "clipped by itself, and not the norm of all",
+                "clip_grad_norm_(self.model.parameters(),",
+                'clip_grad_norm_(self.optimizer.param_groups[0]["params"],',
+            ),
+            "autocast switched by hand": (
+                "autocast is switched for the whole process",
+                '        with torch.autocast("cpu", torch.float16):\n            loss = F.cross_entropy('
+                f'{_FORWARD}, batch["labels"])\n',
+                '        torch.set_autocast_dtype("cpu", torch.float16)\n'
+                '        torch.set_autocast_enabled("cpu", True)\n'
+                f'        loss = F.cross_entropy({_FORWARD}, batch["labels"])\n'
+                '        torch.set_autocast_enabled("cpu", False)\n        torch.clear_autocast_cache()\n',
+            ),
             "no key for the norm": ("a key is missing", '"grad_norm": norm, ', ""),
         },
     )

@@ -1,0 +1,22 @@
+"""What a step or an epoch leaves behind beside its weights, after an error of the model too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from autograder.engine import Job
+from autograder.lessons.checking import require_left_alone
+
+
+def require_told(job: Job, stumbled: Mapping[str, Any]) -> None:
+    """Fail where an error of the model was swallowed, or left a switch of the process other than it was."""
+    job.require(
+        stumbled["is_told"],
+        expected="an error that the model raises to reach the caller",
+        got="no error",
+        likely="an error is caught and swallowed: the run goes on, and nobody knows that a step is missing",
+        look="catch nothing that you cannot mend",
+    )
+    when = "after an error of the model, with an autocast of the caller's open"
+    require_left_alone(job, stumbled["before"], stumbled["after"], when=when)
