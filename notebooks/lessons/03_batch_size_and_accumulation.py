@@ -873,8 +873,9 @@ def train_accumulated(
     `micro_batches` can be iterated once. `labels` is int64 [B, T], -100 where there is none;
     `model(input_ids, attention_mask)` returns logits [B, T, K]. The gradient of an update is that
     of the mean cross-entropy over all labels of its window, whatever stood in `p.grad` before. The
-    last window may have fewer micro-batches and is an update as well. A micro-batch may have no label, a window has some.
-    Each micro-batch goes through the model alone, and its activations are freed before the next.
+    last window may have fewer micro-batches and is an update as well. A micro-batch may have no
+    label, a window has some. Each micro-batch goes through the model alone, and its activations are
+    freed before the next.
 
     Returns plain numbers:
         "loss"         mean over all *labels* of the pass of the cross-entropy seen while training
@@ -945,7 +946,8 @@ def largest_micro_batch_size(
 
     `try_step(size)` runs one whole step of `size` rows on a fresh copy of the model and returns its
     peak of live bytes, which grows with `size`. Where the device has no more memory it raises
-    `torch.OutOfMemoryError`. Returns 0 when one row is too many.
+    `torch.OutOfMemoryError`; any other error is no answer, and reaches the caller. Returns 0 when
+    one row is too many.
 
     Every try costs a step: at most 2 · log2(max_size) + 3 of them. None may have more than twice
     the rows that fit (one row is always allowed), and none less than 1 or more than `max_size`.
@@ -1022,10 +1024,12 @@ def train_accumulated_mixed(
     """Train `model` in place, in training mode, in bfloat16 under autocast, on the CPU.
 
     `micro_batches` can be iterated once, and each goes through the model alone; `labels` is int64
-    [B], logits are [B, C]. Forward and loss run under `torch.autocast("cpu", torch.bfloat16)`, which
-    takes float32 for the loss; the weights stay float32. `grad_accum_steps` micro-batches make one
-    update. Losses are scaled by `scaler`. The gradient of an update is that of the mean over the samples of its window,
-    unscaled, then clipped to `max_norm`. `scaler` and `scheduler` move once an update. The last
+    [B], logits are [B, C]. Forward and loss run under `torch.autocast("cpu", torch.bfloat16)`,
+    which takes float32 for `F.cross_entropy`, though not for `log_softmax`: the loss is a float32
+    one. The weights stay float32. `grad_accum_steps` micro-batches make one update. Losses are
+    scaled by `scaler`. The gradient of an update is that of the mean over the samples of its
+    window, whatever stood in `p.grad` before, unscaled, then clipped to `max_norm`. `scaler` and
+    `scheduler` move once an update; nothing overflows, so that the scaler skips no step. The last
     window may have fewer micro-batches.
 
     Returns plain numbers:
@@ -1112,15 +1116,16 @@ def plan_large_batch(
     The recipe: `base_learning_rate` at an effective batch of `base_batch_size`.
     The machine: `world_size` devices, each of which holds up to `max_micro_batch_size` rows.
     The wish: an effective batch of at least `target_batch_size`, in as few accumulation steps as
-    possible, for `max_steps` updates. `optimizer` is "sgd" (linear scaling) or "adamw" (square root).
+    possible, for `max_steps` updates, 2 or more. `optimizer` is "sgd" (linear scaling) or "adamw"
+    (square root).
 
     Returns a dict:
         "micro_batch_size"   rows per device and forward pass
         "grad_accum_steps"   micro-batches per device and update
         "global_batch_size"  the effective batch that comes of it
         "learning_rates"     a list of `max_steps` floats, the rate of each update. The peak is the
-                             base rate scaled to `global_batch_size`; up to it a warmup over at
-                             least 5 % of the updates, rising from at most half the peak.
+                             base rate scaled to `global_batch_size`; up to it, and counting it, a
+                             warmup over at least 5 % of the updates, from at most half the peak.
     """
     ### BEGIN SOLUTION
     grad_accum_steps = math.ceil(target_batch_size / (max_micro_batch_size * world_size))
@@ -1185,10 +1190,10 @@ def checkpoint_blocks(model: torch.nn.Module) -> torch.nn.Module:
     """Make `model` keep less for backward, and compute the rest again; returns the model.
 
     `model` is a `TextClassifier`: `model.blocks` is a `ModuleList` whose modules are called as
-    `block(hidden [B, T, D], key_mask bool [B, 1, 1, T])` and return [B, T, D]. Changed in place or wrapped,
-    what you return is called as `model(input_ids, attention_mask)`, and has the same parameters
-    in the same order. Logits and gradients are those of the plain model under the same seed, in
-    training with dropout as well as in evaluation.
+    `block(hidden [B, T, D], key_mask bool [B, 1, 1, T])` and return [B, T, D]. Changed in place or
+    wrapped, what you return is called as `model(input_ids, attention_mask)`, and has the same
+    parameters in the same order. Logits and gradients are those of the plain model under the same
+    seed, in training with dropout as well as in evaluation, also where the embeddings are frozen.
     """
     ### BEGIN SOLUTION
     for block in model.blocks:
@@ -1248,13 +1253,13 @@ def train_in_budget(
 ) -> dict[str, float]:
     """Train `model` in place, in training mode, on each of `samples` once, uncut, within a byte budget.
 
-    samples: `(ids, label)`, of uneven lengths; any id may stand in them, 0 too. Update number k is made of the samples
-        k · global_batch_size … (k + 1) · global_batch_size - 1, the last one of what is left, in
-        whatever micro-batches you cut it into. Its gradient is that of the mean cross-entropy over
-        its samples; nothing is clipped.
+    samples: `(ids, label)`, of uneven lengths; any id may stand in them, 0 too. Update number k is
+        made of the samples k · global_batch_size … (k + 1) · global_batch_size - 1, the last one of
+        what is left, in whatever micro-batches you cut it into. Its gradient is that of the mean
+        cross-entropy over its samples, whatever stood in `p.grad` before; nothing is clipped.
     step_bytes(rows, width): peak bytes of an update whose largest micro-batch is rows × width,
-        measured before, as in 3.2. The peak of every update is at most `budget_bytes`
-        by that measure; the check adds 5 % for the batches themselves.
+        measured before, as in 3.2; in width it may grow faster than a line. The peak of every
+        update is at most `budget_bytes` by that measure; the check adds 5 % for batches themselves.
     `model(input_ids, attention_mask)` returns logits [B, C].
     Returns plain numbers: {"loss": mean over samples while training, "num_updates": optimizer steps}.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 from autograder.course.lessons import Exercise, lesson_ids, load_lesson
 from autograder.engine.check import check_source
 from autograder.lessons.checking.mutants import Mutant, load_mutants
-from tests.autograder.solutions import ALTERNATIVE_TEXTS, alternative_sources, reference_sources
+from autograder.lessons.lesson_02.fragile import FragileClassifier
+from tests.autograder.solutions import ALTERNATIVE_TEXTS, LESSONS, alternative_sources, reference_sources
 
 #: The timed exercise whose reference stands before the clock in every run. Of the others the clock has its say over the
 #: reference in `workbook test --all`, as over one slow solution; over the rest with `-m exhaustive`.
@@ -155,3 +157,13 @@ def test_every_exercise_has_at_least_three_wrong_solutions(exercise: Exercise) -
     mutants = load_mutants(exercise.lesson_id)[exercise.id]
     assert len({mutant.name for mutant in mutants}) >= 3
     assert 0 < exercise.clock_free_score <= exercise.max_score
+
+
+def test_the_forward_pass_that_2_5_shows_is_the_classifiers() -> None:
+    shown = [
+        line.removeprefix("# ").strip() for line in next(LESSONS.glob("02_*.py")).read_text().splitlines()
+    ]
+    body = inspect.getsource(FragileClassifier.forward).splitlines()[2:]
+    assert shown[(start := shown.index(body[0].strip())) : start + len(body)] == [
+        line.strip() for line in body
+    ]

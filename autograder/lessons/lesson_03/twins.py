@@ -7,6 +7,7 @@ from __future__ import annotations
 
 # Which micro-batches make an update; for 3.1 and 3.3.
 _WINDOWS = """
+import contextlib
 import torch
 import torch.nn.functional as F
 
@@ -29,6 +30,10 @@ def windows_of(micro_batches, steps):
 
 def mean(values):
     return sum(values) / len(values)
+
+def clear(parameters):
+    for parameter in parameters:
+        parameter.grad = None
 """
 
 TRAIN_ACCUMULATED = (
@@ -44,7 +49,9 @@ def train_accumulated(model, micro_batches, optimizer, grad_accum_steps):
         positions = sum(batch["labels"].numel() for batch in window)
         tokens = sum(int(batch["attention_mask"].sum()) for batch in window)
         rows = sum(len(batch["labels"]) for batch in window)
-        if MISTAKE != "never cleared" and not (MISTAKE == "left over" and number == 0):
+        if MISTAKE == "one group cleared":
+            clear(optimizer.param_groups[0]["params"])
+        elif MISTAKE != "never cleared" and not (MISTAKE == "left over" and number == 0):
             optimizer.zero_grad()
         for batch, count in zip(window, labels):
             if MISTAKE == "cleared inside":
@@ -52,6 +59,7 @@ def train_accumulated(model, micro_batches, optimizer, grad_accum_steps):
             divisor = {
                 "not divided": count,
                 "sum": 1,
+                "one group divided": 1,
                 "mean of means": count * len(window),
                 "full window": count * grad_accum_steps,
                 "positions": positions,
@@ -69,6 +77,9 @@ def train_accumulated(model, micro_batches, optimizer, grad_accum_steps):
             sums.append(float(loss))
             if count:
                 means.append(float(loss) / count)
+        if MISTAKE == "one group divided":
+            for parameter in optimizer.param_groups[0]["params"]:
+                parameter.grad /= sum(labels)
         positions_seen += positions
         counts += labels
         if MISTAKE == "clipped":
@@ -91,13 +102,20 @@ TRAIN_ACCUMULATED_MIXED = (
     _WINDOWS
     + """
 def train_accumulated_mixed(model, micro_batches, optimizer, scheduler, scaler, grad_accum_steps, max_norm):
+    is_one = MISTAKE == "one autocast"
+    with torch.autocast("cpu", torch.bfloat16) if is_one else contextlib.nullcontext():
+        return train(model, micro_batches, optimizer, scheduler, scaler, grad_accum_steps, max_norm)
+
+def train(model, micro_batches, optimizer, scheduler, scaler, grad_accum_steps, max_norm):
     model.train()
     micro_batches = list(micro_batches)
-    parameters = list(model.parameters())
-    sums, counts, window_means, norms, scaled = [], [], [], [], []
-    for window in windows_of(micro_batches, grad_accum_steps):
+    parameters, first_group = list(model.parameters()), optimizer.param_groups[0]["params"]
+    sums, counts, window_means, norms, scaled, of_first, samples = [], [], [], [], [], [], []
+    for number, window in enumerate(windows_of(micro_batches, grad_accum_steps)):
         rows = sum(len(batch["labels"]) for batch in window)
-        if MISTAKE != "never cleared":
+        if MISTAKE == "one group cleared":
+            clear(first_group)
+        elif MISTAKE != "never cleared" and not (MISTAKE == "left over" and number == 0):
             optimizer.zero_grad()
         for batch in window:
             if MISTAKE == "cleared inside":
@@ -132,7 +150,12 @@ def train_accumulated_mixed(model, micro_batches, optimizer, scheduler, scaler, 
             torch._foreach_mul_([p.grad for p in parameters if p.grad is not None], scaler.get_scale())
         else:
             scaler.unscale_(optimizer)
+        samples.append(rows)
+        of_first.append(float(torch.nn.utils.get_total_norm([p.grad for p in first_group if p.grad is not None])))
+        if MISTAKE == "one group clipped":
+            torch.nn.utils.clip_grad_norm_(first_group, max_norm)
         wrong = ("clipped at every micro-step", "clipped while scaled", "unclipped", "clipped by value")
+        wrong = (*wrong, "one group clipped")
         limit = float("inf") if MISTAKE in wrong else 1.0 if MISTAKE == "clipped to 1" else max_norm
         norms.append(float(torch.nn.utils.clip_grad_norm_(parameters, limit)))
         if MISTAKE == "clipped by value":
@@ -156,6 +179,8 @@ def train_accumulated_mixed(model, micro_batches, optimizer, scheduler, scaler, 
         "last": norms[-1],
         "largest": max(norms),
         "norms": sum(norms),
+        "by samples": sum(norm * rows for norm, rows in zip(norms, samples)) / sum(samples),
+        "first group": mean(of_first),
     }
 """
 )
@@ -202,17 +227,24 @@ def train_in_budget(model, samples, optimizer, global_batch_size, budget_bytes, 
     sums, window_means, means, steps = [], [], [], 0
     for start in range(0, len(samples), global_batch_size):
         window = samples[start : start + global_batch_size]
-        if MISTAKE != "never cleared":
+        if MISTAKE == "one group cleared":
+            for parameter in optimizer.param_groups[0]["params"]:
+                parameter.grad = None
+        elif MISTAKE != "never cleared" and not (MISTAKE == "left over" and start == 0):
             optimizer.zero_grad()
         for first in range(0, len(window), 4):
             rows = window[first : first + 4]
             batch = collate(rows)
             mask = batch["input_ids"] != 0 if MISTAKE == "mask from ids" else batch["attention_mask"]
             loss = F.cross_entropy(model(batch["input_ids"], mask), batch["labels"], reduction="sum")
-            divisor = {"sum": 1, "full update": global_batch_size}.get(MISTAKE, len(window))
+            divisors = {"sum": 1, "one group divided": 1, "full update": global_batch_size}
+            divisor = divisors.get(MISTAKE, len(window))
             (loss / divisor).backward()
             sums.append(float(loss))
             means.append(float(loss) / len(rows))
+        if MISTAKE == "one group divided":
+            for parameter in optimizer.param_groups[0]["params"]:
+                parameter.grad /= len(window)
         window_means.append(sum(sums[-((len(window) + 3) // 4) :]) / len(window))
         if MISTAKE == "clipped":
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

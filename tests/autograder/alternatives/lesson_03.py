@@ -103,6 +103,7 @@ def train_accumulated_mixed(model, micro_batches, optimizer, scheduler, scaler, 
     parameters = list(model.parameters())
     criterion = torch.nn.CrossEntropyLoss(reduction="none")
     losses, norms = [], []
+    model.zero_grad(set_to_none=False)
     for window in in_windows(micro_batches, grad_accum_steps):
         num_rows = torch.cat([batch["labels"] for batch in window]).numel()
         for batch in window:

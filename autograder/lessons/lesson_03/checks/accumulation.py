@@ -23,6 +23,9 @@ from autograder.lessons.lesson_03.checks.windows import (
 SAVED_BYTES_SLACK = 1.6
 _DIVIDED_WRONG = "divided by the wrong count: "
 WRONG_WEIGHTS = {
+    "one group divided": "only the gradients of the optimizer's first parameter group are divided: those of the others "
+    "stay sums",
+    "one group cleared": "only the gradients of the optimizer's first parameter group are cleared",
     "left over": "gradients that were there before the call reach the first update: nothing clears them",
     "never cleared": "gradients are never cleared: each update adds those of all updates before",
     "cleared inside": "`zero_grad` inside the window: only the last micro-batch reaches the step",
@@ -80,6 +83,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
             "grad_accum_steps": grad_accum_steps,
             "empty": empty,
             "learning_rate": float(rng.uniform(0.05, 0.2)),
+            "is_in_groups": number % 2 == 0,
             "is_training": bool(number % 2),
             "is_counted": number == 0,  # operators: it costs, and one pass shows it
         }

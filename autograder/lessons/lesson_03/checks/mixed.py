@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job, failure
-from autograder.lessons.checking import are_equal, name_the_mistake, twin_of
+from autograder.lessons.checking import are_equal, name_the_mistake, require_left_alone, twin_of
 from autograder.lessons.lesson_03 import twins
 from autograder.lessons.lesson_03.checks.windows import (
     LOSS,
@@ -23,6 +23,9 @@ NUM_LONE = 7  # passes of one text: what one loss in bfloat16 hides by luck, sev
 _DIVIDED_WRONG = "divided by the wrong count: "
 # The first pass clips nothing: what is wrong there is no clip. Where a clip strikes, a wrong one is the likely mistake.
 WRONG_UPDATES = {
+    "one group clipped": "only the gradients of the optimizer's first parameter group are clipped",
+    "one group cleared": "only the gradients of the optimizer's first parameter group are cleared",
+    "left over": "gradients that were there before the call reach the first update: nothing clears them",
     "clipped at every micro-step": "clipping at every micro-step: what is left of the sum depends on the order of "
     "the micro-batches",
     "clipped while scaled": "the clip sees scaled gradients: `unscale_` comes after it, or not at all",
@@ -41,6 +44,8 @@ WRONG_UPDATES = {
     "never unscaled": "the step is taken with scaled gradients",
     "schedule first": "the scheduler moves before the optimizer: the first rate is never used",
     "mask from ids": "the mask is made from the ids, and is not the one that came: an id of 0 may stand inside a text",
+    "one autocast": "one autocast around all updates: until it is left it keeps its bfloat16 copies of the weights, so "
+    "that later updates compute with the first weights",
 }
 WRONG_NORM = {
     "clipped": "the norm *after* clipping",
@@ -48,6 +53,8 @@ WRONG_NORM = {
     "last": "the norm of the last update alone",
     "largest": "the largest norm, where the mean is asked for",
     "norms": "a sum of norms that is divided by nothing",
+    "first group": "the norm of the optimizer's first parameter group alone",
+    "by samples": "a mean over samples, where that over updates is asked for",
     "": "another norm than that of all gradients of an update, unscaled, before they are clipped",
 }
 
@@ -87,9 +94,11 @@ def _cases(job: Job) -> list[dict[str, Any]]:
             "gradient_scale": factor,
             "learning_rate": float(rng.uniform(0.1, 0.25)),
             # Where gradients are never cleared, the next ones stand beside what was divided by the scale: a scale of 1
-            # shows it.
+            # shows it, and tells it from gradients that were there before.
             "init_scale": 1.0 if of_steps == 1 else 2.0 ** int(rng.integers(7, 13)),
             "growth_interval": 3 if of_steps == 1 else 1 + number % 2,
+            "is_in_groups": number in (0, 2, 3),
+            "has_gradients": of_steps == 1,
             "is_training": bool(number % 2),
             "is_counted": number == 0,  # operators: it costs, and one pass shows it
         }
@@ -106,6 +115,7 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
         )
 
     _require_no_complaint(job, answer, case["grad_accum_steps"])
+    require_left_alone(job, answer["set_before"], answer["set_after"], when="after the call")
     num_micro_batches = len(case["rows"])
     require_updates(
         job,
@@ -116,7 +126,7 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
         name=name,
     )
     require_calls(job, answer["calls"], right["calls"])
-    _require_schedule_and_scale(job, answer, right, num_micro_batches)
+    _require_schedule_and_scale(job, answer, right, num_micro_batches, case["grad_accum_steps"])
     _require_precision(job, answer, right)
     if not are_equal(answer["moved"], right["moved"], "bfloat16"):
         mistake = name(WRONG_UPDATES)
@@ -169,7 +179,7 @@ def _require_no_complaint(job: Job, answer: dict[str, Any], grad_accum_steps: in
 
 
 def _require_schedule_and_scale(
-    job: Job, answer: dict[str, Any], right: dict[str, Any], num_micro_batches: int
+    job: Job, answer: dict[str, Any], right: dict[str, Any], num_micro_batches: int, grad_accum_steps: int
 ) -> None:
     updates, got = right["scheduler_steps"], answer["scheduler_steps"]
     job.require(
@@ -180,6 +190,8 @@ def _require_schedule_and_scale(
         if got == num_micro_batches
         else "the scheduler never moves"
         if got == 0
+        else "the scheduler does not move at the update of the last, shorter window"
+        if got == num_micro_batches // grad_accum_steps
         else "the scheduler is stepped at other times than the optimizer",
         look="the schedule was planned in updates",
     )
@@ -235,7 +247,8 @@ def _require_exact_losses(
         return
     cause = name_the_mistake(
         {
-            "loss in bfloat16": "the loss is computed in bfloat16: outside of autocast, which takes float32 for it"
+            "loss in bfloat16": "the loss is computed in bfloat16: outside of autocast, which takes float32 for "
+            "`F.cross_entropy`; or by operations for which it does not, as `log_softmax` on the CPU"
         },
         twin=twin_of(job, twins.TRAIN_ACCUMULATED_MIXED, "mixed_all", {"cases": cases}),
         is_same=lambda wrong: are_equal(got, np.array([one["report"]["loss"] for one in wrong]), "float32"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from autograder.engine import Job
 from autograder.lessons.checking import require_keys
+from autograder.lessons.lesson_03.checks.recipes import recipes
 
 BASE_BATCH, BASE_RATE, GROWTH, UPDATES = 8, 0.02, 8, 60
 # Of the small batch's loss. Scaled rates reached 1.00 of it, with a decay to zero 1.05 to 1.09, unscaled 1.26 or more.
@@ -22,59 +22,11 @@ RULES = {"sgd": ("linear", 1.0), "adamw": ("square-root", 0.5)}
 
 def check_plan_large_batch(job: Job) -> None:
     """3.4: sizes that fit and reach the target, a rate scaled by rule and warmed up, and a loss that is reached."""
-    for wanted in _wanted(job.rng):
+    for wanted in recipes(job.rng, PEAK_SLACK):
         plan = job.learner().call("plan_once", **wanted)
         _require_sizes(job, plan, wanted)
         _require_rates(job, plan, wanted)
     _require_target_loss(job)
-
-
-def _wanted(rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Recipes, machines and wishes. Rounding decides in most of them: a target is seldom a multiple of what fits."""
-    # (limit, devices, target): first those that tell mistakes apart. One row more than what fits in some steps makes
-    # the smallest plan larger than its target by a tenth and more, so that the rate of the target is another one.
-    sizes = []
-    for world_size in rng.permutation([3, 4, 5]).tolist():
-        limit, steps = int(rng.integers(6, 12)), int(rng.integers(2, 5))
-        sizes.append((limit, world_size, limit * world_size * steps + 1))
-    for world_size in (1, 2, 7):
-        limit = int(rng.integers(3, 20))
-        sizes.append(
-            (limit, world_size, limit * world_size * int(rng.integers(2, 9)) + int(rng.integers(1, limit)))
-        )
-    limit, world_size = int(rng.integers(5, 20)), int(rng.integers(2, 5))
-    sizes += [
-        (limit, world_size, 3 * limit * world_size),  # an exact fit
-        (limit, world_size, limit * world_size),
-        (limit, world_size, limit * world_size - 1),  # one step is enough
-        (400, 8, 9),  # far more than is wished for
-        (1, 3, 10),
-    ]
-    return [
-        {
-            "target_batch_size": target,
-            "max_micro_batch_size": limit,
-            "world_size": world_size,
-            "base_batch_size": _base(rng, limit, world_size, target),
-            "base_learning_rate": float(10 ** rng.uniform(-5, -0.5)),
-            "max_steps": int(rng.integers(100, 400)) if number < 8 else int(rng.integers(2, 60)),
-            "optimizer": ("sgd", "adamw")[number % 2],
-        }
-        for number, (limit, world_size, target) in enumerate(sizes)
-    ]
-
-
-def _base(rng: np.random.Generator, limit: int, world_size: int, target: int) -> int:
-    """A size to scale from: one at which no two rules give the same rate, where the sizes allow it."""
-    steps = math.ceil(target / (limit * world_size))
-    for _ in range(50):
-        base = int(rng.integers(2, min(9, max(3, target // 3))))
-        growth = limit * world_size * steps / base
-        factors = (1.0, growth, growth**0.5, target / base, growth / world_size, steps)
-        rates = sorted({factor**power for factor in factors for power in (0.5, 1.0)})
-        if all(b / a > 1 + 3 * PEAK_SLACK for a, b in itertools.pairwise(rates)):
-            break
-    return base
 
 
 def _require_sizes(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> None:
@@ -125,9 +77,21 @@ def _require_sizes(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> No
         steps <= fewest,
         expected=f"{fewest} accumulation steps: the fewest that reach {target}, {limit} rows on {world_size} devices",
         got=f"{steps}",
-        likely="micro-batches smaller than memory allows, or the devices are forgotten: throughput is given away",
+        likely=_why_more_steps(micro, steps, total, wanted),
         look="fill the memory first, then accumulate",
     )
+
+
+def _why_more_steps(micro: int, steps: int, total: int, wanted: dict[str, Any]) -> str:
+    limit, world_size, target = (
+        wanted[name] for name in ("max_micro_batch_size", "world_size", "target_batch_size")
+    )
+    fewest = math.ceil(target / (limit * world_size))
+    if steps == math.ceil(target / limit):
+        return "the devices are forgotten: all of them take part in each step"
+    if micro > 1 and total < math.ceil(target / (fewest * world_size)) * fewest * world_size:
+        return "steps are added until the target is hit exactly: a batch that exceeds it in fewer steps is asked for"
+    return "micro-batches smaller than memory allows, or the devices are forgotten: throughput is given away"
 
 
 def _require_rates(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> None:
@@ -153,6 +117,8 @@ def _require_rates(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> No
         * of_target**power,
         "the rate is scaled to the rows of one device": base * (growth / wanted["world_size"]) ** power,
         "the rate is scaled by the accumulation steps alone": base * plan["grad_accum_steps"] ** power,
+        "the rate is scaled by another factor than the batch grew by: one rounded to a whole number": base
+        * math.floor(growth) ** power,
     }
     likely = next(
         (text for text, rate in others.items() if math.isclose(peak, rate, rel_tol=PEAK_SLACK)),
@@ -166,17 +132,21 @@ def _require_rates(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> No
         likely=likely,
         look="how many times as large is the batch, and what does the rule make of that factor?",
     )
-    _require_warmup(job, rates, peak)
+    _require_warmup(job, rates, peak, base)
 
 
-def _require_warmup(job: Job, rates: np.ndarray, peak: float) -> None:
+def _require_warmup(job: Job, rates: np.ndarray, peak: float, base: float) -> None:
     max_steps, top = len(rates), int((rates >= (1 - PEAK_SLACK) * peak).argmax())
     before = rates[: top + 1]
     likely = "the warmup is too short"
-    if top == 0:
+    if top == 0 and max_steps < 1 / WARMUP_SHARE:
+        likely = "no warmup where the updates are few: a share of them that is rounded down is none at all"
+    elif top == 0:
         likely = "no warmup: the scaled rate meets weights that have not settled"
     elif rates[0] > 0.5 * peak:
         likely = "the warmup begins too high"
+        if math.isclose(rates[0], base, rel_tol=PEAK_SLACK):
+            likely += ": at the recipe's rate, which is above half the peak where the batch grows little"
     elif (np.diff(before) < -1e-6 * peak).any():
         likely = "the rates fall on their way to the peak"
     job.require(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -18,11 +19,15 @@ def check_largest_micro_batch_size(job: Job) -> None:
     """3.2: exactly the largest size that fits, found in few steps, none of them far too large."""
     _require_real_steps(job)
     drawn = [_drawn(job.rng, *case) for case in _cases(job.rng)]
+    for fails_at in (1, 2, 3):
+        of_size, limit, fits, where = _drawn(job.rng, int(job.rng.integers(150, 400)), 40 + fails_at, "exact")
+        drawn.append((of_size, limit | {"fails_at": fails_at}, fits, where))
     peaks, limits = [case[0] for case in drawn], [case[1] for case in drawn]
     answers = job.learner().call("searched_all", peaks=peaks, limits=limits)
     for answer, (of_size, limit, fits, where) in zip(answers, drawn, strict=True):
         _require_search(job, answer, limit, fits)
-        _require_largest(job, answer, limit, fits, where, int(of_size[1]))
+        if not limit.get("fails_at"):
+            _require_largest(job, answer, limit, fits, where, int(of_size[1]))
 
 
 def _require_real_steps(job: Job) -> None:
@@ -100,6 +105,14 @@ def _require_search(job: Job, answer: dict[str, Any], limits: Limits, fits: int)
         likely="the out-of-memory error is not caught; it says the same as a peak above the budget: does not fit",
         look="`try` … `except torch.OutOfMemoryError`",
     )
+    fails_at = limits.get("fails_at", 0)
+    job.require(
+        not 0 < fails_at <= len(tried) or ended == "error",
+        expected="the error of a step that has nothing to do with memory, out of your function",
+        got="a size, as though the step had run",
+        likely="an `except` takes every error for a full device: what is wrong with the model, nobody hears",
+        look="`except torch.OutOfMemoryError` and nothing else",
+    )
     last = tried[-1] if tried else 1.0
     job.require(
         1 <= last <= max_size and last == int(last),
@@ -117,7 +130,7 @@ def _require_search(job: Job, answer: dict[str, Any], limits: Limits, fits: int)
         len(tried) <= most,
         expected=f"at most {most} steps tried for up to {max_size} rows",
         got=f"{min(len(tried), MAX_TRIES)}" + (" and no end" if ended else ""),
-        likely=_why_so_many(tried),
+        likely=_why_so_many(tried, fits),
         look="double until one does not fit, then halve the gap",
     )
     largest = int(max(tried, default=0))
@@ -126,6 +139,8 @@ def _require_search(job: Job, answer: dict[str, Any], limits: Limits, fits: int)
         expected=f"no step of more than twice the rows that fit: {max(1, 2 * fits)}",
         got=f"one of {largest}",
         likely="the search starts at the top: on a real machine such a step takes the whole device, or all of swap"
+        if largest == tried[0] and 4 * largest >= max_size
+        else "the search begins with more than one row, and where not even one fits, that is too much"
         if largest == tried[0]
         else "the sizes grow by more than a doubling from what is known to fit"
         if largest > 2 * max(tried[: tried.index(largest)], default=0)
@@ -134,12 +149,15 @@ def _require_search(job: Job, answer: dict[str, Any], limits: Limits, fits: int)
     )
 
 
-def _why_so_many(tried: list[float]) -> str:
+def _why_so_many(tried: list[float], fits: int) -> str:
     steps = np.abs(np.diff(tried))
     if len(set(tried)) < len(tried):
         return "a size is tried again whose peak is known: every try costs a step"
     if 4 * (steps == 1).sum() > 3 * len(steps):
         return "one size after the other: a search that grows with the answer"
+    climb = list(itertools.takewhile(lambda size: size <= fits, tried))
+    if any(1 < after / before < 2 for before, after in itertools.pairwise(climb[:-1])):
+        return "the sizes grow by less than a doubling as long as they fit"
     return "the gap between what fits and what does not is not halved by each try"
 
 
@@ -170,9 +188,9 @@ def _require_largest(
             "memory taken as proportional to the rows: weights' gradients and the optimizer's state are a part that "
             "does not grow"
         )
-    elif fits == max_size and max_size not in tried:
+    elif fits == max_size and got == max_size - 1 and max_size not in tried:
         likely = "`max_size` itself is never tried, and it fits"
-    elif where == "exact" and got == fits - 1:
+    elif where == "exact" and got == fits - 1 and fits in tried:
         likely = "a peak of exactly the budget is taken for too much: `<` where `<=` is meant"
     elif where == "device" and are_powers:
         likely = "the search ends at the out-of-memory error: the gap below it is never looked at"
@@ -180,6 +198,8 @@ def _require_largest(
         likely = "doubling alone: only powers of two are ever tried, and up to half of the memory stays free"
     elif got not in tried:
         likely = "the answer is computed from other sizes and never tried itself"
+    elif fits not in tried:
+        likely = "sizes that fit are ruled out and never tried, as by a line through other peaks"
     job.require(
         got == fits,
         expected=f"{fits}, the most rows of up to {max_size} that fit",

@@ -115,12 +115,9 @@ def require_told(
     )
     for name, likely in wrong.items():
         told = report[name]
-        close = (
-            text
-            for other, text in likely.items()
-            if other and math.isclose(told, right[other], rel_tol=rel_tol)
-        )
-        require_close(job, name, told, right[name], likely=next(close, likely[""]), rel_tol=rel_tol)
+        close = [other for other in likely if other and math.isclose(told, right[other], rel_tol=rel_tol)]
+        closest = min(close, key=lambda other: abs(told - right[other]), default="")
+        require_close(job, name, told, right[name], likely=likely[closest], rel_tol=rel_tol)
 
 
 LOSS = {

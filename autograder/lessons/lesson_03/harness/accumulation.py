@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_shared import learner, small_model, weights_of
+from autograder.lessons.checking.harness_shared import in_groups, learner, small_model, switches, weights_of
 from autograder.lessons.lesson_03.harness.shared import told, watched_calls
 from course_lib.data import collate
 from course_lib.measuring import count_events
@@ -32,7 +32,7 @@ def token_batches(
     """Micro-batches whose numbers of labels differ widely; the one at `empty` has none (-1: each has some).
 
     The first two of a window are the largest and alike: two of them at a time take twice the memory of one. The last
-    of all is a lone row. The id of padding comes inside of texts, too.
+    of all is a lone row with one label. The id of padding comes inside of texts, too.
     """
     batches = []
     for index in range(num_micro_batches):
@@ -46,6 +46,8 @@ def token_batches(
             tags = rng.integers(5, size=length)
             tags[rng.random(length) >= share] = -100
             samples.append((rng.integers(0, WORDS, size=length), tags))
+        if index == num_micro_batches - 1:
+            samples[0][1][:] = -100
         samples[0][1][-1] = rng.integers(5)
         if index == empty:
             for _, tags in samples:
@@ -70,6 +72,12 @@ class OnePass:
         raise StopIteration
 
 
+def _leave_gradients(model: Any, value: float) -> None:
+    """Gradients as somebody may have left them: a loop that never clears them shows."""
+    for parameter in model.parameters():
+        parameter.grad = torch.full_like(parameter, value)
+
+
 def accumulated_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Passes of the learner's loop, one after the other in one process, each on a small tagger of its own."""
     return [accumulated_once(**case) for case in cases]
@@ -81,6 +89,7 @@ def accumulated_once(
     grad_accum_steps: int,
     empty: int,
     learning_rate: float,
+    is_in_groups: bool,
     is_training: bool,
     is_counted: bool,
 ) -> dict[str, Any]:
@@ -88,9 +97,9 @@ def accumulated_once(
     with torch.no_grad():
         model.head.weight.mul_(4)  # gradients longer than 1: a loop that clips them shows
     before = weights_of(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate, momentum=0.5)
-    for parameter in model.parameters():  # gradients are left over: a loop that never clears them shows
-        parameter.grad = torch.full_like(parameter, 0.1)
+    parameters = in_groups(model) if is_in_groups else model.parameters()
+    optimizer = torch.optim.SGD(parameters, lr=learning_rate, momentum=0.5)
+    _leave_gradients(model, 0.1)
     batches = token_batches(np.random.default_rng(seed), num_micro_batches, grad_accum_steps, empty)
     report, passes = {}, OnePass(batches)
     with watched_calls(model) as calls, count_events(model, operators=is_counted) as counts:
@@ -130,6 +139,8 @@ def mixed_once(
     learning_rate: float,
     init_scale: float,
     growth_interval: int,
+    is_in_groups: bool,
+    has_gradients: bool,
     is_training: bool,
     is_counted: bool,
 ) -> dict[str, Any]:
@@ -138,10 +149,14 @@ def mixed_once(
     with torch.no_grad():
         model.head.weight.mul_(gradient_scale)  # gradient norms well above and below `max_norm`
     before = weights_of(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
+    # Vectors first: of the gradient's length they are a part that is too small for the whole.
+    parameters = in_groups(model)[::-1] if is_in_groups else model.parameters()
+    optimizer = torch.optim.SGD(parameters, lr=learning_rate)
+    if has_gradients:
+        _leave_gradients(model, 0.1)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 / (1 + step))
     scaler = torch.amp.GradScaler("cpu", init_scale=init_scale, growth_interval=growth_interval)
-    scaler_says, report = "", {}
+    scaler_says, report, set_before = "", {}, switches()
     passes = OnePass(text_batches(np.random.default_rng(seed), rows))
     with watched_calls(model) as calls, count_events(model, operators=is_counted) as counts:
         try:
@@ -156,6 +171,8 @@ def mixed_once(
     return told(report) | {
         "moved": weights_of(model) - before,
         "scaler_says": scaler_says,
+        "set_before": set_before,
+        "set_after": switches(),
         "is_scaler_used": scaler._scale is not None,
         "optimizer_steps": counts.num_optimizer_steps,
         "scheduler_steps": scheduler.last_epoch,

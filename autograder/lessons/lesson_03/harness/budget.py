@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.checking.harness_shared import learner, small_model, weights_of
+from autograder.lessons.checking.harness_shared import in_groups, learner, small_model, weights_of
 from autograder.lessons.lesson_03.harness.memory import ON_CPU, random_batch
 from autograder.lessons.lesson_03.harness.shared import told, watched_calls
 from course_lib.measuring import Counts, count_events, peak_bytes
@@ -20,12 +20,12 @@ ROWS_OF_THE_LONGEST = 12  # that the budget holds
 LENGTHS = (4 + (LONGEST - 4) * (np.arange(TEXTS_PER_UPDATE) / (TEXTS_PER_UPDATE - 1)) ** 3).astype(np.int64)
 
 
-def budget_model(seed: int) -> tuple[Any, torch.optim.Optimizer]:
+def budget_model(seed: int, *, is_in_groups: bool = False) -> tuple[Any, torch.optim.Optimizer]:
     """A fresh classifier without dropout, and plain SGD: what it learns depends on its gradients alone."""
     model = small_model(seed, d_model=32, max_length=LONGEST)
     with torch.no_grad():
         model.head.weight.mul_(3)  # gradients longer than 1: a loop that clips them shows
-    return model, torch.optim.SGD(model.parameters(), lr=0.05)
+    return model, torch.optim.SGD(in_groups(model) if is_in_groups else model.parameters(), lr=0.05)
 
 
 def budget_samples(seed: int, lengths: np.ndarray) -> list[tuple[np.ndarray, int]]:
@@ -56,9 +56,10 @@ def step_line() -> tuple[int, float]:
     return round(few - 4 * LONGEST * per_position), per_position
 
 
-def step_bytes(rows: int, width: int) -> int:
+def step_bytes(rows: int, width: int, bend: float = 0.0) -> int:
+    """`bend` is the share that grows with the width's square, as where attention keeps its scores; our model has 0."""
     fixed, per_position = step_line()
-    return round(fixed + per_position * rows * width)
+    return round(fixed + per_position * rows * width * (1 + bend * width / LONGEST))
 
 
 def budget_once(
@@ -66,18 +67,22 @@ def budget_once(
     lengths: list[int],
     global_batch_size: int,
     longest_rows: int,
+    bend: float,
+    is_in_groups: bool,
     is_training: bool,
     is_counted: bool,
 ) -> dict[str, Any]:
     """One pass over texts of these lengths, with all that can be counted, in a budget of so many of the longest."""
-    budget = step_bytes(longest_rows, LONGEST)
+    budget = step_bytes(longest_rows, LONGEST, bend)
     limits: dict[str, Any] = {
         "global_batch_size": global_batch_size,
         "budget": budget,
+        "bend": bend,
+        "is_in_groups": is_in_groups,
         "is_training": is_training,
     }
     answer, counts = _trained(seed, np.array(lengths), operators=is_counted, **limits)
-    return answer | {"peak": counts.peak_live_bytes, "budget": budget, "line": list(step_line())}
+    return answer | {"peak": counts.peak_live_bytes, "budget": budget, "line": [*step_line(), bend]}
 
 
 def budget_segment(seed: int, num_steps: int) -> dict[str, Any]:
@@ -94,16 +99,23 @@ def _trained(
     operators: bool,
     global_batch_size: int = TEXTS_PER_UPDATE,
     budget: int = 0,
+    bend: float = 0.0,
+    is_in_groups: bool = False,
     is_training: bool = True,
 ) -> tuple[dict[str, Any], Counts]:
     """One pass of the learner's loop over texts of these lengths: what both comparisons need, and all counts."""
     samples = budget_samples(seed, lengths)
-    model, optimizer = budget_model(seed)
+    model, optimizer = budget_model(seed, is_in_groups=is_in_groups)
     model.train(is_training)
+    for (
+        parameter
+    ) in model.parameters():  # as somebody may have left them: a loop that never clears them shows
+        parameter.grad = torch.full_like(parameter, 0.1)
     before = weights_of(model)
     budget = budget or step_bytes(ROWS_OF_THE_LONGEST, LONGEST)
     with watched_calls(model) as calls, count_events(model, operators=operators) as counts:
-        report = learner(model, samples, optimizer, global_batch_size, budget, step_bytes)
+        bytes_of = functools.partial(step_bytes, bend=bend)
+        report = learner(model, samples, optimizer, global_batch_size, budget, bytes_of)
     answer = told(report) | {
         "moved": weights_of(model) - before,
         "steps": counts.num_optimizer_steps,

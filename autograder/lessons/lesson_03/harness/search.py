@@ -15,6 +15,10 @@ from autograder.lessons.lesson_03.harness.memory import ON_CPU, random_batch
 from course_lib.measuring import peak_bytes
 
 MAX_TRIES = 300  # a search that never ends
+_ERRORS = (
+    RuntimeError("CUDA error: an illegal memory access was encountered"),
+    ValueError("the step of this model is broken"),
+)
 
 
 class SearchEnded(BaseException):
@@ -48,14 +52,21 @@ def searched_all(peaks: list[np.ndarray], limits: list[dict[str, int]]) -> list[
     return [_searched(peak_of(known), **case) for known, case in zip(peaks, limits, strict=True)]
 
 
-def _searched(peak: Callable[[int], int], budget_bytes: int, max_size: int, most_rows: int) -> dict[str, Any]:
-    """A search on a device that runs out of memory above `most_rows`; and every size that it tried."""
+def _searched(
+    peak: Callable[[int], int], budget_bytes: int, max_size: int, most_rows: int, fails_at: int = 0
+) -> dict[str, Any]:
+    """A search on a device that runs out of memory above `most_rows`; and every size that it tried.
+
+    The step of try number `fails_at` ends with an error that has nothing to do with memory.
+    """
     tried: list[float] = []
 
     def try_step(size: int) -> int:
         tried.append(float(size))
         if len(tried) > MAX_TRIES or not 1 <= size <= max_size or size != int(size):
             raise SearchEnded
+        if len(tried) == fails_at:
+            raise _ERRORS[fails_at % len(_ERRORS)]
         if size > most_rows:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate more than the device has.")
         return peak(int(size))
@@ -68,6 +79,10 @@ def _searched(peak: Callable[[int], int], budget_bytes: int, max_size: int, most
         ended = "out of memory"
     except SearchEnded:
         ended = "try"
+    except Exception:
+        if not 0 < fails_at <= len(tried):
+            raise
+        ended = "error"
     number = answer if isinstance(answer, Real) else None
     return {
         "answer": -1.0 if number is None else float(number),

@@ -114,6 +114,20 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 (_STEP, _STEP + _CLEAR),
             ),
             "never cleared": ("gradients are never cleared", _CLEAR, ""),
+            "one group divided": (
+                "only the gradients of the optimizer's first parameter group are divided",
+                ("(loss / labels).backward()", "loss.backward()"),
+                (
+                    _STEP,
+                    '        for parameter in optimizer.param_groups[0]["params"]:\n'
+                    "            parameter.grad /= labels\n" + _STEP,
+                ),
+            ),
+            "one group cleared": (
+                "only the gradients of the optimizer's first parameter group are cleared",
+                _CLEAR,
+                '        for parameter in optimizer.param_groups[0]["params"]:\n            parameter.grad = None\n',
+            ),
             "windows begin one too late": (
                 "the windows begin at the wrong place",
                 (

@@ -84,6 +84,33 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "<= budget_bytes",
                 "<= 1.04 * budget_bytes",
             ),
+            "a rest joined to a full micro-batch": (
+                "are added to a micro-batch that was full",
+                "            chosen, rest = rest[:size], rest[size:]\n",
+                "            size += len(rest) - size if len(rest) - size <= 2 else 0\n"
+                "            chosen, rest = rest[:size], rest[size:]\n",
+            ),
+            "a text too many": (
+                "are added to a micro-batch that was full",
+                "step_bytes(size + 1, ",
+                "step_bytes(size, ",
+            ),
+            "positions counted": (
+                "worked out from rows × width",
+                "step_bytes(size + 1, len(rest[size][0]))",
+                "step_bytes((size + 1) * len(rest[size][0]), 1)",
+            ),
+            "bytes kept from another call": (
+                "from another call's `step_bytes`",
+                (
+                    "import torch\n",
+                    "import torch\n\n_known = {}\n\n"
+                    "def once(step_bytes, *shape):\n"
+                    "    if shape not in _known:\n        _known[shape] = step_bytes(*shape)\n"
+                    "    return _known[shape]\n\n",
+                ),
+                ("step_bytes(size + 1, ", "once(step_bytes, size + 1, "),
+            ),
             "graphs of several micro-batches": (
                 "the graphs of several are alive at once",
                 ("(loss / len(window)).backward()", "graph = graph + loss / len(window)"),
@@ -104,6 +131,25 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "gradients are never cleared",
                 "        optimizer.zero_grad(set_to_none=True)\n",
                 "",
+            ),
+            "gradients from before": (
+                "gradients that were there before the call",
+                ("        optimizer.zero_grad(set_to_none=True)\n", ""),
+                (_STEP, _STEP + "        optimizer.zero_grad(set_to_none=True)\n"),
+            ),
+            "one group divided": (
+                "only the gradients of the optimizer's first parameter group are divided",
+                ("(loss / len(window)).backward()", "loss.backward()"),
+                (
+                    _STEP,
+                    '        for parameter in optimizer.param_groups[0]["params"]:\n'
+                    "            parameter.grad /= len(window)\n" + _STEP,
+                ),
+            ),
+            "one group cleared": (
+                "only the gradients of the optimizer's first parameter group are cleared",
+                "        optimizer.zero_grad(set_to_none=True)\n",
+                '        for parameter in optimizer.param_groups[0]["params"]:\n            parameter.grad = None\n',
             ),
             "loss not divided": ("the sum over the texts is used", "loss / len(window)", "loss"),
             "divided by global_batch_size": (

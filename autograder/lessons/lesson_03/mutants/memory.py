@@ -32,8 +32,15 @@ def careless(block, forward, *inputs):
 # Right and too slow: it must never pass.
 SLOW_BLOCKS = edited(
     _CHECKPOINT,
-    ("        block.forward =", "        for _ in range(6):\n            block.forward ="),
-    ("use_reentrant=False", "use_reentrant=True"),
+    ("functools.partial(checkpoint, ", "functools.partial(again, "),
+    (
+        '@exercise("3.5")\n',
+        "def again(forward, *inputs, use_reentrant):\n"
+        "    with torch.random.fork_rng(devices=[]), torch.no_grad():\n"
+        "        for _ in range(10):\n            forward(*inputs)\n"
+        "    return checkpoint(forward, *inputs, use_reentrant=use_reentrant)\n\n\n"
+        '@exercise("3.5")\n',
+    ),
 )
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
@@ -73,12 +80,23 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "lambda hidden, mask, f=block.forward: checkpoint(f, hidden, None, use_reentrant=False)",
             ),
             "blocks backwards": (
-                "the same parameters in the same order",
+                "they come in another order",
                 "    return model",
                 "    model.blocks = torch.nn.ModuleList(reversed(list(model.blocks)))\n    return model",
             ),
+            "blocks registered first": (
+                "a wrapper registers the blocks before the rest",
+                "    return model",
+                "    wrapper = torch.nn.Module()\n    wrapper.blocks, wrapper.model = model.blocks, model\n"
+                "    wrapper.forward = model.forward\n    return wrapper",
+            ),
+            "reentrant": (
+                "cuts the graph",
+                "use_reentrant=False",
+                "use_reentrant=True",
+            ),
             "weights made anew": (
-                "the same parameters in the same order",
+                "were copied, changed or made anew",
                 "    return model",
                 "    torch.nn.init.ones_(model.blocks[0].attention_out.weight)\n    return model",
             ),

@@ -90,6 +90,55 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _LOOP + "    " + _CLEAR,
             ),
             "never cleared": ("gradients are never cleared", _CLEAR, ""),
+            "gradients from before": (
+                "gradients that were there before the call",
+                (_CLEAR, ""),
+                ("        scaler.step(optimizer)\n", "        scaler.step(optimizer)\n" + _CLEAR),
+            ),
+            "one group cleared": (
+                "only the gradients of the optimizer's first parameter group are cleared",
+                _CLEAR,
+                '        for parameter in optimizer.param_groups[0]["params"]:\n            parameter.grad = None\n',
+            ),
+            "one group clipped": (
+                "only the gradients of the optimizer's first parameter group are clipped",
+                _CLIP,
+                "        norms.append(torch.nn.utils.get_total_norm([p.grad for p in model.parameters()]))\n"
+                '        torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], max_norm)\n',
+            ),
+            "norm of one group": (
+                "the norm of the optimizer's first parameter group alone",
+                _CLIP,
+                _CLIP.replace("model.parameters()", 'optimizer.param_groups[0]["params"]'),
+            ),
+            "norm by samples": (
+                "a mean over samples, where that over updates is asked for",
+                (_CLIP, _CLIP.replace("))", ") * rows)")),
+                ("float(sum(norms)) / len(norms)", "float(sum(norms)) / rows_seen"),
+            ),
+            "one autocast around all": (
+                "one autocast around all updates",
+                (
+                    "    model.train()\n",
+                    '    context = torch.autocast("cpu", torch.bfloat16)\n    context.__enter__()\n    model.train()\n',
+                ),
+                ("    return {", "    context.__exit__(None, None, None)\n    return {"),
+            ),
+            "autocast left on": (
+                "is switched for the whole process and not put back",
+                "    return {",
+                '    torch.set_autocast_enabled("cpu", True)\n    return {',
+            ),
+            "log-probabilities in bfloat16": (
+                "as `log_softmax` on the CPU",
+                "loss = F.cross_entropy(logits, ",
+                "loss = F.nll_loss(logits.log_softmax(-1), ",
+            ),
+            "no schedule for the short window": (
+                "does not move at the update of the last, shorter window",
+                _SCHEDULE,
+                "        if len(window) == grad_accum_steps:\n    " + _SCHEDULE,
+            ),
             "scaler left out": (
                 "the scaler is left out",
                 ("scaler.scale(loss / rows)", "(loss / rows)"),

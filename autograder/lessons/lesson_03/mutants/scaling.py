@@ -66,7 +66,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "rate of the accumulation": ("the accumulation steps alone", "total / base_batch_size", "steps"),
             "growth in whole numbers": (
-                "another factor than the batch grew by",
+                "one rounded to a whole number",
                 "total / base_batch_size",
                 "total // base_batch_size",
             ),
@@ -93,6 +93,21 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             "a rate less": ("one for each update", "range(max_steps)", "range(max_steps - 1)"),
             "rates per micro-batch": ("one for each update", "range(max_steps)", "range(max_steps * steps)"),
             "short warmup": ("the warmup is too short", "max_steps // 10", "max_steps // 40"),
+            "warmup from the base rate": (
+                "at the recipe's rate, which is above half the peak",
+                "peak * min(1.0, (step + 1) / warmup)",
+                "base_learning_rate + (peak - base_learning_rate) * min(1.0, step / warmup)",
+            ),
+            "warmup rounded down": (
+                "a share of them that is rounded down",
+                ("max(2, max_steps // 10)", "max_steps // 20"),
+                ("(step + 1) / warmup", "(step + 1) / (warmup + 1)"),
+            ),
+            "target hit exactly": (
+                "steps are added until the target is hit exactly",
+                "    micro = ",
+                "    while math.ceil(target_batch_size / world_size) % steps:\n        steps += 1\n    micro = ",
+            ),
             "warmup from high": (
                 "the warmup begins too high",
                 "(step + 1) / warmup",

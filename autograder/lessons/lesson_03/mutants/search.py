@@ -62,6 +62,40 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "torch.OutOfMemoryError",
                 "ZeroDivisionError",
             ),
+            "every RuntimeError taken for a full device": (
+                "takes every error for a full device",
+                "torch.OutOfMemoryError",
+                "RuntimeError",
+            ),
+            "every error taken for a full device": (
+                "takes every error for a full device",
+                "torch.OutOfMemoryError",
+                "Exception",
+            ),
+            "begins with two rows": (
+                "begins with more than one row",
+                "max_size + 1, 1",
+                "max_size + 1, min(2, max_size)",
+            ),
+            "grows by half": (
+                "grow by less than a doubling",
+                "min(2 * good, max_size) if",
+                "min(good + max(1, good // 2), max_size) if",
+            ),
+            "sizes ruled out by a line": (
+                "ruled out and never tried",
+                _LOOP,
+                "    good, bad, peaks = 0, max_size + 1, {}\n    size = 1\n    while good + 1 < bad:\n"
+                "        try:\n            peaks[size] = try_step(size)\n        except torch.OutOfMemoryError:\n"
+                "            peaks[size] = float('inf')\n"
+                "        if peaks[size] <= budget_bytes:\n            good = size\n"
+                "        else:\n            bad = size\n"
+                "        if len(peaks) > 3 and good > 2:\n"
+                "            slope = (peaks[good] - peaks[1]) / (good - 1)\n"
+                "            bad = min(bad, max(good + 1, int(good + 0.98 * (budget_bytes - peaks[good]) / slope)))\n"
+                "        size = min(2 * good, max_size, bad - 1) if bad > max_size else (good + bad) // 2\n"
+                "    return good\n",
+            ),
             "the budget itself refused": ("`<` where `<=` is meant", "<= budget_bytes", "< budget_bytes"),
             "the budget exceeded": (
                 "the first that does not fit",
