@@ -69,7 +69,7 @@ def weights_of(model: Any) -> torch.Tensor:
 
 
 def in_groups(model: Any) -> list[dict[str, Any]]:
-    """The parameters in two groups, matrices and vectors, as for a weight decay: what clips or divides one alone shows."""
+    """The parameters in two groups, as for a weight decay of matrices: what clips or divides one alone shows."""
     parameters = list(model.parameters())
     return [{"params": [p for p in parameters if (p.ndim > 1) == large]} for large in (True, False)]
 
