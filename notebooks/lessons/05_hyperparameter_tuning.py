@@ -985,7 +985,7 @@ def sample(space: dict[str, dict[str, Any]], rng: np.random.Generator) -> dict[s
     Returns {name: value}. Draws are independent of each other, and `space` stays as it is.
     Raises ValueError for a range of kind "log" or "float" that cannot be: `low` not below `high`,
     or a log range that does not begin above 0. It is never repaired in silence, and is found at
-    every call, whether or not the key is drawn.
+    every call, whether or not the key is drawn. A range of kind "int" always holds a number.
     """
     ### BEGIN SOLUTION
     for name, part in space.items():
@@ -1161,8 +1161,8 @@ def successive_halving(
     """Successive halving over `configs`, all different, within a budget.
 
     `train(config, num_steps)` trains this configuration's trial for `num_steps` *more* and returns
-    its validation loss afterwards; lower is better, NaN means that it diverged. The first call for a
-    configuration starts its trial.
+    its validation loss afterwards; lower is better, NaN means that it diverged, and is no better than
+    inf. Among equals any may go on. The first call for a configuration starts its trial.
 
     Round 1: every trial gets `min_steps`. Then, of the n trials of a round, the best
     n // reduction_factor (at least 1) go on until each has had `reduction_factor` times as many steps
@@ -1171,7 +1171,7 @@ def successive_halving(
 
     Returns, of the trial with the lowest loss in the last round:
         "best"         its place in `configs`
-        "value"        its loss after its last step
+        "value"        its loss after its last step; NaN or inf where the whole round diverged
     and the bill:
         "num_steps"    list of ints: steps of each trial, in the order of `configs`
         "total_steps"  their sum
@@ -1259,8 +1259,9 @@ def choose_winner(losses: np.ndarray, confidence: float = 0.95) -> dict[str, Any
         are at least two. Row 0 is today's configuration, finite at every seed; so is at least one other row.
     Returns
         "candidate"  the row, other than 0, with the lowest mean loss among rows finite at every seed
-        "interval"   (low, high): the candidate's improvement, (loss of row 0) - (its loss), lies in it
-                     with at least `confidence`, although it was picked as the best of all rows
+        "interval"   (low, high), `low` finite: the candidate's improvement, (loss of row 0) - (its
+                     loss), lies in it with at least `confidence`, although it was picked as the best
+                     of all rows
         "winner"     the candidate if `low` is above 0, else 0
     Where all configurations are equal, a winner other than 0 comes up in at most 1 - confidence of the
     tables. Noise is normal, with the same spread for every row; seeds may differ by far more.
@@ -1333,12 +1334,14 @@ def search(
     max_total_steps: int,
     seed: int,
 ) -> dict[str, float]:
-    """Find a good configuration for trainings of `full_steps`, within `max_total_steps` steps of all trials.
+    """Find a good configuration for trainings of `full_steps`, 81 or more.
 
-    `train(config, num_steps)` as in 5.3: goes on with the trial of this configuration for `num_steps`
-        more, starts it at the first call, returns its validation loss; NaN where it diverged. All trials
-        share one seed. One step beyond `max_total_steps`, and the search has failed.
-    `space` as in 5.1: two names, "learning_rate" and "weight_decay", both of kind "log".
+    The steps of all trials stay within `max_total_steps`, which is 6 × `full_steps`.
+    `train(config, num_steps)` as in 5.3, for configurations inside `space`: goes on with the trial of
+        this configuration for `num_steps` more, starts it at the first call, returns its validation
+        loss; NaN where it diverged. All trials share one seed. One step beyond `max_total_steps`, and
+        the search has failed.
+    `space` as in 5.1: two names, "learning_rate" and "weight_decay", both of kind "log", in any order.
     `seed`: whatever is random follows from it.
     Returns a configuration: {"learning_rate": float, "weight_decay": float}, each within its range.
     """

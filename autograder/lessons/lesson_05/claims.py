@@ -27,6 +27,7 @@ CLAIMS: dict[str, Claims] = {
         ),
         '{"kind": "choice", "values": ["adamw", "sgd"]} one of these, equally likely': (
             "a choice as text",
+            "a choice by way of an array",
             "the first choice twice as often",
         ),
         "Then the name is in the sample exactly if the sample has `value` under `other_name`": (
@@ -46,6 +47,7 @@ CLAIMS: dict[str, Claims] = {
             "an int of one value is refused",
         ),
         "`low` not below `high`": ("equal ends", "ends exchanged"),
+        'A range of kind "int" always holds a number.': EXPLAINS,
         "or a log range that does not begin above 0": ("a log range from 0 is repaired",),
         "It is never repaired in silence": ("a log range from 0 is repaired", "ends exchanged"),
         "and is found at every call, whether or not the key is drawn": ("refuses only what it draws",),
@@ -92,6 +94,7 @@ CLAIMS: dict[str, Claims] = {
         "in training mode": ("no training mode",),
         "minimising the mean cross-entropy": (
             "gradients added up",
+            "gradients of one group set to zero",
             "the sum is minimised",
             "smoothed labels",
             "clipped gradients",
@@ -105,6 +108,7 @@ CLAIMS: dict[str, Claims] = {
         "in evaluation mode": ("judged in training mode",),
         "`math.inf` where that is no finite number": (
             "NaN kept as it is",
+            "batches that are not finite left out",
             "a large number for an infinite loss",
         ),
         "Every trial is trained to its end.": ("a trial that diverges is stopped", "different budgets"),
@@ -122,8 +126,13 @@ CLAIMS: dict[str, Claims] = {
             "every round from the beginning",
         ),
         "lower is better": ("the worst go on", "a loss of zero is none"),
-        "NaN means that it diverged": ("NaN goes on", "a million for NaN", "NaN left in the last minimum"),
-        "The first call for a configuration starts its trial.": EXPLAINS,
+        "NaN means that it diverged, and is no better than inf": (
+            "NaN goes on",
+            "a million for NaN",
+            "NaN left in the last minimum",
+        ),
+        "Among equals any may go on.": ("ties broken by the configuration", "all that are equal go on"),
+        "The first call for a configuration starts its trial.": ("losses kept from the search before",),
         "Round 1: every trial gets `min_steps`.": (
             "a first round for half of them",
             "a first round of half the steps",
@@ -131,6 +140,7 @@ CLAIMS: dict[str, Claims] = {
         "of the n trials of a round, the best n // reduction_factor (at least 1) go on": (
             "rounded up",
             "rounded to the nearest",
+            "diverged trials left out of n",
             "none goes on",
             "the first go on",
             "the worst go on",
@@ -153,6 +163,10 @@ CLAIMS: dict[str, Claims] = {
         ),
         '"best" its place in `configs`': ("place among the last",),
         '"value" its loss after its last step': ("its lowest loss", "the loss of its first round"),
+        "NaN or inf where the whole round diverged": (
+            "nothing to choose from",
+            "no trial where all diverged",
+        ),
         "and the bill:": EXPLAINS,
         '"num_steps" list of ints: steps of each trial, in the order of `configs`': (
             "steps in the order of the ranking",
@@ -189,7 +203,8 @@ CLAIMS: dict[str, Claims] = {
             "the mean of the seeds that are left",
             "minus infinity wins",
         ),
-        '"interval" (low, high): the candidate\'s improvement, (loss of row 0) - (its loss), lies in it': (
+        '"interval" (low, high), `low` finite': ("no interval for a tie",),
+        "the candidate's improvement, (loss of row 0) - (its loss), lies in it": (
             "ends exchanged",
             "the interval of its loss",
             "an interval of the other sign",
@@ -207,6 +222,7 @@ CLAIMS: dict[str, Claims] = {
         '"winner" the candidate if `low` is above 0, else 0': (
             "the lowest mean wins",
             "a winner that is worse",
+            "a tie counts as a win",
             "no winner is none",
         ),
         "Where all configurations are equal, a winner other than 0 comes up in at most 1 - confidence of the tables.": (
@@ -228,18 +244,25 @@ CLAIMS: dict[str, Claims] = {
         "The grader then trains the configuration that you return, and the grid's winner": EXPLAINS,
         "On average over the problems yours must be as": EXPLAINS,
         "good: its loss on unseen samples at most 1.05 times the other's.": ("the first that comes",),
-        "Find a good configuration for trainings of `full_steps`": ("picked after a few steps",),
-        "within `max_total_steps` steps of all trials": ("pruned trials counted as free",),
-        "`train(config, num_steps)` as in 5.3: goes on with the trial of this configuration for `num_steps` more, "
-        "starts it at the first call, returns its validation loss": ("each round from the beginning",),
-        "NaN where it diverged": ("NaN wins",),
+        "Find a good configuration for trainings": ("picked after a few steps",),
+        "of `full_steps`, 81 or more": ("lengths known by heart",),
+        "The steps of all trials stay within `max_total_steps`, which is 6 × `full_steps`.": (
+            "pruned trials counted as free",
+            "lengths rounded up",
+        ),
+        "goes on with the trial of this configuration for `num_steps` more, starts it at the first call, returns its "
+        "validation loss": ("each round from the beginning",),
+        "NaN where it diverged": ("NaN wins", "NaN left in the sort"),
         "All trials share one seed.": EXPLAINS,
         "One step beyond `max_total_steps`, and the search has failed.": ("a step too many",),
-        '`space` as in 5.1: two names, "learning_rate" and "weight_decay", both of kind "log".': (
+        '`space` as in 5.1: two names, "learning_rate" and "weight_decay", both of kind "log", in any order.': (
             "uniform learning rate",
             "out of its range",
+            "a space by places",
+            "ranges known by heart",
         ),
-        "`seed`: whatever is random follows from it.": ("no seed",),
+        "for configurations inside `space`": ("values beside the best outside its range",),
+        "`seed`: whatever is random follows from it.": ("no seed", "names in the order of a set"),
         'Returns a configuration: {"learning_rate": float, "weight_decay": float}, each within its range.': (
             "a loss for a configuration",
             "out of its range",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from autograder.engine import Job, failure
@@ -47,9 +47,10 @@ class Bill:
 
 @dataclass(frozen=True)
 class Raised:
-    """The name of the error that the learner's search ended with."""
+    """The name of the error that the learner's search ended with, and what it said."""
 
     error: str
+    message: str = field(default="", compare=False)
 
 
 def converse(
@@ -62,7 +63,7 @@ def converse(
     request = job.learner().call("start_search", may_raise=may_raise, **arguments)
     while "answer" not in request:
         if "raised" in request:
-            return Raised(str(request["raised"]))
+            return Raised(str(request["raised"]), str(request["message"]))
         request = job.learner().call("go_on", reply=pay(request["config"], request["num_steps"]))
     return request["answer"]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from autograder.engine import Job
 from autograder.lessons.lesson_05.checks.billing import Bill, Config, converse
+from autograder.lessons.lesson_05.checks.rehearsal import SAYS, require_config, require_sound_search
 from autograder.lessons.lesson_05.problem import FULL_STEPS, SPACE, Problem, Trials, grid
 
 GRID_STEPS = len(grid()) * FULL_STEPS
@@ -23,14 +23,9 @@ Simulated over 200 problems: halving over 18 to 24 trials fails in fewer than on
 full, which are a little worse than the grid, in one of 300; uniform learning rates pass in one of 200."""
 
 
-DIVERGES = 1.0
-"""Of the losses that are only made up, those of higher learning rates are NaN."""
-_SAYS = "pruned trials are counted as free, or every trial gets its full length; all steps are billed"
-
-
 def check_search(job: Job) -> None:
     """5.5: on each secret problem a configuration for at most half the steps; on average as good as the grid's."""
-    _require_repeatable_search(job)
+    require_sound_search(job)
     ratios: list[float] = []
     bills: list[Bill] = []
     for num_problems, enough, too_much in LOOKS:
@@ -55,82 +50,21 @@ def check_search(job: Job) -> None:
     )
 
 
-def _require_repeatable_search(job: Job) -> None:
-    """The same seed asks for the same trials again: losses that cost nothing to compute are enough for that."""
-    seed, asked = job.seed() % 1000, []
-    for _ in range(2):
-        configs: list[Config] = []
-
-        def train(config: Config, num_steps: int, configs: list[Config] = configs) -> float:
-            configs.append(config)
-            if config["learning_rate"] > DIVERGES:
-                return math.nan
-            return sum(abs(math.log(value) + 5) for value in config.values()) + 1 / num_steps
-
-        bill = Bill(train, most_steps=MAX_TOTAL_STEPS, says=_SAYS)
-        answer = _answer(job, bill, seed)
-        asked.append((configs, answer))
-        _require_sound_winner(job, configs, answer)
-    job.require(
-        asked[0] == asked[1],
-        expected="the same trials and the same configuration for the same seed",
-        got="others",
-        likely="numbers come from a generator that does not begin with `seed`: the search cannot be repeated",
-        look="`np.random.default_rng(seed)`, and nothing beside it",
-    )
-
-
-def _require_sound_winner(job: Job, configs: list[Config], answer: Any) -> None:
-    found_sound = any(config["learning_rate"] <= DIVERGES for config in configs)
-    is_config = isinstance(answer, dict) and not check_config(answer)
-    job.require(
-        not found_sound or not is_config or answer["learning_rate"] <= DIVERGES,
-        expected="a configuration that does not diverge, as some of those that were tried",
-        got=f"{str(answer)[:100]}, which ends in NaN",
-        likely="a configuration that diverges is returned: NaN is neither smaller nor larger than anything",
-        look="write `math.inf` in its place before anything is compared",
-    )
-
-
-def _answer(job: Job, bill: Bill, seed: int) -> Any:
-    return converse(
-        job,
-        lambda config, num_steps: check_config(config) or bill.pay(config, num_steps),
-        space=SPACE,
-        full_steps=FULL_STEPS,
-        max_total_steps=MAX_TOTAL_STEPS,
-        seed=seed,
-    )
-
-
 def _one_search(job: Job, seed: int) -> tuple[float, Bill]:
     """ln of the loss over that of the grid, and the bill, of the learner's search on one secret problem."""
     problem = Problem(seed)
     trainer = _Trainer(problem, seed + 1)
-    bill = Bill(trainer.train, most_steps=MAX_TOTAL_STEPS, says=_SAYS)
-    answer = _answer(job, bill, seed % 1000)
-    job.require(
-        isinstance(answer, dict) and not check_config(answer),
-        expected="a configuration: each key of the space, with a value inside its range",
-        got=f"{str(answer)[:100]}",
-        likely="a loss or a list is returned, or the search space is left",
-        look="return the dict that you would train with",
+    bill = Bill(trainer.train, most_steps=MAX_TOTAL_STEPS, says=SAYS)
+
+    def pay(config: Config, num_steps: int) -> dict[str, object]:
+        require_config(config, SPACE, [*(known for known, _ in trainer.trials), config])
+        return bill.pay(config, num_steps)
+
+    answer = converse(
+        job, pay, space=SPACE, full_steps=FULL_STEPS, max_total_steps=MAX_TOTAL_STEPS, seed=seed % 1000
     )
+    require_config(answer, SPACE, [known for known, _ in trainer.trials] or [answer])
     return _log_ratio(problem, answer, seed), bill
-
-
-def check_config(config: Config) -> dict[str, Any]:
-    """What is wrong with a configuration, as a reply to `train`; {} when nothing is."""
-    if config.keys() != SPACE.keys():
-        return {
-            "error": f"a configuration has the keys {', '.join(SPACE)}; got {', '.join(map(str, config))}"
-        }
-    for name, part in SPACE.items():
-        value, low, high = config[name], part["low"], part["high"]
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not low * (1 - 1e-9) <= value <= high * (1 + 1e-9):
-            return {"error": f"{name} must be a number in {low:g} … {high:g}; got {value!r}"}
-    return {}
 
 
 class _Trainer:

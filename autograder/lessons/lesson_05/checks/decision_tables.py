@@ -33,6 +33,15 @@ def broken_tables(
     return losses
 
 
+def tied_tables(rng: np.random.Generator, num_configs: int, num_seeds: int, num: int = 10) -> np.ndarray:
+    """Tables whose best candidate has at every seed the loss of row 0, to the bit; all others are far worse."""
+    means = np.full((num, num_configs), 30.0)
+    means[:, 0] = 0.0
+    losses, _ = tables(rng, means, num_seeds)
+    losses[np.arange(num), rng.integers(1, num_configs, size=num)] = losses[:, 0]
+    return losses
+
+
 def best_rows(losses: np.ndarray) -> np.ndarray:
     """The row [tables], other than 0, with the lowest mean among those that are finite at every seed."""
     is_finite = np.isfinite(losses).all(axis=2)

@@ -18,6 +18,7 @@ from autograder.lessons.lesson_05.checks.decision_tables import (
     broken_tables,
     half_widths,
     tables,
+    tied_tables,
 )
 
 MORE_TABLES = 5000
@@ -126,6 +127,15 @@ def _require_consistent(job: Job, losses: np.ndarray, answers: dict[str, np.ndar
         look="a configuration that diverges at one seed is out",
     )
     low, high = answers["low"], answers["high"]
+    is_tie = (losses[:, 0] == losses[np.arange(len(losses)), best]).all(axis=1)
+    job.require(
+        not np.isnan(low[is_tie]).any(),
+        expected="an interval (low, high) with a finite low, though the candidate has the losses of row 0",
+        got=f"NaN in {int(np.isnan(low[is_tie]).sum())} of {int(is_tie.sum())} tables",
+        likely="where candidate and row 0 are equal at every seed, the spread of their difference is 0, and 0 is "
+        "divided by it",
+        look="what is the improvement there, and how far can it be from 0?",
+    )
     job.require(
         bool((low <= high).all() and np.isfinite(low).all()),
         expected="an interval (low, high) with a finite low",
@@ -141,8 +151,16 @@ def _require_consistent(job: Job, losses: np.ndarray, answers: dict[str, np.ndar
         likely="the interval of a loss, or of the improvement with the wrong sign",
         look="positive: the candidate's loss is lower than row 0's",
     )
+    is_other_winner = answers["winner"] != np.where(low > 0, best, 0)
     job.require(
-        bool((answers["winner"] == np.where(low > 0, best, 0)).all()),
+        not is_other_winner.any() or bool((low[is_other_winner] != 0).any()),
+        expected="row 0 as winner where the interval begins at 0",
+        got=f"the candidate in {int(is_other_winner.sum())} tables",
+        likely="a tie counts as a win: where the candidate has the losses of row 0, `low` is 0, not above it",
+        look="is it `>` or `>=` that compares with 0?",
+    )
+    job.require(
+        not is_other_winner.any(),
         expected="the candidate as winner where the whole interval is above 0, else row 0",
         got="winners that contradict their interval",
         likely="best of noise: the lowest mean wins, and the interval is only reported",
@@ -154,6 +172,8 @@ def _require_plain_cases(job: Job) -> None:
     """The smallest tables, rows that diverged, and what is taken where no confidence is given."""
     for num_configs, num_seeds, num_broken in ((6, 5, 2), (2, 2, 0), (7, 3, 5)):
         _decide(job, broken_tables(job.rng, num_configs, num_seeds, num_broken), 0.9, by_name=True)
+    for num_configs, num_seeds in ((2, 3), (4, 5)):
+        _decide(job, tied_tables(job.rng, num_configs, num_seeds))
     losses, _ = tables(job.rng, np.zeros((40, 4)), 5)
     asked, default = (_decide(job, losses, confidence) for confidence in (0.95, None))
     ratio = float(np.median((default["high"] - default["low"]) / (asked["high"] - asked["low"])))

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from autograder.engine import Job, failure
-from autograder.lessons.checking import name_the_mistake, require_keys
+from autograder.lessons.checking import name_the_mistake
 from autograder.lessons.lesson_05.checks.billing import Bill, Raised, converse, key_of, raise_again
-from autograder.lessons.lesson_05.checks.halving_plan import Search, draw_searches, halve
+from autograder.lessons.lesson_05.checks.halving_plan import Search, draw_searches, draw_tie, halve
+from autograder.lessons.lesson_05.checks.halving_report import is_number, require_bill, require_winner
 
 _NO_BUDGET = "the search does not look at its budget, or pruned trials are counted as free"
 _ALONE = (
@@ -46,6 +47,10 @@ _ROUNDS: Mapping[str, tuple[str, str]] = {
         "one whose loss is NaN goes on as if it were the best: NaN is the worst",
         "write `math.inf` in its place before anything is compared",
     ),
+    "NaN left out": (
+        "too few go on: trials that diverged are left out of n, the number of trials of a round",
+        "of n trials n // reduction_factor go on, whatever their losses",
+    ),
     "the worst go on": ("others go on than should: the worst ones", "lower is better"),
     "the first go on": (
         "others go on than should: the first of the list, whatever their losses",
@@ -60,18 +65,13 @@ _ROUNDS: Mapping[str, tuple[str, str]] = {
         "of n trials n // reduction_factor go on, at least 1",
     ),
 }
-_REPORTS: Mapping[str, str] = {
-    "NaN in the minimum": "NaN is taken for the lowest: it is neither smaller nor larger than anything",
-    "lowest of all rounds": "losses after different budgets are compared, or the best of an earlier round is returned: "
-    "the last round alone decides",
-    "place among the last": "the place counts the survivors alone",
-}
 
 
 def check_successive_halving(job: Job) -> None:
     """5.3: who goes on, for how many steps, and a bill that holds every step."""
     paid = unhalved = 0
-    for search in draw_searches(job.rng):
+    searches = draw_searches(job.rng)
+    for search in searches:
         plan = halve(search)
         # A search that overspends is let go on for a while: what it does says why.
         bill = Bill(search.train, most_steps=4 * search.budget, says=_NO_BUDGET)
@@ -80,11 +80,12 @@ def check_successive_halving(job: Job) -> None:
             _require_no_refusal(job, search, bill, answer)
         spent = [bill.steps.get(key_of(config), 0) for config in search.configs]
         _require_rounds(job, search, spent, plan)
-        _require_bill(job, answer, spent)
-        _require_winner(job, answer, search, plan)
+        require_bill(job, answer, spent)
+        require_winner(job, answer, search, plan)
         paid += sum(spent)
         unhalved += len(spent) * max(spent)
     job.counts["steps_paid"], job.counts["steps_without_halving"] = paid, unhalved
+    _require_ties(job, draw_tie(job.rng, searches[0]))
     for search in draw_searches(job.rng)[:3]:
         _require_refusal(job, search)
 
@@ -112,7 +113,18 @@ def _require_no_refusal(job: Job, search: Search, bill: Bill, raised: Raised) ->
         else "a budget that has room for the first round is refused",
         look="number of trials × min_steps, against max_total_steps: may it be as much?",
     )
+    _require_order(job, raised)
     raise_again(job)
+
+
+def _require_order(job: Job, raised: Raised) -> None:
+    job.require(
+        "'dict' and 'dict'" not in raised.message,
+        expected="a search in which losses may be equal",
+        got=f"{raised.error}: {raised.message}",
+        likely="what decides between equal losses cannot be compared: configurations have no order",
+        look="`min` and `sorted` of places, by a key that is the loss alone",
+    )
 
 
 def _require_rounds(job: Job, search: Search, spent: list[int], plan: dict[str, Any]) -> None:
@@ -174,67 +186,52 @@ def _shown(steps: list[int]) -> str:
     return ", ".join(f"{steps.count(n)} × {n}" for n in sorted(set(steps), reverse=True))
 
 
-def _require_bill(job: Job, answer: Any, spent: list[int]) -> None:
+def _require_ties(job: Job, search: Search) -> None:
+    """Where all are equal, or all have diverged, any of them will do; and nothing is left from the search before."""
+    num, plan = len(search.configs), halve(search)
+    bill = Bill(search.train, most_steps=4 * search.budget, says=_NO_BUDGET)
+    answer = _search(job, search, bill)
+    spent = [bill.steps.get(key_of(config), 0) for config in search.configs]
+    if isinstance(answer, Raised):
+        _require_order(job, answer)
+        job.require(
+            bill.total <= num * search.min_steps,
+            expected="a search in which all losses of the last round may be NaN",
+            got=f"{answer.error}: {answer.message}",
+            likely="there is nothing to choose from where the whole last round diverged",
+            look="what is left of a round without its diverged trials?",
+        )
+        raise_again(job)
     job.require(
-        isinstance(answer, dict),
-        expected="a dict with best, value, num_steps and total_steps",
-        got=f"a {type(answer).__name__}",
-        likely="the result is returned as something else, or not at all",
-        look="the docstring lists the keys",
-    )
-    require_keys(job, answer, ("best", "value", "total_steps", "num_steps"), what="a result")
-    total, steps = answer["total_steps"], answer["num_steps"]
-    job.require(
-        _is_number(total) and total == sum(spent),
-        expected=f"total_steps = {sum(spent)}, as billed",
-        got=f"{str(total)[:80]}",
-        likely="the steps of all trials are not added up to one number"
-        if not _is_number(total)
-        else "pruned trials are counted as free"
-        if total < sum(spent)
-        else "steps that are counted twice, or the budget instead of the bill",
-        look="add up at the one place where `train` is called",
+        bill.total >= num * search.min_steps,
+        expected=f"{num * search.min_steps} steps in the first round of a second search over the same configurations",
+        got=f"{bill.total} in all",
+        likely="what an earlier search has trained is kept for the next, whose trials are other ones",
+        look="keep nothing outside the function",
     )
     job.require(
-        isinstance(steps, list) and steps == spent and all(isinstance(n, int) for n in steps),
-        expected="num_steps: a list of ints, the steps of each trial in the order of `configs`, pruned ones too",
-        got=f"{str(steps)[:80]}",
-        likely="right numbers, but no list of ints"
-        if not isinstance(steps, list) or steps == spent
-        else "pruned trials are left out, or the list is in another order",
-        look="one place for each configuration, from the beginning",
+        sorted(spent) == sorted(plan["spent"]),
+        expected=f"where all losses are equal, steps of the trials, most first: {_shown(plan['spent'])}",
+        got=_shown(spent),
+        likely="too many or too few go on where losses are equal: it is n // reduction_factor of them, any",
+        look="sort, then take the first ones; do not compare with the loss of the last that goes on",
     )
-
-
-def _require_winner(job: Job, answer: dict[str, Any], search: Search, plan: dict[str, Any]) -> None:
+    require_bill(job, answer, spent)
     best, value = answer["best"], answer["value"]
-    likely = name_the_mistake(
-        _REPORTS,
-        twin=lambda mistake: halve(search, mistake)["best"],
-        is_same=lambda place: bool(place == best),
-    )
     job.require(
-        isinstance(best, int) and best == plan["best"],
-        expected="as best the place, in `configs`, of the lowest loss of the last round",
+        isinstance(best, int) and 0 <= best < num and spent[best] == max(spent),
+        expected="as best one of the last round, though all of them have diverged",
         got=f"{str(best)[:80]}",
-        likely=likely or "it is no place in `configs`, or another than that of the lowest loss",
-        look="compare only what has had the same number of steps",
+        likely="no trial of the last round is returned where no loss is below infinity",
+        look="begin with the first of the round as the best",
     )
-    number = range(len(plan["rounds"]) - 1)
-    earlier = [search.loss(plan["best"], search.min_steps * search.factor**n) for n in number]
     job.require(
-        _is_number(value) and math.isclose(value, plan["value"], rel_tol=1e-6),
-        expected=f"value = {plan['value']:.6g}, its loss after its last step",
+        is_number(value) and (math.isnan(value) or value == math.inf),
+        expected="value: NaN or inf, as the whole last round diverged",
         got=f"{str(value)[:80]}",
-        likely="the loss of an earlier round, such as its lowest: that is another model than the one at hand"
-        if value in earlier
-        else "the loss of another trial, or another number than `train` gave",
+        likely="the loss of an earlier round, such as its lowest: that is another model than the one at hand",
         look="the loss that the last call of `train` gave for it",
     )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _require_refusal(job: Job, search: Search) -> None:

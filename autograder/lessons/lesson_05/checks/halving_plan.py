@@ -88,6 +88,8 @@ def _ranked(losses: dict[int, float], mistake: str) -> list[int]:
         return sorted(losses)
     if mistake == "NaN in the sort":
         return sorted(losses, key=losses.__getitem__)
+    if mistake == "NaN left out":
+        losses = {place: loss for place, loss in losses.items() if not math.isnan(loss)} or losses
     worst = -math.inf if mistake == "NaN is best" else math.inf
     clean = {place: worst if math.isnan(loss) else loss for place, loss in losses.items()}
     return sorted(clean, key=clean.__getitem__, reverse=mistake == "the worst go on")
@@ -133,7 +135,7 @@ class Kind:
     """Steps that the budget has beyond them; -1: it ends one step before the next round fits."""
 
 
-_GO_ON = ("NaN in the sort", "NaN is best", "the worst go on", "the first go on")
+_GO_ON = ("NaN in the sort", "NaN is best", "NaN left out", "the worst go on", "the first go on")
 _REPORT = ("lowest of all rounds", "its lowest loss", "NaN in the minimum", "place among the last")
 # First those whose budget never ends: what is wrong there is no matter of the budget.
 KINDS = (
@@ -160,6 +162,15 @@ def draw_searches(rng: np.random.Generator) -> list[Search]:
         searches = [_draw(rng, *each) for each in zip(KINDS, first, strict=True)]
         if len({search.factor for search in searches}) > 2:
             return searches
+
+
+def draw_tie(rng: np.random.Generator, before: Search) -> Search:
+    """A search over the configurations of one before: equal losses in round 1, NaN alone in round 2, the last."""
+    num, first, factor = len(before.configs), before.min_steps, int(rng.integers(2, 4))
+    search = Search(before.configs, first, factor, level=before.level, spread=0.0, seed=0)
+    search.known = {(place, first * factor): math.nan for place in range(num)}
+    search.budget = first * (num + num // factor * (factor - 1))
+    return search
 
 
 def _draw(rng: np.random.Generator, kind: Kind, min_steps: int) -> Search:

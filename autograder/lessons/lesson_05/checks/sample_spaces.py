@@ -10,10 +10,11 @@ Space = dict[str, dict[str, Any]]
 NUM_SPACES = 6
 _VALUES: tuple[list[Any], ...] = (
     [32, 64, 128],
-    [None, 0.5, "auto"],
+    [0.5, "auto", None],
     [True, False],
     ["linear", "cosine"],
     [7],
+    ["auto", 16],
 )
 
 

@@ -48,6 +48,14 @@ def _draw(job: Job, space: Space) -> Drawn:
 
 def _require_form(job: Job, space: Space, drawn: Drawn) -> None:
     job.require(
+        "choice" not in drawn,
+        expected=f"one of the values {drawn.get('choice')}",
+        got=str(drawn.get("said")),
+        likely="the values of a choice are taken for values of one type, as an array makes of them: they may be of "
+        "several",
+        look="draw a place, and take the value that stands there",
+    )
+    job.require(
         not drawn["strange"],
         expected="a dict of values: nothing in this space is wrong",
         got=drawn["strange"],

@@ -11,10 +11,10 @@ import numpy as np
 from autograder.engine import Job
 from autograder.lessons.checking import require_each_once
 from autograder.lessons.lesson_05.checks.trials_values import (
+    BREAKING,
     CALM,
     DIVERGING,
     DROPPING,
-    SHOUTING,
     require_right_training,
     require_table,
     require_values,
@@ -44,7 +44,7 @@ def _secret_rounds(job: Job) -> list[dict[str, Any]]:
     """Several searches, one after the other: of many trials, of one, of some."""
     rng = job.rng
     seeds = [0, *(1 + rng.choice(10_000, size=5, replace=False)).tolist()]
-    many = [CALM, DROPPING, SHOUTING, DIVERGING]
+    many = [CALM, DROPPING, BREAKING, DIVERGING]
     rounds = [
         {
             "configs": many,

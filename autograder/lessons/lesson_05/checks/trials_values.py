@@ -10,10 +10,11 @@ import numpy as np
 from autograder.engine import Job, failure
 from autograder.lessons.checking import TOLERANCES, name_the_mistake, relative_difference, twin_of
 
-# What a configuration is of; the last but one is infinitely wrong when judged, the last diverges at once.
+# What a configuration is of. The last but one has, when judged, no finite loss on some texts; the last diverges at
+# once.
 CALM = {"learning_rate": 1e-1, "dropout": 0.0}
 DROPPING = {"learning_rate": 3e-2, "dropout": 0.3}
-SHOUTING = {"learning_rate": 3e-2, "dropout": 0.0, "shout": 1.7e308}
+BREAKING = {"learning_rate": 3e-2, "dropout": 0.0, "breaks": 1.0}
 DIVERGING = {"learning_rate": 1e30, "dropout": 0.0}
 
 # The same training, in which a known mistake can be made.
@@ -59,7 +60,7 @@ _LIKELY = {
 
 def require_right_training(job: Job, rounds: list[dict[str, Any]], answers: list[dict[str, Any]]) -> None:
     """Where no dropout is drawn there is one right training: to what weights does it come?"""
-    small = [one | {"configs": [c for c in one["configs"] if c in (CALM, SHOUTING)]} for one in rounds]
+    small = [one | {"configs": [c for c in one["configs"] if c in (CALM, BREAKING)]} for one in rounds]
     twin = twin_of(job, _TWIN, "run_all", {"rounds": small})
     right = twin("none")
     first, first_right = _weights(rounds, answers, "first"), _weights(small, right, "first")
@@ -96,7 +97,7 @@ def _weights(
         ]
         for place, (one, answer) in enumerate(zip(rounds, answers, strict=True))
         for life in answer["lives"]
-        if one["configs"][life["config"]] in (CALM, SHOUTING)
+        if one["configs"][life["config"]] in (CALM, BREAKING)
     }
 
 
@@ -135,10 +136,8 @@ def require_values(job: Job, place: int, answer: dict[str, Any]) -> None:
                 math.isinf(got) and got > 0,
                 expected="inf for a trial whose loss is not a finite number",
                 got=f"{got:.6g}",
-                likely="NaN is neither smaller nor larger than anything: in a sort or a minimum it ends up anywhere"
-                if math.isnan(got)
-                else "the loss of such a trial is replaced by a number that others may exceed",
-                look="`math.isfinite`",
+                likely=_why_no_infinity(life["validation"], got),
+                look="`math.isfinite`, of the mean over all validation samples",
             )
         elif not math.isclose(got, expected, rel_tol=TOLERANCES["float32"]):
             raise failure(
@@ -147,6 +146,22 @@ def require_values(job: Job, place: int, answer: dict[str, Any]) -> None:
                 likely=_why_another_loss(job, place, number, answer, got),
                 look="evaluate one model by hand, sample by sample",
             )
+
+
+def _why_no_infinity(validation: np.ndarray, got: float) -> str:
+    if math.isnan(got):
+        return "NaN is neither smaller nor larger than anything: in a sort or a minimum it ends up anywhere"
+    total, rows = validation[np.isfinite(validation[:, 0])].sum(axis=0)
+    if any(
+        math.isclose(got, total / n, rel_tol=TOLERANCES["float32"])
+        for n in (rows, validation[:, 1].sum())
+        if n
+    ):
+        return (
+            "validation batches whose loss is no finite number are left out: a model that is half broken gets the loss "
+            "of its good batches"
+        )
+    return "the loss of such a trial is replaced by a number that others may exceed"
 
 
 def _why_another_loss(job: Job, place: int, number: int, answer: dict[str, Any], got: float) -> str:

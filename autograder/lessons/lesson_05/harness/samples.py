@@ -35,8 +35,13 @@ def draw_samples(space: dict[str, Any], seed: int, number: int) -> dict[str, Any
     rng = np.random.default_rng(seed)
     try:
         samples = [learner(given, rng) for _ in range(number)]
-    except ValueError as error:
-        return {"strange": f"ValueError: {error}"[:200]}
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"[:200]
+        if choice := _choice_that_fails(space, seed):
+            return {"strange": "", "choice": choice, "said": said}
+        if not isinstance(error, ValueError):
+            raise
+        return {"strange": said}
     strange = [type(sample).__name__ for sample in samples if not isinstance(sample, dict)]
     if strange:
         return {"strange": f"a {strange[0]}"}
@@ -59,6 +64,27 @@ def draw_samples(space: dict[str, Any], seed: int, number: int) -> dict[str, Any
         "is_repeatable": str(samples[:20]) == str(again),
         "is_unchanged": given == space,
     }
+
+
+def _choice_that_fails(space: dict[str, Any], seed: int) -> str:
+    """The values of a choice that cannot be drawn from, where as many texts in their place can; else ""."""
+    for part in space.values():
+        if part["kind"] == "choice":
+            texts = {"kind": "choice", "values": [f"text {at}" for at in range(len(part["values"]))]}
+            given = {"kind": "choice", "values": list(part["values"])}
+            if _fails({"name": given}, seed) and not _fails({"name": texts}, seed):
+                return str(given["values"])
+    return ""
+
+
+def _fails(space: dict[str, Any], seed: int) -> bool:
+    rng = np.random.default_rng(seed)
+    try:
+        for _ in range(20):
+            learner(space, rng)
+    except Exception:
+        return True
+    return False
 
 
 _DRAW = """

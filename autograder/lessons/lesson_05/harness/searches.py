@@ -10,7 +10,7 @@ import queue
 import threading
 from typing import Any
 
-from autograder.lessons.checking.harness_shared import learner
+from autograder.lessons.checking.harness_shared import elsewhere, learner
 
 _asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
 _told: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -33,7 +33,7 @@ def _train(config: Any, num_steps: Any) -> float:
 def start_search(may_raise: bool = False, **arguments: Any) -> Any:
     """Start the learner's search; returns its first request, or {"answer": …} when it has none.
 
-    With `may_raise` an error that it ends with, at once or later, is told as {"raised": its name}.
+    With `may_raise` an error that it ends with, at once or later, is told: {"raised": its name, "message": its words}.
     """
 
     def run() -> None:
@@ -41,7 +41,8 @@ def start_search(may_raise: bool = False, **arguments: Any) -> Any:
             _asked.put({"answer": learner(train=_train, **arguments)})
         except BaseException as error:  # raised again in the main thread, with the line of the cell
             _raised.append(error)
-            _asked.put({"raised": type(error).__name__} if may_raise else error)
+            told = {"raised": type(error).__name__, "message": str(error)[:200]}
+            _asked.put(told if may_raise else error)
 
     threading.Thread(target=run, daemon=True).start()
     return _next()
@@ -56,6 +57,27 @@ def go_on(reply: dict[str, Any]) -> Any:
 def raise_again() -> None:
     """The error that the search ended with."""
     raise _raised[-1]
+
+
+# Losses need no sense here, only to be the same again.
+_SEARCH = """
+import zlib
+asked = []
+def train(config, num_steps):
+    asked.append([sorted(config.items()), num_steps])
+    return 1.0 + zlib.crc32(repr(asked[-1]).encode()) / 2**32
+answer = learner(train=train, **request)
+print(json.dumps(repr([asked, sorted(answer.items())])))
+"""
+
+
+def searched_elsewhere(source: str, entry: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Whether two fresh interpreters, which order sets otherwise, search alike; what one said that failed."""
+    try:
+        one, two = [elsewhere(_SEARCH, source, entry, given, hash_seed) for hash_seed in (1, 8)]
+    except RuntimeError as error:
+        return {"is_same": False, "trouble": str(error)}
+    return {"is_same": one == two, "trouble": ""}
 
 
 def _next() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,19 +10,23 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.checking.harness_shared import learner, small_batches, weights_of
+from autograder.lessons.checking.harness_shared import in_groups, learner, small_batches, weights_of
 from course_lib.models import ModelConfig, TextClassifier
 
 
 class _Classifier(TextClassifier):
-    """In float64, so that the order of a sum plays no part; `shout` makes its logits infinitely wrong when judged."""
+    """In float64, so that the order of a sum plays no part.
 
-    shout = 0.0
+    `broken` are rows on which, when it is judged, its loss is no finite number, and what is added to the logits there.
+    """
+
+    broken: tuple[torch.Tensor, torch.Tensor] | None = None
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
         logits: torch.Tensor = super().forward(input_ids, attention_mask)
-        if self.shout and not self.training:
-            logits = logits + self.shout * torch.tensor([1.0, -1.0, 0.0, 0.0, 0.0], dtype=logits.dtype)
+        if self.broken and not self.training:
+            rows, added = self.broken
+            logits = torch.where(torch.isin(_row_marks(input_ids), rows)[:, None], logits + added, logits)
         return logits
 
 
@@ -58,7 +63,8 @@ class _Task:
         model = _Classifier(
             ModelConfig(num_layers=1, num_heads=2, dropout=float(config["dropout"]), **sizes)
         ).double()
-        model.shout = float(config.get("shout", 0.0))
+        if "breaks" in config:
+            model.broken = self._broken(sum("breaks" in trial.config for trial in self._trials))
         model.train(len(self._trials) % 2 == 1)  # nothing says in which mode it comes
         trial = _Trial(config, model)
         self._trials.append(trial)
@@ -78,7 +84,7 @@ class _Task:
         trial = found[0]
         trial.optimizer_config = dict(config)
         self._num_optimizers += 1
-        optimizer = torch.optim.SGD(model.parameters(), lr=float(config["learning_rate"]), momentum=0.9)
+        optimizer = torch.optim.SGD(in_groups(model), lr=float(config["learning_rate"]), momentum=0.9)
 
         def note_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
             trial.old_state |= trial.num_steps == 0 and len(optimizer.state) > 0
@@ -86,6 +92,14 @@ class _Task:
 
         optimizer.register_step_pre_hook(note_step)
         return optimizer
+
+    def _broken(self, number: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Rows of one class in one validation batch, and what makes their loss infinite, or NaN, and no other's."""
+        batch = self._splits["validation"][(0, -1, 1)[number % 3]]
+        label = int(batch["labels"][0])
+        added = torch.full((5,), math.nan if number % 3 == 1 else -1.7e308, dtype=torch.float64)
+        added[(label + 1) % 5] *= -1
+        return _row_marks(batch["input_ids"][batch["labels"] == label]), added
 
     def train_batches(self, seed: int) -> Iterator[dict[str, torch.Tensor]]:
         yield from _stream(self._seed, seed)
@@ -121,6 +135,11 @@ def _stream(task_seed: int, seed: int) -> Iterator[dict[str, torch.Tensor]]:
     while True:
         for index in rng.permutation(len(batches)):
             yield {name: tensor.clone() for name, tensor in batches[index].items()}
+
+
+def _row_marks(input_ids: torch.Tensor) -> torch.Tensor:
+    """A number [B] that names each text by its ids, however it is padded."""
+    return (input_ids * torch.arange(1, input_ids.shape[1] + 1) ** 3).sum(dim=1)
 
 
 def _mark(batch: dict[str, torch.Tensor]) -> int:

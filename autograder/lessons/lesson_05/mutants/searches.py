@@ -45,14 +45,14 @@ def draw(space, rng):
 def search(train, space, full_steps, max_total_steps, seed):
     rng = np.random.default_rng(seed)
     alive = [draw(space, rng) for _ in range(24)]
-    steps, before = full_steps // 9, 0
-    while True:
+    lengths, before = [full_steps // 9, full_steps // 3, full_steps], 0
+    for steps in lengths:
         losses = [train(config, steps - before) for config in alive]
         order = np.argsort([loss if math.isfinite(loss) else math.inf for loss in losses])
-        if steps >= full_steps:
+        if steps == lengths[-1]:
             return alive[order[0]]
         alive = [alive[place] for place in order[: max(1, len(alive) // 3)]]
-        steps, before = 3 * steps, steps
+        before = steps
 """
 
 _GRID = """
@@ -198,6 +198,44 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ),
                 ("best = alive[0]", "best = min(before, key=raw.get)"),
             ),
+            "diverged trials left out of n": (
+                "trials that diverged are left out of n",
+                "        kept = alive[: max(1, len(alive) // reduction_factor)]",
+                "        sound = [place for place in alive if losses[place] < math.inf] or alive\n"
+                "        kept = sound[: max(1, len(sound) // reduction_factor)]",
+            ),
+            "ties broken by the configuration": (
+                "configurations have no order",
+                "sorted(alive, key=losses.get)",
+                "[p for *_, p in sorted((losses[p], configs[p], p) for p in alive)]",
+            ),
+            "nothing to choose from": (
+                "where the whole last round diverged",
+                "best = alive[0]",
+                "best = min((p for p in alive if losses[p] < math.inf), key=losses.get)",
+            ),
+            "no trial where all diverged": (
+                "no trial of the last round is returned",
+                ("best = alive[0]", "best = next((p for p in alive if losses[p] < math.inf), None)"),
+                ('"value": losses[best]', '"value": losses.get(best, math.inf)'),
+            ),
+            "all that are equal go on": (
+                "too many or too few go on where losses are equal",
+                "        kept = alive[: max(1, len(alive) // reduction_factor)]",
+                "        bar = losses[alive[max(1, len(alive) // reduction_factor) - 1]]\n"
+                "        kept = [place for place in alive if losses[place] <= bar]",
+            ),
+            "losses kept from the search before": (
+                "what an earlier search has trained is kept",
+                ("import math\n", "import math\nknown = {}\n"),
+                (
+                    "            loss = train(configs[place], steps - spent[place])",
+                    "            key = (*configs[place].values(), steps)\n"
+                    "            if key not in known:\n"
+                    "                known[key] = train(configs[place], steps - spent[place])\n"
+                    "            loss = known[key]",
+                ),
+            ),
             "a million for NaN": (
                 "one whose loss is NaN goes on",
                 "loss if math.isfinite(loss) else math.inf",
@@ -302,14 +340,13 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "picked after a few steps": (
                     "picked after a few steps",
                     ("range(24)", "range(120)"),
-                    ("full_steps // 9, 0", "1, 0"),
-                    ("if steps >= full_steps", "if steps >= 3"),
+                    ("[full_steps // 9, full_steps // 3, full_steps]", "[1, 3]"),
                 ),
                 "no seed": ("does not begin with `seed`", "default_rng(seed)", "default_rng()"),
                 "a step too many": (
                     "all steps are billed",
-                    "if steps >= full_steps:\n",
-                    "if steps >= full_steps:\n            while len(losses) < max_total_steps:\n"
+                    "if steps == lengths[-1]:\n",
+                    "if steps == lengths[-1]:\n            while len(losses) < max_total_steps:\n"
                     "                losses.append(train(alive[0], 1))\n",
                 ),
                 "a loss for a configuration": (
@@ -318,12 +355,49 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "return losses[order[0]]",
                 ),
                 "out of its range": (
-                    "or the search space is left",
+                    "not kept inside the range",
                     "return alive[order[0]]",
                     'return alive[order[0]] | {"learning_rate": 2 * space["learning_rate"]["high"]}',
                 ),
+                "values beside the best outside its range": (
+                    "not kept inside the range",
+                    "            return alive[order[0]]\n",
+                    "            best, left = alive[order[0]], max_total_steps - 24 * lengths[0]\n"
+                    "            left -= 8 * (lengths[1] - lengths[0]) + 2 * (full_steps - lengths[1])\n"
+                    "            for _ in range(10):\n"
+                    "                beside = {name: value * math.exp(rng.normal()) for name, value in best.items()}\n"
+                    "                train(beside, left // 10)\n"
+                    "            return best\n",
+                ),
+                "a space by places": (
+                    "taken by their place",
+                    "        for name, part in space.items()",
+                    '        for name, part in zip(["learning_rate", "weight_decay"], space.values())',
+                ),
+                "ranges known by heart": (
+                    "fixed values are taken",
+                    "    return {\n        name: math",
+                    '    space = {"learning_rate": {"low": 1e-4, "high": 10.0}, '
+                    '"weight_decay": {"low": 1e-5, "high": 0.1}}\n'
+                    "    return {\n        name: math",
+                ),
+                "lengths rounded up": (
+                    "rounds whose lengths are rounded up",
+                    ("range(24)", "range(26)"),
+                    ("full_steps // 9, full_steps // 3,", "-(-full_steps // 9), -(-full_steps // 3),"),
+                ),
+                "lengths known by heart": (
+                    "all steps are billed",
+                    "[full_steps // 9, full_steps // 3, full_steps]",
+                    "[9 * 5, 27 * 5, 81 * 5]",
+                ),
+                "names in the order of a set": (
+                    "the order of a `set`",
+                    "for name, part in space.items()",
+                    "for name, part in ((name, space[name]) for name in set(space))",
+                ),
                 "a key left out": (
-                    "or the search space is left",
+                    "or a key is left out",
                     "return alive[order[0]]",
                     'return {"learning_rate": alive[order[0]]["learning_rate"]}',
                 ),
@@ -332,6 +406,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "a configuration that diverges is returned",
                     "loss if math.isfinite(loss) else math.inf",
                     "loss if math.isfinite(loss) else -math.inf",
+                ),
+                "NaN left in the sort": (
+                    "a configuration that diverges is returned",
+                    "np.argsort([loss if math.isfinite(loss) else math.inf for loss in losses])",
+                    "sorted(range(len(losses)), key=losses.__getitem__)",
                 ),
                 "the first that comes": ("hardly anything was tried", "range(24)", "range(1)"),
             },

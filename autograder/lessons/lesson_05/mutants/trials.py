@@ -162,6 +162,14 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'return part["values"][rng.integers(len(part["values"]))]',
                 'return str(part["values"][rng.integers(len(part["values"]))])',
             ),
+            "a choice by way of an array": (
+                "taken for values of one type",
+                ("import math\n", "import math\nimport numpy as np\n"),
+                (
+                    'return part["values"][rng.integers(len(part["values"]))]',
+                    'return rng.choice(np.array(part["values"])).item()',
+                ),
+            ),
             "the first choice twice as often": (
                 "values that are not equally likely",
                 'part["values"][rng.integers(len(part["values"]))]',
@@ -337,6 +345,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             "no training mode": ("`model.train()` is missing", "            model.train()\n", ""),
             "judged in training mode": ("forgot `model.eval()`", "    model.eval()\n", ""),
             "gradients added up": ("`zero_grad` is forgotten", "                optimizer.zero_grad()\n", ""),
+            "gradients of one group set to zero": (
+                "gradients that are changed or left over",
+                "                optimizer.zero_grad()\n",
+                "                for p in optimizer.param_groups[0]['params']:\n                    p.grad = None\n",
+            ),
             "the sum is minimised": (
                 "the sum of the cross-entropies is minimised",
                 "loss = loss_of(model, batch)",
@@ -414,6 +427,18 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "replaced by a number that others may exceed",
                 "value if math.isfinite(value) else math.inf",
                 "np.nan_to_num(value, nan=math.inf)",
+            ),
+            "batches that are not finite left out": (
+                "are left out",
+                (
+                    'total = sum(loss_of(model, batch, "sum").item() for batch in batches)',
+                    'sums = [(loss_of(model, batch, "sum").item(), len(batch["labels"])) for batch in batches]\n'
+                    "        sums = [one for one in sums if math.isfinite(one[0])]",
+                ),
+                (
+                    'return total / sum(len(batch["labels"]) for batch in batches)',
+                    "return sum(s for s, _ in sums) / sum(n for _, n in sums) if sums else math.inf",
+                ),
             ),
             "NaN kept as it is": (
                 "NaN is neither smaller nor larger",
@@ -509,6 +534,16 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "the interval is only reported",
                 "best + 1 if low > 0 else 0",
                 "best + 1 if high > 0 else 0",
+            ),
+            "a tie counts as a win": (
+                "a tie counts as a win",
+                "best + 1 if low > 0 else 0",
+                "best + 1 if low >= 0 else 0",
+            ),
+            "no interval for a tie": (
+                "0 is divided by it",
+                "width = stats.t.ppf(1 - share / 2, num_seeds - 1) * error",
+                "width = stats.t.ppf(1 - share / 2, num_seeds - 1) * error**2 / error",
             ),
             "no winner is none": (
                 "its value has another form",

@@ -1,0 +1,157 @@
+"""What 5.5 asks of a search before its winners are judged: its bill, its ranges, and that it can be repeated.
+
+The losses are made up and cost nothing, so lengths of trials, ranges and the order of the space can be any. The best
+configuration stands in a corner of the space: what tries values beside it has to stay inside. The first trial of all
+diverges, and so do the highest learning rates.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from autograder.engine import Job, failure
+from autograder.lessons.lesson_05.checks.billing import Bill, Config, converse, key_of
+
+Space = dict[str, dict[str, Any]]
+SAYS = "pruned trials are counted as free, or every trial gets its full length; all steps are billed"
+
+
+class _Losses:
+    """Made up: a configuration's loss falls with its steps, and with its distance from the corner of low values."""
+
+    def __init__(self, space: Space) -> None:
+        self.space, self.configs = space, list[Config]()
+        self.steps: dict[tuple[Any, ...], int] = {}
+
+    def train(self, config: Config, num_steps: int) -> float:
+        key = key_of(config)
+        if key not in self.steps:
+            self.configs.append(config)
+        self.steps[key] = self.steps.get(key, 0) + num_steps
+        if self.diverges(config):
+            return math.nan
+        return 0.1 + sum(self._place(config, name) for name in self.space) + 1 / self.steps[key]
+
+    def diverges(self, config: Config) -> bool:
+        return config == self.configs[0] or self._place(config, "learning_rate") > 0.8
+
+    def _place(self, config: Config, name: str) -> float:
+        """Where in its range, 0 … 1."""
+        low, high = (math.log(self.space[name][end]) for end in ("low", "high"))
+        return (math.log(config[name]) - low) / (high - low)
+
+
+def require_sound_search(job: Job) -> None:
+    """The search keeps to its budget and its ranges, returns what does not diverge, and can be repeated."""
+    rng, seed = job.rng, job.seed() % 1000
+    # No divisor that rounds begin with, 2, 3, 5 or 9, divides a full trial's steps.
+    full_steps = 30 * int(rng.integers(3, 8)) + int(rng.choice([1, 7, 11, 17, 23, 29]))
+    # The names the other way round than in the real searches, and ranges that have nothing in common with those.
+    space: Space = {}
+    for name, lowest in {"weight_decay": -0.5, "learning_rate": -9.0}.items():
+        low = 10 ** rng.uniform(lowest, lowest + 1)
+        space[name] = {"kind": "log", "low": float(low), "high": float(low * 10 ** rng.uniform(2, 4))}
+    given = {"space": space, "full_steps": full_steps, "max_total_steps": 6 * full_steps, "seed": seed}
+    found = [_rehearse(job, given) for _ in range(2)]
+    job.require(
+        found[0] == found[1],
+        expected="the same trials and the same configuration for the same seed",
+        got="others",
+        likely="numbers come from a generator that does not begin with `seed`: the search cannot be repeated",
+        look="`np.random.default_rng(seed)`, and nothing beside it",
+    )
+    again = job.learner().call("searched_elsewhere", source=job.source, entry=job.entry, given=given)
+    job.require(
+        not again["trouble"],
+        expected="a cell that searches in a fresh interpreter too",
+        got=again["trouble"],
+        likely="the cell needs something that stands outside it",
+        look="run this cell alone in a new kernel, and call `search`",
+    )
+    job.require(
+        again["is_same"],
+        expected="the same trials for the same seed when Python is started again",
+        got="others",
+        likely="the order of a `set`, or `hash()`, decides what is drawn: it is new each time Python starts, whatever "
+        "the seed",
+        look="go through the names in an order that is always the same, such as the dict's own",
+    )
+
+
+def _rehearse(job: Job, given: dict[str, Any]) -> tuple[list[Config], Any]:
+    """The configurations that were tried, in their order, and what was returned."""
+    space, budget = given["space"], given["max_total_steps"]
+    losses = _Losses(space)
+    bill = Bill(
+        losses.train, most_steps=4 * budget, says=SAYS
+    )  # let go on for a while: what it does says why
+
+    def pay(config: Config, num_steps: Any) -> dict[str, Any]:
+        require_config(config, space, [*losses.configs, config])
+        return bill.pay(config, num_steps)
+
+    answer = converse(job, pay, **given)
+    require_config(answer, space, losses.configs or [answer])
+    job.require(
+        bill.total <= budget,
+        expected=f"at most {budget} training steps in all, where full_steps is {given['full_steps']}",
+        got=str(bill.total),
+        likely="rounds whose lengths are rounded up, where their number was planned with unrounded ones; all steps are "
+        "billed"
+        if bill.total < 1.05 * budget
+        else SAYS,
+        look="one counter, beside the one call of `train`, that is asked before it",
+    )
+    job.require(
+        all(losses.diverges(config) for config in losses.configs) or not losses.diverges(answer),
+        expected="a configuration that does not diverge, as some of those that were tried",
+        got=f"{str(answer)[:100]}, which ends in NaN",
+        likely="a configuration that diverges is returned: NaN is neither smaller nor larger than anything",
+        look="write `math.inf` in its place before anything is compared",
+    )
+    return losses.configs, answer
+
+
+def require_config(config: Any, space: Space, tried: list[Config]) -> None:
+    """Fail where this is no configuration of the space; `tried` are those of the search so far."""
+    if not isinstance(config, dict) or config.keys() != space.keys():
+        raise failure(
+            expected=f"a configuration: a dict with {', '.join(space)}, and nothing else",
+            got=f"{str(config)[:100]}",
+            likely="a loss or a list is returned, or a key is left out",
+            look="return the dict that you would train with",
+        )
+    for name, value in config.items():
+        low, high = space[name]["low"], space[name]["high"]
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise failure(
+                expected=f"{name}: a number",
+                got=f"a {type(value).__name__}",
+                likely="an array or a text where a number is asked for",
+                look="`float(...)`",
+            )
+        if not _is_inside(value, space[name]):
+            raise failure(
+                expected=f"{name} in {low:.3g} … {high:.3g}",
+                got=f"{value:.6g}",
+                likely=_why_outside(space, tried),
+                look="print the smallest and the largest value of each name",
+            )
+
+
+def _is_inside(value: float, part: dict[str, Any]) -> bool:
+    return bool(part["low"] * (1 - 1e-9) <= value <= part["high"] * (1 + 1e-9))
+
+
+def _why_outside(space: Space, tried: list[Config]) -> str:
+    names = list(space)
+    others = dict(zip(names, reversed(names), strict=True))
+    if all(_is_inside(config[name], space[others[name]]) for config in tried for name in names):
+        return "the parts of the space are taken by their place, not by their name: they come in any order"
+    if any(not _is_inside(value, space[name]) for name, value in tried[0].items()):
+        return "the search space is left: its ends are mixed up, or fixed values are taken instead of the given ones"
+    return (
+        "the search space is left: values beside the best one are not kept inside the range, of which the best may "
+        "stand at an end"
+    )
