@@ -990,7 +990,7 @@ check("4.1")
 #
 # The check looks at the file between any two calls that your save makes to the operating system: what a kill at that
 # moment would leave. Then it really kills processes that save, at random moments. And it lets a save fail half way, as on
-# a full disk. `course_lib.files` has an `atomic_file`; the exercise is to write it once yourself.
+# a full disk. `course_lib.base` has an `atomic_file`; the exercise is to write it once yourself.
 #
 # <details><summary>Hint: "bytes that are no checkpoint"</summary>
 #
@@ -1251,7 +1251,8 @@ class Cadence:
     max_lost_seconds: work since the last save that may be at risk. `is_due` must be True at the
         first step that passes it, or earlier.
     max_overhead: share of the whole time that saves may take, such as 0.05. Where both limits
-        cannot hold, this one does, and saves come as often as it allows (half as often will do).
+        cannot hold, or only just, this one does, and saves come as often as it allows (half as
+        often will do).
     clock: gives the seconds now, as `time.perf_counter` does. No other clock counts.
     """
 
@@ -1265,7 +1266,8 @@ class Cadence:
     def saved(self, seconds: float) -> None:
         """A save has just ended, and it took so many seconds. Also called before the first step."""
         ### BEGIN SOLUTION
-        # Saves of s seconds after t seconds of work take s / (s + t) of the time: 5 % at t = 19 s.
+        # Saves of s seconds after t seconds of work take s / (s + t) of the time: 5 % at t = 19 s,
+        # and 20 s leave a little room.
         wait = max(self.max_lost_seconds, seconds / self.max_overhead)
         self.due_at = self.clock() + wait
         ### END SOLUTION

@@ -73,7 +73,7 @@ _SAVE: Claims = {
     "The check looks at the file between any two calls": EXPLAINS,
     "Then it really kills processes that save, at random moments.": EXPLAINS,
     "And it lets a save fail half way, as on a full disk.": EXPLAINS,
-    "`course_lib.files` has an `atomic_file`; the exercise is to write it once yourself.": EXPLAINS,
+    "`course_lib.base` has an `atomic_file`; the exercise is to write it once yourself.": EXPLAINS,
     "Save `checkpoint` so that `torch.load(path, weights_only=True)` gives it back.": (
         "only tensors saved",
         "a dict that it knows not saved again",
@@ -89,6 +89,8 @@ _SAVE: Claims = {
         "the old file removed first",
         "copied into place",
         "a first save in place",
+        "a suffix that the checkpoint may have",
+        "one temporary name for all",
         "stopped by what a killed save has left",
     ),
     "When the function returns, it is the new one, forced to the disk (fsync) before it got its name.": (
@@ -126,7 +128,7 @@ _STOPPING: Claims = {
         "a best of 0 is none",
     ),
     "The first value that is not NaN always improves.": ("an infinite first value is none",),
-    "NaN never.": ("NaN becomes the best", "a NaN is skipped"),
+    "NaN never.": ("NaN becomes the best", "a NaN is skipped", "a NaN before the first best is skipped"),
     'monitor: str = "loss", mode: str = "min", patience: int = 3, min_delta: float = 0.0,': (
         "another default monitor",
         "another default mode",
@@ -144,6 +146,8 @@ _STOPPING: Claims = {
         "best not in the state",
         "best_step not in the state",
         "a tensor in the state",
+        "best rounded in the state",
+        "best in the state in 32 bits",
     ),
     "def load_state_dict(self, state: dict[str, Any]) -> None:": ("a best of 0 not put back",),
     "Go on from what `state_dict` gave.": ("nothing put back", "a best of 0 not put back"),
@@ -180,6 +184,8 @@ _BUDGET: Claims = {
     "At the end `run.model` has exactly the weights of that moment.": (
         "final report from the last, not the best",
         "best kept without a copy",
+        "put back only where it stops early",
+        "best kept in 16 bits",
         "kept after further steps",
     ),
     'Returns {"best_step": …, "loss": …}: what that validation said.': (
@@ -202,12 +208,16 @@ _CADENCE: Claims = {
     "Then a real clock times the pauses": EXPLAINS,
     "Says after each step whether it is time to save.": ("never saves", "counts steps, not seconds"),
     "max_lost_seconds: work since the last save that may be at risk.": ("saves too late",),
-    "`is_due` must be True at the first step that passes it, or earlier.": ("one step late",),
+    "`is_due` must be True at the first step that passes it, or earlier.": (
+        "one step late",
+        "half as often where both limits hold",
+    ),
     "max_overhead: share of the whole time that saves may take, such as 0.05.": (
         "5 % whatever is asked",
         "never looks at what a save costs",
     ),
-    "Where both limits cannot hold, this one does, and saves come as often as it allows (half as often will do).": (
+    "Where both limits cannot hold, or only just, this one does, and saves come as often as it allows (half as "
+    "often will do).": (
         "the limit even where the budget cannot",
         "asks far too long for a slow disk",
     ),

@@ -17,7 +17,10 @@ from autograder.lessons.lesson_04 import baselines
 RATES = (5e-3, 4e-3, 3e-3, 3e-3, 2e-3, 2e-3, 1.5e-3, 1.2e-3)
 """Learning rates of the runs: one needs four times as many steps as another."""
 TO_THE_END = 2e-4
-"""That of one run more, which gets better at every validation: it is in no mean, and shows how a loop ends at 400."""
+"""That of two runs more, which are in no mean and show how a loop ends at 400: one gets better at every validation."""
+TURNS_AT = (384, 393)
+"""The other falls apart from a step between these on: it comes to the end too, and its best lies behind it."""
+MAX_STEPS = 400
 MIN_SAVED = 0.30
 MARGIN = 3.0
 """Points of test accuracy below that at the lowest loss on the whole validation set, mean over the runs."""
@@ -32,6 +35,7 @@ class _Run:
     report: dict[str, float]
     seen: list[dict[str, float]]
     weights_at: int
+    nearly_at: int
     again: float
     above_the_best: float
 
@@ -54,9 +58,10 @@ def check_stop_early(job: Job) -> None:
         job.progress("Training with your loop, and on without it", number / len(RATES))
         runs.append(_trained(job, float(rate)))
     longest = _trained(job, TO_THE_END)
-    _require_best(job, [*runs, longest])
-    _require_report(job, [*runs, longest])
-    shares = [(run.num_steps + len(run.seen)) / 400 for run in runs]
+    turning = _trained(job, TO_THE_END, turns_at=int(job.rng.integers(*TURNS_AT)))
+    _require_best(job, [*runs, longest, turning])
+    _require_report(job, [*runs, longest, turning])
+    shares = [(run.num_steps + len(run.seen)) / MAX_STEPS for run in runs]
     saved, difference = 1.0 - float(np.mean(shares)), float(np.mean([run.above_the_best for run in runs]))
     job.counts |= {"steps_saved": round(saved, 3), "points_above_the_best_step": round(difference, 2)}
     job.require(
@@ -64,7 +69,7 @@ def check_stop_early(job: Job) -> None:
         expected=f"at least {MIN_SAVED:.0%} of the steps saved (a validation counts as one step)",
         got=f"{saved:.0%} (mean of {len(runs)} runs)",
         likely="nothing ends the loop before `max_steps`"
-        if all(run.num_steps == 400 for run in runs)
+        if all(run.num_steps == MAX_STEPS for run in runs)
         else "patience is too large, or validations are too frequent",
         look="patience × steps between validations is what each run spends after its best",
     )
@@ -84,9 +89,9 @@ def check_stop_early(job: Job) -> None:
     )
 
 
-def _trained(job: Job, rate: float) -> _Run:
+def _trained(job: Job, rate: float, turns_at: int = MAX_STEPS) -> _Run:
     seed, trusted = job.seed(), job.worker("baseline", baselines.STOP_EARLY)
-    which = {"seed": seed, "rate": rate, "is_exact": rate == TO_THE_END}
+    which = {"seed": seed, "rate": rate, "is_exact": rate == TO_THE_END, "turns_at": turns_at}
     answer = job.learner().call("stop_early", **which)
     job.require(
         bool(answer["validated"]) and answer["num_steps"] > 0,
@@ -104,6 +109,7 @@ def _trained(job: Job, rate: float) -> _Run:
         # As often as it was asked, for each time counts.
         seen=[at for step in answer["validated"] for at in found["seen"] if at["step"] == step],
         weights_at=found["weights_at"],
+        nearly_at=found["nearly_at"],
         again=found["again"],
         above_the_best=found["accuracy"] - found["accuracy_at_best"],
     )
@@ -173,6 +179,16 @@ def _require_best(job: Job, runs: list[_Run]) -> None:
     if "train" in names and all(each.reports("best_step", each.weights_at) for each in wrong):
         names = ["train"]  # chosen, and the last only because its training loss is the lowest
     name = names[0] if names else ""
+    likely = "other weights are kept than those that were validated"
+    if name == "last" and len(wrong) < len(runs) and {each.num_steps for each in wrong} == {MAX_STEPS}:
+        likely = (
+            "the best weights are put back only where validations end the loop: a run that comes to "
+            "`max_steps` keeps its last"
+        )
+    elif name:
+        likely = _MISTAKES[name][0]
+    elif all(each.nearly_at == each.best["step"] for each in wrong):
+        likely = "the right weights are kept, and rounded, as by a cast to 16 bits"
     job.require(
         False,
         expected=f"at the end the weights of step {run.best['step']:.0f}, your best validation "
@@ -180,7 +196,7 @@ def _require_best(job: Job, runs: list[_Run]) -> None:
         got=f"those of step {run.weights_at}"
         if run.weights_at >= 0
         else "weights of none of your validations",
-        likely=_MISTAKES[name][0] if name else "other weights are kept than those that were validated",
+        likely=likely,
         look="copy the weights at each new best (`copy.deepcopy(model.state_dict())`), and load them at the end"
         if name in ("last", "")
         else 'compare `validate()["loss"]`; a lower one is a new best',

@@ -12,6 +12,7 @@ from autograder.engine import Job, measure_speedup
 from autograder.lessons.lesson_04.checks.cadence_runs import (
     BEGUN_LATER,
     DEAR_AT_FIRST,
+    FASTER,
     SLOWER,
     SLOWER_STEPS,
     SMALL_BUDGET,
@@ -21,7 +22,7 @@ from autograder.lessons.lesson_04.checks.cadence_runs import (
 )
 
 _PATIENT = 2.5  # times the shortest interval that the budget allows, where the budget decides
-_ROOM = 0.4  # of the limit that the budget may ask for, if the limit is to hold for sure
+_ROOM = 0.65  # of the limit that the budget may ask for, if the limit is to hold for sure
 _RECENT = 8  # saves whose costs a policy may still have in mind
 _EVERY_STEP = 0.5  # saves per step
 _SECOND = 1e-3  # what a clock far from zero rounds
@@ -164,6 +165,8 @@ def _why_too_late(found: list[_Played], first: _Played) -> str:
         return "it counts steps, not seconds: when steps become slower, the same number of them is more work"
     if STEADY not in wrong and first.scenario.is_dear | (first.scenario.name == SLOWER):
         return "it waits far longer than the budget asks for"
+    if wrong.keys() == {FASTER}:
+        return "it waits longer than `max_lost_seconds` where a save costs less than what the budget allows by then"
     if wrong.keys() == {DEAR_AT_FIRST}:
         return _KEPT
     return "it saves too late: `is_due()` is False although `max_lost_seconds` of work are at risk"

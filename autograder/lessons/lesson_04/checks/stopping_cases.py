@@ -33,7 +33,8 @@ def simulate(
     best, best_step, bad = start
     for number, (values, step) in enumerate(zip(case["metrics"], case["steps"], strict=True)):
         value = values.get(name, math.nan)
-        if number < first or (math.isnan(value) and mistake == "NaN is skipped"):
+        is_skipped = mistake == "NaN is skipped" or (mistake == "NaN is skipped at first" and best is None)
+        if number < first or (math.isnan(value) and is_skipped):
             continue
         is_first = best is None or (mistake == "zero is none" and best == 0.0)
         gain = math.inf if is_first else sign * (value - best)
@@ -90,11 +91,17 @@ def _case(rng: np.random.Generator, kind: str, number: int) -> dict[str, Any]:
     if kind == "NaN":
         watched[rng.random(_LENGTH) < 0.15] = math.nan
         watched[: (0, 1, 2, 0, _LENGTH)[number // 2 % 5]] = math.nan
+        if number // 2 % 5 == 3:  # among the bad ones that end it
+            watched = sign * np.where(np.arange(_LENGTH) < 5, np.arange(_LENGTH), -1.0)
+            watched[6] = math.nan
+            settings["patience"] = int(rng.integers(2, 5))
     if kind == "infinite":
         worst = -sign * math.inf
         watched[(0, 0, 3, 5)[number // 2 % 4]] = worst
         watched[int(rng.integers(6, 12))] = -worst if number // 2 % 2 else worst
         settings["patience"] = int(rng.integers(1, 3)) if number // 2 % 4 == 0 else 2
+    if kind != "zero":  # more digits than anyone would print, and sums that are exact all the same
+        watched += (2 * int(rng.integers(2**10, 2**21)) + 1) * 2.0**-40
     columns = {name: 8.0 + np.cumsum(rng.integers(-4, 5, size=_LENGTH)) / 8 for name in METRICS}
     columns[str(whole["monitor"])] = watched
     metrics = [{name: float(values[at]) for name, values in columns.items()} for at in range(_LENGTH)]

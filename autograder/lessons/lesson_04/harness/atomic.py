@@ -23,6 +23,7 @@ from autograder.lessons.lesson_04.harness.disk import (
     files_of_at_most,
     is_synced,
     refusing,
+    renamed,
 )
 from autograder.lessons.lesson_04.harness.tracing import forked, stops
 
@@ -77,12 +78,18 @@ def _read(path: Path) -> np.ndarray:
     return np.zeros(0, np.uint8)
 
 
+def _as_file(content: dict[str, Any]) -> bytes:
+    file = io.BytesIO()
+    torch.save(content, file)
+    return file.getvalue()
+
+
 def _begin(seed: int, name: str = "last.pt") -> Path:
     """A folder with an older checkpoint of this name, and another one beside it."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
     path = FOLDER / name
-    torch.save(_content(seed, 0), path)
+    path.write_bytes(_as_file(_content(seed, 0)))
     (FOLDER / "best.pt").write_bytes(b"another checkpoint")
     expect(path)
     return path
@@ -177,16 +184,26 @@ def _save_for_ever(contents: list[Any], at: int, path: Path, tell: int) -> None:
         os.write(tell, f"!{type(error).__name__}: {error}".encode()[:200])
 
 
-def look_between_calls(seed: int) -> dict[str, Any]:
+def _name_of_a_temporary(seed: int, name: str) -> str:
+    """What the file is called in which a save to `name` is written; `name` where that is not in the same folder."""
+    path = _begin(seed, name)
+    renamed.clear()
+    learner(_content(seed, 0), path)
+    return renamed[-1] if renamed else name
+
+
+def look_between_calls(seed: int, is_odd: bool) -> dict[str, Any]:
     """What the files hold between any two calls to the system of two saves: what a kill there would leave.
 
-    The first goes where there is no file yet, the second over an older one. A stopped process and a killed one leave
+    The first goes where there is no file yet, the second over an older one; `is_odd`: that one has the name under which
+    another save was written, as it ends in ".tmp" where a temporary file does. A stopped process and a killed one leave
     the same files, so this tells of some hundred kills. Where the machine allows no tracing, the files are read over
     and over beside a child that saves.
     """
     if not hasattr(os, "fork"):
         return {"files": [], "first": [], "num_looks": 0}
-    path = _begin(seed, "model v2.best.ckpt")
+    name = "model v2.best.ckpt"
+    path = _begin(seed, _name_of_a_temporary(seed, name) if is_odd else name)
     new, content = FOLDER / "first one", _content(seed, 1)
     seen: dict[Path, list[np.ndarray]] = {path: [_read(path)], new: []}
     num_looks = 0
@@ -226,9 +243,7 @@ def save_refused(seed: int, how: str) -> dict[str, Any]:
         content["too_much"] = _Unsavable()
     if how in ("fsync", "rename"):
         refused = refusing(how)
-    file = io.BytesIO()
-    torch.save(_content(seed, 1), file)
-    small = {"full": 2**16, "nearly": len(file.getvalue()) - 4000}.get(how)
+    small = {"full": 2**16, "nearly": len(_as_file(_content(seed, 1))) - 4000}.get(how)
     with refused as num_refused:
         try:
             with files_of_at_most(small) if small and can_be_full() else contextlib.nullcontext():

@@ -16,6 +16,7 @@ FOLDER = Path("checkpoints")
 synced: list[tuple[int, int, int, bool]] = []
 _always_synced: set[int] = set()
 _names: set[str] = set()  # of the checkpoints that are saved
+renamed: list[str] = []  # what was renamed to a checkpoint's name, and lay beside it
 _refused: dict[str, int] = {}  # which calls fail, and how often they did
 
 
@@ -107,6 +108,8 @@ def _give_the_folder_a_disk_of_its_own() -> None:
                         errno.EXDEV, "Invalid cross-device link: the folder of `path` is a disk of its own"
                     )
                 if aim.parent == folder and aim.name in _names:
+                    if Path(os.fsdecode(source)).resolve().parent == folder:
+                        renamed.append(Path(os.fsdecode(source)).name)
                     _refuse("rename", errno.EACCES)
             function(source, target, **named)
 

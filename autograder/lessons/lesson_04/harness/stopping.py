@@ -67,12 +67,13 @@ class _Overfitting:
 
     What it draws comes from generators of its own, so that a seed gives the same training wherever it runs and
     however often it is validated. `rate` is its learning rate: at 0.005 the best comes after some 35 steps, at 0.0012
-    after 140. `is_exact`: each validation looks at the whole set, and does not jitter.
+    after 140. `is_exact`: each validation looks at the whole set, and does not jitter. `turns_at`: from this step on
+    it climbs, fast, and the model falls apart.
     """
 
     max_steps = MAX_STEPS
 
-    def __init__(self, seed: int, rate: float, is_exact: bool) -> None:
+    def __init__(self, seed: int, rate: float, is_exact: bool, turns_at: int) -> None:
         rng = np.random.default_rng(seed)
         directions = rng.normal(size=(4, 20))
         self._train, self._validation, self._test = (
@@ -83,7 +84,7 @@ class _Overfitting:
             self.model = torch.nn.Sequential(torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4))
         self._optimizer = torch.optim.AdamW(self.model.parameters(), lr=rate, weight_decay=0.0, fused=True)
         self._num_validated = len(self._validation[1]) if is_exact else _VALIDATED
-        self._seed, self._rng = seed, np.random.default_rng(seed)
+        self._seed, self._rng, self._turns_at = seed, np.random.default_rng(seed), turns_at
         self._losses: list[float] = []
         self._validated: list[dict[str, float]] = []
 
@@ -99,7 +100,10 @@ class _Overfitting:
         inputs, labels = self._train
         self.model.train()
         losses = []
-        for _ in range(num_steps):
+        for step in range(self.num_steps, self.num_steps + num_steps):
+            if step == self._turns_at:
+                self._optimizer.state.clear()  # its averages still go down
+                self._optimizer.param_groups[0].update(maximize=True, lr=0.05)
             rows = torch.from_numpy(self._rng.integers(len(labels), size=_ROWS))
             loss = F.cross_entropy(self.model(inputs[rows]), labels[rows])
             self._optimizer.zero_grad(set_to_none=True)
@@ -155,9 +159,9 @@ def _test_accuracy(run: _Overfitting) -> float:
         return 100.0 * float((run.model(inputs).argmax(-1) == labels).float().mean())
 
 
-def stop_early(seed: int, rate: float, is_exact: bool) -> dict[str, Any]:
+def stop_early(seed: int, rate: float, is_exact: bool, turns_at: int) -> dict[str, Any]:
     """The learner's loop on one run: what it took, and the weights that it left."""
-    run = _Overfitting(seed, rate, is_exact)
+    run = _Overfitting(seed, rate, is_exact, turns_at)
     report = learner(run)
     return {
         "num_steps": run.num_steps,
@@ -168,16 +172,22 @@ def stop_early(seed: int, rate: float, is_exact: bool) -> dict[str, Any]:
 
 
 def judge(
-    seed: int, rate: float, is_exact: bool, validated: list[int], num_steps: int, weights: np.ndarray
+    seed: int,
+    rate: float,
+    is_exact: bool,
+    turns_at: int,
+    validated: list[int],
+    num_steps: int,
+    weights: np.ndarray,
 ) -> dict[str, Any]:
     """In a worker of ours: the same run, validated at the same steps, and beyond them.
 
-    Says after which of these steps, or of all that were trained, the weights were such; what was validated; what a
-    validation after the last step says of the weights; and the test accuracies, in points, of the weights and of the
-    step whose loss on the whole validation set is the lowest, where validations jitter.
+    Says after which of these steps, or of all that were trained, the weights were such, or nearly; what was
+    validated; what a validation after the last step says of the weights; and the test accuracies, in points, of the
+    weights and of the step whose loss on the whole validation set is the lowest, where validations jitter.
     """
-    run, seen = _Overfitting(seed, rate, is_exact), []
-    weights_at, lowest, accuracy_at_best = -1, float("inf"), 0.0
+    run, seen = _Overfitting(seed, rate, is_exact, turns_at), []
+    weights_at, nearly_at, lowest, accuracy_at_best = -1, -1, float("inf"), 0.0
     judged = range(JUDGED_EVERY, 0 if is_exact else JUDGED_UNTIL + 1, JUDGED_EVERY)
     for step in sorted({step for step in (*validated, num_steps) if 0 <= step <= MAX_STEPS} | set(judged)):
         if step > run.num_steps:
@@ -186,12 +196,17 @@ def judge(
             lowest, accuracy_at_best = loss, _test_accuracy(run)
         if step in validated:
             seen.append(run.validate())
-        if step in (*validated, num_steps) and np.array_equal(weights_of(run.model).numpy(), weights):
-            weights_at = step
+        if step in (*validated, num_steps):
+            now = weights_of(run.model).numpy()
+            if np.allclose(now, weights, rtol=0.01, atol=1e-6):
+                nearly_at = step
+            if np.array_equal(now, weights):
+                weights_at = step
     torch.nn.utils.vector_to_parameters(torch.from_numpy(weights.copy()), run.model.parameters())
     return {
         "seen": seen,
         "weights_at": weights_at,
+        "nearly_at": nearly_at,
         "again": run.validated_as_at(num_steps)["loss"],
         "accuracy": _test_accuracy(run),
         "accuracy_at_best": accuracy_at_best,

@@ -135,6 +135,16 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'checkpoint["optimizer"]["moments"] = checkpoint["optimizer"]["moments"].float()\n'
                 "            torch.save(checkpoint, file)",
             ),
+            "a suffix that the checkpoint may have": (
+                "the temporary name can be the checkpoint's own",
+                'path.with_name(path.name + ".tmp")',
+                'path.with_suffix(".tmp")',
+            ),
+            "one temporary name for all": (
+                "the temporary name can be the checkpoint's own",
+                'path.with_name(path.name + ".tmp")',
+                'path.with_name("half")',
+            ),
             "a name that another file has": (
                 "a temporary name that another file has",
                 'path.with_name(path.name + ".tmp")',

@@ -98,6 +98,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "        return passed\n",
                 ),
             ),
+            "half as often where both limits hold": (
+                "where a save costs less than what the budget allows",
+                "seconds / self.max_overhead",
+                "2 * (seconds / self.max_overhead - seconds)",
+            ),
             "asks far too long for a slow disk": (
                 "it waits far longer than the budget asks for",
                 "seconds / self.max_overhead",

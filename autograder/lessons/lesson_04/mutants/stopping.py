@@ -94,6 +94,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        if self.best is None:",
                 "        if math.isnan(value):\n            return False\n        if self.best is None:",
             ),
+            "a NaN before the first best is skipped": (
+                "a NaN before the first best is skipped",
+                "is_better = not math.isnan(value)",
+                "if math.isnan(value):\n                return False\n            is_better = True",
+            ),
             "a best of 0 is none": (
                 "a best of 0.0 is taken for none",
                 "if self.best is None:",
@@ -150,6 +155,19 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "the best value, its step or the counter is not in the state",
                 'state["best"], state["best_step"]',
                 'state["best"] or None, state["best_step"]',
+            ),
+            "best rounded in the state": (
+                "the best value is rounded in the state",
+                '"best": self.best,',
+                '"best": self.best if self.best is None else round(self.best, 6),',
+            ),
+            "best in the state in 32 bits": (
+                "the best value is rounded in the state",
+                ("import math\n", "import math\nimport torch\n"),
+                (
+                    '"best": self.best,',
+                    '"best": self.best if self.best is None else torch.tensor(self.best).item(),',
+                ),
             ),
             "a tensor in the state": (
                 "something that JSON cannot hold",
@@ -232,6 +250,16 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "        else:\n            bad += 1\n",
                     "        else:\n            bad += 1\n        before = found\n",
                 ),
+            ),
+            "best kept in 16 bits": (
+                "the right weights are kept, and rounded",
+                "copy.deepcopy(run.model.state_dict())",
+                "{name: value.half() for name, value in run.model.state_dict().items()}",
+            ),
+            "put back only where it stops early": (
+                "a run that comes to `max_steps` keeps its last",
+                "    run.model.load_state_dict(weights)\n",
+                "    if bad >= 6:\n        run.model.load_state_dict(weights)\n",
             ),
             "kept after further steps": (
                 "other weights are kept than those that were validated",
