@@ -1576,7 +1576,9 @@ class AdaptedLinear(nn.Module):
         self.base, self.scale = base, alpha / rank
         self.down = nn.Parameter(base.weight.new_empty(rank, base.in_features))
         nn.init.kaiming_uniform_(self.down, a=math.sqrt(5))
-        self.up = nn.Parameter(base.weight.new_zeros(base.out_features, rank))  # the start is the base
+        self.up = nn.Parameter(
+            base.weight.new_zeros(base.out_features, rank)
+        )  # the start is the base
         ### END SOLUTION
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
