@@ -1037,8 +1037,8 @@ check("1.1")
 # > Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · property, count, speed (at least 1.3× over 1.1 with random batches)
 #
 # A batch sampler says which samples form a batch. It makes three promises: every index exactly once an epoch; other
-# batches, in another random order, every epoch; at most 15 % padding (on 2,003 secret lengths, 16 to a batch). Each is
-# easy alone.
+# batches, in another random order, every epoch; at most 15 % padding over a few epochs (on 2,003 secret lengths, 16 to a
+# batch). Each is easy alone.
 #
 # <details><summary>Hint: "sorting by length pads least, but then every epoch is the same"</summary>
 #
@@ -1249,8 +1249,8 @@ check("1.3")
 # </details>
 # <details><summary>Hint: "the mode afterwards is wrong"</summary>
 #
-# Remember `model.training` before you change it, and put that value back. Not always `train()`: it may have come in
-# as `eval()`.
+# Remember `model.training` before you change it, and put that value back, in a `finally`. Not always `train()`: it may
+# have come in as `eval()`.
 #
 # </details>
 
@@ -1267,7 +1267,7 @@ from autograder import exercise
 def evaluate(
     model: torch.nn.Module, batches: Iterable[dict[str, torch.Tensor]]
 ) -> dict[str, float]:
-    """Measure `model` on every batch, and leave no trace.
+    """Measure `model` on every batch, and leave no trace, in it or in the batches.
 
     `model(input_ids, attention_mask)` returns logits [B, C]. The last batch may be short, and
     `batches` can be iterated only once. No dropout, no gradients recorded, no weight changed.
@@ -1275,7 +1275,7 @@ def evaluate(
         "loss"         mean over *samples* of the cross-entropy
         "accuracy"     share of samples whose largest logit is the label, 0 … 1
         "num_samples"  samples seen
-    Afterwards the model is in the mode (train or eval) that it came in.
+    Afterwards the model is in the mode (train or eval) that it came in, after an error too.
     """
     ### BEGIN SOLUTION
     device = next(model.parameters()).device
@@ -1361,7 +1361,8 @@ def make_loader(
     `dataset[i]` sleeps for some milliseconds, then reads its sample from storage.
     Overlap those waits with each other and with the training step.
     The result is iterated more than once: one pass is one epoch, and each pass fetches every
-    sample again. A batch has `micro_batch_size` samples, the last one may have fewer.
+    sample again, also after a pass that was broken off. A batch has `micro_batch_size` samples,
+    the last one may have fewer. An error of `dataset[i]` reaches whoever iterates.
     """
     ### BEGIN SOLUTION
     return DataLoader(

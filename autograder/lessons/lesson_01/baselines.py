@@ -78,20 +78,29 @@ def train_one_epoch(model, batches, optimizer, scheduler, max_norm=1.0):
     if MISTAKE == "max_norm ignored":
         max_norm = 1.0
     parameters = list(model.parameters())
+    groups = [group["params"] for group in optimizer.param_groups]
+    of_first = []
     losses, later, rows, norms, clipped, tokens, slots, fractions = [], [], [], [], [], 0, 0, []
     for batch in batches:
         if MISTAKE == "scheduler first":
             scheduler.step()
         loss = loss_of(model, batch)
         if MISTAKE not in ("gradients never cleared", "gradients cleared late"):
-            optimizer.zero_grad()
+            for some in groups[:1] if MISTAKE == "first group cleared" else groups:
+                for p in some:
+                    p.grad = None
         loss.backward()
+        of_first.append(norm_of(groups[0]))
         norms.append(norm_of(parameters))
         if MISTAKE == "clipped by value":
             torch.nn.utils.clip_grad_value_(parameters, max_norm)
         elif MISTAKE == "scaled up":
             for p in parameters:
                 p.grad = None if p.grad is None else p.grad * (max_norm / norms[-1])
+        elif MISTAKE in ("first group clipped", "last group clipped", "group by group"):
+            where = {"first group clipped": groups[:1], "last group clipped": groups[-1:]}
+            for some in where.get(MISTAKE, groups):
+                torch.nn.utils.clip_grad_norm_(some, max_norm)
         elif MISTAKE != "unclipped":
             torch.nn.utils.clip_grad_norm_(parameters, max_norm)
         clipped.append(norm_of(parameters))
@@ -118,6 +127,7 @@ def train_one_epoch(model, batches, optimizer, scheduler, max_norm=1.0):
         "grad_norm": norms.mean(),
         "norm after clipping": clipped.mean(),
         "norm of the last": norms[-1],
+        "norm of a group": torch.stack(of_first).double().mean(),
         "norm by samples": (norms * weights).sum() / weights.sum(),
         "largest norm": norms.max(),
         "norm of sums": (norms * weights).mean(),

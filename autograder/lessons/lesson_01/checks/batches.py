@@ -56,8 +56,8 @@ def _drawn_batches(rng: np.random.Generator) -> list[dict[str, Any]]:
             rng.integers(1, 60, 33),
         )
     ):
-        # Above 2**24 a float32 no longer holds every integer.
-        words = 8000 if number % 2 == odd else 2**31 - 1
+        # Above 2**24 a float32 no longer holds every integer, and above 2**31 an int32 none.
+        words = 8000 if number % 2 == odd else 2**40
         ids = [rng.integers(1, words, size=int(n)) for n in lengths]
         for row in ids:
             row[rng.random(len(row)) < 0.1] = PAD_ID
@@ -121,6 +121,9 @@ def _require_rows(job: Job, batch: dict[str, Any], ids: list[np.ndarray]) -> Non
     )
 
 
+_NARROW = ("int32", "uint32", "int16", "uint16", "int8", "uint8")
+
+
 def _why_other_ids(in_row: np.ndarray, sample: np.ndarray, ids: list[np.ndarray]) -> str:
     rest = len(in_row) - len(sample)
     if np.array_equal(in_row[: len(sample)], sample):
@@ -131,12 +134,16 @@ def _why_other_ids(in_row: np.ndarray, sample: np.ndarray, ids: list[np.ndarray]
         return "rows out of order: another sample of the batch stands there"
     if np.array_equal(in_row[: len(sample)], sample.astype(np.float32).astype(np.int64)):
         return "ids that went through float32 (`torch.Tensor` makes that), which does not hold every integer"
+    if any(np.array_equal(in_row[: len(sample)], sample.astype(kind).astype(np.int64)) for kind in _NARROW):
+        return "ids that went through a narrower type than int64, where large ones wrap around"
     return "the ids are not copied whole into the left part of the row"
 
 
 def _why_another_mask(mask: np.ndarray, input_ids: np.ndarray, is_real: np.ndarray) -> str:
-    if np.array_equal(mask, input_ids != PAD_ID):
-        return "the mask is made from the ids, and an id may equal PAD_ID inside a text: the lengths decide"
+    is_id = input_ids != PAD_ID
+    to_the_last = np.logical_or.accumulate(is_id[:, ::-1], axis=1)[:, ::-1]
+    if np.array_equal(mask, is_id) or np.array_equal(mask, to_the_last):
+        return "the mask is made from the ids, and any id of a text may equal PAD_ID: the lengths decide"
     if np.array_equal(mask, ~is_real):
         return "the attention mask is upside down: True is for real tokens"
     if (mask >= is_real).all():
@@ -163,6 +170,13 @@ def _require_samples_kept(job: Job, answer: dict[str, Any], ids: list[np.ndarray
         got="samples that change when somebody writes into the batch",
         likely="the batch is a view of its sample, as `torch.from_numpy(ids)` is: ids are to be copied",
         look="make a new array and copy into it, for a batch of one sample too",
+    )
+    job.require(
+        answer["is_kept"],
+        expected="a batch that stays as it is while others are made",
+        got="other numbers in it, some batches later",
+        likely="one buffer serves every call: the next batch is written over this one",
+        look="keep two batches, and compare the first before and after the second is made",
     )
 
 
@@ -233,7 +247,8 @@ def check_bucket_sampler(job: Job) -> None:
     for one in passes.all:
         require_whole_pass(job, one)
     require_drawn_anew(job, passes)
-    job.counts["pad_fraction"] = max(require_little_padding(job, one) for one in passes.large)
+    job.counts["pad_fraction"] = require_little_padding(job, passes.large)
+    _require_same_elsewhere(job)
     job.corpus()
     measure_speedup(
         job,
@@ -241,6 +256,33 @@ def check_bucket_sampler(job: Job) -> None:
         compare=lambda a, b: _require_all_used(job, a, b),
         likely="the batches are right, but making them takes longer than the padding they save",
         look="sort once per epoch with NumPy; Python steps per pair of samples grow too fast",
+    )
+
+
+def _require_same_elsewhere(job: Job) -> None:
+    lengths = job.rng.integers(1, 60, size=50).tolist()
+    found = job.learner().call(
+        "passes_elsewhere",
+        seconds=60.0,
+        source=job.source,
+        entry=job.entry,
+        arguments=[lengths, 4, int(job.rng.integers(1, 1000))],
+        epoch=int(job.rng.integers(1, 20)),
+        hash_seeds=[1, 2],
+    )
+    job.require(
+        not found["trouble"],
+        expected="a sampler that works in a fresh interpreter too",
+        got=found["trouble"],
+        likely="the cell needs something that stands outside it",
+        look="run this cell alone in a new kernel, and go through a sampler",
+    )
+    job.require(
+        found["is_same"],
+        expected="the same batches for the same seed and epoch, when Python is started again",
+        got="others",
+        likely="`hash()` of a text, or the order of a `set`, decides: both are new each time Python starts",
+        look="make the generator from the numbers themselves, such as `default_rng([seed, epoch])`",
     )
 
 

@@ -8,24 +8,34 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job
-from autograder.lessons.checking import name_the_mistake, twin_of
+from autograder.lessons.checking import name_the_mistake, require_left_alone, twin_of
 from autograder.lessons.lesson_01 import baselines
-from autograder.lessons.lesson_01.checks.reports import AVERAGED, LAST, is_close, require_known_report
+from autograder.lessons.lesson_01.checks.reports import (
+    AVERAGED,
+    LAST,
+    is_close,
+    require_known_report,
+    require_told,
+)
 
 
 def check_evaluate(job: Job) -> None:
     """1.4: evaluation mode, no gradients, means over samples, and the model left as it came."""
     rng = job.rng
-    for number, rows in enumerate(([12] * 5 + [2], [7, 1, 12, 4, 3], [int(rng.integers(3, 9))])):
+    for number, rows in enumerate(([12] * 5 + [2], [7, 1, 12, 4, 3], [int(rng.integers(3, 9))], [4, 5, 1])):
         arguments: dict[str, Any] = {
             "seed": job.seed(),
             "rows": rows,
             "training": number != 1,
             "records": number != 2,
+            "matmul": "high" if number == 1 else "highest",
+            "infinite": number == 3,
         }
         answer = job.learner().call("evaluate_once", **arguments)
         twin = job.twin(baselines.EVALUATE).call("evaluate_once", **arguments)
         _require_quiet_forward(job, answer, twin)
+        if arguments["infinite"]:
+            _require_infinite(job, answer, twin)
         known = {
             "loss": {
                 "mean_of_means": AVERAGED,
@@ -46,7 +56,25 @@ def check_evaluate(job: Job) -> None:
             "num_samples": "batches counted as if all were full",
         }
         require_known_report(job, answer, twin["report"], known, otherwise)
-        _require_no_trace(job, answer, twin, arguments["training"])
+        _require_no_trace(job, answer["left"], arguments["training"])
+        _require_all_kept(job, answer, twin)
+    answer = job.learner().call("evaluate_broken_off", seed=job.seed(), training=True)
+    require_told(job, answer)
+    _require_no_trace(job, answer["left"], training=True, when=", after an error of a batch")
+
+
+def _require_infinite(job: Job, answer: dict[str, Any], twin: dict[str, Any]) -> None:
+    """An infinite loss of one sample makes the mean infinite, or NaN by the way that some take."""
+    loss = answer["report"].get("loss", math.inf)
+    job.require(
+        not math.isfinite(loss),
+        expected="a loss that is not finite: the model takes the class of one sample for impossible",
+        got=f"{loss:.6g}",
+        likely="losses that are not finite are left out or replaced, so that a sick model looks well",
+        look="the mean is over all samples, whatever their losses are",
+    )
+    if "loss" in answer["report"]:
+        answer["report"]["loss"] = twin["report"]["loss"]
 
 
 def _wrong_masks(
@@ -62,7 +90,8 @@ def _wrong_masks(
             "mask from ids": "the mask is made from the ids, and an id may equal the padding's inside a text",
         },
         twin=twin_of(job, baselines.EVALUATE, "evaluate_once", arguments),
-        is_same=lambda wrong: is_close(loss, wrong["report"]["loss"]),
+        # Closer than the report has to be: other mistakes may come near by chance.
+        is_same=lambda wrong: math.isclose(loss, wrong["report"]["loss"], rel_tol=1e-5),
     )
     twin["report"]["with another mask"] = loss
     return {"with another mask": mistake} if mistake else {}
@@ -73,7 +102,11 @@ def _require_quiet_forward(job: Job, answer: dict[str, Any], twin: dict[str, Any
         answer["eval_mode"],
         expected="the model in evaluation mode while it is measured",
         got="training mode: dropout was on" if answer["forwards"] else "no forward pass at all",
-        likely="forgot `model.eval()`" if answer["forwards"] else "the model is not asked",
+        likely="the model is not asked"
+        if not answer["forwards"]
+        else "only a part of the model is in evaluation mode: `model.eval()` reaches all of it"
+        if answer["partly"]
+        else "forgot `model.eval()`",
         look="what do dropout layers do in training mode, in the model and in its parts?",
     )
     job.require(
@@ -92,8 +125,7 @@ def _require_quiet_forward(job: Job, answer: dict[str, Any], twin: dict[str, Any
     )
 
 
-def _require_no_trace(job: Job, answer: dict[str, Any], twin: dict[str, Any], training: bool) -> None:
-    left = answer["left"]
+def _require_no_trace(job: Job, left: dict[str, bool], training: bool, *, when: str = "") -> None:
     job.require(
         left["frozen"],
         expected="parameters that ask for gradients as they did before",
@@ -103,19 +135,14 @@ def _require_no_trace(job: Job, answer: dict[str, Any], twin: dict[str, Any], tr
     )
     job.require(
         left["training"],
-        expected=f"the model back in {'training' if training else 'evaluation'} mode, as it came",
+        expected=f"the model back in {'training' if training else 'evaluation'} mode, as it came{when}",
         got="the other mode",
-        likely="the mode is not put back: the next epoch would train without dropout"
+        likely="where an error ends the evaluation, the mode is not put back"
+        if when
+        else "the mode is not put back: the next epoch would train without dropout"
         if training
         else "`model.train()` is called whatever the mode was before",
-        look="remember `model.training` first; put it back last",
-    )
-    job.require(
-        np.array_equal(answer["kept_gradients"], twin["kept_gradients"]),
-        expected="the gradients that were there before",
-        got="others",
-        likely="`zero_grad` or `backward` inside the evaluation",
-        look="an evaluation has no business with gradients, not even to clear them",
+        look="remember `model.training` first; put it back in `finally`",
     )
     for name, likely in (
         ("grad_mode", "gradients are switched off, or on, for all that follows"),
@@ -127,8 +154,26 @@ def _require_no_trace(job: Job, answer: dict[str, Any], twin: dict[str, Any], tr
     ):
         job.require(
             left[name],
-            expected="no trace of the evaluation",
+            expected=f"no trace of the evaluation{when}",
             got="something that is otherwise than before",
             likely=likely,
             look="what does your function switch, set or register, and where is it put back?",
         )
+
+
+def _require_all_kept(job: Job, answer: dict[str, Any], twin: dict[str, Any]) -> None:
+    job.require(
+        np.array_equal(answer["kept_gradients"], twin["kept_gradients"]),
+        expected="the gradients that were there before",
+        got="others",
+        likely="`zero_grad` or `backward` inside the evaluation",
+        look="an evaluation has no business with gradients, not even to clear them",
+    )
+    job.require(
+        answer["batches_kept"],
+        expected="the batches as they came: the next evaluation has them again",
+        got="others, or without one of their tensors",
+        likely="something is written into a batch, or taken out of it (`batch.pop`)",
+        look="read from a batch; what is changed is to be a copy",
+    )
+    require_left_alone(job, *answer["switches"], when="after the evaluation")

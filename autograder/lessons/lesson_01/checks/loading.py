@@ -15,16 +15,19 @@ def check_loader(job: Job) -> None:
     rows = int(rng.integers(2, 6))
     cases = [
         {"size": 8 * int(rng.integers(3, 5)) + int(rng.integers(1, 8)), "micro_batch_size": 8},
-        {"size": rows * int(rng.integers(2, 5)), "micro_batch_size": rows},  # an exact fit
+        {"size": rows * int(rng.integers(6, 9)), "micro_batch_size": rows, "num_quick": rows},  # an exact fit
+        {"size": int(rng.integers(1, 4)), "micro_batch_size": 5},  # less than a batch
     ]
-    cases = [case | {"mark": int(rng.integers(1, 10**6))} for case in cases]
-    passes = [[number, job.seed()] for number in (0, 1, 0, 1)]
+    cases = [{"num_quick": 0} | case | {"mark": int(rng.integers(1, 10**6))} for case in cases]
+    passes = [[number, job.seed()] for number in (0, 2, 1, 0, 1)]
     # Loader processes that are started afresh, as on macOS and Windows, each import torch first.
     answers = job.learner().call("load_all", seconds=90.0, cases=cases, passes=passes)
     seen: dict[int, np.ndarray] = {}
     for (number, seed), answer in zip(passes, answers, strict=True):
         _require_pass(job, answer, cases[number], seed, seen.get(number))
         seen[number] = np.concatenate(answer["ids"])
+    _require_ahead(job, answers[-1])
+    _require_told(job, cases[0])
     measure_speedup(
         job,
         function="loader_segment",
@@ -33,6 +36,40 @@ def check_loader(job: Job) -> None:
         likely="the waits stand one after the other: nothing is fetched while something else is waited for",
         look="how many samples are on their way at the same moment?",
     )
+
+
+def _require_ahead(job: Job, answer: dict[str, Any]) -> None:
+    job.require(
+        answer["is_ahead"],
+        expected="samples that are fetched while a training step runs",
+        got="none in half a second, until the next batch is asked for",
+        likely="a batch is fetched only when it is asked for, so that waits and training steps stand one after the "
+        "other, however many samples of a batch are fetched at once",
+        look="ask for the next batches before you hand out this one",
+    )
+
+
+def _require_told(job: Job, case: dict[str, int]) -> None:
+    """One sample cannot be read: its error comes out, and the next pass is whole."""
+    seed, lost = job.seed(), int(job.rng.integers(8, case["size"]))
+    # In a worker of its own: torch takes long to end loader processes after an error, and these are not waited for.
+    worker = job.worker("lost", job.source)
+    answer = worker.call("load_lost", seconds=90.0, case=case, seed=seed, lost=lost)
+    worker.kill()
+    told = answer["told"]
+    job.require(
+        told == "told",
+        expected="the error of a sample that cannot be read",
+        got={
+            "nothing": "a pass that ends as if nothing were missing",
+            "never ends": "a pass that waits for ever",
+        }.get(told, told),
+        likely="the thread that fetches ends by the error, and the pass goes on waiting for it"
+        if told == "never ends"
+        else "an error is caught on the way and its sample left out: nobody learns of it",
+        look="`future.result()` raises what its thread raised; what a queue hands on may be an error too",
+    )
+    _require_pass(job, answer["after"], case, seed, None)
 
 
 def _require_pass(
@@ -57,6 +94,14 @@ def _require_pass(
     # As in the harness, but not by it.
     expected = np.random.default_rng(seed).integers(3, 60, size=(size, 8))
     ids = np.concatenate(answer["ids"]) if answer["ids"] else expected[:0]
+    rest = next((n for n in range(1, size // rows) if np.array_equal(ids, expected[n * rows :])), 0)
+    job.require(
+        not (rest and answer.get("num_looked")),
+        expected=f"{size} samples in a pass, after one that was broken off",
+        got=f"all but the first {rest * rows}",
+        likely="the pass goes on where the one before it was broken off: queue and threads belong to the loader",
+        look="what is under way belongs to one pass: make it in `__iter__`",
+    )
     job.require(
         len(ids) == size,
         expected=f"{size} samples in a pass, in batches of {rows}",
@@ -118,6 +163,8 @@ def _why_another_order(
         return (
             "samples kept from the pass before: what is stored has changed since, and each pass fetches anew"
         )
+    if before is not None and ((ids == expected).all(axis=1) | (ids == before).all(axis=1)).all():
+        return "some samples were fetched before this pass began, when others were stored"
     if not _same_rows(ids, expected):
         return "samples of another pass or place: each index is to be fetched once in each pass"
     wanted = [expected[start : start + rows] for start in range(0, len(expected), rows)]

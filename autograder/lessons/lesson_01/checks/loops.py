@@ -14,7 +14,13 @@ from autograder.lessons.checking import (
     watched,
 )
 from autograder.lessons.lesson_01 import baselines
-from autograder.lessons.lesson_01.checks.reports import AVERAGED, LAST, is_close, require_known_report
+from autograder.lessons.lesson_01.checks.reports import (
+    AVERAGED,
+    LAST,
+    is_close,
+    require_known_report,
+    require_told,
+)
 
 MAX_SYNCS_PER_EPOCH = 8
 
@@ -34,6 +40,7 @@ def check_train_one_epoch(job: Job) -> None:
     watched(job, {"unwatched": unwatched}, "syncs are not counted, as in another thread")
     for answer in answers:
         _require_few_syncs(job, answer)
+    require_told(job, job.learner().call("train_epoch_broken_off", seed=job.seed()))
 
 
 def _drawn_epochs(job: Job) -> list[dict[str, Any]]:
@@ -41,7 +48,7 @@ def _drawn_epochs(job: Job) -> list[dict[str, Any]]:
     rng = job.rng
     some, few = int(rng.integers(18, 26)), int(rng.integers(5, 9))
     kinds: list[tuple[list[int], dict[str, float], tuple[float, float]]] = [
-        ([12] * some + [2], {"max_norm": float(rng.uniform(0.6, 0.9))}, (1.0, 0.3)),
+        ([12] * some + [2], {"max_norm": float(rng.uniform(1.1, 1.3))}, (1.0, 0.25)),
         (
             [3, *rng.integers(4, 14, size=some).tolist(), 2],
             {"max_norm": float(rng.uniform(1.5, 4))},
@@ -57,6 +64,7 @@ def _drawn_epochs(job: Job) -> list[dict[str, Any]]:
             "scales": list(scales),
             "training": bool(number % 2),
             "learning_rate": float(rng.uniform(0.05, 0.12)),
+            "groups": number == 1,
         }
         for number, (rows, options, scales) in enumerate(kinds)
     ]
@@ -127,6 +135,10 @@ def _fail_by_name(
             "gradients never cleared": "gradients are never cleared: each step adds those of all steps before",
             "gradients cleared late": "gradients that were there before the epoch are added to the first batch's: "
             "a step is of its own batch alone",
+            "first group clipped": _ONE_GROUP,
+            "last group clipped": _ONE_GROUP,
+            "group by group": "each parameter group is clipped by itself, not the norm of the whole gradient",
+            "first group cleared": "gradients are cleared in one parameter group of the optimizer, not in all of them",
             "unclipped": unclipped,
             "max_norm ignored": "the gradient is clipped at 1.0 whatever `max_norm` says",
             "scaled up": scaled_up,
@@ -155,6 +167,7 @@ def _fail_by_name(
     )
 
 
+_ONE_GROUP = "one parameter group of the optimizer is clipped, not the gradient of all of them"
 _SUM = "the loss that goes backward is the sum over the batch, where its mean is asked for"
 _ONE_STEP = "the norm of one step alone, the last or the largest, where the mean of all is asked for"
 
@@ -171,6 +184,7 @@ def _require_train_report(job: Job, answer: dict[str, Any], expected: dict[str, 
             "norm of the last": _ONE_STEP,
             "largest norm": _ONE_STEP,
             "norm of sums": "the gradient of the batch's summed loss, where that of its mean is asked for",
+            "norm of a group": "the gradient norm of one parameter group alone",
             "norm by samples": "steps weighed by their samples, where each step counts alike",
         },
         "num_samples": {"num_batches": "batches counted, not samples"},
@@ -197,7 +211,7 @@ def _require_few_syncs(job: Job, answer: dict[str, Any]) -> None:
         syncs <= MAX_SYNCS_PER_EPOCH,
         expected=f"at most {MAX_SYNCS_PER_EPOCH} device syncs in an epoch of {steps} steps",
         got=f"{syncs}",
-        likely="a sync every step: `.item()`, `float()`, `int()` or `if tensor` inside the loop"
+        likely="a sync every step: `.item()`, `float()`, `int()`, `if tensor` or an index of booleans in the loop"
         if syncs >= steps
         else "numbers brought to Python one by one, in the loop or after it",
         look="keep sums as tensors, and bring them to Python after the loop",

@@ -38,6 +38,12 @@ def share_again(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> fl
     return sum(frozenset(batch.tolist()) in known for batch in second) / max(1, len(second))
 
 
+def always_there(passes: Sequence[Sequence[np.ndarray]]) -> list[int]:
+    """The samples that are in the batch of the same number in every pass."""
+    places = [{int(index): number for number, batch in enumerate(one) for index in batch} for one in passes]
+    return [index for index, place in places[0].items() if all(other[index] == place for other in places)]
+
+
 def _ranks(values: Sequence[float]) -> np.ndarray:
     return np.argsort(np.argsort(values, kind="stable"), kind="stable")
 

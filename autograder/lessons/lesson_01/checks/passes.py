@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from autograder.engine import Job
 from autograder.lessons.checking import require_each_once
-from autograder.lessons.lesson_01.checks.orders import as_batches, likeness, share_again, steadiness, trend
+from autograder.lessons.lesson_01.checks.orders import (
+    always_there,
+    as_batches,
+    likeness,
+    share_again,
+    steadiness,
+    trend,
+)
 
 SIZE, ROWS = 2003, 16
 MOST_PADDING = 0.15
@@ -19,6 +27,9 @@ MOST_CORRELATION = 0.5
 # Where only ties are drawn, long texts, of which few have one length, keep their companions: 0.04 to 0.16 of the
 # batches. Else next to none do.
 MOST_AGAIN = 0.4
+SHORT = 8
+"""Batches of a short epoch, and how many of them there are: that one of the samples always comes in the same step
+happens once in a hundred thousand checks."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +71,12 @@ class Passes:
     """The second epoch once more, and when it is the same."""
     unnamed: tuple[Pass, Pass]
     """Of a sampler made without a seed, and of one with the seed 0."""
+    of_zero: Pass
+    """Of the latter, another epoch."""
     few: tuple[Pass, ...]
     """Over few samples: exact fits, one batch, batches of one."""
+    short: tuple[Pass, ...]
+    """Many epochs over few samples of different lengths, whose batches fit exactly."""
 
     @property
     def large(self) -> tuple[Pass, ...]:
@@ -69,15 +84,22 @@ class Passes:
 
     @property
     def all(self) -> Iterator[Pass]:
-        yield from (*self.large, *self.unnamed, *self.few)
+        yield from (*self.large, *self.unnamed, self.of_zero, *self.few, *self.short)
+
+
+def _drawn_lengths(rng: np.random.Generator) -> np.ndarray:
+    """Log-normal, one of each quantile: what a sampler reaches in padding is no matter of luck with long texts."""
+    quantiles = (np.arange(SIZE) + rng.random(SIZE)) / SIZE
+    normal = rng.permutation([NormalDist().inv_cdf(quantile) for quantile in quantiles])
+    return np.clip(np.exp(3.6 + 1.1 * normal), 2, 1024).astype(np.int64)
 
 
 def drawn_passes(job: Job) -> Passes:
     """Have the learner's samplers go over drawn lengths, many at a time, each pass at another global state."""
     rng = job.rng
-    lengths = np.clip(rng.lognormal(3.6, 1.1, size=SIZE), 2, 1024).astype(np.int64)
+    lengths = _drawn_lengths(rng)
     seed, other = rng.choice(np.arange(1, 1000), 2, replace=False).tolist()
-    first, second, third = rng.choice(20, 3, replace=False).tolist()
+    first, second, third = rng.permutation([0, *rng.choice(np.arange(1, 20), 2, replace=False)]).tolist()
     rows = int(rng.integers(2, 9))
     few = [
         (rng.integers(1, 40, rows * int(rng.integers(2, 6))), rows),  # an exact fit
@@ -93,6 +115,7 @@ def drawn_passes(job: Job) -> Passes:
         [lengths[:100].tolist(), ROWS],
         [lengths[:100].tolist(), ROWS, 0],
         *([sizes.tolist(), rows, seed] for sizes, rows in few),
+        [rng.choice(np.arange(2, 60), 2 * SHORT, replace=False).tolist(), 2, seed],
     ]
     plan = [
         (0, first),
@@ -103,15 +126,17 @@ def drawn_passes(job: Job) -> Passes:
         (0, third),
         (3, first),
         (4, first),
+        (4, second),
     ]
-    plan += [(number, third) for number in range(5, len(samplers))]
+    plan += [(number, third) for number in range(5, len(samplers) - 1)]
+    plan += [(len(samplers) - 1, epoch) for epoch in range(SHORT)]
     states = rng.integers(2**31, size=len(plan)).tolist()
     answers = job.learner().call(
         "sampler_passes",
         samplers=samplers,
         passes=[[*one, state] for one, state in zip(plan, states, strict=True)],
     )
-    a, b, of_other, again, elsewhere, c, without, zero, *rest = (
+    a, b, of_other, again, elsewhere, c, without, zero, of_zero, *rest = (
         Pass(np.asarray(samplers[number][0]), samplers[number][1], answer)
         for (number, _), answer in zip(plan, answers, strict=True)
     )
@@ -123,7 +148,9 @@ def drawn_passes(job: Job) -> Passes:
             (elsewhere, "from another sampler of this seed"),
         ),
         unnamed=(without, zero),
-        few=tuple(rest),
+        of_zero=of_zero,
+        few=tuple(rest[:-SHORT]),
+        short=tuple(rest[-SHORT:]),
     )
 
 
@@ -138,6 +165,14 @@ def require_whole_pass(job: Job, one: Pass) -> None:
         look="what does `next(iter(sampler))` look like, and could it be an index of a list?",
     )
     sizes, num_batches = one.answer["sizes"], -(-size // rows)
+    missing = sorted(set(range(size)) - set(one.indices.tolist()))
+    job.require(
+        not missing or missing != sorted(one.answer["looked"]),
+        expected=f"all {size} indices once, after a look at the first batch",
+        got="all but those of that first batch",
+        likely="the pass goes on where one before it was broken off: the sampler keeps its place",
+        look="keep nothing of a pass in `self`: each `__iter__` begins anew",
+    )
     require_each_once(
         job,
         one.indices,
@@ -188,6 +223,13 @@ def require_drawn_anew(job: Job, passes: Passes) -> None:
             likely="bucketing that never reshuffles: the order does not depend on the epoch",
             look="where does `set_epoch` go, and who reads it?",
         )
+    job.require(
+        not passes.of_zero.is_as(passes.unnamed[1]),
+        expected="another order after set_epoch, with seed=0 too",
+        got="the same order again",
+        likely="seed 0 takes the epoch out of the sum: every epoch has the same order",
+        look="try seed=0 with epochs 0, 1 and 2",
+    )
     for again, when in passes.same:
         job.require(
             again.is_as(b),
@@ -230,6 +272,14 @@ def require_drawn_anew(job: Job, passes: Passes) -> None:
             likely="the order of the batches is drawn once, or turned around, and not drawn anew",
             look="shuffle the batches by a generator made from seed and epoch",
         )
+    fixed = always_there([one.batches for one in passes.short])
+    job.require(
+        not fixed,
+        expected="batches in random order",
+        got=f"a sample that is in the same step of each of {len(passes.short)} epochs",
+        likely="one batch has its fixed place, such as that of the longest samples: the rest alone is shuffled",
+        look="shuffle the batches last, and move none of them after",
+    )
 
 
 def _require_random_order(job: Job, mean_lengths: list[float]) -> None:
@@ -250,13 +300,13 @@ def _require_random_order(job: Job, mean_lengths: list[float]) -> None:
     )
 
 
-def require_little_padding(job: Job, one: Pass) -> float:
-    """At most `MOST_PADDING`; returns the share."""
-    slots = sum(len(batch) * int(one.lengths[batch].max()) for batch in one.batches)
-    pad_fraction = 1 - int(one.lengths.sum()) / slots
+def require_little_padding(job: Job, passes: Sequence[Pass]) -> float:
+    """At most `MOST_PADDING` over all these passes, for that of one is in part luck; returns the share."""
+    slots = sum(len(batch) * int(one.lengths[batch].max()) for one in passes for batch in one.batches)
+    pad_fraction = 1 - sum(int(one.lengths.sum()) for one in passes) / slots
     job.require(
         pad_fraction <= MOST_PADDING,
-        expected=f"a pad fraction of at most {MOST_PADDING}",
+        expected=f"a pad fraction of at most {MOST_PADDING} over {len(passes)} passes",
         got=f"{pad_fraction:.2f}",
         likely="batches still mix short and long samples",
         look="which samples stand side by side just before you cut them into batches?",

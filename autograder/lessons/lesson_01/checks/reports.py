@@ -44,5 +44,16 @@ def require_known_report(
     require_report(job, report, expected, likely, look=BY_HAND)
 
 
+def require_told(job: Job, answer: Mapping[str, Any]) -> None:
+    """The error of a batch or sample that cannot be read reached the caller."""
+    job.require(
+        answer["is_told"],
+        expected="the error of what cannot be read",
+        got="a report, or another error",
+        likely="an error is caught on the way and the rest goes on: something is missing, and nobody learns of it",
+        look="let errors of the data pass through your function",
+    )
+
+
 def is_close(got: float | None, expected: float) -> bool:
     return got is not None and math.isclose(got, expected, rel_tol=TOLERANCES["float32"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 from autograder.engine import Job, failure
 from autograder.lessons.checking import are_equal, name_the_mistake, require_report, twin_of, watched
 from autograder.lessons.lesson_01 import baselines
-from autograder.lessons.lesson_01.checks.orders import steadiness, trend
+from autograder.lessons.lesson_01.checks.orders import always_there, steadiness, trend
+from autograder.lessons.lesson_01.checks.reports import require_told
 
 #: The hand-written loop of 1.3 under the name that a worker of this exercise asks for.
 STEPS = baselines.TRAIN_EPOCH + "\nfast_epoch = train_one_epoch\n"
@@ -47,21 +49,29 @@ def require_right_steps(job: Job) -> Epoch:
     for arguments in _drawn_epochs(job):
         epoch = Epoch(arguments, job.learner().call("epoch_once", **arguments))
         _require_whole_epoch(job, epoch)
-        _require_naive_steps(job, epoch)
         epochs.append(epoch)
+    *_, large, _ = epochs
+    for epoch in epochs:
+        _require_naive_steps(job, epoch, large)
     first, again, other, *_ = epochs
     _require_drawn_order(job, first, again, other)
+    _require_no_fixed_place(job)
     job.counts["syncs_per_epoch"] = first.answer["syncs"]
     watched(job, first.answer, "syncs are not counted, as in another thread")
     return first
 
 
 def _drawn_epochs(job: Job) -> list[dict[str, Any]]:
-    """One epoch, the same once more, and with another seed for the order; then an exact fit, and less than a batch."""
+    """One epoch, the same once more, and with another seed for the order; then an exact fit, and one sample.
+
+    In the exact fit texts are long and gradients large, and the optimizer has parameters in groups.
+    """
     rng = job.rng
 
-    def samples(number: int) -> dict[str, Any]:
+    def samples(number: int, longest: int = 32) -> dict[str, Any]:
         lengths = np.clip(rng.lognormal(2.1, 0.7, number), 3, 32).astype(int)
+        lengths = lengths * longest // 32
+        lengths[0] = longest
         texts = [rng.integers(1, 60, size=length) for length in lengths]
         for text in texts:
             text[rng.random(len(text)) < 0.1] = PAD_ID
@@ -72,14 +82,16 @@ def _drawn_epochs(job: Job) -> list[dict[str, Any]]:
 
     long, rows = samples(8 * 24 + int(rng.integers(1, 8))), int(rng.integers(3, 7))
     seed, other = rng.choice(1000, 2, replace=False).tolist()
-    of_long = {**long, "micro_batch_size": 8, "operators": False, "scales": [1.0, 0.3]}
-    few = {"order_seed": other, "operators": False, "scales": [6.0, 1.0]}
+    of_long = {**long, "micro_batch_size": 8, "operators": False, "scales": [1.0, 0.3], "groups": False}
+    few = {"order_seed": other, "operators": False, "scales": [20.0, 1.0], "groups": True}
+    # An odd number, 103 … 199: a width of 64, or of a multiple of 8, would cut it.
+    longest = 2 * int(rng.integers(51, 100)) + 1
     return [
         {**of_long, "order_seed": seed, "operators": True},
         {**of_long, "order_seed": seed},
         {**of_long, "order_seed": other},
-        {**samples(rows * int(rng.integers(3, 6))), **few, "micro_batch_size": rows},
-        {**samples(int(rng.integers(2, 5))), **few, "micro_batch_size": 6},
+        {**samples(rows * int(rng.integers(3, 6)), longest), **few, "micro_batch_size": rows},
+        {**samples(1), **few, "micro_batch_size": 6},
     ]
 
 
@@ -164,7 +176,12 @@ def _why_strange(row: np.ndarray, forward: dict[str, Any], texts: list[np.ndarra
     return "the ids of a row are not those of one sample"
 
 
+_ONE_GROUP = "one parameter group of the optimizer is clipped, not the gradient of all of them"
 _TEXTS = {
+    "first group clipped": _ONE_GROUP,
+    "last group clipped": _ONE_GROUP,
+    "group by group": "each parameter group is clipped by itself, not the norm of the whole gradient",
+    "first group cleared": "gradients are cleared in one parameter group of the optimizer, not in all of them",
     "unclipped": "the gradient is not clipped at 1.0, or not between backward and the step",
     "scaled up": "every gradient has the norm 1.0, small ones too: they are scaled up, or the loss that goes "
     "backward is the sum over the batch, where its mean is asked for",
@@ -176,15 +193,28 @@ _TEXTS = {
 }
 
 
-def _require_naive_steps(job: Job, epoch: Epoch) -> None:
-    """The weights and the loss that a hand-written loop reaches with the same batches."""
-    answer = epoch.answer
-    arguments = {name: epoch.arguments[name] for name in ("seed", "scales", "ids", "labels")}
-    arguments["batches"] = epoch.batches()
+def _replayed(epoch: Epoch) -> dict[str, Any]:
+    """What `epoch_replay` needs to repeat an epoch."""
+    arguments = {name: epoch.arguments[name] for name in ("seed", "scales", "ids", "labels", "groups")}
+    return arguments | {"batches": epoch.batches()}
+
+
+def _require_naive_steps(job: Job, epoch: Epoch, large: Epoch) -> None:
+    """The weights and the loss that a hand-written loop reaches with the same batches.
+
+    `large`: an epoch whose gradients have elements beyond 1.0, so that these would show a clipping by value.
+    """
+    answer, arguments = epoch.answer, _replayed(epoch)
     twin = job.twin(STEPS).call("epoch_replay", **arguments)
+
+    def unclipped(_: Any) -> str:
+        by_value = twin_of(job, STEPS, "epoch_replay", _replayed(large))("clipped by value")
+        is_by_value = are_equal(large.answer["weights"], by_value["weights"], "float32")
+        return _TEXTS["clipped by value" if is_by_value else "unclipped"]
+
     if not are_equal(answer["weights"], twin["weights"], "float32"):
         mistake = name_the_mistake(
-            _TEXTS,
+            _TEXTS | {"unclipped": unclipped},
             twin=twin_of(job, STEPS, "epoch_replay", arguments),
             is_same=lambda wrong: are_equal(answer["weights"], wrong["weights"], "float32"),
         )
@@ -247,6 +277,59 @@ def _require_drawn_order(job: Job, first: Epoch, again: Epoch, other: Epoch) -> 
             likely=f"sorted batches come {likely}",
             look="shuffle the batches after cutting them",
         )
+
+
+SHORT = 8
+"""Steps of a short epoch, and how many of them there are: that one of the samples always comes in the same step
+happens once in a hundred thousand checks."""
+
+
+def _require_no_fixed_place(job: Job) -> None:
+    """Short epochs of as many seeds: no sample has its place in all of them. And one that cannot be read is told of."""
+    rng = job.rng
+    texts = [rng.integers(1, 60, size=n) for n in rng.choice(np.arange(3, 33), 2 * SHORT, replace=False)]
+    labels, seeds = rng.integers(5, size=len(texts)).tolist(), rng.choice(1000, SHORT, replace=False).tolist()
+    arguments: dict[str, Any] = {"seed": job.seed(), "ids": texts, "labels": labels}
+    of_order: dict[str, Any] = {
+        "micro_batch_size": 2,
+        "scales": [1.0, 1.0],
+        "operators": False,
+        "groups": False,
+    }
+    answers = job.learner().call("epochs_of", order_seeds=seeds, **arguments, **of_order)
+    epochs = [Epoch({**arguments, **of_order}, answer) for answer in answers]
+    for epoch in epochs:
+        _require_whole_epoch(job, epoch)
+    fixed = always_there([[np.array(batch) for batch in epoch.batches()] for epoch in epochs])
+    job.require(
+        not fixed,
+        expected="batches in random order",
+        got=f"a sample that is in the same step whatever the seed is, in {len(epochs)} epochs",
+        likely="one batch has its fixed place, such as that of the longest samples: the rest alone is shuffled",
+        look="shuffle the batches last, and move none of them after",
+    )
+    if re.search(
+        r"(?<![.\w])(hash|set|frozenset)\(", job.source
+    ):  # else no other interpreter has another order
+        found = job.learner().call(
+            "orders_elsewhere",
+            seconds=60.0,
+            source=job.source,
+            entry=job.entry,
+            ids=[text.tolist() for text in texts],
+            rows=2,
+            seed=seeds[0],
+            hash_seeds=[1, 2],
+        )
+        job.require(
+            found["is_same"],
+            expected="the same order with the same seed, when Python is started again",
+            got="another order",
+            likely="`hash()` of a text, or the order of a `set`, decides: both are new each time Python starts",
+            look="make one generator from `seed` itself, and draw the order with it",
+        )
+    lost = job.learner().call("epoch_broken_off", **arguments, lost=int(rng.integers(len(texts))))
+    require_told(job, lost)
 
 
 def likely_slow(epoch: Epoch) -> str:

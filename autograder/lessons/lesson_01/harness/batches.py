@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_shared import learner, plain_step, small
+from autograder.lessons.checking.harness_shared import elsewhere, learner, plain_step, small
 from autograder.lessons.lesson_01.harness.shared import (
     BATCHES_PER_STEP,
     MICRO_BATCH_SIZE,
@@ -24,13 +24,29 @@ from course_lib.data import collate
 
 
 def collate_each(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """`_collated` of one batch after the other."""
-    return [_collated(**batch) for batch in batches]
+    """The learner's batches, the samples afterwards, and once more after a write into the batches.
+
+    All of them are held, as by a loader that is some batches ahead.
+    """
+    given = [
+        [(row.copy(), int(label)) for row, label in zip(batch["ids"], batch["labels"], strict=True)]
+        for batch in batches
+    ]
+    made = [_collated(samples) for samples in given]
+    for answer, tensors in made:
+        answer["is_kept"] = all(
+            torch.equal(tensor, answer["batch"][name]) for name, tensor in tensors.items()
+        )
+    for (answer, tensors), samples in zip(made, given, strict=True):
+        # Of an expanded tensor, which has no memory for each element.
+        with contextlib.suppress(KeyError, RuntimeError):
+            tensors["input_ids"].add_(1)
+        answer["samples_after_write"] = [row for row, _ in samples]
+    return [answer for answer, _ in made]
 
 
-def _collated(ids: list[np.ndarray], labels: list[int]) -> dict[str, Any]:
-    """The learner's batch of these samples, the samples afterwards, and once more after a write into the batch."""
-    samples = [(row.copy(), int(label)) for row, label in zip(ids, labels, strict=True)]
+def _collated(samples: list[tuple[np.ndarray, int]]) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """A copy of the learner's batch of these samples and the samples afterwards; and its tensors themselves."""
     given = list(samples)
     made = learner(given)
     tensors = {}
@@ -42,11 +58,7 @@ def _collated(ids: list[np.ndarray], labels: list[int]) -> dict[str, Any]:
         "samples": [row.copy() for row, _ in samples],
         "is_list_kept": len(given) == len(samples) and all(map(operator.is_, given, samples)),
     }
-    with contextlib.suppress(
-        KeyError, RuntimeError
-    ):  # of an expanded tensor, which has no memory for each element
-        tensors["input_ids"].add_(1)
-    return answer | {"samples_after_write": [row for row, _ in samples]}
+    return answer, tensors
 
 
 def collate_segment(seed: int, num_steps: int) -> dict[str, Any]:
@@ -65,7 +77,8 @@ def collate_segment(seed: int, num_steps: int) -> dict[str, Any]:
 def sampler_passes(samplers: list[list[Any]], passes: list[list[int]]) -> list[dict[str, Any]]:
     """The batches of one pass after the other, flattened: a pass is `[number of the sampler, epoch, global seed]`.
 
-    All samplers are there at once, and every pass finds the global generators in another state.
+    All samplers are there at once, and every pass finds the global generators in another state, and a pass before it
+    that was broken off.
     """
     made = [learner(*arguments) for arguments in samplers]
     return [_one_pass(made[number], epoch, state) for number, epoch, state in passes]
@@ -74,6 +87,7 @@ def sampler_passes(samplers: list[list[Any]], passes: list[list[int]]) -> list[d
 def _one_pass(sampler: Any, epoch: int, state: int) -> dict[str, Any]:
     random.seed(state), np.random.seed(state), torch.manual_seed(state)
     sampler.set_epoch(epoch)
+    looked = list(next(iter(sampler), ()))  # as somebody does who wants to see a batch
     batches = [list(batch) for batch in sampler]
     strange = next((i for batch in batches for i in batch if not hasattr(type(i), "__index__")), None)
     if strange is not None:
@@ -82,7 +96,27 @@ def _one_pass(sampler: Any, epoch: int, state: int) -> dict[str, Any]:
         "indices": np.array([operator.index(i) for batch in batches for i in batch], dtype=np.int64),
         "sizes": np.array([len(batch) for batch in batches], dtype=np.int64),
         "len": len(sampler),
+        "looked": [operator.index(i) for i in looked],
     }
+
+
+_PASS = """
+sampler = learner(*request["arguments"])
+sampler.set_epoch(request["epoch"])
+print(json.dumps([[int(index) for index in batch] for batch in sampler]))
+"""
+
+
+def passes_elsewhere(
+    source: str, entry: str, arguments: list[Any], epoch: int, hash_seeds: list[int]
+) -> dict[str, Any]:
+    """Whether fresh interpreters, where texts have other hashes, make the same batches; or what one ended with."""
+    request = {"arguments": arguments, "epoch": epoch}
+    try:
+        first, *others = [elsewhere(_PASS, source, entry, request, hash_seed) for hash_seed in hash_seeds]
+    except RuntimeError as error:
+        return {"is_same": False, "trouble": str(error)}
+    return {"is_same": all(other == first for other in others), "trouble": ""}
 
 
 def sampler_segment(seed: int, num_steps: int) -> dict[str, Any]:

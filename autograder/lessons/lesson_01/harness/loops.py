@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 
 from autograder.lessons.checking.harness_shared import (
+    in_groups,
     learner,
     numbers,
     small_model,
+    switches,
     weights_of,
 )
 from course_lib.data import collate
@@ -38,10 +42,30 @@ def drawn_batches(seed: int, rows: list[int]) -> list[dict[str, torch.Tensor]]:
     return batches
 
 
-def scaled_model(seed: int, of_head: float, of_hidden: float) -> Any:
-    """A small model with gradient norms about 2 for (1, 1), well above for a larger head, and on both sides of 0.75
-    for (1, 0.3): clipping shows where some are above the norm to clip at and some below."""
-    model = small_model(seed)
+class Unreadable(OSError):
+    """What storage says of a sample or a batch that it has lost."""
+
+
+def _broken_off(batches: list[dict[str, torch.Tensor]]) -> Iterator[dict[str, torch.Tensor]]:
+    """All but the last, in whose place the storage fails."""
+    yield from batches[:-1]
+    raise Unreadable("a batch cannot be read")
+
+
+def tells_of(error: BaseException) -> bool:
+    """Whether it is the storage's error, or one that was raised because of it."""
+    known: list[BaseException | None] = [error]
+    while (last := known[-1]) is not None:
+        if isinstance(last, Unreadable) or "cannot be read" in str(last):
+            return True
+        known.append(last.__cause__ or last.__context__)
+    return False
+
+
+def scaled_model(seed: int, of_head: float, of_hidden: float, **sizes: int) -> Any:
+    """A small model with gradient norms about 2 for (1, 1), well above for a larger head, and on both sides of 1 for
+    (1, 0.3): clipping shows where some are above the norm to clip at and some below."""
+    model = small_model(seed, **sizes)
     with torch.no_grad():
         model.head.weight.mul_(of_head)
         model.final_norm.weight.mul_(of_hidden)
@@ -55,10 +79,12 @@ def train_epoch_once(
     scales: list[float],
     training: bool,
     learning_rate: float,
+    groups: bool,
 ) -> dict[str, Any]:
     """One epoch of the learner's loop on a small model: final weights, report, and what was counted."""
     model = scaled_model(seed, *scales)
-    optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate, momentum=0.9)
+    parameters = in_groups(model) if groups else model.parameters()
+    optimizer = torch.optim.SGD(parameters, lr=learning_rate, momentum=0.9)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 / (1 + step) ** 0.7)
     # Gradients left over from an earlier pass: a loop that never clears them shows.
     for parameter in model.parameters():
@@ -79,12 +105,48 @@ def train_epoch_once(
     }
 
 
-def evaluate_once(seed: int, rows: list[int], training: bool, records: bool) -> dict[str, Any]:
-    """The learner's evaluation of a small model with dropout, and the traces that it left."""
+def train_epoch_broken_off(seed: int) -> dict[str, bool]:
+    """Whether the error of a batch that cannot be read reaches the caller of the learner's loop."""
+    model = small_model(seed)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+    try:
+        learner(model, _broken_off(drawn_batches(seed, [4, 4, 4])), optimizer, scheduler)
+    except Exception as error:
+        return {"is_told": tells_of(error)}
+    return {"is_told": False}
+
+
+def evaluate_broken_off(seed: int, training: bool) -> dict[str, Any]:
+    """Whether such an error reaches the caller of the learner's evaluation, and what it leaves."""
+    model = small_model(seed, dropout=0.5)
+    model.train(training)
+    before, is_told = _state_of(model) | {"grad_mode": True}, False
+    with torch.enable_grad():
+        try:
+            learner(model, _broken_off(drawn_batches(seed, [4, 4, 4])))
+        except Exception as error:
+            is_told = tells_of(error)
+        after = _state_of(model) | {"grad_mode": torch.is_grad_enabled()}
+    return {"is_told": is_told, "left": {name: value == before[name] for name, value in after.items()}}
+
+
+def evaluate_once(
+    seed: int, rows: list[int], training: bool, records: bool, matmul: str, infinite: bool
+) -> dict[str, Any]:
+    """The learner's evaluation of a small model with dropout, and the traces that it left.
+
+    `infinite`: a sample of the first batch is of a class that the model takes for impossible.
+    """
     model = small_model(seed, dropout=0.5)
     model.final_norm.weight.requires_grad_(False)  # as in a model of which a part is frozen
     batches = drawn_batches(seed, rows)
+    if infinite:
+        batches[0]["labels"][0] = 3
+        with torch.no_grad():
+            model.head.bias[3] = -torch.inf
     _agree_in_the_last(model, batches)
+    given = [{name: tensor.clone() for name, tensor in batch.items()} for batch in batches]
     for parameter in model.parameters():
         parameter.grad = torch.full_like(
             parameter, 0.3
@@ -94,18 +156,37 @@ def evaluate_once(seed: int, rows: list[int], training: bool, records: bool) -> 
     gradients: list[bool] = []
     model.register_forward_hook(lambda module, _, logits: gradients.append(logits.requires_grad))
     before = _state_of(model)
-    with torch.set_grad_enabled(records):
+    with torch.set_grad_enabled(records), _matmul_precision(matmul):
+        set_before = switches()
         report = learner(model, iter(batches))
         after = _state_of(model) | {"grad_mode": records == torch.is_grad_enabled()}
+        set_after = switches()
     return {
         **_numbers_of(report),
         "eval_mode": not any(any(seen) for seen in modes) and bool(modes),
+        "partly": not any(all(seen) for seen in modes),
+        "switches": [set_before, set_after],
+        "batches_kept": all(map(_is_same_batch, given, batches)),
         "gradients": any(gradients),
         "forwards": len(modes),
         "left": {name: value == before.get(name, True) for name, value in after.items()},
         "weights": weights_of(model),
         "kept_gradients": torch.cat([_gradient_of(p) for p in model.parameters()]),
     }
+
+
+@contextlib.contextmanager
+def _matmul_precision(precision: str) -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _is_same_batch(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
 def _agree_in_the_last(model: Any, batches: list[dict[str, torch.Tensor]]) -> None:

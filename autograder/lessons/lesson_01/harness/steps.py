@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_shared import learner, numbers, weights_of
-from autograder.lessons.lesson_01.harness.loops import scaled_model
+from autograder.lessons.checking.harness_shared import elsewhere, in_groups, learner, numbers, weights_of
+from autograder.lessons.lesson_01.harness.loops import Unreadable, scaled_model, tells_of
 from course_lib.data import collate
 from course_lib.measuring import count_events
 
@@ -20,15 +20,18 @@ from course_lib.measuring import count_events
 class _Texts:
     """Samples in memory, with what a store has besides: a batch of them."""
 
-    def __init__(self, ids: list[np.ndarray], labels: list[int]) -> None:
+    def __init__(self, ids: list[np.ndarray], labels: list[int], lost: int = -1) -> None:
+        self.lost = lost
         self.ids, self.labels = [row.astype(np.int64) for row in ids], np.array(labels, dtype=np.int64)
         self.lengths = np.array([len(row) for row in ids], dtype=np.int64)
-        self.max_length = 32
+        self.max_length = max(32, *self.lengths.tolist())
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
+        if index == self.lost:
+            raise Unreadable("a sample cannot be read")
         return self.ids[index].copy(), int(self.labels[index])
 
     def batch(self, indices: Any, *, pad_to: int | None = None) -> dict[str, torch.Tensor]:
@@ -43,9 +46,10 @@ def epoch_once(
     micro_batch_size: int,
     order_seed: int,
     operators: bool,
+    groups: bool,
 ) -> dict[str, Any]:
     """One pass of the learner's loop over these samples, with the rows of each optimizer step."""
-    model, optimizer = _fresh(seed, scales)
+    model, optimizer = _fresh(seed, scales, ids, groups)
     model.eval()  # as an evaluation before it may have left it
     steps: list[list[dict[str, Any]]] = [[]]
 
@@ -73,23 +77,84 @@ def epoch_once(
     }
 
 
+def epochs_of(order_seeds: list[int], **arguments: Any) -> list[dict[str, Any]]:
+    """`epoch_once` with one seed of the order after the other."""
+    return [epoch_once(**arguments, order_seed=order_seed) for order_seed in order_seeds]
+
+
+def epoch_broken_off(seed: int, ids: list[np.ndarray], labels: list[int], lost: int) -> dict[str, bool]:
+    """Whether the error of a sample that cannot be read reaches the caller of the learner's loop."""
+    model, optimizer = _fresh(seed, [1.0, 1.0], ids, groups=False)
+    try:
+        learner(model, _Texts(ids, labels, lost), optimizer, 2, 1)
+    except Exception as error:
+        return {"is_told": tells_of(error)}
+    return {"is_told": False}
+
+
+_ROWS = """
+import numpy, torch
+class Texts:
+    lengths = numpy.array([len(ids) for ids in request["ids"]])
+    max_length = int(lengths.max())
+    def __len__(self):
+        return len(self.lengths)
+    def __getitem__(self, index):
+        return numpy.array(request["ids"][index]), 0
+class Model(torch.nn.Module):
+    config = types.SimpleNamespace(max_length=Texts.max_length)
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.rows = torch.nn.Embedding(100, 5), []
+    def forward(self, input_ids, attention_mask):
+        mask = attention_mask.bool()
+        self.rows.append([ids[real].tolist() for ids, real in zip(input_ids, mask)])
+        return (self.embedding(input_ids) * mask[..., None]).sum(1)
+model = Model()
+learner(model, Texts(), torch.optim.SGD(model.parameters(), lr=0.1), request["rows"], request["seed"])
+print(json.dumps(model.rows))
+"""
+
+
+def orders_elsewhere(
+    source: str, entry: str, ids: list[list[int]], rows: int, seed: int, hash_seeds: list[int]
+) -> dict[str, bool]:
+    """Whether fresh interpreters, where texts have other hashes, take the samples in the same order.
+
+    One that ends with an error tells nothing.
+    """
+    request = {"ids": ids, "rows": rows, "seed": seed}
+    with contextlib.suppress(RuntimeError):
+        first, *others = [elsewhere(_ROWS, source, entry, request, hash_seed) for hash_seed in hash_seeds]
+        return {"is_same": all(other == first for other in others)}
+    return {"is_same": True}
+
+
 def epoch_replay(
-    seed: int, scales: list[float], ids: list[np.ndarray], labels: list[int], batches: list[list[int]]
+    seed: int,
+    scales: list[float],
+    ids: list[np.ndarray],
+    labels: list[int],
+    batches: list[list[int]],
+    groups: bool,
 ) -> dict[str, Any]:
     """The same epoch by a loop of ours, which `learner` is here, over these batches of indices."""
-    model, optimizer = _fresh(seed, scales)
+    model, optimizer = _fresh(seed, scales, ids, groups)
     constant = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
     samples = _Texts(ids, labels)
     report = learner(model, [samples.batch(batch) for batch in batches], optimizer, constant, 1.0)
     return {"report": numbers(report), "weights": weights_of(model)}
 
 
-def _fresh(seed: int, scales: list[float]) -> tuple[Any, torch.optim.Optimizer]:
-    """A small model with gradients left over from an earlier pass."""
-    model = scaled_model(seed, *scales)
+def _fresh(
+    seed: int, scales: list[float], ids: list[np.ndarray], groups: bool
+) -> tuple[Any, torch.optim.Optimizer]:
+    """A small model for texts of these lengths, with gradients left over from an earlier pass."""
+    model = scaled_model(seed, *scales, max_length=max(32, *map(len, ids)))
     for parameter in model.parameters():
         parameter.grad = torch.full_like(parameter, 0.3)
-    return model, torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    parameters = in_groups(model) if groups else model.parameters()
+    return model, torch.optim.SGD(parameters, lr=0.05, momentum=0.9)
 
 
 @contextlib.contextmanager

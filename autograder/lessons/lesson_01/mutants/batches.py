@@ -138,6 +138,37 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        mask[row,",
                 "        ids[-1:] = 0\n        mask[row,",
             ),
+            "mask up to the last id": (
+                "made from the ids",
+                '"attention_mask": mask',
+                '"attention_mask": (input_ids != 0).flip(1).cumsum(1).flip(1) > 0',
+            ),
+            "ids by way of uint16": (
+                "a narrower type than int64",
+                "torch.as_tensor(ids)",
+                "torch.as_tensor(ids & 0xFFFF)",
+            ),
+            "ids by way of int32": (
+                "a narrower type than int64",
+                "torch.as_tensor(ids)",
+                "torch.as_tensor(ids).int()",
+            ),
+            "one buffer for all batches": (
+                "one buffer serves every call",
+                ("@exercise", "BUFFER = torch.zeros(10**5, dtype=torch.int64)\n\n@exercise"),
+                (
+                    "torch.zeros(len(batch), width, dtype=torch.int64)",
+                    "BUFFER[: len(batch) * width].view(len(batch), width).zero_()",
+                ),
+            ),
+            "one buffer for all masks": (
+                "one buffer serves every call",
+                ("@exercise", "BUFFER = torch.zeros(10**5, dtype=torch.bool)\n\n@exercise"),
+                (
+                    "torch.zeros(len(batch), width, dtype=torch.bool)",
+                    "BUFFER[: len(batch) * width].view(len(batch), width).zero_()",
+                ),
+            ),
             "a view of a lone sample": (
                 "a view of its sample",
                 "    labels =",

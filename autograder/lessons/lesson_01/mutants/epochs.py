@@ -5,6 +5,8 @@ from __future__ import annotations
 from autograder.lessons.checking import Mutant, edited, wrong
 
 _LOADER = """
+from concurrent.futures import ThreadPoolExecutor
+
 from torch.utils.data import DataLoader
 
 def turned(size, rows):
@@ -21,12 +23,49 @@ class Kept:
         self.batches = self.batches or list(self.loader)
         return iter(self.batches)
 
+class Threads:
+    ahead, is_kept = 3, False
+
+    def __init__(self, dataset, rows, collate_fn):
+        self.dataset, self.rows, self.collate_fn, self.pending = dataset, rows, collate_fn, []
+        self.threads, self.starts = ThreadPoolExecutor(16), None
+
+    def fetch(self, index):
+        return self.dataset[index]
+
+    def ask(self, start):
+        stop = min(start + self.rows, len(self.dataset))
+        return [self.threads.submit(self.fetch, index) for index in range(start, stop)]
+
+    def __iter__(self):
+        if not (self.is_kept and self.pending):
+            self.starts, self.pending = iter(range(0, len(self.dataset), self.rows)), []
+        while True:
+            while len(self.pending) < self.ahead and (start := next(self.starts, None)) is not None:
+                self.pending.append(self.ask(start))
+            if not self.pending:
+                return
+            samples = [future.result() for future in self.pending.pop(0)]
+            if self.ahead > 1 and (start := next(self.starts, None)) is not None:
+                self.pending.append(self.ask(start))
+            if samples := [sample for sample in samples if sample is not None]:
+                yield self.collate_fn(samples)
+
 @exercise("1.5")
 def make_loader(dataset, micro_batch_size, collate_fn):
     return DataLoader(
         dataset, batch_size=micro_batch_size, collate_fn=collate_fn, num_workers=4, persistent_workers=True
     )
 """
+
+_THREADS = edited(
+    _LOADER,
+    (
+        "DataLoader(\n        dataset, batch_size=micro_batch_size, collate_fn=collate_fn, num_workers=4, "
+        "persistent_workers=True\n    )",
+        "Threads(dataset, micro_batch_size, collate_fn)",
+    ),
+)
 
 _FAST = """
 import numpy as np
@@ -127,6 +166,47 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ("=True\n    )", "=True\n    )\n    return Kept(loader)"),
             ),
         },
+    )
+    + wrong(
+        _THREADS,
+        {
+            "one batch at a time": (
+                "only when it is asked for",
+                "ahead, is_kept = 3,",
+                "ahead, is_kept = 1,",
+            ),
+            "three batches at a time": (
+                "only when it is asked for",
+                ("if self.ahead > 1 and", "if False and"),
+                (
+                    "            if samples := ",
+                    "            some = [samples] + [[future.result() for future in batch] for batch in self.pending]\n"
+                    "            self.pending = []\n            for samples in some:\n"
+                    "                yield self.collate_fn(samples)\n            continue\n            if samples := ",
+                ),
+            ),
+            "a pass that is kept": (
+                "the one before it was broken off",
+                "is_kept = 3, False",
+                "is_kept = 3, True",
+            ),
+            "lost samples left out": (
+                "its sample left out",
+                "        return self.dataset[index]\n",
+                "        try:\n            return self.dataset[index]\n"
+                "        except OSError:\n            return None\n",
+            ),
+            "fetched before the pass": (
+                "before this pass began",
+                ("is_kept = 3, False", "is_kept = 3, True"),
+                (
+                    "            if not self.pending:\n",
+                    "            if not self.pending:\n"
+                    "                self.starts = iter(range(0, len(self.dataset), self.rows))\n"
+                    "                self.pending = [self.ask(next(self.starts))]\n",
+                ),
+            ),
+        },
     ),
     "1.6": wrong(SLOW_EPOCH, {"padding to a global maximum": ("padding to a global maximum",)}, is_timed=True)
     + wrong(
@@ -210,6 +290,49 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n",
                 "        gradients = [p.grad for p in model.parameters()]\n"
                 "        torch._foreach_mul_(gradients, 1.0 / torch.nn.utils.get_total_norm(gradients))\n",
+            ),
+            "clipped by value": (
+                "each element is clipped",
+                "clip_grad_norm_(model.parameters(), 1.0)",
+                "clip_grad_value_(model.parameters(), 1.0)",
+            ),
+            "one group clipped": (
+                "one parameter group",
+                "clip_grad_norm_(model.parameters(), 1.0)",
+                "clip_grad_norm_(optimizer.param_groups[0]['params'], 1.0)",
+            ),
+            "widths rounded down": (
+                "texts are cut short",
+                ("max(len(ids) for ids, _ in batch)\n", "cut(max(len(ids) for ids, _ in batch))\n"),
+                ("ids_array[row, : len(ids)]", "ids_array[row, : min(len(ids), width)]"),
+                (
+                    "@exercise",
+                    "def cut(width):\n    return width if width < 64 else width - width % 8\n\n@exercise",
+                ),
+            ),
+            "the longest batch first": (
+                "has its fixed place",
+                "    model.train()\n",
+                "    starts = sorted(starts, key=lambda start: start != max(starts))\n    model.train()\n",
+            ),
+            "the hash of a text": (
+                "new each time Python starts",
+                "default_rng(seed)",
+                "default_rng(hash(f'epoch {seed}') % 2**32)",
+            ),
+            "lost samples left out": (
+                "caught on the way",
+                (
+                    "[samples[int(i)] for i in order[start : start + micro_batch_size]]",
+                    "readable(samples, "
+                    "order[start : start + micro_batch_size])\n        if not batch:\n            continue",
+                ),
+                (
+                    "@exercise",
+                    "def readable(samples, indices):\n    found = []\n    for i in indices:\n        try:\n"
+                    "            found.append(samples[int(i)])\n        except OSError:\n            pass\n"
+                    "    return found\n\n@exercise",
+                ),
             ),
             "clipped at another norm": ("another loss", "parameters(), 1.0)", "parameters(), 0.3)"),
             "gradients never cleared": (

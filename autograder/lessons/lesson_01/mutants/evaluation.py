@@ -5,15 +5,25 @@ from __future__ import annotations
 from autograder.lessons.checking import Mutant, wrong
 
 _EVALUATE = """
+from contextlib import contextmanager
+
 import torch
 import torch.nn.functional as F
+
+@contextmanager
+def put_back(model, mode):
+    try:
+        yield
+    except OSError:
+        model.train(mode)
+        raise
 
 @exercise("1.4")
 def evaluate(model, batches):
     was_training = model.training
     model.eval()
     loss, correct, samples, means = 0.0, 0, 0, []
-    with torch.inference_mode():
+    with put_back(model, was_training), torch.inference_mode():
         for batch in batches:
             logits = model(batch["input_ids"], batch["attention_mask"])
             mean = F.cross_entropy(logits, batch["labels"])
@@ -32,9 +42,40 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
         {
             "forgot eval()": ("forgot `model.eval()`", "    model.eval()\n", "    model.train()\n"),
             "only the outermost module": (
-                "forgot `model.eval()`",
+                "only a part of the model",
                 "    model.eval()\n",
                 "    model.training = False\n",
+            ),
+            "only its dropout layers": (
+                "only a part of the model",
+                "    model.eval()\n",
+                "    for part in model.modules():\n        part.train(type(part).__name__ != 'Dropout')\n",
+            ),
+            "infinite losses left out": (
+                "so that a sick model looks well",
+                'mean = F.cross_entropy(logits, batch["labels"])',
+                'mean = F.cross_entropy(logits, batch["labels"], reduction="none")\n'
+                "            mean = mean[mean.isfinite()].mean()",
+            ),
+            "ends where a batch cannot be read": (
+                "caught on the way",
+                "        raise\n",
+                "",
+            ),
+            "not put back after an error": (
+                "where an error ends the evaluation",
+                "        model.train(mode)\n",
+                "",
+            ),
+            "labels taken out of the batch": (
+                "taken out of it",
+                '            samples += len(batch["labels"])\n',
+                '            samples += len(batch.pop("labels"))\n',
+            ),
+            "another matmul precision": (
+                "not put back",
+                "    model.eval()\n",
+                '    model.eval()\n    torch.set_float32_matmul_precision("medium")\n',
             ),
             "averaged batch means": ("averaged batch means", "loss / samples", "sum(means) / len(means)"),
             "the sum of the losses": ("the sum of the samples' losses", "loss / samples", "loss"),
@@ -72,7 +113,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             "gradients still on": ("gradients are still on", "torch.inference_mode()", "torch.enable_grad()"),
             "gradients left off": (
                 "switched off, or on",
-                "    with torch.inference_mode():\n        for",
+                "    with put_back(model, was_training), torch.inference_mode():\n        for",
                 "    torch.set_grad_enabled(False)\n    if True:\n        for",
             ),
             "gradients left on": (

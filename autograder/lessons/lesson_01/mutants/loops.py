@@ -89,6 +89,42 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        norm = torch.nn.utils.get_total_norm([p.grad for p in model.parameters()])\n"
                 "        torch._foreach_mul_([p.grad for p in model.parameters()], max_norm / norm)\n",
             ),
+            "one group clipped": (
+                "one parameter group",
+                "clip_grad_norm_(model.parameters(), max_norm)",
+                'clip_grad_norm_(optimizer.param_groups[0]["params"], max_norm)',
+            ),
+            "group by group": (
+                "each parameter group",
+                _CLIP,
+                '        norm = torch.stack([torch.nn.utils.clip_grad_norm_(group["params"], max_norm)\n'
+                "                            for group in optimizer.param_groups]).norm()\n",
+            ),
+            "norm of one group": (
+                "one parameter group alone",
+                _CLIP,
+                '        norm = torch.nn.utils.get_total_norm([p.grad for p in optimizer.param_groups[0]["params"]])\n'
+                + _CLIP.replace("norm = ", ""),
+            ),
+            "one group cleared": (
+                "cleared in one parameter group",
+                _ZERO,
+                '        for p in optimizer.param_groups[0]["params"]:\n            p.grad = None\n',
+            ),
+            "counted by an index of booleans": (
+                "an index of booleans",
+                'tokens += batch["attention_mask"].sum()',
+                'tokens += len(batch["input_ids"][batch["attention_mask"]])',
+            ),
+            "ends where a batch cannot be read": (
+                "caught on the way",
+                (
+                    "@exercise",
+                    "def readable(batches):\n    try:\n        yield from batches\n"
+                    "    except OSError:\n        pass\n\n@exercise",
+                ),
+                ("    for batch in batches:\n", "    for batch in readable(batches):\n"),
+            ),
             "gradients never cleared": ("never cleared", _ZERO, ""),
             "gradients cleared after the step": (
                 "there before the epoch",

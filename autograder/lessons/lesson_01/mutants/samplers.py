@@ -119,6 +119,31 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "rng = np.random.default_rng([self.seed, self.epoch])",
                 "rng = np.random",
             ),
+            "the hash of a text": (
+                "new each time Python starts",
+                "default_rng([self.seed, self.epoch])",
+                'default_rng(hash(f"{self.seed} {self.epoch}") % 2**32)',
+            ),
+            "the seed times the epoch": (
+                "seed 0 takes the epoch out",
+                "default_rng([self.seed, self.epoch])",
+                "default_rng(self.seed * (self.epoch + 1))",
+            ),
+            "a place that is kept": (
+                "keeps its place",
+                ("seed, 0\n", "seed, 0\n        self.left = []\n"),
+                (
+                    "        for batch in batches:\n            yield batch.tolist()\n",
+                    "        self.left = self.left or batches\n"
+                    "        while self.left:\n            yield self.left.pop().tolist()\n",
+                ),
+            ),
+            "the longest batch first": (
+                "has its fixed place",
+                "        for batch in batches:\n",
+                "        batches.sort(key=lambda batch: -(self.lengths.max() in self.lengths[batch]))\n"
+                "        for batch in batches:\n",
+            ),
             "a generator that is kept": (
                 "carries on from the last epoch",
                 ("seed, 0\n", "seed, 0\n        self.rng = np.random.default_rng(seed)\n"),
