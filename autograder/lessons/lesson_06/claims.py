@@ -34,7 +34,7 @@ CLAIMS: dict[str, Claims] = {
             "length of all samples",
             "length without the filling",
         ),
-        "Yield this rank's indices.": ("no sampler",),
+        "Yield this rank's indices.": ("no sampler", "goes on where it was broken off"),
         "Together the ranks yield each index 0 … N-1 at least once": (
             "drops the tail",
             "each rank shuffles for itself",
@@ -61,7 +61,11 @@ CLAIMS: dict[str, Claims] = {
         "and buffers": ("buffers not broadcast",),
         "of rank 0's": ("from another rank",),
         "in place": ("parameters replaced", "buffers replaced"),
-        "Forward, backward and exchange.": ("gradients stay on their rank", "a step as well"),
+        "Forward, backward and exchange.": (
+            "gradients stay on their rank",
+            "a step as well",
+            "gradients left switched off",
+        ),
         "All ranks call it, each with a batch of its own size.": (
             "an all-reduce on rank 0 alone",
             "sum of rank means",
@@ -93,7 +97,11 @@ CLAIMS: dict[str, Claims] = {
         "That takes up to ten seconds.": EXPLAINS,
         "The device of a process": ("the name of a device",),
         "the CPU without GPUs": ("no GPU, no training",),
-        "else the GPU of its local rank.": ("device 0 on every rank",),
+        "else the GPU of its local rank.": (
+            "device 0 on every rank",
+            "device by rank",
+            "device of no rank",
+        ),
         "Raises ValueError": ("another error without a GPU",),
         "when there is no GPU left for it": ("GPUs wrapped around", "one process more than GPUs"),
         "Train on all processes that torchrun has started": (
@@ -108,7 +116,7 @@ CLAIMS: dict[str, Claims] = {
         '"seed" `torch.manual_seed` of it': ("another seed",),
         "just before the model is made": ("a draw between seed and model",),
         '"learning_rate"': ("another learning rate",),
-        "of plain `torch.optim.SGD`": ("momentum",),
+        "of plain `torch.optim.SGD`": ("momentum", "gradients clipped"),
         '"batches" list of batches': ("the last batch left out",),
         "each the *whole* batch of one step": ("no sampler",),
         "at least one row a rank": EXPLAINS,
@@ -139,7 +147,7 @@ CLAIMS: dict[str, Claims] = {
         ),
         'as `folder / "last.pt"`': ("saves under another name",),
         "It sets up the process group": ("no process group",),
-        "and takes it down": ("the group stays up",),
+        "and takes it down": ("the group stays up", "the group stays up on other ranks"),
     },
     "6.4": {
         "One update from several micro-batches, on a model that is wrapped in DDP.": (
@@ -160,12 +168,17 @@ CLAIMS: dict[str, Claims] = {
         "whose numbers of rows differ": ("mean of micro-batch means", "sum of micro-batch means"),
         "micro_batches: Sequence": ("a micro-batch left out",),
         "optimizer: torch.optim.Optimizer": ("an optimizer of its own",),
-        "Old gradients are dropped first.": ("old gradients left in", "gradients dropped afterwards"),
+        "Old gradients are dropped first.": (
+            "old gradients left in",
+            "gradients dropped afterwards",
+            "one group of old gradients dropped",
+        ),
         "The step is that of one process on all the samples as one batch": (
             "no_sync around the last one too",
             "an optimizer of its own",
         ),
         "the gradient of their mean cross-entropy": (
+            "the learning rate scaled instead",
             "loss not rescaled for DDP's average",
             "mean of rank means",
             "its own samples",
@@ -177,6 +190,7 @@ CLAIMS: dict[str, Claims] = {
             "no no_sync at all",
             "no_sync around backward alone",
             "two micro-batches synchronised",
+            "the last one known by its dict",
             "gradients by hand as well",
         ),
         "At most two further all-reduces carry other numbers.": (
@@ -189,7 +203,8 @@ CLAIMS: dict[str, Claims] = {
             "another error in its place",
         ),
         "the weights stay": ("steps all the same",),
-        "and the next step works as ever, whether by this function or not.": (
+        "and the next step ends with the right weights, whether by this function or not.": (
+            "gradients left switched off",
             "no_sync left open when an exception is raised",
             "synchronised for ever after an error",
         ),
@@ -199,16 +214,20 @@ CLAIMS: dict[str, Claims] = {
         "those of one process on all samples.": ("each rank reports its own shard",),
         "The shards are uneven": ("a collective for each batch",),
         "and one of them may be empty.": ("without a batch no report",),
-        "Measure `model` on the batches of all ranks": ("each rank reports its own shard",),
-        "batches: Iterable": ("a collective for each batch",),
+        "Measure `model` on the batches of all ranks": (
+            "each rank reports its own shard",
+            "sums that go on in the next call",
+        ),
+        "batches: Iterable": ("a collective for each batch", "goes over the batches twice"),
         "each rank is given its own, perhaps none.": ("without a batch no report",),
         "`model` is not wrapped.": EXPLAINS,
         "It is evaluated without dropout": ("forgot eval",),
         "and without gradients.": ("gradients recorded",),
-        "Afterwards its mode": ("left in evaluation mode", "always back to training mode"),
+        "Afterwards its mode (`model.training`)": ("left in evaluation mode", "always back to training mode"),
         "and the switch of gradients are as before.": (
             "gradients left switched off",
             "gradients always switched on",
+            "another switch left on",
         ),
         "Returns the same": ("only rank 0 knows the result", "a report on rank 0 alone"),
         "plain Python numbers": ("tensors instead of numbers",),
@@ -239,7 +258,9 @@ CLAIMS: dict[str, Claims] = {
         "`dist` is set up; weights are equal at the start.": EXPLAINS,
         "batches: the *whole* batch of each step": ("the last batch left out",),
         "the same list on all ranks": ("no sampler: every rank computes everything",),
-        "the last one may be odd.": ("drops what does not divide evenly", "repeats a row to divide evenly"),
+        "and left as it is.": ("cuts the caller's own batches", "the list emptied on the way"),
+        "The last one may be odd": ("drops what does not divide evenly", "repeats a row to divide evenly"),
+        "each has at least one row a rank.": EXPLAINS,
         "A step is that of one process on the whole batch": ("old gradients left in", "another loss"),
         "gradient of the mean cross-entropy over its rows": (
             "loss not rescaled",
@@ -247,8 +268,18 @@ CLAIMS: dict[str, Claims] = {
             "multiplied by the ranks twice",
             "a sum over the rows",
             "a sum that DDP divides",
+            "gradients rounded to half precision",
         ),
-        "then `optimizer.step()`": ("an optimizer of its own", "one step on rank 0 alone"),
+        "and of nothing older": (
+            "old gradients left in",
+            "gradients from before left in",
+            "one group of parameters set to zero",
+        ),
+        "then `optimizer.step()`": (
+            "an optimizer of its own",
+            "one step on rank 0 alone",
+            "gradients left switched off",
+        ),
         "Each row is computed on one rank": ("no sampler: every rank computes everything",),
         "about half of them on each of two ranks.": ("most of the work on one rank",),
         "Afterwards all ranks have the weights that one process would have.": (

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job, Worker, failure
-from autograder.lessons.checking import are_equal, name_the_mistake
+from autograder.lessons.checking import are_equal, name_the_mistake, require_left_alone
 from autograder.lessons.lesson_06 import baselines
 from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
 
 BOOKKEEPING = 2  # all-reduces of a step that carry no gradients, such as the number of samples
 WORLD_SIZE = 3
 MICRO_BATCHES = (4, 2, 3, 3, 2)  # of each step; the last two come after an error
+REPEATED = 2  # the step whose first micro-batch is its last once more
 
 _MISTAKES = {
     "sum of micro-batch means": "loss not rescaled: the micro-batches' means are added up",
@@ -35,6 +36,7 @@ def check_accumulate(job: Job) -> None:
     rows = [rng.integers(1, 10, size=(WORLD_SIZE, number)) for number in MICRO_BATCHES]
     rows[0][0] += 12  # so that ranks and micro-batches of the first step surely differ
     rows[0][:, 1] += 5
+    rows[REPEATED][:, 0] = rows[REPEATED][:, -1]
     arguments: dict[str, Any] = {
         "seed": job.seed() % 10**6,
         "rows": [step.tolist() for step in rows],
@@ -60,6 +62,9 @@ def check_accumulate(job: Job) -> None:
     for late, number in enumerate(range(num_first, len(MICRO_BATCHES))):
         _require_on_its_way(job, [rank["errors"][late] for rank in ranks])
         _require_as_ever(job, ranks, expected, number, num_buckets, late)
+    for rank in ranks:
+        for step in rank["steps"]:
+            require_left_alone(job, *step["switches"], when="before the call")
 
 
 def _require_one_step(job: Job, steps: list[dict[str, Any]]) -> None:
@@ -115,6 +120,11 @@ def _fail_by_name(
         )
     elif any(step["rows"] < sum(own) for step, own in zip(steps, rows, strict=True)):
         likely = "a micro-batch is left out"
+    elif any(step["has_own_rate"] for step in steps):
+        likely = (
+            "the learning rate is changed for the step, in place of the gradients: momentum remembers gradients, and "
+            "gets those of another loss"
+        )
     elif number == 0:
         likely = name_the_mistake(
             _MISTAKES,

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from autograder.engine import Job
-from autograder.lessons.checking import name_the_mistake, require_close, require_keys
+from autograder.lessons.checking import name_the_mistake, require_close, require_keys, require_left_alone
 from autograder.lessons.lesson_06 import baselines
 from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
 
@@ -23,21 +23,25 @@ def check_evaluate(job: Job) -> None:
     """6.5: the numbers of one process on all samples, the same on every rank, whatever the shards."""
     job.talks = True
     few = [int(size) for size in job.rng.integers(1, 9, size=4)]
-    cases: tuple[tuple[list[list[int]], bool, bool], ...] = (  # shards, training before, gradients before
+    # Shards, training before, gradients before; those of two ranks one after the other in the same processes.
+    of_two: list[tuple[list[list[int]], bool, bool]] = [
         ([[12, 12, 12, 2], [5 + few[0]]], True, True),
-        ([[7, few[1]], [], [1, few[2], 9]], False, True),
         ([[], [few[3] + 3, 1]], True, False),
-    )
-    for rows, training, with_gradients in cases:
-        arguments: dict[str, Any] = {"seed": job.seed() % 10**6, "rows": rows}
-        modes = {"training": training, "with_gradients": with_gradients}
-        answer = job.learner().call("evaluated", seconds=SECONDS, **arguments, **modes)
-        twin = job.twin(baselines.nothing(job.entry)).call("evaluated_alone", **arguments)
-        ranks = require_together(job, answer)
-        for seen in ranks:
-            _require_modes(job, seen, training, with_gradients)
-        for rank, seen in enumerate(ranks):
-            _require_numbers(job, seen, twin, rank)
+    ]
+    for cases in (of_two, [([[7, few[1]], [], [1, few[2], 9]], False, True)]):
+        arguments: list[dict[str, Any]] = [{"seed": job.seed() % 10**6, "rows": rows} for rows, *_ in cases]
+        calls = [
+            own | {"training": training, "with_gradients": with_gradients}
+            for own, (_, training, with_gradients) in zip(arguments, cases, strict=True)
+        ]
+        answer = job.learner().call("evaluated", seconds=SECONDS, cases=calls)
+        ranks: Any = require_together(job, answer)  # of each rank its reports
+        for number, (_, training, with_gradients) in enumerate(cases):
+            twin = job.twin(baselines.nothing(job.entry)).call("evaluated_alone", **arguments[number])
+            for seen in ranks:
+                _require_modes(job, seen[number], training, with_gradients)
+            for rank, seen in enumerate(ranks):
+                _require_numbers(job, seen[number], twin, rank, is_first=number == 0)
     job.counts["ranks_tried"] = 3
 
 
@@ -73,9 +77,12 @@ def _require_modes(job: Job, seen: dict[str, Any], training: bool, with_gradient
         likely="the switch of gradients is not given back: the next training step finds it where you left it",
         look="`with torch.no_grad():` puts it back by itself",
     )
+    require_left_alone(job, *seen["switches"], when="before the call")
 
 
-def _require_numbers(job: Job, seen: dict[str, Any], twin: dict[str, Any], rank: int) -> None:
+def _require_numbers(
+    job: Job, seen: dict[str, Any], twin: dict[str, Any], rank: int, *, is_first: bool
+) -> None:
     job.require(
         seen["type"] == "dict",
         expected="a dict of three numbers",
@@ -101,15 +108,19 @@ def _require_numbers(job: Job, seen: dict[str, Any], twin: dict[str, Any], rank:
             f"{key} on rank {rank}",
             got,
             right,
-            likely=_why(key, got, twin, rank),
+            likely=_why(key, got, twin, rank, seen["num_forwards"])
+            if is_first
+            else "something of the call before is left in, such as sums that are not begun anew",
             look="sums and counts cross the ranks; the division comes last",
         )
 
 
-def _why(key: str, got: float, twin: dict[str, Any], rank: int) -> str:
+def _why(key: str, got: float, twin: dict[str, Any], rank: int, num_forwards: int) -> str:
     def is_same(wrong: float | None) -> bool:
         return wrong is not None and math.isclose(got, wrong, rel_tol=1e-4)
 
+    if not num_forwards:  # rank 0 of the first call has batches
+        return "no batch goes through the model: `batches` is gone over twice, and an iterator comes but once"
     if rank:  # rank 0's are right
         return "only rank 0 knows the result: the others have what `reduce` has left there"
     if any(is_same(own[key]) for own in twin["own"]):

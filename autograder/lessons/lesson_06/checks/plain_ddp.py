@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job
-from autograder.lessons.checking import are_equal, name_the_mistake, require_equal
+from autograder.lessons.checking import are_equal, name_the_mistake, require_equal, require_left_alone
 from autograder.lessons.lesson_06 import baselines
 from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
 
@@ -116,3 +116,4 @@ def _require_gradients(
         likely="the loss that is returned is this rank's own, or a mean of the ranks' means",
         look="sum of losses over ranks, divided by sum of samples over ranks",
     )
+    require_left_alone(job, *got["switches"], when="before the call")

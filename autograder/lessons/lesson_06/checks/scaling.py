@@ -8,10 +8,13 @@ import numpy as np
 
 from autograder.engine import APPLIES_FROM, CheckFailed, Inconclusive, Job, measure_speedup
 from autograder.engine.timing import num_cores
-from autograder.lessons.checking import are_equal, name_the_mistake, require_equal
+from autograder.lessons.checking import are_equal, name_the_mistake, require_equal, require_left_alone
 from autograder.lessons.lesson_06 import baselines, references
 from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
 
+# Shares of all that the weights moved. The order of sums differs by a millionth, messages in half precision by a few
+# ten-thousandths, bfloat16 by 1/256; no other mistake is so small.
+SAME, ROUNDED = 5e-5, 0.01
 MAX_CORES = 2.4  # two processes of one thread, and a little for what carries the gradients
 
 _RANK_MEANS = "loss not rescaled: the mean of the ranks' means is not the mean of an uneven batch"
@@ -25,6 +28,7 @@ _MISTAKES = {
     "a sum": "a sum over the rows, never divided by their number",
     "a sum by ranks": "a sum over the rows that is divided by ranks, and never by rows",
     "old gradients": "gradients of earlier steps are left in: nothing sets them to zero",
+    "gradients from before": "what was in `.grad` before the call goes into the first step",
 }
 
 
@@ -97,7 +101,7 @@ def _require_same_training(
         look="one `optimizer.step()` for each batch, on each rank",
     )
     job.require(
-        learner["moved"] > 0.0,
+        not np.array_equal(learner["weights"], learner["start"]),
         expected="the model that is handed in, trained",
         got="its weights as they were",
         likely="a copy is trained, or other parameters take the place of the model's: `optimizer` steps those it holds",
@@ -135,15 +139,35 @@ def _require_same_training(
         baseline["weights"],
         dtype="float32",
         what="weights after training as in one process",
-        likely=_why(job, learner["weights"], baseline["weights"], arguments),
-        look="the last batch may be odd; divide by its rows over all ranks",
+        likely=(likely := _why(job, learner["weights"], baseline, arguments)),
+        look=(look := "the last batch may be odd; divide by its rows over all ranks"),
     )
+    away = _share_away(learner["weights"], baseline)
+    job.require(
+        away <= SAME,
+        expected=f"steps as in one process, within {SAME:g} of all that the weights move",
+        got=f"weights that are {away:.2g} of it away",
+        likely=likely,
+        look=look,
+    )
+    job.require(
+        not learner["batches_changed"],
+        expected="the batches as they were before the call",
+        got=f"{learner['batches_changed']} that are others",
+        likely="the rows are cut out of the caller's own batches: the next epoch would train on a share of a share",
+        look="make a new dict for this rank's rows",
+    )
+    for before, after in learner["switches"]:
+        require_left_alone(job, before, after, when="before the call")
 
 
-def _why(job: Job, got: np.ndarray, right: np.ndarray, arguments: dict[str, Any] | None) -> str:
+def _why(job: Job, got: np.ndarray, baseline: dict[str, Any], arguments: dict[str, Any] | None) -> str:
     unknown = "another loss than the mean over the whole batch's rows, or another step than the optimizer's"
-    if arguments is None or are_equal(got, right, "float32"):
+    right = baseline["weights"]
+    if arguments is None or got.shape != right.shape or _share_away(got, baseline) <= SAME:
         return unknown
+    if _share_away(got, baseline) < ROUNDED:
+        return "the gradients are rounded on their way, as by a message in half precision: almost right, and not equal"
     twin = job.twin(baselines.nothing(job.entry))
     mistake = name_the_mistake(
         _MISTAKES,
@@ -151,3 +175,9 @@ def _why(job: Job, got: np.ndarray, right: np.ndarray, arguments: dict[str, Any]
         is_same=lambda wrong: are_equal(got, wrong, "float32"),
     )
     return mistake or unknown
+
+
+def _share_away(got: np.ndarray, baseline: dict[str, Any]) -> float:
+    """How far from the baseline's weights, as a share of the way that those have gone."""
+    right = baseline["weights"]
+    return float(np.linalg.norm(got - right) / np.linalg.norm(right - baseline["start"]))

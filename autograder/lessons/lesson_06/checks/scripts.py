@@ -24,6 +24,7 @@ _MISTAKES = {
     "a sum": "a sum over the rows, never divided by their number",
     "a sum by ranks": "a sum over the rows that is divided by ranks, and never by rows",
     "old gradients": "gradients of earlier steps are left in: nothing sets them to zero",
+    "clipped": "gradients are clipped, as in the worked example: that is no plain SGD any more",
 }
 
 
@@ -88,9 +89,21 @@ def _require_training(job: Job, name: str, local_ranks: list[int]) -> None:
         not any(seen["group_is_up"] for seen in ranks),
         expected="no process group any more when `main` has returned",
         got="one that is still up",
-        likely="the process group is set up, and never taken down",
-        look="`dist.destroy_process_group()`, when all is done",
+        likely="the process group is set up, and never taken down"
+        if all(seen["group_is_up"] for seen in ranks)
+        else "the process group is taken down on some ranks alone, as by rank 0 after it has saved",
+        look="`dist.destroy_process_group()` on every rank, when all is done",
     )
+    for seen, local_rank in zip(ranks, local_ranks, strict=True):
+        job.require(
+            not seen["asked_for"] or local_rank in seen["asked_for"],
+            expected=f"`main` to choose the device of local rank {local_rank}{nodes}",
+            got=f"choose_device({seen['asked_for'][0]}, …)" if seen["asked_for"] else "-",
+            likely="the device goes by RANK: the second machine has no GPU of that number"
+            if local_ranks == TWO_MACHINES
+            else "every rank takes the same device",
+            look="`LOCAL_RANK` counts the processes of one machine, as its GPUs are counted",
+        )
 
 
 def _require_shared_rows(

@@ -13,6 +13,7 @@ from autograder.lessons.checking import require_each_once, require_repeatable
 Ranks = list[dict[str, Any]]
 ENOUGH_TO_TELL = 15  # of so many samples the first ones are a permutation in no layout by chance
 MANY = 50
+BROKEN_OFF = 1  # the pass that was begun once before
 
 
 def check_shard_sampler(job: Job) -> None:
@@ -65,12 +66,14 @@ def _require_lengths(job: Job, ranks: Ranks, num_samples: int, world_size: int) 
         likely = "no sampler: every rank goes over all the samples, so nothing is shared out"
     elif max(sizes) == num_samples // world_size:
         likely = "the tail is dropped: what does not divide by the number of ranks is never seen"
+    elif any(len(set(map(len, rank["orders"]))) > 1 for rank in ranks):
+        likely = "a pass that was broken off is not begun anew: what it had yielded is missing"
     elif world_size > 2 * num_samples and max(sizes) == share:
         likely = "the filling ends too early: with so many ranks one repetition of the order is not enough"
     job.require(
         set(sizes) == {share},
         expected=f"{who}{share} indices on every rank",
-        got=f"{sizes[:: len(ranks[0]['orders'])][:8]}",
+        got=f"{sizes[BROKEN_OFF :: len(ranks[0]['orders'])][:8]}",
         likely=likely,
         look="ceil(N / world_size) each; the missing ones are filled up from the start of the order, again and again",
     )

@@ -9,12 +9,13 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from autograder.lessons.checking.harness_shared import learner, small_model, weights_of
+from autograder.lessons.checking.harness_shared import in_groups, learner, small_model, switches, weights_of
 from autograder.lessons.lesson_06.harness.shared import gradients_of, loss_of, on_ranks, shares
 from course_lib.measuring import count_events
 
 NUM_WARM_UP = 2  # the first backward finds the order in which gradients come, and cuts the buckets anew
 NUM_LABELS = 5
+REPEATED = 2  # the step whose first micro-batch is its last once more: the same dict
 
 
 class AllReduces(TorchDispatchMode):
@@ -39,18 +40,22 @@ def accumulated(seed: int, rows: list[list[list[int]]], optimizer: dict[str, Any
 def accumulated_rank(
     rank: int, world_size: int, seed: int, rows: list[list[list[int]]], optimizer: dict[str, Any]
 ) -> dict[str, Any]:
-    steps = [shares(seed + number, step)[rank] for number, step in enumerate(rows)]
+    steps = [step[rank] for step in _micro_batches(seed, rows)]
     model = small_model(seed, num_layers=2)
     ddp = DistributedDataParallel(model, bucket_cap_mb=0.01)
     for _ in range(NUM_WARM_UP):  # these gradients are left over, as from an earlier pass
         with count_events(ddp, operators=False) as one:
             loss_of(ddp, steps[0][0]).backward()
-    sgd = torch.optim.SGD(model.parameters(), **optimizer)
+    sgd = _two_rates(model, optimizer)
+    rates: list[float] = []  # of the groups, in the optimizer's steps of one call
+    sgd.register_step_pre_hook(lambda *_: rates.extend(group["lr"] for group in sgd.param_groups))
     found: dict[str, Any] = {"num_buckets": one.num_gradient_all_reduces, "steps": [], "errors": []}
+    before = switches()
     for number, micro_batches in enumerate(steps):
         if number >= len(steps) - 2:
             in_the_loss = number == len(steps) - 1
             found["errors"].append(_after_an_error(ddp, sgd, micro_batches, seed, in_the_loss=in_the_loss))
+        rates.clear()
         all_reduces = AllReduces()
         with (
             count_events(model, operators=False) as own,
@@ -64,10 +69,28 @@ def accumulated_rank(
                 "all_reduces": max(all_reduces.number, counts.num_gradient_all_reduces),
                 "optimizer_steps": own.num_optimizer_steps,
                 "rows": own.num_rows,
+                "has_own_rate": rates
+                not in ([], [group["lr"] for group in _two_rates(model, optimizer).param_groups]),
                 "weights": weights_of(model).clone(),
+                "switches": (before, switches()),
             }
         )
+        torch.set_grad_enabled(True)  # the next call would say less of what this one has left switched off
     return found
+
+
+def _micro_batches(seed: int, rows: list[list[list[int]]]) -> list[list[list[dict[str, torch.Tensor]]]]:
+    """Of each step and rank."""
+    steps = [shares(seed + number, step) for number, step in enumerate(rows)]
+    for batches in steps[REPEATED]:
+        batches[0] = batches[-1]
+    return steps
+
+
+def _two_rates(model: Any, optimizer: dict[str, Any]) -> torch.optim.SGD:
+    groups = in_groups(model)
+    groups[1]["lr"] = optimizer["lr"] / 2
+    return torch.optim.SGD(groups, **optimizer)
 
 
 def _after_an_error(
@@ -113,10 +136,9 @@ def accumulated_alone(
     With a mistake, the weights after the first step alone.
     """
     model = small_model(seed, num_layers=2)
-    sgd = torch.optim.SGD(model.parameters(), **optimizer)
+    sgd = _two_rates(model, optimizer)
     found: dict[str, Any] = {"weights": [], "plain": []}
-    for number, step in enumerate(rows):
-        parts = shares(seed + number, step)
+    for parts in _micro_batches(seed, rows):
         found["plain"].append(_plain_gradients(model, [batches[0] for batches in parts]))
         sgd.zero_grad()
         if mistake == "old gradients":

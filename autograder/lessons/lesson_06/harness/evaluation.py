@@ -6,38 +6,39 @@ from typing import Any
 
 import torch
 
-from autograder.lessons.checking.harness_shared import learner, numbers, small_model
+from autograder.lessons.checking.harness_shared import learner, numbers, small_model, switches
 from autograder.lessons.lesson_06.harness.shared import loss_of, on_ranks, shares
 
 
-def evaluated(seed: int, rows: list[list[int]], training: bool, with_gradients: bool) -> dict[str, Any]:
-    """The learner's evaluation on as many ranks as `rows` has; a rank may have no batch at all."""
-    return on_ranks(
-        "evaluated_rank",
-        len(rows),
-        seed=seed,
-        rows=rows,
-        training=training,
-        with_gradients=with_gradients,
-    )
+def evaluated(cases: list[dict[str, Any]]) -> dict[str, Any]:
+    """The learner's evaluations, one after the other in the same processes: a list for each rank."""
+    return on_ranks("evaluated_rank", len(cases[0]["rows"]), cases=cases)
 
 
-def evaluated_rank(
-    rank: int, world_size: int, seed: int, rows: list[list[int]], training: bool, with_gradients: bool
+def evaluated_rank(rank: int, world_size: int, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [_evaluated(rank, **case) for case in cases]
+
+
+def _evaluated(
+    rank: int, seed: int, rows: list[list[int]], training: bool, with_gradients: bool
 ) -> dict[str, Any]:
+    """Of as many ranks as `rows` has; a rank may have no batch at all."""
     model = small_model(seed, dropout=0.5)
     batches = _shares_with_hits(model, seed, rows)[rank]
     model.train(training)
-    found: dict[str, Any] = {"num_training": 0, "num_recorded": 0}
+    found: dict[str, Any] = {"num_training": 0, "num_recorded": 0, "num_forwards": 0}
 
     def note(module: torch.nn.Module, _: Any, logits: Any) -> None:
+        found["num_forwards"] += 1
         found["num_training"] += module.training
         found["num_recorded"] += isinstance(logits, torch.Tensor) and logits.requires_grad
 
     model.register_forward_hook(note)
     with torch.set_grad_enabled(with_gradients):
+        before = switches()
         report = learner(model, iter(batches))
         found["left_with_gradients"] = torch.is_grad_enabled()
+        found["switches"] = (before, switches())
     types = (
         {str(key): type(value).__name__ for key, value in report.items()} if isinstance(report, dict) else {}
     )

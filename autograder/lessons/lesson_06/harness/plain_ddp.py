@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from autograder.lessons.checking.harness_shared import learner, small_model
+from autograder.lessons.checking.harness_shared import learner, small_model, switches
 from autograder.lessons.lesson_06.harness.shared import gradients_of, loss_of, on_ranks, shares
 
 STEP_SIZE = 0.5
@@ -69,6 +69,7 @@ def hand_made(seed: int, rows: list[list[int]]) -> dict[str, Any]:
 def hand_made_rank(rank: int, world_size: int, seed: int, rows: list[list[int]]) -> list[dict[str, Any]]:
     """Of two models, side by side in one process: how they begin, and what each batch gives."""
     models = [Held(Scaled(seed + rank + _OTHER * number)) for number in range(2)]
+    before = switches()
     replicas = [learner(held.model) for held in models]
     found: list[dict[str, Any]] = [
         {"start": held.values(), "num_replaced": held.num_replaced(), "seen": []} for held in models
@@ -79,7 +80,11 @@ def hand_made_rank(rank: int, world_size: int, seed: int, rows: list[list[int]])
             seen = {"loss": float("nan"), "type": type(loss).__name__, "is_number": isinstance(loss, Real)}
             with contextlib.suppress(TypeError, ValueError, RuntimeError):
                 seen["loss"] = float(loss)
-            report["seen"].append(seen | {"gradients": gradients_of(held).clone(), **held.values()})
+            seen |= {"switches": (before, switches()), "gradients": gradients_of(held).clone()}
+            report["seen"].append(seen | held.values())
+            torch.set_grad_enabled(
+                True
+            )  # the next call would say less of what this one has left switched off
             held.step()
     return found
 

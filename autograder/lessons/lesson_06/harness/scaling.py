@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from operator import ne
 from typing import Any
 
 import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_shared import learner, small, weights_of
+from autograder.lessons.checking.harness_shared import in_groups, learner, small, switches, weights_of
 from autograder.lessons.lesson_06.harness.shared import Crew, Parted
 from course_lib.data import collate
 from course_lib.measuring import count_events
@@ -31,25 +32,42 @@ def parallel_segment(seed: int, num_steps: int, processes: int = 0, last_rows: i
     return {
         "parted": "",
         "weights": first,
-        "moved": float(np.abs(first - ranks[0]["start"]).max()),
+        "start": ranks[0]["start"],
         "largest_difference": max(float(np.abs(rank["weights"] - first).max()) for rank in ranks),
         "rows": [rank["rows"] for rank in ranks],
         "steps": [rank["steps"] for rank in ranks],
+        "batches_changed": max(rank["batches_changed"] for rank in ranks),
+        "switches": [rank["switches"] for rank in ranks],
     }
 
 
 def parallel_rank(rank: int, world_size: int, seed: int, num_steps: int, last_rows: int) -> dict[str, Any]:
     model, batches, optimizer = _parallel_task(seed, num_steps, last_rows)
     weights, start = list(model.parameters()), weights_of(model).clone()  # the tensors that must be trained
+    given, before = [_contents(batch) for batch in batches], switches()
     with count_events(model, operators=False) as counts:
         learner(model, batches, optimizer)
-    found = {"start": start, "rows": counts.num_rows, "steps": counts.num_optimizer_steps}
-    return found | {"weights": torch.cat([weight.detach().flatten() for weight in weights])}
+    after = switches()
+    return {
+        "start": start,
+        "rows": counts.num_rows,
+        "steps": counts.num_optimizer_steps,
+        "batches_changed": sum(map(ne, given, [*map(_contents, batches), *[None] * num_steps])),
+        "switches": (before, after),
+        "weights": torch.cat([weight.detach().flatten() for weight in weights]),
+    }
+
+
+def _contents(batch: dict[str, torch.Tensor]) -> dict[str, tuple[int, float]]:
+    """Enough of a batch to see that it is another one."""
+    return {name: (len(rows), float(rows.sum())) for name, rows in batch.items()}
 
 
 def parallel_alone(seed: int, num_steps: int, last_rows: int, mistake: str) -> torch.Tensor:
     """The weights of one process that makes a mistake which two would make."""
     model, batches, optimizer = _parallel_task(seed, num_steps, last_rows)
+    if mistake not in ("old gradients", "gradients from before"):
+        optimizer.zero_grad()
     for batch in batches:
         rows = len(batch["labels"])
         weigh = {
@@ -68,10 +86,10 @@ def parallel_alone(seed: int, num_steps: int, last_rows: int, mistake: str) -> t
         }.get(mistake, torch.full((rows,), 1.0 / rows))
         logits = model(batch["input_ids"], batch["attention_mask"])
         losses = torch.nn.functional.cross_entropy(logits, batch["labels"], reduction="none")
-        if mistake != "old gradients":
-            optimizer.zero_grad()
         (losses * weigh).sum().backward()
         optimizer.step()
+        if mistake != "old gradients":
+            optimizer.zero_grad()
     return weights_of(model)
 
 
@@ -86,7 +104,10 @@ def _rank_means(rows: int, parts: list[slice]) -> torch.Tensor:
 def _parallel_task(
     seed: int, num_steps: int, last_rows: int
 ) -> tuple[TextClassifier, list[dict[str, torch.Tensor]], torch.optim.Optimizer]:
-    """Texts of much the same length: what is measured is the work of two, not how well it is dealt out."""
+    """Texts of much the same length: what is measured is the work of two, not how well it is dealt out.
+
+    The model has gradients already, equal on all ranks, as from an earlier pass; the optimizer has two groups.
+    """
     rng = np.random.default_rng(seed)
     torch.manual_seed(small(seed))
     sizes = ModelConfig(
@@ -105,4 +126,9 @@ def _parallel_task(
         "momentum": rng.uniform(0.3, 0.9),
         "weight_decay": 0.01,
     }
-    return model, batches, torch.optim.SGD(model.parameters(), **settings)
+    groups = in_groups(model)
+    groups[1]["lr"] = 2 * settings["lr"]
+    optimizer = torch.optim.SGD(groups, **settings)
+    for weight in model.parameters():
+        weight.grad = torch.randn_like(weight) / weight.numel() ** 0.5
+    return model, batches, optimizer

@@ -109,6 +109,7 @@ def script_rank(rank: int, world_size: int, folder: str, model: dict[str, int]) 
         make(self, *arguments, **options)
         _kept_wrappers.append(self)
 
+    asked_for = _watch_devices()
     DistributedDataParallel.__init__ = make_and_keep  # type: ignore[method-assign]
     torch.save = watched_save
     torch.nn.modules.module.register_module_forward_pre_hook(note_state)
@@ -120,8 +121,22 @@ def script_rank(rank: int, world_size: int, folder: str, model: dict[str, int]) 
         "num_saves": len(saved),
         "rows": rows[0],
         "random_states": random_states,
+        "asked_for": asked_for,
         "group_is_up": torch.distributed.is_initialized(),
     }
+
+
+def _watch_devices() -> list[Any]:
+    """The local ranks that the cell will ask a device for: without a GPU nothing else tells what it would take."""
+    cell, asked_for = sys.modules["__learner__"], []
+    choose = cell.choose_device
+
+    def watched_choice(*arguments: Any, **named: Any) -> Any:
+        asked_for.append(arguments[0] if arguments else named.get("local_rank"))
+        return choose(*arguments, **named)
+
+    cell.choose_device = watched_choice  # type: ignore[attr-defined]
+    return asked_for
 
 
 def script_alone(
@@ -152,6 +167,8 @@ def script_alone(
         if mistake != "old gradients":
             optimizer.zero_grad()
         (weigh * losses).sum().backward()
+        if mistake == "clipped":
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
     return weights_of(model)
 

@@ -10,6 +10,8 @@ import numpy as np
 
 from autograder.lessons.checking.harness_shared import elsewhere, learner
 
+BROKEN_OFF = 1  # the pass that is begun once, broken off, and begun anew
+
 # Run where hashes of texts are others. The reports come back through a pipe, as rows of numbers.
 _ORDERS = """
 num_samples, world_size, seed, epoch = request
@@ -40,6 +42,10 @@ def shard_epochs(
                 rank.set_epoch(epoch)
             beside.set_epoch(epoch + 61 + number)
             for rank, report in zip(ranks, reports, strict=True):
+                if len(report["orders"]) == BROKEN_OFF:  # after its first indices
+                    next(zip(rank, range(2), strict=False), None)
+                    rank.set_epoch(epoch)
+                    beside.set_epoch(epoch + 61 + number)
                 # An endless iterator is a wrong answer, and no reason to wait.
                 report["orders"].append(_indices(islice(rank, 3 * num_samples + 64)))
         found.append(reports)

@@ -162,6 +162,32 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "is_last = number == len(micro_batches)",
                 "is_last = number >= len(micro_batches) - 1",
             ),
+            "the last one known by its dict": (
+                "more than one backward",
+                "is_last = number == len(micro_batches)",
+                "is_last = batch is micro_batches[-1]",
+            ),
+            "one group of old gradients dropped": (
+                "or the loss is divided by another number",
+                "    optimizer.zero_grad()\n",
+                "    for parameter in optimizer.param_groups[0]['params']:\n        parameter.grad = None\n",
+            ),
+            "the learning rate scaled instead": (
+                "the learning rate is changed for the step",
+                (_SCALED, "loss"),
+                (
+                    "    optimizer.step()\n",
+                    "    share = dist.get_world_size() / total.item()\n"
+                    "    for group in optimizer.param_groups:\n        group['lr'] *= share\n"
+                    "    optimizer.step()\n"
+                    "    for group in optimizer.param_groups:\n        group['lr'] /= share\n",
+                ),
+            ),
+            "gradients left switched off": (
+                "switched for the whole process",
+                "    optimizer.step()\n",
+                "    torch.set_grad_enabled(False)\n    optimizer.step()\n",
+            ),
             "samples counted for each micro-batch": (
                 "ask each other more often",
                 "    dist.all_reduce(total)\n",

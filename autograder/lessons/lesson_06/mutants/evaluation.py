@@ -134,6 +134,28 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '"accuracy": (sums[1] / sums[2]).item(), ',
                 "",
             ),
+            "goes over the batches twice": (
+                "an iterator comes but once",
+                (
+                    "    sums = torch.zeros(3, dtype=torch.float64)\n",
+                    "    sums = torch.zeros(3, dtype=torch.float64)\n"
+                    '    sums[2] = sum(len(batch["labels"]) for batch in batches)\n',
+                ),
+                ('            sums[2] += len(batch["labels"])\n', ""),
+            ),
+            "sums that go on in the next call": (
+                "something of the call before is left in",
+                (
+                    "    sums = torch.zeros(3, dtype=torch.float64)\n",
+                    "    sums = getattr(torch, 'sums', torch.zeros(3, dtype=torch.float64))\n",
+                ),
+                ("    dist.all_reduce(sums)\n", "    torch.sums = sums.clone()\n    dist.all_reduce(sums)\n"),
+            ),
+            "another switch left on": (
+                "switched for the whole process",
+                "    model.eval()\n",
+                "    model.eval()\n    torch.use_deterministic_algorithms(True)\n",
+            ),
             "without a batch no report": (
                 "in one branch only",
                 _REDUCE,

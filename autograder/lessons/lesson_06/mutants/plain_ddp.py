@@ -140,6 +140,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '        mean = loss.detach() / len(batch["labels"])\n        dist.all_reduce(mean)\n'
                 "        return mean.item() / dist.get_world_size()\n",
             ),
+            "gradients left switched off": (
+                "switched for the whole process",
+                _REDUCE,
+                _REDUCE + "        torch.set_grad_enabled(False)\n",
+            ),
             "returns nothing": ("nothing is returned", _RETURN, ""),
             "returns a tensor": ("a tensor is returned", _RETURN, "        return totals[0] / totals[1]\n"),
         },

@@ -115,6 +115,42 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        optimizer.zero_grad()\n",
                 "",
             ),
+            "gradients from before left in": (
+                "what was in `.grad` before the call",
+                ("        optimizer.zero_grad()\n", ""),
+                ("        optimizer.step()\n", "        optimizer.step()\n        optimizer.zero_grad()\n"),
+            ),
+            "one group of parameters set to zero": (
+                "another step than the optimizer's",
+                "        optimizer.zero_grad()\n",
+                "        for weight in optimizer.param_groups[0]['params']:\n            weight.grad = None\n",
+            ),
+            "gradients rounded to half precision": (
+                "rounded on their way",
+                "    for batch in batches:\n",
+                "    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks\n"
+                "    ddp.register_comm_hook(None, default_hooks.fp16_compress_hook)\n"
+                "    for batch in batches:\n",
+            ),
+            "cuts the caller's own batches": (
+                "cut out of the caller's own batches",
+                (
+                    "        share = {name: tensor[rank::world_size] for name, tensor in batch.items()}\n",
+                    "        num_rows, share = len(batch['labels']), batch\n"
+                    "        batch |= {name: tensor[rank::world_size] for name, tensor in batch.items()}\n",
+                ),
+                ('len(batch["labels"])', "num_rows"),
+            ),
+            "the list emptied on the way": (
+                "cut out of the caller's own batches",
+                "    for batch in batches:\n",
+                "    while batches:\n        batch = batches.pop(0)\n",
+            ),
+            "gradients left switched off": (
+                "switched for the whole process",
+                "        optimizer.step()\n",
+                "        optimizer.step()\n    torch.set_grad_enabled(False)\n",
+            ),
             "a barrier on rank 0 alone": (
                 "in one branch only",
                 "        optimizer.step()\n",

@@ -114,6 +114,26 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        logits = ddp(",
                 '        torch.manual_seed(job["seed"])\n        logits = ddp(',
             ),
+            "device by rank": (
+                "the device goes by RANK",
+                "device = choose_device(local_rank,",
+                "device = choose_device(rank,",
+            ),
+            "device of no rank": (
+                "every rank takes the same device",
+                "device = choose_device(local_rank,",
+                "device = choose_device(0,",
+            ),
+            "gradients clipped": (
+                "gradients are clipped",
+                "        optimizer.step()\n",
+                "        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n        optimizer.step()\n",
+            ),
+            "the group stays up on other ranks": (
+                "taken down on some ranks alone",
+                "    dist.destroy_process_group()\n",
+                "    if rank == 0:\n        dist.destroy_process_group()\n",
+            ),
             "GPUs wrapped around": (
                 "are wrapped around",
                 '    if local_rank >= num_gpus:\n        raise ValueError("one process per GPU")\n'

@@ -118,6 +118,15 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        self.epoch = epoch",
                 "        self.epoch = self.epoch or epoch + 1",
             ),
+            "goes on where it was broken off": (
+                "a pass that was broken off is not begun anew",
+                ("        self.epoch = 0\n", "        self.epoch, self.place = 0, 0\n"),
+                (
+                    "        yield from order[self.rank :: self.world_size].tolist()\n",
+                    "        for index in order[self.rank :: self.world_size].tolist()[self.place :]:\n"
+                    "            self.place += 1\n            yield index\n        self.place = 0\n",
+                ),
+            ),
             "hash() of a text decides": (
                 "as `hash()` of a text does",
                 "[self.seed, self.epoch]",
