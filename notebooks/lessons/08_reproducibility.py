@@ -1118,8 +1118,8 @@ check("8.4")
 # > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property (error rates)
 #
 # Decide, and be seldom wrong. The check gives you more than a thousand comparisons, made up and real, whose truth it
-# knows. It counts how often you claim what is not so, and how often you miss what is. Any sound method will do: t-test,
-# bootstrap, sign-flip, Wilcoxon.
+# knows. It counts how often you claim what is not so, and how often you miss what is. At the end it asks for the exact
+# verdict, where an interval ends close to 0 or to the margin.
 #
 # <details><summary>Hint: "real differences are missed"</summary>
 #
@@ -1129,13 +1129,13 @@ check("8.4")
 # </details>
 # <details><summary>Hint: "too many false claims"</summary>
 #
-# A mean is never exactly 0. Claim only what a 95 % interval supports.
+# A mean is never exactly 0. Claim only what a 95 % interval supports. With few pairs it reaches further than 2 standard
+# errors: `stats.t` knows how far.
 #
 # </details>
 # <details><summary>Hint: "what is the margin for?"</summary>
 #
-# Look at the table of four sentences above. "No worse" asks where the lower end of the interval is. For a test without
-# an interval: test `difference + margin`.
+# Look at the table of four sentences above. "No worse" asks where the lower end of the interval is.
 #
 # </details>
 
@@ -1151,7 +1151,8 @@ def did_it_help(baseline: np.ndarray, candidate: np.ndarray, margin: float) -> s
     """What n paired scores say about a change, at 95 % confidence. Higher scores are better.
 
     Takes: float64 [n] each, in points; seed i made `baseline[i]` and `candidate[i]`. `margin` > 0, in points.
-    Returns, by the 95 % interval of the mean difference candidate - baseline, the first that holds:
+    Returns, by Student's 95 % interval of the mean difference candidate - baseline (t with n - 1 degrees
+    of freedom; differences that are all equal make an interval of no width), the first that holds:
         "better"      it lies above 0
         "no worse"    it lies above -margin
         "worse"       it lies below 0
@@ -1212,6 +1213,7 @@ except (NameError, NotImplementedError):
 # <details><summary>Hint: "a process that stays changed"</summary>
 #
 # Determinism is a switch of the whole process. Remember both settings before you start, and put them back in `finally`.
+# `torch.is_deterministic_algorithms_warn_only_enabled()` belongs to the first.
 #
 # </details>
 
@@ -1233,12 +1235,13 @@ def cost_of_determinism(
     Takes: `clock()` gives seconds; measure with it alone. The first 10 steps of a process may be far slower
         than all others, later ones vary, and the machine may get slower or faster. At most 2,000 steps.
     While it is deterministic, `torch.backends.cudnn.benchmark` is off. Afterwards both settings are as before,
-    also when `step` raises.
+    `warn_only` too, also when `step` raises; its error reaches the caller.
     Returns "ratio" (time with / time without), and "low" and "high", its 95 % interval, from pairs of which
     each setting comes first in about half.
     """
     ### BEGIN SOLUTION
     was_deterministic = torch.are_deterministic_algorithms_enabled()
+    was_warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     was_benchmark = torch.backends.cudnn.benchmark
 
     def log_seconds(is_deterministic: bool, num_steps: int = 3) -> float:
@@ -1261,7 +1264,7 @@ def cost_of_determinism(
                 seconds = {first: log_seconds(first), second: log_seconds(second)}
                 ratios.append(seconds[True] - seconds[False])
     finally:
-        torch.use_deterministic_algorithms(was_deterministic)
+        torch.use_deterministic_algorithms(was_deterministic, warn_only=was_warn_only)
         torch.backends.cudnn.benchmark = was_benchmark
     # Resample whole pairs: the two halves of one belong together.
     rng = np.random.default_rng(0)

@@ -3,7 +3,8 @@
 from autograder.course import Exercise, Lesson
 
 FILES_BY_OS = (
-    "fsdecode fspath fsync listdir makedirs mkdir remove rename replace scandir sep stat uname unlink walk"
+    "close fdopen fsdecode fspath fsync listdir makedirs mkdir open remove rename replace scandir sep stat uname "
+    "unlink walk write"
 )
 
 LESSON = Lesson(
@@ -55,6 +56,8 @@ LESSON = Lesson(
             entry="cost_of_determinism",
             # Graded on its method, on made-up clocks; the number that it gives on this machine earns nothing.
             check="checks.costs.check_cost_of_determinism",
+            # The switch that it asks for, under a name of one's own for where it stands.
+            allows=("cudnn.benchmark", "backends.cudnn.benchmark"),
         ),
     ),
 )

@@ -24,6 +24,7 @@ _SEEDING: Claims = {
         "Python seed forgotten",
         "torch seed forgotten",
         "no seed is a seed of 0",
+        "nothing is seeded with 0",
     ),
     "batches of `micro_batch_size` samples": (
         "batches of 32 whatever is asked",
@@ -45,7 +46,11 @@ _SEEDING: Claims = {
         "workers get the same numbers each epoch",
         "torch of a worker starts anew",
     ),
-    "different in each worker": ("worker seed forgotten", "every worker gets the same seed"),
+    "different in each worker": (
+        "worker seed forgotten",
+        "every worker gets the same seed",
+        "one seed for Python in all workers",
+    ),
 }
 
 _CONFIG: Claims = {
@@ -87,6 +92,7 @@ _CONFIG: Claims = {
         "no key is near enough",
     ),
     'another or no version with the word "version"': (
+        "the version is cut to a whole number",
         "no version is the newest",
         "the message says nothing of the version",
     ),
@@ -100,9 +106,11 @@ _CONFIG: Claims = {
         "text put together by hand",
         "no version in the text",
         "digits are rounded",
+        "escapes of JSON",
         "a field is not written",
     ),
     "A hash of all values but `name`": (
+        "six decimals are hashed",
         "the name is hashed",
         "fields are not hashed",
         "rounded before it is hashed",
@@ -137,6 +145,7 @@ _RECORD: Claims = {
     'or "failed" and a text that holds the error\'s message': (
         "finished whatever happens",
         "the error's type alone",
+        "the message escaped",
         "some failures are not recorded",
     ),
     '"config" as given': (
@@ -204,6 +213,7 @@ _RUN: Claims = {
     "also when it is stopped in the middle of an epoch and goes on from a file.": (
         "the position is not saved",
         "the order is drawn anew",
+        "the epoch is counted at the next step",
     ),
     "Reading a sample draws from NumPy's and Python's global generators": ("NumPy seed forgotten",),
     "building the model and dropout draw from torch's.": ("seeding after the model is built",),
@@ -255,22 +265,39 @@ _HELPED: Claims = {
         "what is not better is worse",
     ),
     "and how often you miss what is.": ("twelve pairs are too few", "the spread of single pairs"),
-    "Any sound method will do: t-test, bootstrap, sign-flip, Wilcoxon.": EXPLAINS,
-    "at 95 % confidence": ("one standard error",),
+    "At the end it asks for the exact verdict": ("a deviation over n", "normal quantiles", "another method"),
+    "where an interval ends close to 0 or to the margin.": ("an interval that touches 0",),
+    "at 95 % confidence": ("one standard error", "a 90 % interval", "a 99 % interval"),
     "Higher scores are better.": ("lower scores taken for better ones",),
     "seed i made `baseline[i]` and `candidate[i]`": ("the pairs are not used",),
     "`margin` > 0, in points.": ("a margin of its own", "the margin is not used"),
-    "by the 95 % interval of the mean difference candidate - baseline": ("the spread of single pairs",),
+    "by Student's 95 % interval": ("normal quantiles", "two standard errors", "another method"),
+    "of the mean difference candidate - baseline": (
+        "the spread of single pairs",
+        "a deviation over n",
+        "ties are left out",
+    ),
+    "t with n - 1 degrees of freedom": ("n degrees of freedom",),
+    "differences that are all equal make an interval of no width": ("no spread says nothing",),
     "the first that holds:": ("worse is asked before no worse",),
-    '"better" it lies above 0': ("means without an interval", "comparing single seeds"),
+    '"better" it lies above 0': (
+        "means without an interval",
+        "comparing single seeds",
+        "an interval that touches 0",
+        "better by more than the margin",
+    ),
     '"no worse" it lies above -margin': (
         "only the mean is held against the margin",
         "no proof of harm taken for proof of none",
         "other words",
     ),
-    '"worse" it lies below 0': ("what is not better is worse",),
+    '"worse" it lies below 0': ("what is not better is worse", "worse by more than the margin"),
     '"undecided" none of them': ("what is not better is worse",),
-    "and always with fewer than 5 pairs": ("one seed is enough", "four pairs are enough"),
+    "and always with fewer than 5 pairs": (
+        "one seed is enough",
+        "four pairs are enough",
+        "five pairs are too few",
+    ),
 }
 
 _COST: Claims = {
@@ -290,8 +317,13 @@ _COST: Claims = {
         "benchmark=True with determinism",
     ),
     "Afterwards both settings are as before,": ("settings not put back", "benchmark not put back"),
-    "also when `step` raises.": ("settings not put back after an error",),
+    "`warn_only` too,": ("warn_only not put back",),
+    "also when `step` raises": ("settings not put back after an error",),
+    "its error reaches the caller.": ("the error is swallowed",),
     'Returns "ratio" (time with / time without)': ("upside down",),
+    'Returns "ratio" (time with / time without), and "low" and "high", its 95 % interval': (
+        "an arithmetic mean of ratios",
+    ),
     'and "low" and "high"': ("low and high are confused", "the interval of the logs"),
     "its 95 % interval": (
         "no interval",

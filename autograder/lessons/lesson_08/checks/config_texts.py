@@ -60,8 +60,8 @@ def _spelt(value: Any) -> str:
 
 
 def as_json(values: Mapping[str, Any]) -> str:
-    """JSON of this version, which comes last."""
-    return json.dumps(dict(values) | {"version": VERSION})
+    """JSON of this version, which comes last; as UTF-8, since YAML reads the escapes of JSON otherwise."""
+    return json.dumps(dict(values) | {"version": VERSION}, ensure_ascii=False)
 
 
 def one_line(text: str) -> str:

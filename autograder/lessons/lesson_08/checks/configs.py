@@ -19,7 +19,19 @@ from autograder.lessons.lesson_08.checks.config_texts import (
 from autograder.lessons.lesson_08.checks.fingerprints import require_fingerprint
 
 # Texts that YAML would read as something else, or not at all, if they stood there as they are.
-TRAPS = ("on", "1e-3", "null", "'quoted': yes", "# no comment", "größer", "007", "two\nlines", " a ", "- x")
+TRAPS = (
+    "on",
+    "1e-3",
+    "null",
+    "'quoted': yes",
+    "# no comment",
+    "größer",
+    "007",
+    "two\nlines",
+    " a ",
+    "- x",
+    "🚀 = 𝛼",
+)
 
 
 def check_run_config(job: Job) -> None:
@@ -152,6 +164,10 @@ def _require_round_trip(job: Job, values: dict[str, Any]) -> None:
 def _why_another(again: dict[str, Any], changed: list[str]) -> str:
     if "version" in again.get("error", ""):
         return "the version is left out of the text: `from_text` refuses what `to_text` wrote"
+    if any(half in str(again.get("values")) for half in ("ud83d", "ud835")):
+        return (
+            "JSON's escapes are no YAML: `json.dumps` makes two halves of a 🚀, and YAML does not join them"
+        )
     if changed == ["learning_rate"] or changed == ["learning_rate", "class_weights"]:
         return "digits are rounded as the text is written: `repr` of a float holds all of them"
     if "values" in again and changed and "name" not in changed:

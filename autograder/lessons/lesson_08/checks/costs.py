@@ -56,7 +56,8 @@ def _machine(job: Job, kind: str) -> dict[str, Any]:
         "ratio": ratio,
         "seconds": float(rng.uniform(0.02, 0.2)),
         "starts_at": float(rng.choice([0.0, rng.uniform(0, 1000)])),
-        "was_deterministic": bool(rng.integers(2)),
+        "was_deterministic": (was_deterministic := bool(rng.integers(2))),
+        "was_warn_only": was_deterministic and bool(rng.integers(2)),
         "was_benchmark": bool(rng.integers(2)),
         "breaks": False,
     }
@@ -80,15 +81,37 @@ def _measured(job: Job, machines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _require_restored_after_errors(job: Job) -> None:
     machines = [
-        _machine(job, "quiet") | {"breaks": True, "was_deterministic": was, "was_benchmark": not was}
-        for was in (False, True)
+        _machine(job, "quiet")
+        | {"breaks": True, "was_deterministic": was, "was_warn_only": warns, "was_benchmark": not was}
+        for was, warns in ((False, False), (True, False), (True, True))
     ]
+    for one in _measured(job, machines):
+        _require_restored(
+            job,
+            one,
+            "both settings as they were before, also when `step` raises an error",
+            "the settings are put back at the end alone: an error on the way leaves them as they are",
+        )
+        job.require(
+            one["raised"],
+            expected="the error of `step` to reach the caller",
+            got="a return, as if nothing had happened",
+            likely="the error is swallowed: `return` in `finally`, or an `except` without `raise`",
+            look="`try … finally` needs no `except`",
+        )
+
+
+def _require_restored(job: Job, one: dict[str, Any], expected: str, likely: str) -> None:
+    was, left = one["was"], one["left"]
+    only_warns = was[0] != left[0] and "off" not in was[0] + left[0]
     job.require(
-        all(one["is_restored"] for one in _measured(job, machines)),
-        expected="both settings as they were before, also when `step` raises an error",
-        got="a process that stays changed",
-        likely="the settings are put back at the end alone: an error on the way leaves them as they are",
-        look="`try … finally`",
+        was == left,
+        expected=f"{expected}: {', '.join(was)}",
+        got=f"a process that stays changed: {', '.join(left)}",
+        likely="`warn_only` is not put back: a process that wanted warnings alone gets errors from now on"
+        if only_warns
+        else likely,
+        look="remember both first, and `torch.is_deterministic_algorithms_warn_only_enabled()`; `try … finally`",
     )
 
 
@@ -117,13 +140,8 @@ def _require_both_sides(job: Job, one: dict[str, Any]) -> None:
         likely="`benchmark=True` with determinism: cuDNN picks its kernels by the clock, so another run takes others",
         look="switch both, whatever they were before",
     )
-    job.require(
-        one["is_restored"],
-        expected="both settings as they were before",
-        got="a process that stays changed",
-        likely="the settings are not put back: all that runs later pays, and nobody knows why",
-        look="remember both first; `try … finally`",
-    )
+    likely = "the settings are not put back: all that runs later pays, and nobody knows why"
+    _require_restored(job, one, "both settings as they were before", likely)
 
 
 def _require_alternating(job: Job, measured: list[dict[str, Any]]) -> None:

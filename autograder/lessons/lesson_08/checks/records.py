@@ -18,7 +18,16 @@ from autograder.lessons.lesson_08.checks.record_parts import (
 )
 
 KINDS = ("ArithmeticError", "RuntimeError", "ValueError", "KeyError", "FileNotFoundError")
-FILES = ("best.pt", "logs/metrics.jsonl", ".state", "deep/er/run.json", "LICENSE", "two words.txt")
+SAID = '{0} %s "C:\\new"\nit\'s NaN'  # what a message may hold: braces, quotes, a backslash, a second line
+FILES = (
+    "best.pt",
+    "logs/metrics.jsonl",
+    ".state",
+    "deep/er/run.json",
+    "LICENSE",
+    "two words.txt",
+    "best.tmp",
+)
 
 
 def check_record_run(job: Job) -> None:
@@ -69,7 +78,7 @@ def _run(
     return {
         "state": state,
         "spoils": spoils,
-        "failure": [failure, f"lost at step {rng.integers(1000)} – {'{0} %s'}"] if failure else None,
+        "failure": [failure, f"lost at step {rng.integers(1000)} – {SAID}"] if failure else None,
         "config": {
             "learning_rate": float(rng.integers(1, 99)) / 1000,
             "seed": int(rng.integers(99)),
@@ -165,7 +174,7 @@ def _require_given(job: Job, record: dict[str, Any], run: dict[str, Any]) -> Non
         got == wanted,
         expected=f"data with sha256 {wanted[:12]}…, of the file's {len(run['data'])} bytes",
         got=str(data)[:120],
-        likely="another hash, or one of a part of the file, or of what the file held before"
+        likely="another hash, or one of a part of the file, of its text, or of what the file held before"
         if got
         else "the data are named, not fingerprinted: a path stays the same when the content changes",
         look="`hashlib.sha256(path.read_bytes()).hexdigest()`",
@@ -175,10 +184,10 @@ def _require_given(job: Job, record: dict[str, Any], run: dict[str, Any]) -> Non
 def _require_outcome(job: Job, record: dict[str, Any], run: dict[str, Any]) -> None:
     kind, text = run["failure"] or ("", "")
     failure = record["failure"]
+    # The message of a KeyError is what `repr` makes of its text.
+    said = isinstance(failure, str) and (text in failure or (kind == "KeyError" and repr(text) in failure))
     is_right = (
-        record["status"] == "failed" and isinstance(failure, str) and text in failure
-        if kind
-        else record["status"] == "finished" and failure is None
+        record["status"] == "failed" and said if kind else record["status"] == "finished" and failure is None
     )
     job.require(
         is_right,
@@ -186,10 +195,12 @@ def _require_outcome(job: Job, record: dict[str, Any], run: dict[str, Any]) -> N
         if kind
         else 'status "finished", failure null',
         got=f"status {record['status']!r}, failure {failure!r}",
-        likely="failures are not recorded as such: a run that broke looks like one that was never made"
+        likely="the message is escaped: `repr` makes one line of two, and other signs of quotes"
+        if kind and record["status"] == "failed" and repr(text)[1:-1] in str(failure)
+        else "failures are not recorded as such: a run that broke looks like one that was never made"
         if kind
         else "a run that ended well has no failure: None, and not an empty text",
-        look="`except Exception as error:` has what to write",
+        look="`except Exception as error:` has what to write: `str(error)`",
     )
     require_artifacts(job, record["artifacts"], run)
     if not kind:

@@ -182,4 +182,6 @@ def _why_others(whole: dict[str, Any], resumed: dict[str, Any], stops: list[int]
     moved = bool(begins) and all((begin - at) % num for begin in begins)
     if len(got) != len(right) or moved:
         return "the position in the epoch is not saved: samples are repeated or skipped"
+    if begins and at % num == 0:
+        return "the number of the epoch is not saved, or counted too late: one that is over comes again"
     return "the order of the epoch is not saved, and cannot be made again from seed and epoch"

@@ -33,6 +33,8 @@ def check_seed_everything(job: Job) -> None:
         disturbance = job.seed()
         first = _epochs(job, arguments, disturbance)
         again = _epochs(job, arguments, job.seed())
+        if arguments["seed"] == 0:  # another seed has passed already
+            _require_zero(job, first, again)
         _require_seeded(job, first, again)
         _require_order(job, first, again, functools.partial(_epochs, job, arguments, disturbance))
         if num_workers:
@@ -68,6 +70,21 @@ def _require_seeded(job: Job, first: dict[str, Any], again: dict[str, Any]) -> N
         expected="WHAT generator to give the same numbers after the same seed",
         said="other numbers",
         look="list every library that can draw a number in your run, and seed each",
+    )
+
+
+def _require_zero(job: Job, first: dict[str, Any], again: dict[str, Any]) -> None:
+    of_process = list(SOURCES.values())[:3]
+    same_noise = all(
+        np.array_equal(a[:, of_process], b[:, of_process])
+        for a, b in zip(first["epochs"], again["epochs"], strict=True)
+    )
+    job.require(
+        first["drawn"] == again["drawn"] and _same_order(first, again) and same_noise,
+        expected="equal draws, order and noise after a seed of 0 as after any other",
+        got="others",
+        likely="a seed of 0 is taken for none: to Python 0 is as good as False",
+        look="no `if seed:` and no `seed or …`: 0 is a seed",
     )
 
 
@@ -118,7 +135,8 @@ def _require_workers_apart(job: Job, epochs: list[np.ndarray]) -> None:
                 num_different == len(epoch),
                 expected=f"{len(epoch)} samples with noise of their own from {source}",
                 got=f"{num_different} different values",
-                likely="worker seed forgotten: each worker has a copy of one generator, and draws the same numbers",
+                likely="worker seed forgotten, or one for them all: each worker has a copy of one generator, "
+                "and draws the same numbers",
                 look="`worker_init_fn` runs once in each worker; `torch.utils.data.get_worker_info()` knows its seed",
             )
 

@@ -41,8 +41,15 @@ def _values(config: Any) -> dict[str, Any]:
 def _with_type(value: Any) -> list[Any]:
     kind = next((kind for kind in (bool, int, float, str, dict) if isinstance(value, kind)), type(value))
     if kind is dict:
-        return ["dict", {str(key): _with_type(one) for key, one in value.items()}]
-    return [kind.__name__, value if kind in (bool, int, float, str) else str(value)]
+        return ["dict", {_as_it_is(str(key)): _with_type(one) for key, one in value.items()}]
+    if kind is str:
+        return ["str", _as_it_is(value)]
+    return [kind.__name__, value if kind in (bool, int, float) else str(value)]
+
+
+def _as_it_is(text: str) -> str:
+    """Halves of a character, as YAML makes of JSON's escapes, stay halves: on the way they would become whole."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _fingerprint(config: Any) -> str:

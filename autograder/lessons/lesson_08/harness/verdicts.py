@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,11 @@ from autograder.lessons.checking.harness_shared import learner, numbers
 def decide_all(pairs: np.ndarray, margin: float) -> list[str]:
     """The learner's decision on each comparison; `pairs` float64 [M, 2, n]: baseline and candidate over n seeds."""
     return [str(learner(baseline.copy(), candidate.copy(), margin)) for baseline, candidate in pairs]
+
+
+def decide_each(scores: list[np.ndarray], margins: list[float]) -> list[str]:
+    """The learner's decision on each comparison of a margin and a number of pairs of its own, float64 [2, n]."""
+    return [str(learner(*both.copy(), margin)) for both, margin in zip(scores, margins, strict=True)]
 
 
 class _TooMany(Exception):
@@ -57,25 +61,34 @@ class _Machine:
         self.steps.append((is_deterministic, int(torch.backends.cudnn.benchmark), self.num_readings))
 
 
+def _settings() -> list[str]:
+    mode = ("off", "on, with warnings alone", "on")[torch.get_deterministic_debug_mode()]
+    return [f"deterministic algorithms {mode}", f"benchmark {torch.backends.cudnn.benchmark}"]
+
+
 def measure_cost(machines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The learner's measurement of each made-up machine, and how it was taken; no report where a step failed."""
     found = []
     for facts in machines:
         machine = _Machine(facts)
-        was = bool(facts["was_deterministic"]), bool(facts["was_benchmark"])
-        torch.use_deterministic_algorithms(was[0])
-        torch.backends.cudnn.benchmark = was[1]
+        torch.use_deterministic_algorithms(facts["was_deterministic"], warn_only=facts["was_warn_only"])
+        torch.backends.cudnn.benchmark = facts["was_benchmark"]
+        was = _settings()
         report: Any = {}
-        with contextlib.suppress(_TooMany, _Broken):
+        raised = False
+        try:
             report = learner(machine.step, machine.clock)
-        left = torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark
+        except (_TooMany, _Broken):
+            raised = True
         found.append(
             {
-                "report": {} if machine.is_over else numbers(report),
+                "report": {} if machine.is_over or facts["breaks"] else numbers(report),
                 "is_over": machine.is_over,
                 "steps": np.array(machine.steps, dtype=np.int64).reshape(-1, 3),
                 "num_readings": machine.num_readings,
-                "is_restored": left == was,
+                "was": was,
+                "raised": raised,
+                "left": _settings(),
             }
         )
     return found

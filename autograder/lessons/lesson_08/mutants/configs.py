@@ -169,6 +169,11 @@ _REFUSING: dict[str, Mistake] = {
         'values.pop("version", None)',
         'values.pop("version", VERSION)',
     ),
+    "the version is cut to a whole number": (
+        "version of the text is not looked at",
+        "if version != VERSION",
+        "if version is None or int(version) != VERSION",
+    ),
     "the message says nothing of the version": (
         "does not say what a person must change",
         _VERSION,
@@ -221,6 +226,11 @@ _WRITING: dict[str, Mistake] = {
         _TEXT,
         '"".join(f"{k}: {v}\\n" for k, v in ({"version": VERSION} | dataclasses.asdict(self)).items())',
     ),
+    "escapes of JSON": (
+        "JSON's escapes are no YAML",
+        _TEXT,
+        'json.dumps({"version": VERSION} | dataclasses.asdict(self))',
+    ),
     "no version in the text": ("the version is left out", '{"version": VERSION} | ', ""),
     "digits are rounded": (
         "digits are rounded",
@@ -244,6 +254,11 @@ _WRITING: dict[str, Mistake] = {
         "fields are left out",
         'del values["name"]\n',
         'del values["name"], values["is_deterministic"]\n',
+    ),
+    "six decimals are hashed": (
+        "numbers are rounded before they are hashed",
+        'del values["name"]\n',
+        'del values["name"]\n        values["learning_rate"] = f"{self.learning_rate:f}"\n',
     ),
     "rounded before it is hashed": (
         "numbers are rounded before they are hashed",

@@ -198,6 +198,11 @@ _OUTCOME: dict[str, Mistake] = {
         'f"{type(error).__name__}: {error}"',
         "type(error).__name__",
     ),
+    "the message escaped": (
+        "the message is escaped",
+        'f"{type(error).__name__}: {error}"',
+        "repr(error)",
+    ),
     "an empty text for no failure": (
         "a run that ended well has no failure",
         '"failure": None',

@@ -177,6 +177,26 @@ _STATES: dict[str, Mistake] = {
         'self.step = state["step"]',
         "self.step = 0",
     ),
+    "the epoch is counted at the next step": (
+        "counted too late",
+        ("samples, self.step = seed, samples, 0", "samples, self.step, self.epoch = seed, samples, 0, 0"),
+        (
+            "epoch, position = divmod(self.step, per_epoch)\n",
+            "position = self.step % per_epoch\n"
+            "            self.epoch += self.step > 0 and position == 0 and not self.is_new\n"
+            "            epoch, self.is_new = self.epoch, False\n",
+        ),
+        (
+            "        self.model.train()\n",
+            "        self.model.train()\n        self.is_new = self.was_loaded\n",
+        ),
+        ('"step": self.step,', '"step": self.step, "epoch": self.epoch,'),
+        (
+            '        self.step = state["step"]\n',
+            '        self.step, self.epoch = state["step"], state["epoch"]\n        self.was_loaded = True\n',
+        ),
+        ("class Run:\n", "class Run:\n    was_loaded = False\n\n"),
+    ),
     "the position is kept in the process": (
         "the position in the epoch is not saved",
         ('"step": self.step', '"step": KEPT.append(self.step) or len(KEPT) - 1'),

@@ -91,9 +91,19 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    random.seed(0)\n    np",
             ),
             "no seed is a seed of 0": (
-                "Python is not seeded",
+                "a seed of 0 is taken for none",
                 "    random.seed(seed)\n    np",
                 "    random.seed(seed or None)\n    np",
+            ),
+            "nothing is seeded with 0": (
+                "a seed of 0 is taken for none",
+                "    random.seed(seed)\n    np",
+                "    seed = seed or torch.seed() % 2**32\n    random.seed(seed)\n    np",
+            ),
+            "one seed for Python in all workers": (
+                "worker seed forgotten, or one for them all",
+                _OF_WORKER,
+                f"{_OF_WORKER}\n    random.seed(info.seed - info.id)",
             ),
             "the last batch is dropped": (
                 "the last batch, which is short, is left out",

@@ -32,7 +32,7 @@ import torch
 
 @exercise("8.6")
 def cost_of_determinism(step, clock):
-    before = torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark
+    before = torch.get_deterministic_debug_mode(), torch.backends.cudnn.benchmark
 
     def segment(is_deterministic):
         torch.use_deterministic_algorithms(is_deterministic)
@@ -51,7 +51,7 @@ def cost_of_determinism(step, clock):
             for side in (False, True, True, False):
                 seconds[side].append(segment(side))
     finally:
-        torch.use_deterministic_algorithms(before[0])
+        torch.set_deterministic_debug_mode(before[0])
         torch.backends.cudnn.benchmark = before[1]
     costs = (np.log(seconds[True]) - np.log(seconds[False])).reshape(-1, 2).mean(axis=1)
     middle = costs.mean()
@@ -124,6 +124,53 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "len(baseline) < 5",
                 "len(baseline) < 12",
             ),
+            "five pairs are too few": (
+                "more pairs are asked for than five",
+                "len(baseline) < 5",
+                "len(baseline) <= 5",
+            ),
+            "a deviation over n": ("the deviation divides by n", "std(ddof=1)", "std()"),
+            "a 90 % interval": ("another confidence than 95 %", "0.975", "0.95"),
+            "a 99 % interval": ("another confidence than 95 %", "0.975", "0.995"),
+            "normal quantiles": (
+                "normal quantiles",
+                "stats.t.ppf(0.975, len(difference) - 1)",
+                "stats.norm.ppf(0.975)",
+            ),
+            "two standard errors": (
+                "1.96 or 2 standard errors",
+                "stats.t.ppf(0.975, len(difference) - 1)",
+                "2.0",
+            ),
+            "n degrees of freedom": (
+                "another number of degrees of freedom",
+                "len(difference) - 1)",
+                "len(difference))",
+            ),
+            "ties are left out": (
+                "pairs whose scores are equal are left out",
+                "    difference = candidate - baseline\n",
+                "    difference = candidate - baseline\n    difference = difference[difference != 0]\n"
+                '    if len(difference) < 5:\n        return "undecided"\n',
+            ),
+            "no spread says nothing": (
+                "have no spread",
+                "error = difference.std(ddof=1) / np.sqrt(len(difference))",
+                "error = difference.std(ddof=1) / np.sqrt(len(difference)) or np.nan",
+            ),
+            "an interval that touches 0": ("only touches 0", "if low > 0", "if low >= 0"),
+            "better by more than the margin": ("and not above the margin", "if low > 0", "if low > margin"),
+            "worse by more than the margin": (
+                "and not below minus the margin",
+                "if high < 0",
+                "if high < -margin",
+            ),
+            "another method": (
+                "another interval than Student's",
+                "low, high = difference.mean() - half, difference.mean() + half",
+                "draws = np.random.default_rng(0).choice(difference, (2000, len(difference)))\n"
+                "    low, high = np.quantile(draws.mean(axis=1), [0.025, 0.975])",
+            ),
             "four pairs are enough": ("so few say nothing", "len(baseline) < 5", "len(baseline) < 4"),
             "a margin of its own": ("the margin is not used", "if low > -margin", "if low > -margin / 10"),
             "other words": ("another word", 'return "no worse"', 'return "not worse"'),
@@ -178,6 +225,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "an error on the way leaves them",
                 ("    finally:\n", "    except ZeroDivisionError:\n        pass\n    if True:\n"),
             ),
+            "the error is swallowed": (
+                "the error is swallowed",
+                "    finally:\n",
+                '    except Exception:\n        return {"ratio": 1.0, "low": 0.9, "high": 1.1}\n    finally:\n',
+            ),
             "benchmark not put back": (
                 "the settings are not put back",
                 "torch.backends.cudnn.benchmark = before[1]",
@@ -195,8 +247,27 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "settings not put back": (
                 "the settings are not put back",
-                "torch.use_deterministic_algorithms(before[0])",
+                "torch.set_deterministic_debug_mode(before[0])",
                 "pass",
+            ),
+            "warn_only not put back": (
+                "`warn_only` is not put back",
+                "torch.set_deterministic_debug_mode(before[0])",
+                "torch.use_deterministic_algorithms(before[0] > 0)",
+            ),
+            "an arithmetic mean of ratios": (
+                "an arithmetic mean of ratios",
+                ("        for _ in range(3):\n            step()\n", "        step()\n"),
+                ("for _ in range(3)", "for _ in range(20)"),
+                ("range(12)", "range(450)"),
+                (
+                    "costs = (np.log(seconds[True]) - np.log(seconds[False])).reshape(-1, 2).mean(axis=1)",
+                    "costs = np.array(seconds[True]) / np.array(seconds[False])",
+                ),
+                (
+                    '{"ratio": np.exp(middle), "low": np.exp(middle - half), "high": np.exp(middle + half)}',
+                    '{"ratio": middle, "low": middle - half, "high": middle + half}',
+                ),
             ),
             "another clock": (
                 "another clock",
