@@ -11,9 +11,9 @@ import numpy as np
 from autograder.engine import Job
 from autograder.lessons.checking import require_close
 
-#: Seeds a config, and what is added to every score: those of a loss with its sign changed are below 0. The first draws
-#: have enough seeds to tell all mistakes apart.
-DRAWS = ((3, 0.0), (5, 0.0), (6, 0.0), (4, -3.0), (3, -3.0), (1, 0.0), (2, 0.0))
+#: Seeds a config, and what is added to every score: those of a loss with its sign changed are below 0, others around
+#: it. The first draws have enough seeds to tell all mistakes apart.
+DRAWS = ((3, 0.0), (5, 0.0), (6, 0.0), (4, -3.0), (3, -0.8), (1, 0.0), (2, 0.0))
 
 
 def check_choose(job: Job) -> None:
@@ -28,14 +28,13 @@ def check_choose(job: Job) -> None:
             got == winner,
             expected=f"the config {_shown(winner)}: the best mean of {num_seeds} seeds",
             got=_shown(got),
-            likely="higher is better, also where all scores are below 0"
-            if level
-            else reasons.get(got, OTHER),
+            likely=_why_this_config(job, trials, own, reasons.get(got, OTHER)),
             look="group the trials by config; compare the validation means of those whose seeds were all completed",
         )
         values, tests = ([trial[score] for trial in own] for score in ("validation", "test"))
-        likely = _why_this_mean(answer["mean"], values, tests)
-        require_close(job, "mean", answer["mean"], float(np.mean(values)), likely=likely, rel_tol=1e-6)
+        right = float(np.mean(values))
+        likely = _why_this_mean(job, answer["mean"], trials, values, tests)
+        require_close(job, "mean", answer["mean"], right, likely=likely, rel_tol=1e-6)
         require_close(
             job, "num_seeds", answer["num_seeds"], num_seeds, likely="trials counted, not seeds of the winner"
         )
@@ -59,6 +58,26 @@ def check_choose(job: Job) -> None:
 OTHER = "another rule"
 
 
+def _why_this_config(job: Job, trials: list[dict[str, Any]], own: list[dict[str, Any]], reason: str) -> str:
+    if _key(_chosen_in_order(job, trials)) == _key(own[0]):
+        return ORDER
+    if any(trial["validation"] == 0 for trial in own):
+        return "a score of exactly 0 is taken for none: it is a score like any other"
+    if all(trial["validation"] < 0 for trial in trials):
+        return "higher is better, also where all scores are below 0"
+    return reason
+
+
+def _chosen_in_order(job: Job, trials: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the learner chooses where equal configs hold their settings in the same order."""
+    in_order = [trial | {"config": dict(sorted(trial["config"].items()))} for trial in trials]
+    answer: dict[str, Any] = job.learner().call("chosen", trials=in_order)
+    return answer
+
+
+ORDER = "equal configs whose settings stand in another order are taken for two"
+
+
 @dataclass(frozen=True)
 class _Plan:
     """A config, by its scores, and the mistake that would choose it."""
@@ -75,12 +94,14 @@ class _Plan:
     num_stopped: int = 0
     reached: float = 0.0
     """What those had scored."""
+    has_zero: bool = False
+    """Whether its worst seed scored exactly 0."""
 
 
-def _plans(num_seeds: int) -> list[_Plan]:
+def _plans(num_seeds: int, level: float) -> list[_Plan]:
     plans = [
         _Plan(0.80, 0.70, reason=""),
-        _Plan(0.60, 0.60),
+        _Plan(0.40, 0.60),
         _Plan(0.76, 0.90, "picked on test: that score is for the last report, and choosing by it uses it up"),
     ]
     for status, reached in (("pruned", 0.95), ("failed", 0.96)):
@@ -98,7 +119,9 @@ def _plans(num_seeds: int) -> list[_Plan]:
         ]
     if num_seeds > 2:
         median = "the median decides, not the mean: it hides the one bad seed of a config"
+        zero = "a score of exactly 0 is left out of the mean: it is a score like any other"
         plans.append(_Plan(0.83, 0.71, median, outlier=0.06 * num_seeds))
+        plans += [_Plan(0.82, 0.73, zero, has_zero=True)] * (not level)
     return plans
 
 
@@ -111,14 +134,18 @@ def _trials(
     equal, neither the first trial nor the last is the winner's.
     """
     names = ["max_length", "dropout", "weight_decay"][: int(rng.integers(1, 4))]
-    rates = rng.permutation([0.0, 1e-4, 3e-4, 1e-3, 2e-3, 3e-3, 5e-3, 1e-2, 2e-2])
+    rates = rng.permutation([0.0, 1e-4, 3e-4, 1e-3, 2e-3, 3e-3, 4e-3, 5e-3, 1e-2, 2e-2])
     seeds = rng.permutation(20)[:num_seeds].tolist()
     trials, reasons = [], {}
-    for plan, rate in zip(_plans(num_seeds), rates, strict=False):
+    for plan, rate in zip(_plans(num_seeds, level), rates, strict=False):
         config = {name: float(rng.integers(1, 4)) for name in names} | {"learning_rate": float(rate)}
         shifts = np.linspace(-plan.spread, plan.spread, num_seeds) if num_seeds > 1 else np.zeros(1)
         shifts[0] -= plan.outlier
         scores = plan.mean + rng.permutation(shifts) + rng.normal(0.0, 0.001, num_seeds)
+        if plan.has_zero:
+            scores[int(scores.argmin())] = 0.0
+        elif not plan.reason and -1 < level < 0:
+            scores[int(scores.argmax())] = -level
         statuses = [*plan.stopped, *plan.stopped[-1:] * num_seeds][: plan.num_stopped]
         statuses += ["completed"] * (num_seeds - plan.num_stopped)
         for seed, score, status in zip(seeds, scores, rng.permutation(statuses).tolist(), strict=True):
@@ -152,12 +179,22 @@ def _shown(key: Key) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in key) or "with nothing in it"
 
 
-def _why_this_mean(got: float, values: list[float], tests: list[float]) -> str:
-    known = {
+def _why_this_mean(
+    job: Job, got: float, trials: list[dict[str, Any]], values: list[float], tests: list[float]
+) -> str:
+    known: dict[str, float] = {
         "the best seed's score": max(values),
         "the mean of the test scores": float(np.mean(tests)),
         "the median, not the mean": float(np.median(values)),
+        "a score of exactly 0 is left out of the mean: it is a score like any other": sum(values)
+        / max(1, int(np.count_nonzero(values))),
     }
-    return next(
-        (text for text, value in known.items() if math.isclose(got, value, rel_tol=1e-6)), "another number"
-    )
+    right = float(np.mean(values))
+    for text, value in known.items():
+        if math.isclose(got, value, rel_tol=1e-6) and not math.isclose(value, right, rel_tol=1e-6):
+            return text
+    if any(got == round(right, digits) for digits in range(5)):
+        return "rounded: of two configs that differ by less, the first wins, and not the better"
+    if math.isclose(_chosen_in_order(job, trials)["mean"], right, rel_tol=1e-6):
+        return ORDER
+    return "another number"

@@ -24,7 +24,14 @@ class Table:
     content: str
     pairs: frozenset[tuple[str, str]]
     """Different texts with their label. A few texts have two labels."""
-    num_bad: int
+    num_repeated: int
+    """Usable rows whose text stood in one before."""
+    num_without: dict[str, int]
+    """Bad rows: without a "text", without a "label", without "both"."""
+
+    @property
+    def num_bad(self) -> int:
+        return sum(self.num_without.values())
 
     @property
     def texts(self) -> set[str]:
@@ -84,19 +91,27 @@ def _table(job: Job, num_texts: int = 400, num_labels: int = 8, num_bad: int | N
     """Sorted by label, with a rare label, a few texts of two labels, repeated texts near and far, bad rows anywhere."""
     rng = job.rng
     texts, labels = secret_table(job.seed(), num_texts, num_labels=num_labels)
-    texts = [f'{text}, "{number}"' + "\n." * (number % 5 == 0) for number, text in enumerate(texts)]
+    ends = ("\n.", "\r\n.", "", "", "")  # a line end inside quotes belongs to the text
+    texts = [f'{text}, "{number}"' + ends[number % len(ends)] for number, text in enumerate(texts)]
     num_rare = int(rng.integers(5, 13))
     good = sorted(zip(texts[num_rare:], labels[num_rare:], strict=True), key=lambda row: row[1])
     doubtful = [(text, good[-1][1]) for text, label in good[:40:20] if label != good[-1][1]]
     good += [(text, "rare one") for text in texts[:num_rare]] + doubtful
     rows = [row for row in good for _ in range(1 + 2 * (rng.random() < 0.05))]
     rows += [good[int(index)] for index in rng.choice(len(good), size=40, replace=False)]
-    num_bad = int(rng.integers(5, 15)) if num_bad is None else num_bad
+    num_repeated = len(rows) - len({text for text, _ in rows})
+    # Other numbers of each kind: they say which one was left out.
+    num_bad = int(rng.integers(1, 4)) if num_bad is None else num_bad
+    num_without = {"text": num_bad, "label": 2 * num_bad, "both": 4 * num_bad}
     blank = ["", " ", "\t", "  "]
-    for number in range(num_bad):
-        empty = blank[int(rng.integers(len(blank)))]
-        bad = [(empty, good[0][1]), (f"a text without a label {number}", empty), (empty, empty)][number % 3]
-        rows.insert(int(rng.integers(len(rows))), bad)
+    for which, number in num_without.items():
+        for place in range(number):
+            empty = blank[int(rng.integers(len(blank)))]
+            bad = (
+                f"a text without a label {place}" if which == "label" else empty,
+                good[0][1] if which == "text" else empty,
+            )
+            rows.insert(int(rng.integers(len(rows))), bad)
     names = rng.permutation(["text", "label", "remark", "number"]).tolist()
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, names)
@@ -105,7 +120,7 @@ def _table(job: Job, num_texts: int = 400, num_labels: int = 8, num_bad: int | N
         {"text": text, "label": label, "remark": "a note", "number": number}
         for number, (text, label) in enumerate(rows)
     )
-    return Table(file.getvalue(), frozenset(good), num_bad)
+    return Table(file.getvalue(), frozenset(good), num_repeated, num_without)
 
 
 def _require_rows(job: Job, answer: dict[str, Any], table: Table) -> None:
@@ -122,8 +137,10 @@ def _require_rows(job: Job, answer: dict[str, Any], table: Table) -> None:
         not strange,
         expected="texts and labels as they stand in the columns",
         got=f"{len(strange)} pairs that are not in the table",
-        likely="columns are taken by their place, or lines are split at commas by hand",
-        look="`csv.DictReader` knows names and quotes",
+        likely='the file is opened without `newline=""`: "\\r\\n" inside a text becomes "\\n", and is another text'
+        if strange <= {(text.replace("\r\n", "\n"), label) for text, label in table.pairs}
+        else "columns are taken by their place, or lines are split at commas by hand",
+        look="`csv.DictReader` knows names and quotes; the documentation of `csv` says how to open a file for it",
     )
     job.require(
         not lost,
@@ -136,9 +153,22 @@ def _require_rows(job: Job, answer: dict[str, Any], table: Table) -> None:
         answer["left_out"] == table.num_bad,
         expected=f"left_out = {table.num_bad}: rows without a text or without a label",
         got=f"{answer['left_out']}",
-        likely="only one kind of bad row is counted, one without both is counted twice, or repeated texts are counted",
+        likely=_why_left_out(answer["left_out"], table),
         look="count where you skip a row",
     )
+
+
+def _why_left_out(got: int, table: Table) -> str:
+    text, label, both = (table.num_without[which] for which in ("text", "label", "both"))
+    known = {
+        table.num_bad + both: "a row without both is counted twice: one row, one bad row",
+        table.num_bad + table.num_repeated: "repeated texts are counted: they are usable rows all the same",
+        text + both: "rows without a label are not counted",
+        label + both: "rows without a text are not counted",
+        text + label: "a row without both is not counted",
+        both: "only rows without both are counted",
+    }
+    return known.get(got, "something else than the rows in which text or label is empty or blank is counted")
 
 
 def _require_no_leak(job: Job, answer: dict[str, Any]) -> None:

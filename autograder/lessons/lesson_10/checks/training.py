@@ -41,36 +41,93 @@ def check_train_classifier(job: Job) -> None:
 
 
 def _require_predictions(job: Job) -> None:
-    texts, labels, unseen, _ = secret_split(job, 40, 30)
-    unseen.insert(int(job.rng.integers(len(unseen))), "")
-    arguments: dict[str, Any] = {
-        "texts": texts,
-        "labels": labels,
-        "unseen": unseen,
-        "num_epochs": 1,
-        "seed": job.seed() % 1000,
-    }
-    answer, again = (job.learner().call("predictions", **arguments) for _ in range(2))
+    """Two trainings in one process, of other labels and another number of epochs, the first one again, and once more
+    where Python is started anew."""
+    cases = []
+    for number, (num_texts, num_epochs) in enumerate(((40, 2), (30, 5))):
+        texts, labels, unseen, _ = secret_split(job, num_texts, 30)
+        labels = [f"{label}, {number}" for label in labels]
+        unseen.insert(int(job.rng.integers(len(unseen))), "")
+        seed = job.seed() % 1000
+        cases.append(
+            {"texts": texts, "labels": labels, "unseen": unseen, "num_epochs": num_epochs, "seed": seed}
+        )
+    answers = job.learner().call("trained", cases=cases)
+    for case, answer in zip(cases, answers, strict=True):
+        _require_labels(job, case, answer)
+    first, second = answers
     job.require(
-        len(answer) == len(unseen),
-        expected=f"one label for each of {len(unseen)} texts, an empty one among them",
-        got=f"{len(answer)} labels",
+        first["later"] == first["labels"],
+        expected="a function that gives the labels of its own training, also after another one",
+        got=first["trouble"]
+        or f"{_num_others(first['later'], first['labels'])} of {len(first['labels'])} that are others",
+        likely="model, names or tokenizer are global: a second training takes the place of the first one's",
+        look="keep what `predict` needs in variables of the function, or in an object of its own",
+    )
+    job.require(
+        not first["num_steps"] or second["num_steps"] > first["num_steps"],
+        expected="more updates in 5 epochs of 30 texts than in 2 of 40",
+        got=f"{second['num_steps']}, and {first['num_steps']}",
+        likely="`num_epochs` is not used: as many epochs are trained, whatever is asked for",
+        look="where does `num_epochs` go in?",
+    )
+    (again,) = job.learner().call("trained", cases=cases[:1])
+    elsewhere = job.learner().call(
+        "trained_elsewhere",
+        source=job.source,
+        entry=job.entry,
+        case=cases[0],
+        hash_seed=int(job.rng.integers(1, 2**31)),
+    )
+    for other, where, likely, look in (
+        (
+            again["labels"],
+            "",
+            "weights or the order of the texts are drawn before, or without, the seed",
+            "seed torch, and whatever else draws, in the first line",
+        ),
+        (
+            elsewhere,
+            " when Python is started again",
+            "`hash()` of a word, or the order of a set: both are new each time Python starts",
+            "number the words in the order of a sorted list; `zlib.crc32` is the same in every process",
+        ),
+    ):
+        job.require(
+            other == first["labels"],
+            expected=f"the same predictions at the same seed{where}",
+            got=f"{_num_others(other, first['labels'])} of {len(other)} that are others",
+            likely=likely,
+            look=look,
+        )
+
+
+def _num_others(some: list[str], labels: list[str]) -> int:
+    return sum(a != b for a, b in zip(some, labels, strict=False)) + abs(len(some) - len(labels))
+
+
+def _require_labels(job: Job, case: dict[str, Any], answer: dict[str, Any]) -> None:
+    found, named = answer["labels"], set(case["labels"])
+    job.require(
+        len(found) == len(case["unseen"]),
+        expected=f"one label for each of {len(case['unseen'])} texts, an empty one among them",
+        got=f"{len(found)} labels",
         likely="the tail of the last batch is dropped, or empty texts are left out",
         look="`predict` gives as many labels as it gets texts",
     )
     job.require(
-        set(answer) <= set(labels),
-        expected="labels as they stand in the table: " + ", ".join(sorted(set(labels))),
-        got=", ".join(sorted(set(answer) - set(labels))[:3]),
-        likely="class numbers instead of names",
-        look="keep the list of names, and look each number up in it",
+        not answer["of_none"] and not answer["trouble_of_none"],
+        expected="no label for no text",
+        got=answer["trouble_of_none"] or f"{len(answer['of_none'])} labels",
+        likely="an empty list of texts is not thought of: there is nothing to stack, to pad or to cut into batches",
+        look="`predict([])` gives []",
     )
     job.require(
-        answer == again,
-        expected="the same predictions at the same seed",
-        got=f"{sum(a != b for a, b in zip(answer, again, strict=True))} of {len(answer)} that are others",
-        likely="weights or the order of the texts are drawn before, or without, the seed",
-        look="seed torch, and whatever else draws, in the first line",
+        set(found) <= named,
+        expected="labels as they stand in the table: " + "; ".join(sorted(named)),
+        got="; ".join(sorted(set(found) - named)[:3]),
+        likely="class numbers instead of names",
+        look="keep the list of names, and look each number up in it",
     )
 
 

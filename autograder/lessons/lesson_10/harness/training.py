@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.lessons.checking.harness_shared import learner, small
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from autograder.lessons.checking.harness_shared import elsewhere, learner, small
 from autograder.lessons.lesson_10.harness.tables import secret_table
 
 TEXTS_PER_STEP = 32
@@ -17,6 +19,53 @@ def predictions(
     """Labels that a fresh training on `texts` gives to `unseen`."""
     predict = learner(texts, labels, num_epochs=num_epochs, seed=seed)
     return [str(label) for label in predict(unseen)]
+
+
+def trained(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Trainings in one process, one after the other: what each says of its texts at once, and when all are done, or the
+    error that this ends with; then for no text at all.
+
+    "num_steps" are the updates of torch's optimizers: 0 for a training that has its own.
+    """
+    found, functions, steps = [], [], [0]
+
+    def note(*_: Any) -> None:
+        steps[0] += 1
+
+    handle = register_optimizer_step_post_hook(note)
+    for case in cases:
+        steps[0] = 0
+        predict = learner(case["texts"], case["labels"], num_epochs=case["num_epochs"], seed=case["seed"])
+        functions.append((predict, case["unseen"]))
+        found.append({"num_steps": steps[0], "labels": _labels(predict, case["unseen"])})
+    handle.remove()
+    for answer, (predict, unseen) in zip(found, functions, strict=True):
+        answer["later"], answer["trouble"] = _labels_or_trouble(predict, unseen)
+        answer["of_none"], answer["trouble_of_none"] = _labels_or_trouble(predict, [])
+    return found
+
+
+_TRAIN_ELSEWHERE = """
+predict = learner(request["texts"], request["labels"], num_epochs=request["num_epochs"], seed=request["seed"])
+print(json.dumps([str(label) for label in predict(request["unseen"])]))
+"""
+
+
+def trained_elsewhere(source: str, entry: str, case: dict[str, Any], hash_seed: int) -> list[str]:
+    """The predictions of the same training in a fresh interpreter."""
+    found: list[str] = elsewhere(_TRAIN_ELSEWHERE, source, entry, case, hash_seed)
+    return found
+
+
+def _labels(predict: Any, texts: list[str]) -> list[str]:
+    return [str(label) for label in predict(list(texts))]
+
+
+def _labels_or_trouble(predict: Any, texts: list[str]) -> tuple[list[str], str]:
+    try:
+        return _labels(predict, texts), ""
+    except Exception as error:
+        return [], repr(error)[:200]
 
 
 def segment(seed: int, num_steps: int) -> dict[str, Any]:

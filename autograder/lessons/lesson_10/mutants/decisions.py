@@ -84,9 +84,24 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "key=lambda key: max(0.0, fmean(scores[key]))",
             ),
             "the order of a config's settings matters": (
-                "ValueError",
-                'tuple(sorted(trial["config"].items()))',
-                'tuple(trial["config"].items())',
+                "stand in another order",
+                ('tuple(sorted(trial["config"].items()))', 'tuple(trial["config"].items())'),
+                ("if len(values) == len(seeds)}", "if len(values) > len(seeds) // 2}"),
+            ),
+            "a score of 0 left out": (
+                "exactly 0",
+                "key=lambda key: fmean(scores[key])",
+                "key=lambda key: fmean([score for score in scores[key] if score] or [0.0])",
+            ),
+            "no trial with a score of 0": (
+                "exactly 0",
+                'trial["status"] == "completed"',
+                'trial["status"] == "completed" and trial["validation"]',
+            ),
+            "rounded means": (
+                "rounded",
+                '"mean": fmean(scores[best])',
+                '"mean": round(fmean(scores[best]), 3)',
             ),
             "the best seed's score as mean": (
                 "the best seed's score",
@@ -138,6 +153,13 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "waiting is always there": ("KeyError", 'seconds.get("waiting", 0.0)', 'seconds["waiting"]'),
             "micro F1": ("micro F1", "sum(f1) / len(f1)", "right"),
+            "predictions that are no label left out": (
+                "left out: they are errors",
+                "    f1 = []\n",
+                "    pairs = [(a, b) for a, b in zip(labels, predictions) if b in labels]\n"
+                "    labels, predictions = [a for a, _ in pairs], [b for _, b in pairs]\n    f1 = []\n",
+            ),
+            "cents": ("rounded", "total / 3600 * price_per_hour", "round(total / 3600 * price_per_hour, 2)"),
             "a price per second": (
                 "seconds times a price per hour",
                 "total / 3600 * price_per_hour",

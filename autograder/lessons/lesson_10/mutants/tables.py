@@ -108,10 +108,26 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '"train": [row for row in good if row[0] not in held_out][9:]',
             ),
             "rows without a label are not counted": (
-                "only one kind of bad row",
+                "rows without a label are not counted",
                 "len(rows) - len(good)",
                 "sum(not text for text, _ in rows)",
             ),
+            "rows without a text are not counted": (
+                "rows without a text are not counted",
+                "len(rows) - len(good)",
+                "sum(not label for _, label in rows)",
+            ),
+            "a row without both counted twice": (
+                "a row without both is counted twice",
+                "len(rows) - len(good)",
+                "sum((not text) + (not label) for text, label in rows)",
+            ),
+            "repeated texts counted": (
+                "repeated texts are counted",
+                "len(rows) - len(good)",
+                "len(rows) - len({text for text, _ in good})",
+            ),
+            'without newline=""': ("opened without", 'newline="", ', ""),
             "empty, but not blank": (
                 "bad rows are kept",
                 '[(row["text"].strip(), row["label"].strip())',

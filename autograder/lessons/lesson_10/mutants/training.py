@@ -19,9 +19,35 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             "one update an epoch": ("the training learns less", _STEP, _STEP + "            break\n"),
             "texts cut at four tokens": ("the training learns less", "e.ids[:WIDTH]", "e.ids[:4]"),
             "one epoch whatever is asked for": (
-                "the training learns less",
+                "`num_epochs` is not used",
                 "range(num_epochs)",
                 "range(1)",
+            ),
+            "five epochs whatever is asked for": (
+                "`num_epochs` is not used",
+                "range(num_epochs)",
+                "range(5)",
+            ),
+            "words numbered in the order of a set": (
+                "the order of a set",
+                (
+                    "    ids = tokenised(texts)\n",
+                    "    words = {w for t in texts for w in t.split()}\n"
+                    "    number_of = {w: i for i, w in enumerate(words)}\n    ids = tokenised(texts)\n",
+                ),
+                (
+                    "[np.array(e.ids[:WIDTH] or [1]) for e in tokenizer.encode_batch(list(texts))]",
+                    "[np.array([number_of.get(w, 0) % 2000 for w in t.split()][:WIDTH] or [1]) for t in texts]",
+                ),
+            ),
+            "no texts": (
+                "an empty list of texts",
+                "        model.eval()\n",
+                "        model.eval()\n        torch.stack([torch.zeros(1)] * len(rows))\n",
+            ),
+            "a global model": (
+                "a second training takes the place",
+                ("    torch.manual_seed(seed)\n", "    global model, names\n    torch.manual_seed(seed)\n"),
             ),
             "the seed not used": ("without, the seed", "    torch.manual_seed(seed)\n", "    torch.seed()\n"),
             "two thirds of the texts left out": (
