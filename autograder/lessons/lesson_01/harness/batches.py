@@ -34,8 +34,9 @@ def collate_each(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
     made = [_collated(samples) for samples in given]
     for answer, tensors in made:
+        # A meta tensor has no values to compare; what becomes of it is said where it is handed on.
         answer["is_kept"] = all(
-            torch.equal(tensor, answer["batch"][name]) for name, tensor in tensors.items()
+            tensor.is_meta or torch.equal(tensor, answer["batch"][name]) for name, tensor in tensors.items()
         )
     for (answer, tensors), samples in zip(made, given, strict=True):
         # Of an expanded tensor, which has no memory for each element.
