@@ -142,6 +142,8 @@ def evaluate_once(
     model.final_norm.weight.requires_grad_(False)  # as in a model of which a part is frozen
     batches = drawn_batches(seed, rows)
     if infinite:
+        for batch in batches:  # no other sample is of it: a batch without losses would have no mean
+            batch["labels"][batch["labels"] == 3] = 0
         batches[0]["labels"][0] = 3
         with torch.no_grad():
             model.head.bias[3] = -torch.inf
