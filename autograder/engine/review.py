@@ -33,13 +33,18 @@ _ATTRIBUTES = _words("""
     fromfile memmap tofile latency_seconds bfloat16 half set_autocast_enabled set_default_dtype
 """)
 _SYS = _words("modules settrace setprofile meta_path path_hooks addaudithook path excepthook unraisablehook")
-_OS = _words("cpu_count environ path getpid sched_getaffinity process_cpu_count")  # all else is noted
+# All else is noted.
+_OS = _words("PathLike cpu_count environ fspath getpid linesep path process_cpu_count sched_getaffinity sep")
 _SETTINGS = (
     "torch.backends."  # a switch, such as `torch.backends.cudnn.benchmark`: assigning is how it is used
 )
 _OWN = _words("self cls")
-# Of torch, and the public methods of named tuples, which have their underscore so that no field may bear their name.
-_PRIVATE_BUT_KNOWN = ("_foreach_", "_fused_", "_dynamo", "_asdict", "_fields", "_make", "_replace")
+# Of torch, what a module's parts are kept in among it; and the public methods of named tuples, which have their
+# underscore so that no field may bear their name.
+_PRIVATE_BUT_KNOWN = (
+    *("_foreach_", "_fused_", "_dynamo", "_modules", "_parameters", "_buffers"),
+    *("_asdict", "_fields", "_make", "_replace"),
+)
 
 
 def reasons(source: str, *, counts: bool, allowed: Collection[str] = ()) -> list[str]:
@@ -90,13 +95,20 @@ class _Scan:
         called = node.func.attr if isinstance(node.func, ast.Attribute) else _name(node.func)
         is_own = bool(node.args) and _name(node.args[0]) in self.own
         if called == "getattr" and not is_own and not _is_constant(node.args[1:2]):
-            yield "works out the name of an attribute as it runs"
-        elif called == "setattr" and not is_own:
+            yield "works out the name of an attribute as it runs, by `getattr`"
+        elif called == "setattr" and not is_own and not self._is_plain_assignment(node):
             yield "uses `setattr` on what is not its own"
         elif called == "autocast" and not any(
             k.arg == "enabled" and _is_constant([k.value]) for k in node.keywords
         ):
             yield "uses `autocast`: a lower precision than asked for"
+
+    def _is_plain_assignment(self, node: ast.Call) -> bool:
+        """Whether this `setattr` is `thing.name = value`, which is nobody's suspicion where nothing is imported."""
+        match node.args:
+            case [ast.Name(id=thing), ast.Constant(value=str(name)), _]:
+                return thing not in self.foreign and not name.startswith("_") and name not in _ATTRIBUTES
+        return False
 
     def _about_import(self, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
         if isinstance(node, ast.Import):

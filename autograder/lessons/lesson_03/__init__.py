@@ -45,7 +45,7 @@ LESSON = Lesson(
             check="checks.memory.check_checkpoint_blocks",
             # What is computed again is computed under the state of autocast that the first forward pass found; lower
             # precision shows in the gradients. torch's own wrapper lies in a private module.
-            allows=("autocast", *(f"{_WRAPPERS}{name}" for name in _WRAPPER_NAMES)),
+            allows=("autocast", "setattr", *(f"{_WRAPPERS}{name}" for name in _WRAPPER_NAMES)),
             clock=Clock(
                 bar=1 / 1.6,
                 baseline="baselines.NO_CHECKPOINTS",
