@@ -1301,12 +1301,12 @@ def accumulate_step(
 ) -> None:
     """One update of `model` from all micro-batches of all ranks.
 
-    Each rank calls it with equally many micro-batches (at least 2), whose numbers of rows differ.
-    Old gradients are dropped first. The step is that of one process on all the samples as one
-    batch: the gradient of their mean cross-entropy. Gradients cross ranks once: in the last
-    backward. At most two further all-reduces carry other numbers. When a micro-batch raises, on all
-    ranks alike, the error passes on, the weights stay, and the next step ends with the right
-    weights, whether by this function or not.
+    Each rank calls it with equally many micro-batches (at least 2), whose numbers of rows differ;
+    they are left as they are. Old gradients are dropped first. The step is that of one process on
+    all the samples as one batch: the gradient of their mean cross-entropy. Gradients cross ranks
+    once: in the last backward. At most two further all-reduces carry other numbers. When a
+    micro-batch raises, on all ranks alike, the error passes on, the weights stay, and the next step
+    ends with the right weights, whether by this function or not.
     """
     ### BEGIN SOLUTION
     num_samples = torch.tensor(float(sum(len(batch["labels"]) for batch in micro_batches)))
@@ -1367,9 +1367,9 @@ def evaluate_on_ranks(
 ) -> dict[str, float]:
     """Measure `model` on the batches of all ranks; each rank is given its own, perhaps none.
 
-    `model` is not wrapped. It is evaluated without dropout and without gradients. Afterwards its
-    mode (`model.training`) and the switch of gradients are as before. Returns the same plain Python
-    numbers on every rank:
+    The batches are left as they are. `model` is not wrapped. It is evaluated without dropout and
+    without gradients. Afterwards its mode (`model.training`) and the switch of gradients are as
+    before. Returns the same plain Python numbers on every rank:
         "loss"         mean over all samples of all ranks of the cross-entropy
         "accuracy"     share of all samples whose largest logit is the label, 0 … 1
         "num_samples"  samples of all ranks
@@ -1449,13 +1449,13 @@ def train_in_parallel(
     batches: list[dict[str, torch.Tensor]],
     optimizer: torch.optim.Optimizer,
 ) -> None:
-    """Train `model` in place, on all ranks at once. `dist` is set up; weights are equal at the start.
+    """Train `model` in place, on both ranks at once. `dist` is set up; weights are equal at the start.
 
-    batches: the *whole* batch of each step, the same list on all ranks, and left as it is. The last
+    batches: the *whole* batch of each step, the same list on both ranks, and left as it is. The last
     one may be odd; each has at least one row a rank.
     A step is that of one process on the whole batch: gradient of the mean cross-entropy over its
     rows and of nothing older, then `optimizer.step()`. Each row is computed on one rank, about half
-    of them on each of two ranks. Afterwards all ranks have the weights that one process would have.
+    of them on each. Afterwards both ranks have the weights that one process would have.
     """
     ### BEGIN SOLUTION
     rank, world_size = dist.get_rank(), dist.get_world_size()

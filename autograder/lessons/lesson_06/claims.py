@@ -80,6 +80,8 @@ CLAIMS: dict[str, Claims] = {
             "the sums divided by ranks",
             "two ranks taken for granted",
             "another loss",
+            "the logarithm of a softmax",
+            "NaN made a number",
         ),
         "It is None before the call.": EXPLAINS,
         "Returns that mean.": ("returns its own mean", "returns the mean of rank means", "returns nothing"),
@@ -160,13 +162,18 @@ CLAIMS: dict[str, Claims] = {
         "One update of `model`": ("a step after every micro-batch", "no step"),
         "from all micro-batches of all ranks.": (
             "a micro-batch left out",
+            "a micro-batch without a loss left out",
             "gradients dropped between micro-batches",
         ),
         "Each rank calls it with equally many micro-batches (at least 2)": (
             "two micro-batches taken for granted",
         ),
         "whose numbers of rows differ": ("mean of micro-batch means", "sum of micro-batch means"),
-        "micro_batches: Sequence": ("a micro-batch left out",),
+        "they are left as they are.": (
+            "micro-batches popped off the list",
+            "labels popped out of the batches",
+        ),
+        "micro_batches: Sequence": ("a micro-batch left out", "micro-batches popped off the list"),
         "optimizer: torch.optim.Optimizer": ("an optimizer of its own",),
         "Old gradients are dropped first.": (
             "old gradients left in",
@@ -179,6 +186,7 @@ CLAIMS: dict[str, Claims] = {
         ),
         "the gradient of their mean cross-entropy": (
             "the learning rate scaled instead",
+            "the logarithm of a softmax",
             "loss not rescaled for DDP's average",
             "mean of rank means",
             "its own samples",
@@ -192,6 +200,7 @@ CLAIMS: dict[str, Claims] = {
             "two micro-batches synchronised",
             "the last one known by its dict",
             "gradients by hand as well",
+            "exchanged by hand after the last backward",
         ),
         "At most two further all-reduces carry other numbers.": (
             "three further all-reduces",
@@ -220,6 +229,7 @@ CLAIMS: dict[str, Claims] = {
         ),
         "batches: Iterable": ("a collective for each batch", "goes over the batches twice"),
         "each rank is given its own, perhaps none.": ("without a batch no report",),
+        "The batches are left as they are.": ("labels popped out of the batches",),
         "`model` is not wrapped.": EXPLAINS,
         "It is evaluated without dropout": ("forgot eval",),
         "and without gradients.": ("gradients recorded",),
@@ -237,6 +247,9 @@ CLAIMS: dict[str, Claims] = {
             "mean of batch means",
             "sums not divided",
             "another loss",
+            "the logarithm of a softmax",
+            "batches without a loss left out",
+            "NaN made a number",
         ),
         '"accuracy" share of all samples': (
             "mean of rank accuracies",
@@ -244,7 +257,7 @@ CLAIMS: dict[str, Claims] = {
             "without accuracy",
         ),
         "whose largest logit is the label, 0 … 1": ("the smallest logit",),
-        '"num_samples" samples of all ranks': ("samples of its own shard",),
+        '"num_samples" samples of all ranks': ("samples of its own shard", "batches without a loss left out"),
     },
     "6.6": {
         "The baseline is the plain loop in one process with one thread.": EXPLAINS,
@@ -254,16 +267,22 @@ CLAIMS: dict[str, Claims] = {
         "The check counts the rows that each rank computes": ("no sampler: every rank computes everything",),
         "on a machine with one core all points rest on that count, and the check says so.": EXPLAINS,
         "Train `model` in place": ("a copy is trained",),
-        "on all ranks at once.": ("one rank after the other", "a barrier on rank 0 alone"),
+        "on both ranks at once.": ("one rank after the other", "a barrier on rank 0 alone"),
         "`dist` is set up; weights are equal at the start.": EXPLAINS,
         "batches: the *whole* batch of each step": ("the last batch left out",),
-        "the same list on all ranks": ("no sampler: every rank computes everything",),
+        "the same list on both ranks": ("no sampler: every rank computes everything",),
         "and left as it is.": ("cuts the caller's own batches", "the list emptied on the way"),
         "The last one may be odd": ("drops what does not divide evenly", "repeats a row to divide evenly"),
         "each has at least one row a rank.": EXPLAINS,
-        "A step is that of one process on the whole batch": ("old gradients left in", "another loss"),
+        "A step is that of one process on the whole batch": (
+            "old gradients left in",
+            "another loss",
+            "NaN made a number",
+            "weights averaged in place of gradients",
+        ),
         "gradient of the mean cross-entropy over its rows": (
             "loss not rescaled",
+            "the logarithm of a softmax",
             "divided by the ranks twice",
             "multiplied by the ranks twice",
             "a sum over the rows",
@@ -277,12 +296,13 @@ CLAIMS: dict[str, Claims] = {
         ),
         "then `optimizer.step()`": (
             "an optimizer of its own",
+            "weights averaged in place of gradients",
             "one step on rank 0 alone",
             "gradients left switched off",
         ),
         "Each row is computed on one rank": ("no sampler: every rank computes everything",),
-        "about half of them on each of two ranks.": ("most of the work on one rank",),
-        "Afterwards all ranks have the weights that one process would have.": (
+        "about half of them on each.": ("most of the work on one rank",),
+        "Afterwards both ranks have the weights that one process would have.": (
             "gradients stay on their rank",
         ),
     },

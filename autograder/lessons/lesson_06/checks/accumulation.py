@@ -9,11 +9,13 @@ import numpy as np
 from autograder.engine import Job, Worker, failure
 from autograder.lessons.checking import are_equal, name_the_mistake, require_left_alone
 from autograder.lessons.lesson_06 import baselines
-from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
+from autograder.lessons.lesson_06.checks.common import HIDDEN, ROUNDED_AWAY, SECONDS, require_together
 
 BOOKKEEPING = 2  # all-reduces of a step that carry no gradients, such as the number of samples
+SHARE_OUTSIDE = 0.25  # of the gradients' elements: what crosses outside of backward is no count any more
 WORLD_SIZE = 3
-MICRO_BATCHES = (4, 2, 3, 3, 2)  # of each step; the last two come after an error
+MICRO_BATCHES = (4, 2, 3, 3, 2, 3)  # of each step; two come after an error; in the last one a row has no loss
+NUM_FIRST = len(MICRO_BATCHES) - 3
 REPEATED = 2  # the step whose first micro-batch is its last once more
 
 _MISTAKES = {
@@ -25,6 +27,7 @@ _MISTAKES = {
     "a sum over all samples": "a sum over all samples, never divided by their number",
     "a sum over all samples by ranks": "a sum of losses that is never divided by samples: DDP divides by ranks alone",
     "old gradients": "old gradients are left in: what was there before the call is added to",
+    "large losses left out": ROUNDED_AWAY,
     "the last micro-batch alone": "the last micro-batch alone counts: gradients are dropped between micro-batches",
 }
 
@@ -47,24 +50,43 @@ def check_accumulate(job: Job) -> None:
     twin = job.twin(baselines.nothing(job.entry))
     expected = twin.call("accumulated_alone", **arguments)
     num_buckets = ranks[0]["num_buckets"]
-    num_first = len(MICRO_BATCHES) - 2
-    for number in range(num_first):
+    _require_kept(job, ranks)
+    for number in range(NUM_FIRST):
         steps = [rank["steps"][number] for rank in ranks]
         _require_one_exchange(job, steps, num_buckets, MICRO_BATCHES[number])
         _require_one_step(job, steps)
     job.counts["buckets"] = num_buckets
-    job.counts["all_reduces"] = sum(step["all_reduces"] for step in ranks[0]["steps"][:num_first])
-    job.counts["optimizer_steps"] = num_first
-    for number in range(num_first):
+    job.counts["all_reduces"] = sum(step["all_reduces"] for step in ranks[0]["steps"][:NUM_FIRST])
+    job.counts["optimizer_steps"] = NUM_FIRST
+    for number in range(NUM_FIRST):
         steps = [rank["steps"][number] for rank in ranks]
         if not all(are_equal(step["weights"], expected["weights"][number], "float32") for step in steps):
             _fail_by_name(steps, expected["weights"][number], rows[number], twin, arguments, number)
-    for late, number in enumerate(range(num_first, len(MICRO_BATCHES))):
+    for late, number in enumerate(range(NUM_FIRST, len(MICRO_BATCHES) - 1)):
         _require_on_its_way(job, [rank["errors"][late] for rank in ranks])
         _require_as_ever(job, ranks, expected, number, num_buckets, late)
     for rank in ranks:
         for step in rank["steps"]:
             require_left_alone(job, *step["switches"], when="before the call")
+    last = [rank["steps"][-1] for rank in ranks]
+    _require_one_step(job, last)
+    job.require(
+        all(step["is_nan"] for step in last),
+        expected="weights that are NaN after a step in which a sample of one rank has the loss NaN, as in one process",
+        got="numbers",
+        likely=HIDDEN,
+        look="whoever trains must see that the model has diverged: take all the samples",
+    )
+
+
+def _require_kept(job: Job, ranks: list[dict[str, Any]]) -> None:
+    job.require(
+        not any(step["is_changed"] for rank in ranks for step in rank["steps"]),
+        expected="the micro-batches as they were before the call",
+        got="fewer, or others",
+        likely="micro-batches, or parts of them, are taken out of the caller's own: the next epoch would lack them",
+        look="a slice such as `micro_batches[:-1]` is a new list, and the last one stays where it is",
+    )
 
 
 def _require_one_step(job: Job, steps: list[dict[str, Any]]) -> None:
@@ -99,6 +121,13 @@ def _require_one_exchange(job: Job, steps: list[dict[str, Any]], num_buckets: in
         got=f"{beside - of_gradients}",
         likely="the ranks ask each other more often than they need: for every micro-batch, or for each parameter",
         look="one number for the whole step, such as its samples on all ranks, crosses once",
+    )
+    job.require(
+        max(step["share_outside"] for step in steps) < SHARE_OUTSIDE,
+        expected="gradients that cross in the last backward",
+        got="as many numbers as there are gradients, in a message outside every backward",
+        likely="the gradients cross after the last backward, by hand: no exchange hides behind the computation",
+        look="the last micro-batch outside `no_sync`: then DDP exchanges in its backward what all have added up",
     )
 
 

@@ -6,6 +6,11 @@ from typing import Any
 
 from autograder.engine import Job
 
+ROUNDED_AWAY = (
+    "the logarithm of a probability, as of a softmax with an ε or a limit: of a label that the model thinks all but "
+    "impossible the loss stops, and no gradient comes"
+)
+HIDDEN = "a loss that is NaN is hidden or left out: what comes out is that of fewer samples, and nobody knows"
 SECONDS = 60.0  # for a call that starts processes: where none can be forked, each imports torch first
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from autograder.engine import Job
 from autograder.lessons.checking import name_the_mistake, require_close, require_keys, require_left_alone
 from autograder.lessons.lesson_06 import baselines
-from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
+from autograder.lessons.lesson_06.checks.common import HIDDEN, ROUNDED_AWAY, SECONDS, require_together
 
 KEYS = ("loss", "accuracy", "num_samples")
 PLAIN = ("float", "int")
@@ -23,20 +23,24 @@ def check_evaluate(job: Job) -> None:
     """6.5: the numbers of one process on all samples, the same on every rank, whatever the shards."""
     job.talks = True
     few = [int(size) for size in job.rng.integers(1, 9, size=4)]
-    # Shards, training before, gradients before; those of two ranks one after the other in the same processes.
-    of_two: list[tuple[list[list[int]], bool, bool]] = [
-        ([[12, 12, 12, 2], [5 + few[0]]], True, True),
-        ([[], [few[3] + 3, 1]], True, False),
+    # Shards, training before, gradients before, kind of model; those of two ranks one after the other in the same
+    # processes.
+    of_two: list[tuple[list[list[int]], bool, bool, str]] = [
+        ([[12, 12, 12, 2], [5 + few[0]]], True, True, "loud"),
+        ([[], [few[3] + 3, 1]], True, False, ""),
+        ([[few[1], 4, few[0]], [few[2]]], False, True, "sick"),
     ]
-    for cases in (of_two, [([[7, few[1]], [], [1, few[2], 9]], False, True)]):
-        arguments: list[dict[str, Any]] = [{"seed": job.seed() % 10**6, "rows": rows} for rows, *_ in cases]
+    for cases in (of_two, [([[7, few[1]], [], [1, few[2], 9]], False, True, "")]):
+        arguments: list[dict[str, Any]] = [
+            {"seed": job.seed() % 10**6, "rows": rows, "kind": kind} for rows, *_, kind in cases
+        ]
         calls = [
             own | {"training": training, "with_gradients": with_gradients}
-            for own, (_, training, with_gradients) in zip(arguments, cases, strict=True)
+            for own, (_, training, with_gradients, _) in zip(arguments, cases, strict=True)
         ]
         answer = job.learner().call("evaluated", seconds=SECONDS, cases=calls)
         ranks: Any = require_together(job, answer)  # of each rank its reports
-        for number, (_, training, with_gradients) in enumerate(cases):
+        for number, (_, training, with_gradients, _) in enumerate(cases):
             twin = job.twin(baselines.nothing(job.entry)).call("evaluated_alone", **arguments[number])
             for seen in ranks:
                 _require_modes(job, seen[number], training, with_gradients)
@@ -101,7 +105,15 @@ def _require_numbers(
         likely="tensors or NumPy's numbers are returned as they are: they hold memory, and no JSON takes them",
         look="`.item()` or `.tolist()` makes Python numbers of them",
     )
-    for key in KEYS:
+    is_nan = math.isnan(twin["right"]["loss"])
+    job.require(
+        not is_nan or math.isnan(seen["report"]["loss"]),
+        expected=f"the loss NaN on rank {rank}: the model gives NaN for one of the samples",
+        got=f"{seen['report'].get('loss', math.nan):.5g}",
+        likely=HIDDEN,
+        look="whoever reads the report must see that the model has diverged: measure all the samples",
+    )
+    for key in ("num_samples",) if is_nan else KEYS:  # which of NaN logits is the largest is left open
         got, right = seen["report"].get(key, math.nan), twin["right"][key]
         require_close(
             job,
@@ -113,6 +125,13 @@ def _require_numbers(
             else "something of the call before is left in, such as sums that are not begun anew",
             look="sums and counts cross the ranks; the division comes last",
         )
+    job.require(
+        seen["num_changed"] == 0,
+        expected="the batches as they were before the call",
+        got=f"{seen['num_changed']} that are others",
+        likely="parts are taken out of the caller's own batches: the next evaluation would lack them",
+        look="`batch[name]` reads what `batch.pop(name)` takes away",
+    )
 
 
 def _why(key: str, got: float, twin: dict[str, Any], rank: int, num_forwards: int) -> str:
@@ -126,4 +145,10 @@ def _why(key: str, got: float, twin: dict[str, Any], rank: int, num_forwards: in
     if any(is_same(own[key]) for own in twin["own"]):
         return f"rank {rank} reports its own shard: nothing was exchanged"
     mistake = name_the_mistake(_MISTAKES, twin=lambda name: twin[name].get(key), is_same=is_same)
-    return mistake or "another number is summed over the ranks, or it is divided before it is summed"
+    if mistake:
+        return mistake
+    large = twin["large"]
+    all_of_large = got * twin["right"]["num_samples"] - large["sum_of_others"]
+    if key == "loss" and 5 * large["number"] < all_of_large < 45 * large["number"]:  # each is about 50
+        return ROUNDED_AWAY
+    return "another number is summed over the ranks, or it is divided before it is summed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,10 @@ import numpy as np
 from autograder.engine import Job
 from autograder.lessons.checking import are_equal, name_the_mistake, require_equal, require_left_alone
 from autograder.lessons.lesson_06 import baselines
-from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
+from autograder.lessons.lesson_06.checks.common import HIDDEN, ROUNDED_AWAY, SECONDS, require_together
+
+LOUD = 1  # of two models side by side: the one with large losses
+NUM_CLASSES = 5
 
 
 def check_plain_ddp(job: Job) -> None:
@@ -27,7 +31,11 @@ def check_plain_ddp(job: Job) -> None:
                 _require_start(job, models[number], expected["start"], rank)
             for batch, wanted in enumerate(expected["seen"]):
                 for rank, models in enumerate(ranks):
-                    _require_gradients(job, models[number]["seen"][batch], wanted, rank, world_size)
+                    got = models[number]["seen"][batch]
+                    if math.isnan(wanted["loss"]):
+                        _require_no_number(job, got, rank)
+                    else:
+                        _require_gradients(job, got, wanted, rank, world_size, is_loud=number == LOUD)
     job.counts["ranks_tried"] = 3
 
 
@@ -56,8 +64,26 @@ def _require_start(job: Job, got: dict[str, Any], expected: dict[str, Any], rank
     )
 
 
+def _require_no_number(job: Job, got: dict[str, Any], rank: int) -> None:
+    job.require(
+        math.isnan(got["loss"]) and bool(np.isnan(got["gradients"][-NUM_CLASSES:]).all()),
+        expected=f"NaN as loss and in the gradients on rank {rank}, for the model gives NaN for a sample of one rank",
+        got=f"a loss of {got['loss']:.5g}, and gradients that are numbers"
+        if np.isfinite(got["gradients"]).all()
+        else f"a loss of {got['loss']:.5g}",
+        likely=HIDDEN,
+        look="whoever trains must see that the model has diverged: hand on what comes out",
+    )
+
+
 def _require_gradients(
-    job: Job, got: dict[str, Any], expected: dict[str, Any], rank: int, world_size: int
+    job: Job,
+    got: dict[str, Any],
+    expected: dict[str, Any],
+    rank: int,
+    world_size: int,
+    *,
+    is_loud: bool,
 ) -> None:
     gradients = got["gradients"]
     likely = {
@@ -89,7 +115,11 @@ def _require_gradients(
         dtype="float32",
         what=f"gradients on rank {rank} as in one process on all samples",
         likely=mistake
-        or "another loss than the mean over all ranks' samples, or a parameter that is left out",
+        or (
+            ROUNDED_AWAY  # the other model's gradients were right
+            if is_loud
+            else "another loss than the mean over all ranks' samples, or a parameter that is left out"
+        ),
         look="write it for two ranks with 3 samples and 1: which number must each rank's sum be divided by?",
     )
     job.require(

@@ -10,7 +10,7 @@ from autograder.engine import APPLIES_FROM, CheckFailed, Inconclusive, Job, meas
 from autograder.engine.timing import num_cores
 from autograder.lessons.checking import are_equal, name_the_mistake, require_equal, require_left_alone
 from autograder.lessons.lesson_06 import baselines, references
-from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
+from autograder.lessons.lesson_06.checks.common import HIDDEN, ROUNDED_AWAY, SECONDS, require_together
 
 # Shares of all that the weights moved. The order of sums differs by a millionth, messages in half precision by a few
 # ten-thousandths, bfloat16 by 1/256; no other mistake is so small.
@@ -27,6 +27,7 @@ _MISTAKES = {
     "divided twice": "divided by the ranks once too often: DDP makes a mean of their gradients",
     "a sum": "a sum over the rows, never divided by their number",
     "a sum by ranks": "a sum over the rows that is divided by ranks, and never by rows",
+    "large losses left out": ROUNDED_AWAY,
     "old gradients": "gradients of earlier steps are left in: nothing sets them to zero",
     "gradients from before": "what was in `.grad` before the call goes into the first step",
 }
@@ -36,12 +37,23 @@ def check_train_in_parallel(job: Job) -> None:
     """6.6: the weights of one process, half the samples on each rank, and 1.3× the samples per second."""
     job.talks = True
     baseline = job.worker("baseline", job.baseline)
-    for num_steps, is_odd in ((2, 1), (3, 0)):
+    for num_steps, is_odd, kind in ((2, 1, "loud"), (3, 0, "Adam")):
         last_rows = 2 * int(job.rng.integers(1, 4)) + is_odd  # few, so that one row more on one rank shows
-        arguments = {"seed": job.seed(), "num_steps": num_steps, "last_rows": last_rows}
+        arguments = {"seed": job.seed(), "num_steps": num_steps, "last_rows": last_rows, "kind": kind}
         alone = baseline.call("parallel_segment", seconds=SECONDS, **arguments)
         together = job.learner().call("parallel_segment", seconds=SECONDS, **arguments)
         _require_same_training(job, alone, together, arguments)
+    sick = job.learner().call(
+        "parallel_segment", seconds=SECONDS, seed=job.seed(), num_steps=1, last_rows=4, kind="sick"
+    )
+    require_together(job, sick | {"ranks": []})
+    job.require(
+        all(sick["is_nan"]),
+        expected="weights that are NaN after a step in which a row has the loss NaN, as in one process",
+        got="numbers",
+        likely=HIDDEN,
+        look="whoever trains must see that the model has diverged: make the step of the whole batch",
+    )
     job.counts["samples_of_rank_0"], job.counts["samples_of_rank_1"] = together["rows"]
     # Of the reference `workbook calibrate` wants the time, whatever it is.
     is_reference = job.source == references.TRAIN_IN_PARALLEL
@@ -166,7 +178,7 @@ def _why(job: Job, got: np.ndarray, baseline: dict[str, Any], arguments: dict[st
     right = baseline["weights"]
     if arguments is None or got.shape != right.shape or _share_away(got, baseline) <= SAME:
         return unknown
-    if _share_away(got, baseline) < ROUNDED:
+    if _share_away(got, baseline) < ROUNDED and arguments["kind"] != "Adam":
         return "the gradients are rounded on their way, as by a message in half precision: almost right, and not equal"
     twin = job.twin(baselines.nothing(job.entry))
     mistake = name_the_mistake(
@@ -174,6 +186,11 @@ def _why(job: Job, got: np.ndarray, baseline: dict[str, Any], arguments: dict[st
         twin=lambda name: twin.call("parallel_alone", mistake=name, **arguments),
         is_same=lambda wrong: are_equal(got, wrong, "float32"),
     )
+    if not mistake and arguments["kind"] == "Adam":  # with SGD it was right
+        return (
+            "right with SGD and not with Adam: each rank steps with its own gradient, and weights are averaged in "
+            "place of gradients; or the step is not the optimizer's own"
+        )
     return mistake or unknown
 
 

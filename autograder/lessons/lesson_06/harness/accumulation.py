@@ -8,9 +8,20 @@ import numpy as np
 import torch
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from autograder.lessons.checking.harness_shared import in_groups, learner, small_model, switches, weights_of
-from autograder.lessons.lesson_06.harness.shared import gradients_of, loss_of, on_ranks, shares
+from autograder.lessons.lesson_06.harness.shared import (
+    contents,
+    gradients_of,
+    loss_of,
+    loss_without_large,
+    make_loud,
+    make_sick,
+    on_ranks,
+    shares,
+    with_no_word,
+)
 from course_lib.measuring import count_events
 
 NUM_WARM_UP = 2  # the first backward finds the order in which gradients come, and cuts the buckets anew
@@ -19,12 +30,20 @@ REPEATED = 2  # the step whose first micro-batch is its last once more: the same
 
 
 class AllReduces(TorchDispatchMode):
-    """Counts all-reduces of any tensor, and nothing else: `count_events` would take as long as the training."""
+    """Counts all-reduces of any tensor, and nothing else: `count_events` would take as long as the training.
+
+    And the elements of what crosses in any way while no backward runs.
+    """
 
     number = 0
+    num_elements_outside = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.number += func.namespace == "c10d" and "allreduce" in func.name()
+        if func.namespace == "c10d":
+            self.number += "allreduce" in func.name()
+            if torch._C._current_graph_task_id() < 0:
+                sent = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+                self.num_elements_outside += sum(tensor.numel() for tensor in sent)
         return func(*args, **(kwargs or {}))
 
 
@@ -33,7 +52,7 @@ class BadBatch(IndexError, ValueError, RuntimeError):
 
 
 def accumulated(seed: int, rows: list[list[list[int]]], optimizer: dict[str, Any]) -> dict[str, Any]:
-    """The learner's steps, the last two after an error: rows[step][rank][micro-batch]."""
+    """The learner's steps, two after an error, the last without a loss: rows[step][rank][micro-batch]."""
     return on_ranks("accumulated_rank", len(rows[0]), seed=seed, rows=rows, optimizer=optimizer)
 
 
@@ -41,7 +60,7 @@ def accumulated_rank(
     rank: int, world_size: int, seed: int, rows: list[list[list[int]]], optimizer: dict[str, Any]
 ) -> dict[str, Any]:
     steps = [step[rank] for step in _micro_batches(seed, rows)]
-    model = small_model(seed, num_layers=2)
+    model = _odd_model(seed)
     ddp = DistributedDataParallel(model, bucket_cap_mb=0.01)
     for _ in range(NUM_WARM_UP):  # these gradients are left over, as from an earlier pass
         with count_events(ddp, operators=False) as one:
@@ -50,31 +69,37 @@ def accumulated_rank(
     rates: list[float] = []  # of the groups, in the optimizer's steps of one call
     sgd.register_step_pre_hook(lambda *_: rates.extend(group["lr"] for group in sgd.param_groups))
     found: dict[str, Any] = {"num_buckets": one.num_gradient_all_reduces, "steps": [], "errors": []}
-    before = switches()
+    before, num_weights = switches(), len(weights_of(model))
     for number, micro_batches in enumerate(steps):
-        if number >= len(steps) - 2:
-            in_the_loss = number == len(steps) - 1
+        if len(steps) - 3 <= number < len(steps) - 1:
+            in_the_loss = number == len(steps) - 2
             found["errors"].append(_after_an_error(ddp, sgd, micro_batches, seed, in_the_loss=in_the_loss))
         rates.clear()
+        as_given = [contents(batch) for batch in micro_batches]
         all_reduces = AllReduces()
         with (
             count_events(model, operators=False) as own,
             count_events(ddp, operators=False) as counts,
             all_reduces,
         ):
-            learner(ddp, tuple(micro_batches) if number % 2 else list(micro_batches), sgd)
+            learner(ddp, given := (tuple if number % 2 else list)(micro_batches), sgd)
         found["steps"].append(
             {
                 "gradient_all_reduces": counts.num_gradient_all_reduces,
                 "all_reduces": max(all_reduces.number, counts.num_gradient_all_reduces),
+                "share_outside": all_reduces.num_elements_outside / num_weights,
                 "optimizer_steps": own.num_optimizer_steps,
                 "rows": own.num_rows,
                 "has_own_rate": rates
                 not in ([], [group["lr"] for group in _two_rates(model, optimizer).param_groups]),
                 "weights": weights_of(model).clone(),
+                "is_nan": bool(model.head.bias.isnan().all()),
+                "is_changed": as_given != [contents(batch) for batch in given],
                 "switches": (before, switches()),
             }
         )
+        if found["steps"][-1]["is_changed"]:
+            break  # with fewer micro-batches the ranks might wait for each other
         torch.set_grad_enabled(True)  # the next call would say less of what this one has left switched off
     return found
 
@@ -84,7 +109,15 @@ def _micro_batches(seed: int, rows: list[list[list[int]]]) -> list[list[list[dic
     steps = [shares(seed + number, step) for number, step in enumerate(rows)]
     for batches in steps[REPEATED]:
         batches[0] = batches[-1]
+    steps[-1][-1][0] = with_no_word(steps[-1][-1][0])
     return steps
+
+
+def _odd_model(seed: int) -> Any:
+    model = small_model(seed, num_layers=2)
+    make_loud(model)
+    make_sick(model)
+    return model
 
 
 def _two_rates(model: Any, optimizer: dict[str, Any]) -> torch.optim.SGD:
@@ -135,7 +168,7 @@ def accumulated_alone(
 
     With a mistake, the weights after the first step alone.
     """
-    model = small_model(seed, num_layers=2)
+    model = _odd_model(seed)
     sgd = _two_rates(model, optimizer)
     found: dict[str, Any] = {"weights": [], "plain": []}
     for parts in _micro_batches(seed, rows):
@@ -177,4 +210,5 @@ def _accumulate(model: Any, parts: list[list[dict[str, torch.Tensor]]], mistake:
                 "a sum over all samples by ranks": size / len(parts),
                 "the last micro-batch alone": size / num_samples * (batch is batches[-1]),
             }.get(mistake, size / num_samples)
-            (share * loss_of(model, batch)).backward()
+            loss = (loss_without_large if mistake == "large losses left out" else loss_of)(model, batch)
+            (share * loss).backward()

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from operator import ne
 from typing import Any
 
 import torch
 
 from autograder.lessons.checking.harness_shared import learner, numbers, small_model, switches
-from autograder.lessons.lesson_06.harness.shared import loss_of, on_ranks, shares
+from autograder.lessons.lesson_06.harness.shared import (
+    LARGE,
+    contents,
+    loss_of,
+    make_loud,
+    make_sick,
+    on_ranks,
+    shares,
+    with_no_word,
+)
 
 
 def evaluated(cases: list[dict[str, Any]]) -> dict[str, Any]:
@@ -20,11 +30,12 @@ def evaluated_rank(rank: int, world_size: int, cases: list[dict[str, Any]]) -> l
 
 
 def _evaluated(
-    rank: int, seed: int, rows: list[list[int]], training: bool, with_gradients: bool
+    rank: int, seed: int, rows: list[list[int]], training: bool, with_gradients: bool, kind: str
 ) -> dict[str, Any]:
     """Of as many ranks as `rows` has; a rank may have no batch at all."""
-    model = small_model(seed, dropout=0.5)
-    batches = _shares_with_hits(model, seed, rows)[rank]
+    model, of_ranks = _model_and_shares(seed, rows, kind)
+    batches = of_ranks[rank]
+    given = [contents(batch) for batch in batches]
     model.train(training)
     found: dict[str, Any] = {"num_training": 0, "num_recorded": 0, "num_forwards": 0}
 
@@ -39,6 +50,7 @@ def _evaluated(
         report = learner(model, iter(batches))
         found["left_with_gradients"] = torch.is_grad_enabled()
         found["switches"] = (before, switches())
+    found["num_changed"] = sum(map(ne, given, map(contents, batches)))
     types = (
         {str(key): type(value).__name__ for key, value in report.items()} if isinstance(report, dict) else {}
     )
@@ -46,27 +58,41 @@ def _evaluated(
     return found | {"type": type(report).__name__, "report": numbers(report) if types else {}}
 
 
-def _shares_with_hits(
-    model: torch.nn.Module, seed: int, rows: list[list[int]]
-) -> list[list[dict[str, torch.Tensor]]]:
-    """Labels of which the model is right about a half, a third and a quarter on ranks 0, 1 and 2."""
-    of_ranks = shares(seed, rows)
+def _model_and_shares(
+    seed: int, rows: list[list[int]], kind: str
+) -> tuple[torch.nn.Module, list[list[dict[str, torch.Tensor]]]]:
+    """Labels of which the model is right about a half, a third and a quarter on ranks 0, 1 and 2.
+
+    A `kind` of model is "loud", with losses of 50, or "sick", with none for one row of rank 0's second batch.
+    """
+    model, of_ranks = small_model(seed, dropout=0.5), shares(seed, rows)
+    if kind == "loud":
+        make_loud(model)
+    elif kind == "sick":
+        make_sick(model)
+        of_ranks[0][1] = with_no_word(of_ranks[0][1])
     model.eval()
     with torch.no_grad():
         for rank, batches in enumerate(of_ranks):
             for batch in batches:
                 found = model(batch["input_ids"], batch["attention_mask"]).argmax(-1)
-                hits = (torch.arange(len(found)) + rank) % (2 + rank) == 0
-                batch["labels"] = torch.where(hits, found, (found + 1) % 5)
-    return of_ranks
+                places = torch.arange(len(found))
+                hits = (places + rank) % (2 + rank) == 0
+                batch["labels"] = torch.where(hits, found, (found + 1 + places // 2 % 4) % 5)
+    return model, of_ranks
 
 
-def evaluated_alone(seed: int, rows: list[list[int]]) -> dict[str, Any]:
+def evaluated_alone(seed: int, rows: list[list[int]], kind: str) -> dict[str, Any]:
     """The same over all samples in one process, and what mistakes give."""
-    model = small_model(seed, dropout=0.5).eval()
+    model, of_ranks = _model_and_shares(seed, rows, kind)
     losses, corrects, sizes, batch_means = [], [], [], []
+    large = {"sum_of_others": 0.0, "number": 0}
     with torch.no_grad():
-        for batches in _shares_with_hits(model, seed, rows):
+        for batches in of_ranks:
+            for batch in batches:
+                each = loss_of(model, batch, "none")
+                large["sum_of_others"] += float(each[each < LARGE].sum())
+                large["number"] += int((each >= LARGE).sum())
             losses.append(sum(float(loss_of(model, batch, "sum")) for batch in batches))
             batch_means += [float(loss_of(model, batch)) for batch in batches]
             right = [model(b["input_ids"], b["attention_mask"]).argmax(-1) == b["labels"] for b in batches]
@@ -84,6 +110,7 @@ def evaluated_alone(seed: int, rows: list[list[int]]) -> dict[str, Any]:
             "num_samples": sum(sizes),
         },
         "own": own,
+        "large": large,
         "mean_of_rank_means": {key: sum(one[key] for one in own) / len(own) for key in ("loss", "accuracy")},
         "mean_of_batch_means": {"loss": sum(batch_means) / len(batch_means)},
         "sums": {"loss": sum(losses), "accuracy": sum(corrects)},

@@ -9,10 +9,19 @@ from typing import Any
 import torch
 
 from autograder.lessons.checking.harness_shared import learner, small_model, switches
-from autograder.lessons.lesson_06.harness.shared import gradients_of, loss_of, on_ranks, shares
+from autograder.lessons.lesson_06.harness.shared import (
+    gradients_of,
+    loss_of,
+    make_loud,
+    make_sick,
+    on_ranks,
+    shares,
+    with_no_word,
+)
 
 STEP_SIZE = 0.5
-_OTHER = 1000  # between the seeds of two models of one rank
+LOUD = 1  # of the two models of one rank: with large losses, and none at all for a row of the last batch
+_OTHER = 1000  # between their seeds
 
 
 class Scaled(torch.nn.Module):
@@ -21,9 +30,12 @@ class Scaled(torch.nn.Module):
     scale: torch.Tensor
     shift: torch.Tensor
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, number: int) -> None:
         super().__init__()
-        self.inner = small_model(seed)
+        self.inner = small_model(seed + _OTHER * number)
+        if number == LOUD:
+            make_loud(self.inner)
+            make_sick(self.inner)
         self.inner.position_embedding.weight.requires_grad_(False)  # it has no gradient on any rank
         self.register_buffer("scale", 0.5 + torch.rand(5))
         self.register_buffer("shift", torch.randint(1, 100, (5,)))
@@ -68,14 +80,15 @@ def hand_made(seed: int, rows: list[list[int]]) -> dict[str, Any]:
 
 def hand_made_rank(rank: int, world_size: int, seed: int, rows: list[list[int]]) -> list[dict[str, Any]]:
     """Of two models, side by side in one process: how they begin, and what each batch gives."""
-    models = [Held(Scaled(seed + rank + _OTHER * number)) for number in range(2)]
+    models = [Held(Scaled(seed + rank, number)) for number in range(2)]
     before = switches()
     replicas = [learner(held.model) for held in models]
     found: list[dict[str, Any]] = [
         {"start": held.values(), "num_replaced": held.num_replaced(), "seen": []} for held in models
     ]
-    for batch in shares(seed, rows)[rank]:
-        for held, replica, report in zip(models, replicas, found, strict=True):
+    batches = [_of_ranks(seed, rows, number)[rank] for number in range(2)]
+    for both in zip(*batches, strict=True):
+        for held, replica, report, batch in zip(models, replicas, found, both, strict=True):
             loss = replica.loss_and_gradients(batch)
             seen = {"loss": float("nan"), "type": type(loss).__name__, "is_number": isinstance(loss, Real)}
             with contextlib.suppress(TypeError, ValueError, RuntimeError):
@@ -91,7 +104,15 @@ def hand_made_rank(rank: int, world_size: int, seed: int, rows: list[list[int]])
 
 def one_process(seed: int, rows: list[list[int]]) -> list[dict[str, Any]]:
     """What all ranks must hold: the gradients of one process on the samples of all; and what mistakes give."""
-    return [_alone(Held(Scaled(seed + _OTHER * number)), shares(seed, rows)) for number in range(2)]
+    return [_alone(Held(Scaled(seed, number)), _of_ranks(seed, rows, number)) for number in range(2)]
+
+
+def _of_ranks(seed: int, rows: list[list[int]], number: int) -> list[list[dict[str, torch.Tensor]]]:
+    """The batches of this one of the two models."""
+    of_ranks = shares(seed, rows)
+    if number == LOUD:
+        of_ranks[-1][-1] = with_no_word(of_ranks[-1][-1])
+    return of_ranks
 
 
 def _alone(held: Held, of_ranks: list[list[dict[str, torch.Tensor]]]) -> dict[str, Any]:

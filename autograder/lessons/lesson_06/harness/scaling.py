@@ -9,7 +9,15 @@ import numpy as np
 import torch
 
 from autograder.lessons.checking.harness_shared import in_groups, learner, small, switches, weights_of
-from autograder.lessons.lesson_06.harness.shared import Crew, Parted
+from autograder.lessons.lesson_06.harness.shared import (
+    Crew,
+    Parted,
+    contents,
+    loss_without_large,
+    make_loud,
+    make_sick,
+    with_no_word,
+)
 from course_lib.data import collate
 from course_lib.measuring import count_events
 from course_lib.models import ModelConfig, TextClassifier
@@ -18,13 +26,21 @@ GLOBAL_BATCH_SIZE = 48
 _crews: dict[int, Crew] = {}
 
 
-def parallel_segment(seed: int, num_steps: int, processes: int = 0, last_rows: int = 0) -> dict[str, Any]:
-    """`num_steps` updates on secret batches. The baseline names its one process; solutions get two."""
+def parallel_segment(
+    seed: int, num_steps: int, processes: int = 0, last_rows: int = 0, kind: str = ""
+) -> dict[str, Any]:
+    """`num_steps` updates on secret batches. The baseline names its one process; solutions get two.
+
+    A `kind` of training is "loud", with losses of 50; "Adam", with another optimizer than SGD; or "sick": in the last
+    batch the model has no loss for one row.
+    """
     processes = processes or min(2, int(getattr(learner, "num_processes", 2)))
     if processes not in _crews:
         _crews[processes] = Crew(processes)
     try:
-        ranks = _crews[processes].call("parallel_rank", seed=seed, num_steps=num_steps, last_rows=last_rows)
+        ranks = _crews[processes].call(
+            "parallel_rank", seed=seed, num_steps=num_steps, last_rows=last_rows, kind=kind
+        )
     except Parted as error:
         _crews.pop(processes).close()
         return {"parted": str(error)}
@@ -36,15 +52,18 @@ def parallel_segment(seed: int, num_steps: int, processes: int = 0, last_rows: i
         "largest_difference": max(float(np.abs(rank["weights"] - first).max()) for rank in ranks),
         "rows": [rank["rows"] for rank in ranks],
         "steps": [rank["steps"] for rank in ranks],
+        "is_nan": [rank["is_nan"] for rank in ranks],
         "batches_changed": max(rank["batches_changed"] for rank in ranks),
         "switches": [rank["switches"] for rank in ranks],
     }
 
 
-def parallel_rank(rank: int, world_size: int, seed: int, num_steps: int, last_rows: int) -> dict[str, Any]:
-    model, batches, optimizer = _parallel_task(seed, num_steps, last_rows)
+def parallel_rank(
+    rank: int, world_size: int, seed: int, num_steps: int, last_rows: int, kind: str
+) -> dict[str, Any]:
+    model, batches, optimizer = _parallel_task(seed, num_steps, last_rows, kind)
     weights, start = list(model.parameters()), weights_of(model).clone()  # the tensors that must be trained
-    given, before = [_contents(batch) for batch in batches], switches()
+    given, before = [contents(batch) for batch in batches], switches()
     with count_events(model, operators=False) as counts:
         learner(model, batches, optimizer)
     after = switches()
@@ -52,20 +71,16 @@ def parallel_rank(rank: int, world_size: int, seed: int, num_steps: int, last_ro
         "start": start,
         "rows": counts.num_rows,
         "steps": counts.num_optimizer_steps,
-        "batches_changed": sum(map(ne, given, [*map(_contents, batches), *[None] * num_steps])),
+        "is_nan": bool(model.head.bias.isnan().all()),
+        "batches_changed": sum(map(ne, given, [*map(contents, batches), *[None] * num_steps])),
         "switches": (before, after),
         "weights": torch.cat([weight.detach().flatten() for weight in weights]),
     }
 
 
-def _contents(batch: dict[str, torch.Tensor]) -> dict[str, tuple[int, float]]:
-    """Enough of a batch to see that it is another one."""
-    return {name: (len(rows), float(rows.sum())) for name, rows in batch.items()}
-
-
-def parallel_alone(seed: int, num_steps: int, last_rows: int, mistake: str) -> torch.Tensor:
+def parallel_alone(seed: int, num_steps: int, last_rows: int, mistake: str, kind: str) -> torch.Tensor:
     """The weights of one process that makes a mistake which two would make."""
-    model, batches, optimizer = _parallel_task(seed, num_steps, last_rows)
+    model, batches, optimizer = _parallel_task(seed, num_steps, last_rows, kind)
     if mistake not in ("old gradients", "gradients from before"):
         optimizer.zero_grad()
     for batch in batches:
@@ -86,7 +101,10 @@ def parallel_alone(seed: int, num_steps: int, last_rows: int, mistake: str) -> t
         }.get(mistake, torch.full((rows,), 1.0 / rows))
         logits = model(batch["input_ids"], batch["attention_mask"])
         losses = torch.nn.functional.cross_entropy(logits, batch["labels"], reduction="none")
-        (losses * weigh).sum().backward()
+        if mistake == "large losses left out":
+            loss_without_large(model, batch).backward()
+        else:
+            (losses * weigh).sum().backward()
         optimizer.step()
         if mistake != "old gradients":
             optimizer.zero_grad()
@@ -102,7 +120,7 @@ def _rank_means(rows: int, parts: list[slice]) -> torch.Tensor:
 
 
 def _parallel_task(
-    seed: int, num_steps: int, last_rows: int
+    seed: int, num_steps: int, last_rows: int, kind: str
 ) -> tuple[TextClassifier, list[dict[str, torch.Tensor]], torch.optim.Optimizer]:
     """Texts of much the same length: what is measured is the work of two, not how well it is dealt out.
 
@@ -121,6 +139,11 @@ def _parallel_task(
         lengths, labels = rng.integers(40, 49, size=rows), rng.integers(5, size=rows)
         batches.append(collate([(ids[i, : lengths[i]], int(labels[i])) for i in range(rows)]))
     model = TextClassifier(sizes)
+    if kind == "loud":
+        make_loud(model)
+    elif kind == "sick":
+        make_sick(model)
+        batches[-1] = with_no_word(batches[-1])
     settings: dict[str, Any] = {
         "lr": rng.uniform(0.04, 0.08),
         "momentum": rng.uniform(0.3, 0.9),
@@ -128,7 +151,10 @@ def _parallel_task(
     }
     groups = in_groups(model)
     groups[1]["lr"] = 2 * settings["lr"]
-    optimizer = torch.optim.SGD(groups, **settings)
+    optimizer: torch.optim.Optimizer = torch.optim.SGD(groups, **settings)
+    if kind == "Adam":  # with an epsilon that keeps rounding from being blown up
+        groups[1]["lr"] = settings["lr"] / 5
+        optimizer = torch.optim.Adam(groups, lr=settings["lr"] / 10, eps=0.01, weight_decay=0.01)
     for weight in model.parameters():
         weight.grad = torch.randn_like(weight) / weight.numel() ** 0.5
     return model, batches, optimizer

@@ -28,6 +28,9 @@ CELL = "<your cell>"
 DIED = "died"
 GROUP_SECONDS = 6.0  # that a rank waits inside a collective for one that does not come
 CALL_SECONDS = 25.0  # for all ranks to answer
+GAP = 50.0  # between the logits of a loud model
+LARGE = 30.0  # a loss of a loud model is far below or above it
+NO_WORD = 2  # an id that no text has
 GRACE_SECONDS = 1.0  # that a rank which has answered stays connected for the sake of those that have not
 
 
@@ -209,6 +212,33 @@ def shares(seed: int, rows: list[list[int]]) -> list[list[dict[str, torch.Tensor
     return found
 
 
+def make_loud(model: Any) -> None:
+    """Two classes come out 50 below the others: a loss of 50, and a probability that any ε swallows."""
+    below = torch.tensor([-GAP, 0.0, -GAP, 0.0, 0.0])
+    model.head.register_forward_hook(lambda _, inputs, logits: logits + below)
+
+
+def make_sick(model: Any) -> None:
+    """A row with `NO_WORD` in it comes out as NaN, and no other row."""
+
+    def spoil(_: Any, inputs: tuple[torch.Tensor], vectors: torch.Tensor) -> torch.Tensor:
+        return vectors.masked_fill((inputs[0] == NO_WORD).unsqueeze(-1), float("nan"))
+
+    model.token_embedding.register_forward_hook(spoil)
+
+
+def with_no_word(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The same batch, but a sick model has no loss for its first row."""
+    ids = batch["input_ids"].clone()
+    ids[0, 0] = NO_WORD
+    return batch | {"input_ids": ids}
+
+
+def contents(batch: dict[str, torch.Tensor]) -> dict[str, tuple[int, float]]:
+    """Enough of a batch to see that it is another one."""
+    return {name: (len(rows), float(rows.sum())) for name, rows in batch.items()}
+
+
 def gradients_of(model: Any) -> torch.Tensor:
     """All gradients in one row; zeros where there is none."""
     return torch.cat(
@@ -220,3 +250,9 @@ def loss_of(model: Any, batch: dict[str, torch.Tensor], reduction: str = "mean")
     return F.cross_entropy(
         model(batch["input_ids"], batch["attention_mask"]), batch["labels"], reduction=reduction
     )
+
+
+def loss_without_large(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    """The mean loss where rows of a large loss count nothing, as those of `log(softmax + ε)` do in backward."""
+    losses = loss_of(model, batch, "none")
+    return losses.where(losses < LARGE, 0.0).mean()

@@ -172,6 +172,43 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    optimizer.zero_grad()\n",
                 "    for parameter in optimizer.param_groups[0]['params']:\n        parameter.grad = None\n",
             ),
+            "the logarithm of a softmax": (
+                "the logarithm of a probability",
+                'F.cross_entropy(logits, batch["labels"], reduction="sum")',
+                'F.nll_loss(logits.softmax(-1).clamp(min=1e-8).log(), batch["labels"], reduction="sum")',
+            ),
+            "a micro-batch without a loss left out": (
+                "a loss that is NaN is hidden",
+                "            " + _SCALED,
+                "            if loss.isnan():\n                continue\n            " + _SCALED,
+            ),
+            "micro-batches popped off the list": (
+                "taken out of the caller's own",
+                "    for number, batch in enumerate(micro_batches, start=1):\n"
+                "        is_last = number == len(micro_batches)\n",
+                "    for number in range(len(micro_batches), 0, -1):\n"
+                "        batch, is_last = micro_batches.pop(0), number == 1\n",
+            ),
+            "labels popped out of the batches": (
+                "taken out of the caller's own",
+                'F.cross_entropy(logits, batch["labels"]',
+                'F.cross_entropy(logits, batch.pop("labels")',
+            ),
+            "exchanged by hand after the last backward": (
+                "the gradients cross after the last backward",
+                ("contextlib.nullcontext() if is_last else model.no_sync()", "model.no_sync()"),
+                (_SCALED, "(loss / total)"),
+                (
+                    "    optimizer.step()\n",
+                    "    gradients = [parameter.grad for parameter in model.parameters()]\n"
+                    "    flat = torch.cat([gradient.flatten() for gradient in gradients])\n"
+                    "    dist.all_reduce(flat)\n"
+                    "    pieces = flat.split([gradient.numel() for gradient in gradients])\n"
+                    "    for gradient, piece in zip(gradients, pieces):\n"
+                    "        gradient.copy_(piece.view_as(gradient))\n"
+                    "    optimizer.step()\n",
+                ),
+            ),
             "the learning rate scaled instead": (
                 "the learning rate is changed for the step",
                 (_SCALED, "loss"),

@@ -129,6 +129,26 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'reduction="sum")',
                 'reduction="sum", label_smoothing=0.1)',
             ),
+            "the logarithm of a softmax": (
+                "the logarithm of a probability",
+                _SUMMED_LOSS,
+                'F.nll_loss((logits.softmax(-1) + 1e-8).log(), batch["labels"], reduction="sum")',
+            ),
+            "batches without a loss left out": (
+                "a loss that is NaN is hidden",
+                "            sums[0] +=",
+                "            if logits.isnan().any():\n                continue\n            sums[0] +=",
+            ),
+            "NaN made a number": (
+                "a loss that is NaN is hidden",
+                _SUMMED_LOSS,
+                _SUMMED_LOSS + ".nan_to_num()",
+            ),
+            "labels popped out of the batches": (
+                "taken out of the caller's own batches",
+                '            sums[2] += len(batch["labels"])\n',
+                '            sums[2] += len(batch.pop("labels"))\n',
+            ),
             "without accuracy": (
                 "a key is missing",
                 '"accuracy": (sums[1] / sums[2]).item(), ',

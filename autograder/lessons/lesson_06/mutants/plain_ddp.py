@@ -117,6 +117,16 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'reduction="sum")',
                 'reduction="sum", label_smoothing=0.1)',
             ),
+            "the logarithm of a softmax": (
+                "the logarithm of a probability",
+                'F.cross_entropy(logits, batch["labels"], reduction="sum")',
+                'F.nll_loss((logits.softmax(-1) + 1e-8).log(), batch["labels"], reduction="sum")',
+            ),
+            "NaN made a number": (
+                "a loss that is NaN is hidden",
+                _REDUCE,
+                _REDUCE + "                parameter.grad.nan_to_num_()\n",
+            ),
             "a step as well": (
                 "the weights are changed as well",
                 _RETURN,

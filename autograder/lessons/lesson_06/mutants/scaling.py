@@ -146,6 +146,26 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    for batch in batches:\n",
                 "    while batches:\n        batch = batches.pop(0)\n",
             ),
+            "weights averaged in place of gradients": (
+                "right with SGD and not with Adam",
+                ("    ddp = DistributedDataParallel(model)\n", "    ddp = model\n"),
+                (
+                    "        optimizer.step()\n",
+                    "        optimizer.step()\n        for weight in model.parameters():\n"
+                    "            dist.all_reduce(weight.data)\n            weight.data /= world_size\n",
+                ),
+            ),
+            "the logarithm of a softmax": (
+                "the logarithm of a probability",
+                'F.cross_entropy(logits, share["labels"], reduction="sum")',
+                'F.nll_loss((logits.softmax(-1) + 1e-8).log(), share["labels"], reduction="sum")',
+            ),
+            "NaN made a number": (
+                "a loss that is NaN is hidden",
+                "        optimizer.step()\n",
+                "        for weight in model.parameters():\n            weight.grad.nan_to_num_()\n"
+                "        optimizer.step()\n",
+            ),
             "gradients left switched off": (
                 "switched for the whole process",
                 "        optimizer.step()\n",
