@@ -979,7 +979,7 @@ print(cost.GPU_ENERGY if device.type == "cuda" else cost.CPU_ENERGY)
 # | `cat` | What it is | Fields |
 # |---|---|---|
 # | `"user_annotation"` | a range on the host: a step, `ProfilerStep#12`, or a stage, `stage: forward` | `name`, `ts`, `dur` |
-# | `"cuda_runtime"` | the host queues a kernel | `ts`, `args["correlation"]` |
+# | `"cuda_runtime"` | the host queues a kernel, or several with one call (a graph) | `ts`, `args["correlation"]` |
 # | `"kernel"` | the GPU runs it, perhaps much later | `dur`, `args["correlation"]` |
 #
 # `ts` (start) and `dur` (length) are in **microseconds**. A kernel belongs to the step and the stage in which it was
@@ -1137,7 +1137,8 @@ def cost_to_target(
     num_devices: all of them are paid for, all of the time.
 
     Returns {"seconds", "hours", "cost", "currency"}: `seconds` and `hours` of the run, `cost` of
-    all devices in `currency` ("EUR"); None when no validation reaches the target.
+    all devices in `currency` ("EUR"); None when no validation reaches the target. The records
+    stay as they are.
     Raises ValueError for a price without an amount, a currency or one of these units.
     """
     ### BEGIN SOLUTION
@@ -1230,11 +1231,12 @@ class BudgetGuard:
         notify: Callable[[float], None],
         alarms: Sequence[float] = (0.5, 0.8),
     ) -> None:
-        """Time is paid for from here on.
+        """Time is paid for from here on, whatever it goes into: steps, saves, alarms.
 
         budget: money for the run, all sessions together.
         price_per_hour: of all its devices, in the same currency.
-        save: writes a checkpoint; takes at most `save_seconds`, which are paid for as well.
+        save: writes a checkpoint, with this guard's `state_dict` in it; takes at most
+            `save_seconds`, which are paid for as well. What it raises reaches the caller.
         clock: seconds; only differences mean something, and each session has a clock of its own.
         notify: takes one of `alarms`, shares of the budget in rising order. Called once for each,
             after the first step with which the money spent is at that share or above.
@@ -1270,8 +1272,9 @@ class BudgetGuard:
         ### END SOLUTION
 
     def state_dict(self) -> dict[str, Any]:
-        """What the guard of the next session must know, as of the last `after_step`; plain values
-        that JSON can hold. Its machine may have another price."""
+        """What the guard of the next session must know, as of the last `after_step` (within
+        `save`, of this one, with its alarms); plain values that JSON can hold, and that no later
+        step changes. Its machine may have another price."""
         ### BEGIN SOLUTION
         return {
             "spent": self.spent,
@@ -1296,7 +1299,7 @@ check("7.3")
 #
 # > Difficulty ●●●●○ · Importance ●●●●● · 30 minutes · property, count, speed (at least 1.5× for each run)
 #
-# Four runs are right and slow. Each has one illness. Read them:
+# Four runs are right and slow. Each has one illness. The next cell prints their source, `SickRuns`. Read it:
 
 # %%
 print(inspect.getsource(sick_runs.SickRuns))
@@ -1425,7 +1428,7 @@ Batch = dict[str, torch.Tensor]
 
 @exercise("7.4")
 class Ward:
-    """The four runs, cured. Arguments and results are those of `SickRuns`."""
+    """The four runs, cured. Arguments, results and errors are those of `SickRuns`."""
 
     def diagnose(self, run: str) -> str:
         """The illness of run "A", "B", "C" or "D".

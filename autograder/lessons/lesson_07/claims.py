@@ -12,6 +12,7 @@ _TRACE: Claims = {
         "the GPU's copies counted too",
     ),
     '`"cuda_runtime"` | the host queues a kernel': ("the length of the launches",),
+    "or several with one call (a graph)": ("one kernel of a launch", "the first kernel of a launch"),
     '`"kernel"` | the GPU runs it, perhaps much later': (
         "timing CUDA without a sync: by the moment when a kernel runs",
     ),
@@ -50,6 +51,7 @@ _TRACE: Claims = {
     "Returns, all times in seconds and as means over the steps that count:": (
         "milliseconds",
         "sums in place of means",
+        "means over the steps that have the stage",
         "nothing returned",
     ),
     '"num_steps" how many count': ("all steps counted in the number",),
@@ -60,6 +62,7 @@ _TRACE: Claims = {
     ),
     '"device" {stage: length of the kernels that were queued inside its ranges}, and': (
         "the length of the launches",
+        "one kernel of a launch",
         "timing CUDA without a sync: the host's ranges",
     ),
     '"other": of those queued in the step, but in no stage.': ("kernels of no stage left out",),
@@ -95,7 +98,9 @@ _COST: Claims = {
         "NaN taken for a value",
         "None compared",
     ),
+    "The records stay as they are.": ("the log used up", "a metric filled in for None"),
     '"stop" "session_seconds": the session ended here; the next record is a "start"': (
+        "a session up to its last record",
         "the work of ended sessions not paid",
     ),
     'price: of one device, as "2.40 EUR/h"; the unit after the stroke is "s", "min", "h" or "day".': (
@@ -139,7 +144,8 @@ _GUARD: Claims = {
         "stops when the money is gone",
         "no checkpoint before the stop",
     ),
-    "Time is paid for from here on.": (
+    "Time is paid for from here on, whatever it goes into: steps, saves, alarms.": (
+        "what an alarm takes not paid",
         "time before the first step not paid",
         "a clock that reads 0 taken for none",
     ),
@@ -149,11 +155,17 @@ _GUARD: Claims = {
         "seconds kept in place of money",
         "money rounded to cents",
     ),
-    "Its machine may have another price.": ("seconds kept in place of money",),
-    "price_per_hour: of all its devices, in the same currency.": ("seconds taken for hours",),
-    "save: writes a checkpoint; takes at most `save_seconds`, which are paid for as well.": (
-        "the save is not in the reserve",
+    "Its machine may have another price.": (
+        "seconds kept in place of money",
+        "the longest step kept as money",
     ),
+    "price_per_hour: of all its devices, in the same currency.": ("seconds taken for hours",),
+    "save: writes a checkpoint, with this guard's `state_dict` in it;": (
+        "saved before the alarms of this step",
+        "saved before this step is paid",
+    ),
+    "takes at most `save_seconds`, which are paid for as well.": ("the save is not in the reserve",),
+    "What it raises reaches the caller.": ("the error of a save swallowed",),
     "clock: seconds; only differences mean something, and each session has a clock of its own.": (
         "clocks that go on from session to session",
         "a clock that reads 0 taken for none",
@@ -191,8 +203,17 @@ _GUARD: Claims = {
     "What the guard of the next session must know, as of the last `after_step`": (
         "earlier sessions forgotten",
         "the slowest step of earlier sessions forgotten",
+        "the clock read for the state",
     ),
-    "plain values that JSON can hold.": ("a state that JSON cannot hold",),
+    "(within `save`, of this one, with its alarms)": (
+        "saved before the alarms of this step",
+        "saved before this step is paid",
+    ),
+    "plain values that JSON can hold, and that no later step changes.": (
+        "a state that JSON cannot hold",
+        "a state that goes on with its guard",
+        "a guard that goes on in the state it was handed",
+    ),
     "Go on from the session before.": ("alarms again after a resume",),
     "state: dict[str, Any]": ("earlier sessions forgotten",),
     "Called right after the guard is made.": EXPLAINS,
@@ -201,15 +222,18 @@ _GUARD: Claims = {
 _WARD: Claims = {
     "Four runs are right and slow.": EXPLAINS,
     "Each has one illness.": EXPLAINS,
-    "Read them:": EXPLAINS,
+    "The next cell prints their source, `SickRuns`.": EXPLAINS,
+    "Read it:": EXPLAINS,
     "The four runs, cured.": (
         "histograms still read at every step",
         "the frozen body runs in every epoch",
         "the body runs beside its kept features",
         "fetched ahead by one thread",
     ),
-    "Arguments and results are those of `SickRuns`.": (
+    "Arguments, results and errors are those of `SickRuns`.": (
         "the error of a fetch swallowed",
+        "gradients from before run C",
+        "gradients from before run D",
         "a list of nothing",
         "run A in evaluation mode",
         "the mode of run B as it was",
@@ -245,6 +269,7 @@ _WARD: Claims = {
     "One pass in order, an update for every `rows_per_update` samples, clipped at 1.0, from the mean": (
         "a bigger batch in place of a fuller forward pass",
         "run C not clipped",
+        "one group of the optimizer clipped",
         "the sum of the rows' losses",
         "a last mean over rows that are not there",
     ),
@@ -274,6 +299,9 @@ _LORA: Claims = {
     "returns the model.": ("nothing returned", "a copy adapted"),
     "Every `nn.Linear` of the model but `model.head` is replaced": (
         "the layers on the way out left alone",
+        "every layer with head in its name left out",
+        "every layer whose own name is head left out",
+        "every name that begins like the head left out",
         "the head adapted too",
     ),
     "`base(x) + alpha / rank * B A x`": (
@@ -283,7 +311,10 @@ _LORA: Claims = {
         "one scale for all models",
         "dropout before the adapter",
     ),
-    "of the base's dtype and on its device": ("adapters in float32 whatever the base is",),
+    "of the base's dtype and on its device": (
+        "adapters in float32 whatever the base is",
+        "adapters in float32, their product cast back",
+    ),
     "the module itself is of no use any more.": EXPLAINS,
     "with A and B trainable, [rank, in] and [out, rank] (or transposed)": (
         "a rank of its own",
@@ -305,7 +336,12 @@ _LORA: Claims = {
         "the head as it was",
     ),
     "[..., in] -> [..., out].": ("batches of texts alone",),
-    "One plain layer that computes the same.": ("merged without the bias", "merged without the scale"),
+    "One plain layer that computes the same.": (
+        "merged without the bias",
+        "merged with a bias that the base does not have",
+        "merged in the default dtype",
+        "merged without the scale",
+    ),
 }
 
 _TARGET: Claims = {

@@ -184,7 +184,7 @@ class BudgetGuard:
         return {
             "spent": self.paid_seconds * self.rate,
             "longest_step": self.longest_step,
-            "pending": self.pending,
+            "pending": list(self.pending),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -306,7 +306,9 @@ class LowRankLinear(nn.Linear):
 
     @torch.no_grad()
     def merged(self) -> nn.Linear:
-        plain = nn.Linear(self.in_features, self.out_features, bias=self.bias is not None)
+        plain = nn.Linear(
+            self.in_features, self.out_features, bias=self.bias is not None, dtype=self.weight.dtype
+        )
         plain.weight.copy_(self.weight + (self.down @ self.up).T * self.scale)
         if self.bias is not None:
             plain.bias.copy_(self.bias)

@@ -171,7 +171,7 @@ class BudgetGuard:
         alarms: Sequence[float] = (0.5, 0.8),
     ) -> None:
         self.clock = clock
-        self.paid_from = clock()
+        self.paid_from = self.now = clock()
         self.memory = {"spent": 0.0, "longest": 0.0, "alarms": []}
 
         def price_of(seconds: float) -> float:
@@ -204,10 +204,11 @@ class BudgetGuard:
         next(self.plan)
 
     def after_step(self) -> bool:
-        return self.plan.send(self.clock())
+        self.now = self.clock()
+        return self.plan.send(self.now)
 
     def state_dict(self) -> dict[str, Any]:
-        spent = self.memory["spent"] + self.price_of(self.clock() - self.paid_from)
+        spent = self.memory["spent"] + self.price_of(self.now - self.paid_from)
         return {
             "spent": spent,
             "longest": self.memory["longest"],

@@ -9,7 +9,7 @@ import numpy as np
 from autograder.engine import Job
 from autograder.lessons.checking import require_equal
 
-SETTINGS = ((2, 7.0), (3, 5.0), (4, 10.0), (1, 0.25))
+SETTINGS = ((2, 7.0), (3, 5.0), (4, 10.0), (1, 0.25), (2, 3.0), (3, 8.0))
 """Rank and alpha: whatever is made of them wrongly for the first gives another number."""
 FEWER = 10.0
 TOLERANCE_POINTS = 3.0
@@ -31,17 +31,18 @@ def check_add_lora(job: Job) -> None:
 
 
 def _cases(job: Job) -> list[dict[str, Any]]:
-    """Layers that are wider or narrower behind than before; models that are frozen already, and in either mode."""
-    names = ("feed_forward_in", "feed_forward_out", "query_key_value", "feed_forward_in")
+    """Layers that are wider or narrower behind than before, without a bias, and with the head's name in another place;
+    models that are frozen already, and in either mode."""
+    names = ("feed_forward_in", "feed_forward_out", "query_key_value", "feed_forward_in", "head", "head_mix")
     return [
         {
             "seed": job.seed(),
             "rank": rank,
             "alpha": alpha,
             "d_model": 2 * int(job.rng.integers(3, 7)),
-            "name": f"blocks.{int(job.rng.integers(2))}.{name}",
+            "name": name if name == "head_mix" else f"blocks.{int(job.rng.integers(2))}.{name}",
             "is_frozen": number % 2 == 1,
-            "dtype": ("float32", "float32", "float64", "float32")[number],
+            "dtype": "float64" if number in (2, 5) else "float32",
         }
         for number, (name, (rank, alpha)) in enumerate(zip(names, SETTINGS, strict=True))
     ]
@@ -63,7 +64,11 @@ def _require_formula(job: Job, case: dict[str, Any], answer: dict[str, Any]) -> 
     shapes = sorted(list(matrix.shape) for matrix in answer["matrices"])
     a, b = (_oriented(answer["matrices"], rank, size) for size in (wide, narrow))
     likely = "one matrix of full size, where a product of two small ones is asked for"
-    if not shapes:
+    if not shapes and "head" in case["name"]:
+        likely = (
+            "a layer is left out for its name: `model.head` alone is, not others with `head` in their names"
+        )
+    elif not shapes:
         likely = "a kind of layer is left out: this one has no adapter, or one that does not learn"
     elif answer["is_base_learning"] or [narrow, wide] in shapes:
         likely = "LoRA base not frozen: the layer's own weight or bias still asks for a gradient"
@@ -77,6 +82,13 @@ def _require_formula(job: Job, case: dict[str, Any], answer: dict[str, Any]) -> 
         got=f"trainable parameters of shapes {shapes}"[:200],
         likely=likely,
         look="A takes the input down to `rank` numbers, B takes those up to the output",
+    )
+    job.require(
+        set(answer["dtypes"]) == {case["dtype"]},
+        expected=f"adapters of {case['dtype']}, as their base",
+        got=f"{', '.join(answer['dtypes'])}",
+        likely="adapters of another dtype than their base's: they need other memory, and cast at every step",
+        look="`base.weight.new_empty(...)` has the base's dtype and device",
     )
     job.require(
         bool(np.allclose(answer["start"], 0.0, atol=1e-5)),
@@ -123,6 +135,13 @@ def _require_plain(job: Job, case: dict[str, Any], answer: dict[str, Any]) -> No
         likely="`merged` is missing, or returns the adapted layer itself, a weight or nothing",
         look="type(layer.merged()) is nn.Linear",
     )
+    job.require(
+        answer["merged_dtype"] == case["dtype"],
+        expected=f"a merged layer of {case['dtype']}, as the base",
+        got=answer["merged_dtype"],
+        likely="the merged layer has the default dtype: it cannot take what the adapted one took",
+        look="`nn.Linear(..., dtype=base.weight.dtype, device=base.weight.device)`, or the base itself",
+    )
     right = case["alpha"] / case["rank"] * _product(case, answer)
     job.require(
         bool(np.allclose(answer["merged"], right, rtol=1e-3, atol=1e-3)) and answer["is_bias_kept"],
@@ -132,6 +151,8 @@ def _require_plain(job: Job, case: dict[str, Any], answer: dict[str, Any]) -> No
         else "another bias",
         likely="the merged weight is not W + alpha / rank · B A"
         if answer["is_bias_kept"]
+        else "a bias where the base has none, left at random"
+        if case["name"].endswith(".head")
         else "the bias is lost",
         look="what does the adapted layer add, written as one matrix?",
     )

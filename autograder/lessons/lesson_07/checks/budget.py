@@ -7,7 +7,8 @@ from typing import Any
 
 from autograder.engine import Job, Worker
 from autograder.lessons.checking import name_the_mistake
-from autograder.lessons.lesson_07.checks.made_runs import Entry, Run, runs, simulate
+from autograder.lessons.lesson_07.checks.made_guards import Entry, Run, simulate
+from autograder.lessons.lesson_07.checks.made_runs import runs
 
 SMALL = "the reserve is too small: the longest step so far counts, over all sessions"
 LIKELY = {
@@ -15,6 +16,12 @@ LIKELY = {
     "hours": "seconds taken for hours: the price is for an hour, the clock counts seconds",
     "session forgotten": "earlier sessions are forgotten: `state_dict` must hold the money that they spent",
     "one price": "seconds are kept and not money: each session has its own price, and pays at it",
+    "clock in the state": "the clock is read again for the state: it holds the money as of the last `after_step`",
+    "notify not paid": "what `notify` takes is not paid for: the clock is read anew after it",
+    "saved before the alarms": "saved before the alarms of this step are given: the state in the checkpoint does not "
+    "know them, and the next session gives them again",
+    "saved before it is paid": "saved before this step is paid: the state in the checkpoint does not know its money",
+    "dearest step": "the longest step is kept as money: on a machine with another price it costs something else",
     "rounded": "the money is rounded in the state: a little of each session is forgotten, or all of it",
     "slowest forgotten": f"{SMALL}, and the slowest of earlier sessions is forgotten",
     "last step": f"{SMALL}, not the last one",
@@ -55,7 +62,7 @@ def check_budget_guard(job: Job) -> None:
             likely="a set, an array or an object of its own in `state_dict`",
             look="`json.dumps(guard.state_dict())`",
         )
-    logs, wanted = [answer["log"] for answer in answers], [simulate(run) for run in drawn]
+    logs, wanted = [_asked(answer["log"]) for answer in answers], [simulate(run) for run in drawn]
     if logs != [_asked(log) for log in wanted]:
         likely = name_the_mistake(
             LIKELY,
@@ -68,6 +75,21 @@ def check_budget_guard(job: Job) -> None:
         elif not likely and _is_right_alone(job, drawn[number], wanted[number]):
             likely = "guards share what each must keep for itself: an attribute of the class, or a global"
         _require_same(job, logs[number], wanted[number], likely)
+    job.require(
+        not any(answer["is_state_changed"] for answer in answers),
+        expected="a state that stays as it was handed out, or in",
+        got="one that is another after further steps",
+        likely="guard and state share a list or a dict: what a checkpoint holds changes with the next steps",
+        look="copy what goes into `state_dict`, and what comes from `load_state_dict`: `list(...)`",
+    )
+    error = job.learner().call("with_a_full_disk", run=asdict(drawn[0]))
+    job.require(
+        error == "_FullDisk",
+        expected="the error of a `save` that fails, from `after_step`",
+        got=error or "none, and a run that ends",
+        likely="the error of `save` is swallowed: the run ends, and nobody knows that there is no checkpoint",
+        look="no `except` around `save()`, or one that raises again",
+    )
     job.counts["runs"] = len(drawn)
 
 
@@ -79,11 +101,12 @@ def _answers(worker: Worker, drawn: list[Run]) -> list[dict[str, Any]]:
 def _is_right_alone(job: Job, run: Run, wanted: list[Entry]) -> bool:
     """Whether the run goes well in a process that has seen no other guard."""
     answers = _answers(job.worker("alone", job.source), [run])
-    return bool(answers[0]["log"] == _asked(wanted))
+    return _asked(answers[0]["log"]) == _asked(wanted)
 
 
 def _asked(log: list[Entry]) -> list[Entry]:
-    return [{key: entry[key] for key in ("steps", "is_stopped", "saves", "alarms")} for entry in log]
+    asked = ("steps", "is_stopped", "saves", "alarms")
+    return [{key: entry[key] for key in asked} | {"sequel": entry.get("sequel")} for entry in log]
 
 
 def _require_same(job: Job, log: list[Entry], wanted: list[Entry], likely: str) -> None:
@@ -120,6 +143,15 @@ def _require_same(job: Job, log: list[Entry], wanted: list[Entry], likely: str) 
         got=f"{got}"[:200],
         likely=likely or "an alarm missing, at the wrong share, or in another order",
         look=LOOK_ALARMS,
+    )
+    job.require(
+        last.get("sequel") == right.get("sequel"),
+        expected=f"of a guard that goes on from the state in the checkpoint at the stop: {right.get('sequel')}"[
+            :300
+        ],
+        got=f"{last.get('sequel')}"[:200],
+        likely=likely or "the state in the checkpoint is not that of the step after which it was saved",
+        look="within `save`, what does `state_dict` say of the money and of the alarms?",
     )
     job.require(
         False,

@@ -119,6 +119,7 @@ def _paid(records: list[Record], given: Record, mistake: str) -> float | None:
     if mistake == "the other way":
         is_high_good = not is_high_good
     paid, starts, found, best = 0.0, 0, None, math.nan
+    clock = 0.0  # of the record before, in its session
     kinds = ("validation", "train") if mistake == "training values" else ("validation",)
     for record in records:
         if record["kind"] == "start":
@@ -127,7 +128,9 @@ def _paid(records: list[Record], given: Record, mistake: str) -> float | None:
             paid += 0.0 if is_left_out else record["seconds"]
             paid = record["seconds"] if mistake == "last session" else paid
         elif record["kind"] == "stop":
-            paid += 0.0 if mistake == "no lost work" else record["session_seconds"]
+            ends = clock if mistake == "no stop" else record["session_seconds"]
+            paid += 0.0 if mistake == "no lost work" else ends
+        clock = record.get("session_seconds", 0.0)
         if record["kind"] not in kinds:
             continue
         value = record["other" if mistake == "another metric" else given["monitor"]]

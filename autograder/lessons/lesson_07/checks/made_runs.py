@@ -1,31 +1,10 @@
-"""Runs for exercise 7.3, step by step and session by session, and where a right or a mistaken guard ends them."""
+"""Runs for exercise 7.3, step by step and session by session, of every sort that a guard may meet."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
-DEFAULT_ALARMS = (0.5, 0.8)
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run. Money and time that have to be exactly equal are whole numbers, so that no rounding decides."""
-
-    settings: dict[str, Any]
-    """What the guard is made with, callables aside; without `alarms` it has its own."""
-    sessions: list[list[float]]
-    """Seconds of each step; the last session has more of them than the budget pays for."""
-    save_takes: float
-    clocks: list[float]
-    """What each session's clock says when its guard is made."""
-    prices: list[float] | None = None
-    """Of an hour in each session, where they differ: the run goes on on other machines."""
-
-
-Entry = dict[str, Any]
+from autograder.lessons.lesson_07.checks.made_guards import DEFAULT_ALARMS, Run, simulate
 
 
 def runs(rng: np.random.Generator) -> list[Run]:
@@ -114,17 +93,31 @@ def _alarm_at_the_stop(rng: np.random.Generator) -> Run:
     budget = (num_steps + 1.5) * step / 3600.0 * price
     settings = {"budget": budget, "price_per_hour": price, "save_seconds": 0.9 * step}
     share = (num_steps - 0.4) / (num_steps + 1.5)
-    return Run(settings | {"alarms": [0.1, share]}, [[step] * 30], 0.3 * step, _clocks(rng, 1))
+    given = settings | {"alarms": [0.1, share]}
+    # Then goes on from what is in the checkpoint: with this step paid, and its alarms given, there is room for no step.
+    sequel = (float(rng.integers(100, 1000)), 0.01 * step)
+    return Run(given, [[step] * 30], 0.3 * step, _clocks(rng, 1), sequel=sequel)
 
 
 def _slow_once(rng: np.random.Generator) -> Run:
-    """One slow step early in the first session, and quick ones ever after."""
+    """One slow step early in the first session, and quick ones ever after, on a machine at half the price.
+
+    What an alarm takes and a step make less than the slow step, so that it is the same which of them it is a part of.
+    """
     price = float(rng.uniform(1.0, 9.0))
     quick, slow = float(rng.uniform(4.0, 6.0)), float(rng.uniform(60.0, 80.0))
     sessions = [[quick, quick, slow, quick, quick], [quick] * 60]
-    budget = (sum(sessions[0]) + 40.5 * quick) / 3600.0 * price
+    budget = (sum(sessions[0]) + 20.25 * quick) / 3600.0 * price
     settings = {"budget": budget, "price_per_hour": price, "save_seconds": float(rng.uniform(1.0, 3.0))}
-    return Run(settings | {"alarms": [0.55]}, sessions, 1.0, _clocks(rng, 2))
+    return Run(
+        settings | {"alarms": [0.6]},
+        sessions,
+        save_takes=1.0,
+        clocks=_clocks(rng, 2),
+        prices=[price, 0.5 * price],
+        notify_takes=4.3 * quick,
+        late=3.3 * quick,
+    )
 
 
 def _too_small(rng: np.random.Generator) -> Run:
@@ -135,82 +128,7 @@ def _too_small(rng: np.random.Generator) -> Run:
 
 
 def _quick(rng: np.random.Generator) -> Run:
-    """Steps of a fraction of a second, and a save of another."""
+    """Steps of a fraction of a second, and a save of another: sums far below a cent, over two sessions."""
     price, step = float(rng.uniform(1.0, 9.0)), float(rng.uniform(0.1, 0.3))
     settings = {"budget": 40.3 * step / 3600.0 * price, "price_per_hour": price, "save_seconds": 0.5 * step}
-    return Run(settings | {"alarms": [0.2, 0.7]}, [[step] * 60], 0.4 * step, _clocks(rng, 1))
-
-
-def simulate(run: Run, mistake: str = "") -> list[Entry]:
-    """What a right guard does, or one with this mistake, session by session up to the one in which it stops.
-
-    `spent` is what has been paid after the last step, before the save.
-    """
-    given, log = run.settings, []
-    budget = given["budget"]
-    prices = run.prices or [given["price_per_hour"]] * len(run.sessions)
-    shares = list(given.get("alarms", DEFAULT_ALARMS))
-    spent = longest = 0.0
-    pending = list(shares)
-    clock = run.clocks[0]
-    paid_seconds = 0.0
-    for durations, starts, price in zip(run.sessions, run.clocks, prices, strict=True):
-        rate = price / (1.0 if mistake == "hours" else 3600.0)
-        if mistake == "one price":
-            spent = paid_seconds * rate
-        if mistake == "session forgotten":
-            spent = 0.0
-        if mistake == "alarms again":
-            pending = list(shares)
-        if mistake == "slowest forgotten":
-            longest = 0.0
-        last = starts  # what the clock said then
-        skipped = starts - clock if mistake == "one clock" else 0.0
-        entry: Entry = {"steps": 0, "is_stopped": False, "saves": 0, "alarms": [], "spent": 0.0}
-        for duration in durations:
-            entry["steps"] += 1
-            is_unpaid = mistake == "first step" and entry["steps"] == 1
-            is_unpaid |= mistake == "clock at zero" and last == 0.0
-            seconds, last = 0.0 if is_unpaid else duration + skipped, last + duration
-            # What a save takes is a part of the next step then.
-            skipped = run.save_takes if mistake == "saves at every step" else 0.0
-            spent, paid_seconds = spent + seconds * rate, paid_seconds + seconds
-            longest = max(0.0 if mistake == "last step" else longest, seconds)
-            steps = {"no step": 0.0, "two steps": 2.0 * longest}.get(mistake, longest)
-            save = {"no save": 0.0, "two saves": 2.0 * given["save_seconds"]}.get(
-                mistake, given["save_seconds"]
-            )
-            reserve = 0.0 if mistake == "no reserve" else (steps + save) * rate
-            is_over = spent + reserve > budget
-            if mistake in ("fits", "no reserve"):
-                is_over = spent + reserve >= budget
-            if not (mistake == "no alarm at the stop" and is_over):
-                _alarm(entry, pending, spent, budget, mistake)
-            entry["saves"] += mistake == "saves at every step"
-            if is_over:
-                entry["is_stopped"] = True
-                entry["saves"] = {"no checkpoint": 0, "two checkpoints": 2}.get(
-                    mistake, max(1, entry["saves"])
-                )
-                break
-        log.append(entry | {"spent": spent})
-        spent = round(spent, 2) if mistake == "rounded" else spent
-        clock = starts + sum(durations)
-        if entry["is_stopped"]:
-            break
-    return log
-
-
-def _alarm(entry: Entry, pending: list[float], spent: float, budget: float, mistake: str) -> None:
-    due = [
-        s for s in pending if (spent > s * budget if mistake == "above the share" else spent >= s * budget)
-    ]
-    if mistake == "one alarm a step":
-        due = due[:1]
-    if mistake == "the highest alarm":
-        pending[:] = [share for share in pending if share not in due]
-        due = due[-1:]
-    said = [share * budget for share in due] if mistake == "sums of money" else due
-    entry["alarms"] += [[entry["steps"], share] for share in said]
-    if mistake != "alarm at every step":
-        pending[:] = [share for share in pending if share not in due]
+    return Run(settings | {"alarms": [0.2, 0.7]}, [[step] * 12, [step] * 60], 0.4 * step, _clocks(rng, 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +59,7 @@ def trace(rng: np.random.Generator, kind: Kind) -> list[Event]:
         correlation += 1
         begin = max(moment + 5.0, gpu_free)
         gpu_free = begin + work
-        events.extend(_kernel(moment, begin, work, correlation))
+        events.extend(_kernels(moment, begin, work, correlation))
 
     for index in range(kind.num_warmup_steps + kind.num_steps):
         is_warmup = index < kind.num_warmup_steps
@@ -87,12 +88,18 @@ def _range(name: str, start: float, length: float) -> Event:
     return {"ph": "X", "cat": "user_annotation", "name": name, "ts": start, "dur": length}
 
 
-def _kernel(launch: float, begin: float, work: float, correlation: int) -> list[Event]:
+def _kernels(launch: float, begin: float, work: float, correlation: int) -> list[Event]:
+    """A launch and what it queues: one kernel, or the several ones of a graph."""
     args = {"correlation": correlation}
     call = ("cudaLaunchKernel", "cudaLaunchKernelExC", "cudaGraphLaunch")[correlation % 3]
     called = {"ph": "X", "cat": "cuda_runtime", "name": call, "ts": launch, "dur": 4.0}
-    ran = {"ph": "X", "cat": "kernel", "name": f"kernel_{correlation % 7}", "ts": begin, "dur": work}
-    return [called | {"args": args}, ran | {"args": args | {"stream": 7}}]
+    events = [called | {"args": args}]
+    for number, share in enumerate((0.25, 0.45, 0.3) if call == "cudaGraphLaunch" else (1.0,)):
+        name = f"kernel_{(correlation + number) % 7}"
+        ran = {"ph": "X", "cat": "kernel", "name": name, "ts": begin, "dur": share * work}
+        events.append(ran | {"args": args | {"stream": 7}})
+        begin += share * work
+    return events
 
 
 def _clutter(events: list[Event], *, has_gpu: bool) -> list[Event]:
@@ -110,6 +117,13 @@ def _clutter(events: list[Event], *, has_gpu: bool) -> list[Event]:
         found += [r | {"cat": "gpu_user_annotation", "ts": r["ts"] + 900.0} for r in ranges]
         for number, step in enumerate(steps, start=10**6):
             args = {"correlation": number}
+            waits = {
+                "ph": "X",
+                "cat": "cuda_runtime",
+                "name": "cudaStreamSynchronize",
+                "ts": step["ts"] + 9.0,
+            }
+            found.append(waits | {"dur": 2.0, "args": {"correlation": number + 10**6}})  # queues nothing
             queued = {"ph": "X", "cat": "cuda_driver", "name": "cuMemcpyAsync", "ts": step["ts"] + 3.0}
             copied = {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "ts": step["ts"] + 950.0}
             found += [queued | {"dur": 2.0, "args": args}, copied | {"dur": 4000.0, "args": args}]
@@ -127,11 +141,19 @@ def read(events: list[Event], num_warmup_steps: int, mistake: str = "") -> Break
     counted = steps[:-left_out] if mistake == "last steps" and left_out else steps[left_out:]
     stages = [e for e in ranges if e["name"].startswith("stage: ")]
     worked = ("kernel", "gpu_memcpy") if mistake == "memory copies" else ("kernel",)
-    kernels = {e["args"]["correlation"]: e for e in events if e.get("cat") in worked}
+    kernels: dict[int, list[Event]] = {}
+    for event in events:
+        if event.get("cat") in worked:
+            kernels.setdefault(event["args"]["correlation"], []).append(event)
+    if mistake in ("last kernel", "first kernel"):
+        only = slice(1) if mistake == "first kernel" else slice(-1, None)
+        kernels = {correlation: several[only] for correlation, several in kernels.items()}
     launches = [e for e in events if e.get("cat") in ("cuda_runtime", "cuda_driver") and "dur" in e]
     if mistake == "launches by name":
         launches = [e for e in launches if e["name"] == "cudaLaunchKernel"]
+    queued = [(e, kernel) for e in launches for kernel in kernels.get(e["args"]["correlation"], [])]
     host, device = dict.fromkeys(STAGES, 0.0), dict.fromkeys((*STAGES, "other"), 0.0)
+    host_has, device_has = Counter[str](), Counter[str]()
     for step in counted:
         own = sorted((e for e in stages if _lies_in(e["ts"], step)), key=lambda e: e["ts"])
         for stage in own:
@@ -139,18 +161,22 @@ def read(events: list[Event], num_warmup_steps: int, mistake: str = "") -> Break
             is_known = any(e["name"] == stage["name"] and e["ts"] < stage["ts"] for e in own)
             if not (mistake == "first range" and is_known):
                 host[name] = stage["dur"] + (0.0 if mistake == "last range" else host[name])
-        for launch in launches:
-            kernel = kernels.get(launch["args"]["correlation"])
-            moment = kernel["ts"] if kernel and mistake == "when it runs" else launch["ts"]
+        host_has.update({stage["name"][len("stage: ") :] for stage in own})
+        on_device: set[str] = set()
+        for launch, kernel in queued:
+            moment = kernel["ts"] if mistake == "when it runs" else launch["ts"]
             # By the moment when it runs alone it belongs to that step; else to the one that launched it.
             is_own = _lies_in(moment, step)
             if mistake == "the last step that began":
                 is_own = step is max(
                     (s for s in steps if s["ts"] <= moment), key=lambda s: s["ts"], default=None
                 )
-            if kernel and is_own:
+            if is_own:
                 inside = [e["name"][len("stage: ") :] for e in own if _lies_in(moment, e)]
-                device[inside[0] if inside else "other"] += kernel["dur"]
+                name = inside[0] if inside else "other"
+                device[name] += kernel["dur"]
+                on_device.add(name)
+        device_has.update(on_device)
     length = sum(step["dur"] for step in counted)
     if mistake == "timing without a sync" and kernels:
         device |= host
@@ -159,6 +185,9 @@ def read(events: list[Event], num_warmup_steps: int, mistake: str = "") -> Break
     unit = {"microseconds": 1.0, "milliseconds": 1e3}.get(mistake, 1e6)
     scale = 1.0 / (unit * len(counted))
     host["other"] = length - sum(host.values())
+    if mistake == "steps that have it":
+        for times, has in ((host, host_has), (device, device_has)):
+            times |= {name: times[name] * len(counted) / number for name, number in has.items()}
     if mistake == "sums":
         scale = 1.0 / unit
     return {

@@ -17,6 +17,7 @@ LIKELY = {
     "the whole run": "the whole run, where the time to the target is asked for",
     "last session": "only the last session: what the sessions before it took was paid too, also the work that was lost",
     "no lost work": "only the last session, and all start-ups: sessions that have ended were paid too",
+    "no stop": "a session that ended counts up to its stop: what lies between its last record and that was paid too",
     "one device": "one device is paid for, and there are several",
     "seconds of all devices": "seconds of all devices: `seconds` and `hours` are the run's, the devices multiply the "
     "cost alone",
@@ -73,6 +74,13 @@ def _sent(records: list[Record]) -> list[Record]:
 
 def _require_cost(job: Job, answer: Record, records: list[Record], given: Record) -> None:
     right = bill(records, given)
+    job.require(
+        answer["is_unchanged"],
+        expected="the records as they were",
+        got="changed ones",
+        likely="the log is changed by reading it: records are taken out of it, sorted or edited",
+        look="`for record in records` takes nothing away",
+    )
     likely = name_the_mistake(
         LIKELY,
         twin=lambda mistake: (bill(records, given, mistake),),

@@ -19,6 +19,7 @@ from autograder.lessons.lesson_07.checks.made_traces import (
 )
 
 WARMUP = "averaging over the warm-up steps, which compile, allocate and fill caches"
+GRAPH = "one launch may queue several kernels, such as a graph's: their times are added up"
 SEVERAL = "a step may have several ranges of one name: they are added up"
 LIKELY = {
     "warm-up": WARMUP,
@@ -38,6 +39,9 @@ LIKELY = {
     "it belongs to the stage that launched it",
     "launches by name": "launches found by their name: several calls queue a kernel, all `cuda_runtime`",
     "the last step that began": "a step that had ended: what is queued between two steps belongs to none",
+    "last kernel": GRAPH,
+    "first kernel": GRAPH,
+    "steps that have it": "a mean over the steps that have the stage: it is over all steps that count",
     "no other": "what is queued in a step but in no stage is left out",
 }
 LOOK_HOST = "`cat`, `name`, `ts` and `dur` of the events"

@@ -25,6 +25,11 @@ _TREATED = {
     "D": "the frozen body still runs in every epoch",
 }
 _MODE = "the other mode of the model: A to C train, D evaluates, whatever the model was in before"
+_LEFT = "gradients from before the call: each step zeroes its own behind it, and the first begins with what was there"
+_ZEROED_LATE = (
+    ("optimizer.zero_grad(set_to_none=True)", "pass"),
+    ("optimizer.step()", "optimizer.step(); optimizer.zero_grad(set_to_none=True)"),
+)
 _GRADIENTS = "gradients add up from step to step: `zero_grad` before each backward"
 Edits = tuple[tuple[str, str], ...]
 #: By run: mistake -> why, and how the sick run is brought to make it.
@@ -47,10 +52,12 @@ _MISTAKES: dict[str, dict[str, tuple[str, Edits]]] = {
             ((" / len(rows)", " / rows_per_update"),),
         ),
         "gradients": (_GRADIENTS, (("optimizer.zero_grad(set_to_none=True)", "pass"),)),
+        "gradients from before": (_LEFT, _ZEROED_LATE),
     },
     "D": {
         "mode": (_MODE, (("model.eval()", "model.train()"),)),
         "gradients": (_GRADIENTS, (("optimizer.zero_grad(set_to_none=True)", "pass"),)),
+        "gradients from before": (_LEFT, _ZEROED_LATE),
     },
 }
 
@@ -193,7 +200,7 @@ def _require_same(
         else "entries with step, loss and histograms",
         got=answer["malformed"],
         likely="nothing is returned, or another kind of result than the sick run's",
-        look="arguments and results are those of `SickRuns`",
+        look="arguments, results and errors are those of `SickRuns`",
     )
     pairs = {
         what: (answer[what].astype(np.float32), sick[what].astype(np.float32))

@@ -98,9 +98,14 @@ def layers(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
         model: Any = TextClassifier(
             ModelConfig(vocab_size=30, num_classes=3, max_length=8, dropout=0.1, **sizes)
         )
+        # Layers that are called like the head, or have it in their name; the model's own forward knows nothing of them.
+        model.add_module("head_mix", torch.nn.Linear(case["d_model"], 5))
+        for block in model.blocks:
+            block.add_module("head", torch.nn.Linear(case["d_model"], 7, bias=False))
         model.to(getattr(torch, case["dtype"]))
         base = model.get_submodule(case["name"])
-        weight, bias = base.weight.detach().clone(), base.bias.detach().clone()
+        weight = base.weight.detach().clone()
+        bias = None if base.bias is None else base.bias.detach().clone()
         model.requires_grad_(not case["is_frozen"]).train(not case["is_frozen"])
         returned = learner(model, case["rank"], case["alpha"])
         is_learning = any(parameter.requires_grad for parameter in base.parameters(recurse=False))
@@ -109,7 +114,7 @@ def layers(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _layer(
-    case: dict[str, Any], model: Any, weight: Any, bias: Any, is_base_learning: bool, returned: str
+    case: dict[str, Any], model: Any, weight: Any, bias: Any | None, is_base_learning: bool, returned: str
 ) -> dict[str, Any]:
     if returned:
         return {"returned": returned}
@@ -127,6 +132,7 @@ def _layer(
         for parameter in own:
             parameter.copy_(torch.randn(parameter.shape, generator=generator))
         answer["matrices"] = [parameter.clone() for parameter in own]
+        answer["dtypes"] = [str(parameter.dtype).removeprefix("torch.") for parameter in own]
         # Each input alone, without any other dimension.
         added = torch.stack([module(one) for one in inputs]) - F.linear(inputs, weight, bias)
     answer |= {"added": added.T, "not_plain": "no method of this name"}
@@ -135,8 +141,15 @@ def _layer(
         answer["not_plain"] = "" if type(plain) is torch.nn.Linear else _what(plain)
         if not answer["not_plain"]:
             answer["merged"] = plain.weight.detach() - weight
-            answer["is_bias_kept"] = plain.bias is not None and torch.equal(plain.bias.detach(), bias)
+            answer["merged_dtype"] = str(plain.weight.dtype).removeprefix("torch.")
+            answer["is_bias_kept"] = _is_bias_kept(plain.bias, bias)
     return answer
+
+
+def _is_bias_kept(got: Any, right: Any) -> bool:
+    if right is None or got is None:
+        return right is None and (got is None or not got.any())
+    return torch.equal(got.detach(), right)
 
 
 def _trained(model: Any, texts: Arrays, seed: int, num_steps: int, learning_rate: float) -> None:

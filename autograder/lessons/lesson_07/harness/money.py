@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 from autograder.lessons.checking.harness_shared import learner, numbers
 
 
 def cost_of(records: list[dict[str, Any]], options: dict[str, Any]) -> dict[str, Any]:
-    """What the learner's function makes of a log. "nan", "inf" and "-inf" stand for the numbers."""
+    """What the learner's function makes of a log, and whether it leaves it as it was.
+
+    "nan", "inf" and "-inf" stand for the numbers.
+    """
     given = [
         {key: float(value) if value in ("nan", "inf", "-inf") else value for key, value in record.items()}
         for record in records
     ]
+    before = repr(given)
+    return _cost_of(given, options) | {"is_unchanged": repr(given) == before}
+
+
+def _cost_of(given: list[dict[str, Any]], options: dict[str, Any]) -> dict[str, Any]:
     try:
         found = learner(given, **options)
     except ValueError as error:
@@ -34,28 +43,48 @@ def refused(records: list[dict[str, Any]], options: dict[str, Any]) -> dict[str,
         return {"outcome": type(error).__name__}
 
 
+class _FullDisk(OSError):
+    """What a save raises that finds no room."""
+
+
 class _Simulated:
-    """What a guard is given: a clock that the check turns, a save that takes its time, and an ear for alarms."""
+    """What a guard is given: a clock that the check turns, a save and alarms that take their time."""
 
-    def __init__(self, starts: float, save_takes: float) -> None:
-        self.now, self.save_takes, self.saves = starts, save_takes, 0
-        self.steps = 0
+    def __init__(self, run: dict[str, Any], starts: float) -> None:
+        self.now, self.run = starts, run
+        self.guard: Any = None
+        self.steps, self.saves, self.is_stopped = 0, 0, False
         self.alarms: list[list[float]] = []  # step of the session, share
+        self.in_checkpoint: Any = None
+        self.states: list[tuple[Any, str]] = []  # handed out or in, and how they read then
 
-    def clock(self) -> float:
-        return self.now
+    def hooks(self) -> dict[str, Any]:
+        return {"save": self.save, "notify": self.notify, "clock": lambda: self.now}
 
     def save(self) -> None:
-        self.now, self.saves = self.now + self.save_takes, self.saves + 1
+        self.in_checkpoint = copy.deepcopy(self.guard.state_dict())
+        self.now, self.saves = self.now + self.run["save_takes"], self.saves + 1
 
     def notify(self, share: float) -> None:
         self.alarms.append([self.steps, float(share)])
+        self.now += self.run["notify_takes"]
+
+    def state(self) -> str:
+        """As of now. Raises TypeError or ValueError where JSON cannot hold it."""
+        state = self.guard.state_dict()
+        self.states.append((state, json.dumps(state)))
+        return self.states[-1][1]
+
+    def entry(self) -> dict[str, Any]:
+        return {"steps": self.steps, "is_stopped": self.is_stopped, "alarms": self.alarms}
 
 
 def guarded(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Runs side by side, a step of each in turn. Equal alarms are one list, which several guards are given."""
     lists: dict[tuple[float, ...], list[float]] = {}
-    answers: list[dict[str, Any]] = [{"log": [], "not_plain": "", "is_list_changed": False} for _ in runs]
+    answers: list[dict[str, Any]] = [
+        {"log": [], "not_plain": "", "is_list_changed": False, "is_state_changed": False} for _ in runs
+    ]
     for run in runs:
         if (alarms := run["settings"].get("alarms")) is not None:
             run["settings"]["alarms"] = lists.setdefault(tuple(alarms), alarms)
@@ -70,26 +99,71 @@ def _steps(run: dict[str, Any], answer: dict[str, Any]) -> Iterator[None]:
     """One session after the other, each with a new guard that gets the state of the one before."""
     state = ""
     prices = run["prices"] or [run["settings"]["price_per_hour"]] * len(run["sessions"])
-    for durations, starts, price in zip(run["sessions"], run["clocks"], prices, strict=True):
-        simulated = _Simulated(starts, run["save_takes"])
-        hooks = {"save": simulated.save, "notify": simulated.notify, "clock": simulated.clock}
-        guard = learner(**hooks, **run["settings"] | {"price_per_hour": price})
-        if state:
-            guard.load_state_dict(json.loads(state))
-        is_stopped = False
-        for duration in durations:
-            yield
-            simulated.now += duration
-            simulated.steps += 1
-            is_stopped = bool(guard.after_step())
-            try:
-                state = json.dumps(guard.state_dict())
-            except (TypeError, ValueError) as error:
-                answer["not_plain"] = f"{type(error).__name__}: {error}"[:200]
-                return
-            if is_stopped:
+    try:
+        for durations, starts, price in zip(run["sessions"], run["clocks"], prices, strict=True):
+            simulated = _Simulated(run, starts)
+            state = yield from _session(simulated, durations, price, state)
+            answer["log"].append(simulated.entry() | {"saves": simulated.saves})
+            answer["is_state_changed"] |= any(json.dumps(one) != text for one, text in simulated.states)
+            if simulated.is_stopped:
                 break
-        entry = {"steps": simulated.steps, "is_stopped": is_stopped, "saves": simulated.saves}
-        answer["log"].append(entry | {"alarms": simulated.alarms})
-        if is_stopped:
+        if run["sequel"] and simulated.is_stopped and simulated.saves:
+            starts, seconds = run["sequel"]
+            later = _Simulated(run, starts)
+            yield from _session(later, [seconds], price, json.dumps(simulated.in_checkpoint))
+            answer["log"][-1]["sequel"] = later.entry()
+    except _NotPlain as error:
+        answer["not_plain"] = str(error)
+
+
+class _NotPlain(Exception):
+    """A state that JSON cannot hold."""
+
+
+def _session(
+    simulated: _Simulated, durations: list[float], price: float, state: str
+) -> Generator[None, None, str]:
+    """A new guard's session, a step at a time. Returns its last state."""
+    run = simulated.run
+    guard = learner(**simulated.hooks(), **run["settings"] | {"price_per_hour": price})
+    simulated.guard = guard
+    if state:
+        simulated.states.append((handed_in := json.loads(state), state))
+        guard.load_state_dict(handed_in)
+    for duration in durations:
+        yield
+        simulated.now += duration
+        simulated.steps += 1
+        simulated.is_stopped = bool(guard.after_step())
+        state = _state_of(simulated)
+        if simulated.is_stopped:
             break
+    else:
+        simulated.now += run["late"]
+        state = _state_of(simulated)
+    return state
+
+
+def _state_of(simulated: _Simulated) -> str:
+    try:
+        return simulated.state()
+    except (TypeError, ValueError) as error:
+        raise _NotPlain(f"{type(error).__name__}: {error}"[:200]) from None
+
+
+def with_a_full_disk(run: dict[str, Any]) -> str:
+    """The name of the error that reaches the caller where no checkpoint can be written, "" for none."""
+    simulated = _Simulated(run, run["clocks"][0])
+
+    def save() -> None:
+        raise _FullDisk("no space left on device")
+
+    guard = learner(**simulated.hooks() | {"save": save}, **run["settings"])
+    try:
+        for duration in run["sessions"][0]:
+            simulated.now += duration
+            if guard.after_step():
+                break
+    except Exception as error:
+        return type(error).__name__
+    return ""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_shared import learner
+from autograder.lessons.checking.harness_shared import in_groups, learner
 from course_lib.data import collate
 from course_lib.measuring import count_events
 from course_lib.models import ModelConfig, TextClassifier
@@ -79,10 +79,16 @@ def _prepared(
     tail: int = 0,
     latency: float = 0.0,
     words: int = VOCABULARY,
+    is_grouped: bool = False,
 ) -> tuple[Any, tuple[Any, ...]]:
-    """A model, and what the run is called with besides: for so many steps, and a last one of `tail` samples."""
+    """A model, and what the run is called with besides: for so many steps, and a last one of `tail` samples.
+
+    `is_grouped`: the optimizer holds all the model's parameters in two groups.
+    """
     rng = np.random.default_rng(seed)
     model, optimizer = _model(seed, 64 if run in "AD" else 32, words)
+    if is_grouped:
+        optimizer = torch.optim.SGD(in_groups(model), lr=0.05)
     if run == "A":
         samples = _StoredSamples(_samples(rng, num_steps * argument + tail), latency)
         return model, (samples, optimizer, argument)
@@ -133,12 +139,17 @@ def _tell_modes_apart(model: Any) -> None:
 
 
 def ward_runs(run: str, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One ward's run on a few batches, for each case, with its counts. Nothing is timed, so no sample is late."""
+    """One ward's run on a few batches, for each case, with its counts. Nothing is timed, so no sample is late.
+
+    The gradients of whatever ran before are still there.
+    """
     ward = learner()
     answers = []
     for case in cases:
-        model, arguments = _prepared(run, **case)
+        model, arguments = _prepared(run, **case, is_grouped=True)
         _tell_modes_apart(model)
+        for parameter in model.parameters():
+            parameter.grad = torch.ones_like(parameter) if parameter.requires_grad else None
         with torch.no_grad():  # weights above 1, and gradients that are clipped
             model.head.weight *= 20.0
         model.train(run == "D")  # not as the run needs it
@@ -150,8 +161,8 @@ def ward_runs(run: str, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return answers
 
 
-class _Unreadable(Exception):
-    """What a broken sample raises."""
+class _Unreadable(OSError):
+    """What a broken sample raises. No IndexError: that ends a `for` loop over the samples, as Python has it."""
 
 
 class _BrokenSamples(_StoredSamples):
@@ -163,7 +174,7 @@ class _BrokenSamples(_StoredSamples):
         return super().__getitem__(index)
 
 
-def unreadable(run: str, case: dict[str, int]) -> str:
+def unreadable(run: str, case: dict[str, Any]) -> str:
     """What a ward's run does where a sample cannot be read: the name of the error, "" for none."""
     model, (samples, *arguments) = _prepared(run, **case)
     stored = samples.samples if run == "A" else samples

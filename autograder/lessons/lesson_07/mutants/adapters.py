@@ -44,6 +44,45 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "dtype=base.weight.dtype",
                 "dtype=torch.float32",
             ),
+            "adapters in float32, their product cast back": (
+                "adapters of another dtype than their base's",
+                ("        self.to(dtype=base.weight.dtype)\n", ""),
+                (
+                    "self.scale * F.linear(F.linear(inputs, self.a), self.b)",
+                    "(self.scale * F.linear(F.linear(inputs.float(), self.a), self.b)).to(inputs.dtype)",
+                ),
+                (
+                    "self.scale * (self.b @ self.a)",
+                    "(self.scale * (self.b @ self.a)).to(self.base.weight.dtype)",
+                ),
+            ),
+            "merged in the default dtype": (
+                "a merged layer of float64",
+                "return self.base\n",
+                "return self.base.float()\n",
+            ),
+            "every layer with head in its name left out": (
+                "a layer is left out for its name",
+                'name != "head"',
+                '"head" not in name',
+            ),
+            "every layer whose own name is head left out": (
+                "a layer is left out for its name",
+                'name != "head"',
+                'name.split(".")[-1] != "head"',
+            ),
+            "every name that begins like the head left out": (
+                "a layer is left out for its name",
+                'name != "head"',
+                'not name.startswith("head")',
+            ),
+            "merged with a bias that the base does not have": (
+                "a bias where the base has none",
+                "        return self.base\n",
+                "        if self.base.bias is None:\n"
+                "            self.base.bias = nn.Parameter(torch.randn_like(self.base.weight[:, 0]))\n"
+                "        return self.base\n",
+            ),
             "LoRA base not frozen": ("LoRA base not frozen", "    model.requires_grad_(False)\n", ""),
             "embeddings and norms not frozen": (
                 "LoRA base not frozen",
@@ -167,7 +206,8 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             "merged without the bias": (
                 "the bias is lost",
                 "        return self.base\n",
-                "        self.base.bias = nn.Parameter(torch.zeros_like(self.base.bias))\n        return self.base\n",
+                "        self.base.bias = nn.Parameter(torch.zeros_like(self.base.weight[:, 0]))\n"
+                "        return self.base\n",
             ),
             "the layers on the way out left alone": (
                 "a kind of layer is left out",

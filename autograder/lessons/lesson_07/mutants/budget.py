@@ -24,10 +24,10 @@ class BudgetGuard:
         return True
 
     def state_dict(self):
-        return {"spent": self.spent, "longest": self.longest, "alarms": self.alarms}
+        return {"spent": self.spent, "longest": self.longest, "alarms": list(self.alarms)}
 
     def load_state_dict(self, state):
-        self.spent, self.longest, self.alarms = state["spent"], state["longest"], state["alarms"]
+        self.spent, self.longest, self.alarms = state["spent"], state["longest"], list(state["alarms"])
 """
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
@@ -106,8 +106,8 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             "clocks that go on from session to session": (
                 "the clock of the session before",
                 (
-                    '"alarms": self.alarms}',
-                    '"alarms": self.alarms, "last": self.last}',
+                    '"alarms": list(self.alarms)}',
+                    '"alarms": list(self.alarms), "last": self.last}',
                 ),
                 (
                     'self.longest, self.alarms = state["spent"], state["longest"], ',
@@ -150,7 +150,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "alarms again after a resume": (
                 "an alarm again after a resume",
-                'state["longest"], state["alarms"]',
+                'state["longest"], list(state["alarms"])',
                 'state["longest"], self.alarms',
             ),
             "no alarm after the last step": (
@@ -198,8 +198,68 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "a state that JSON cannot hold": (
                 "a state of plain values",
-                '"alarms": self.alarms}',
+                '"alarms": list(self.alarms)}',
                 '"alarms": set(self.alarms)}',
+            ),
+            "a state that goes on with its guard": (
+                "guard and state share a list",
+                '"alarms": list(self.alarms)}',
+                '"alarms": self.alarms}',
+            ),
+            "a guard that goes on in the state it was handed": (
+                "guard and state share a list",
+                'list(state["alarms"])',
+                'state["alarms"]',
+            ),
+            "the clock read for the state": (
+                "the clock is read again for the state",
+                'return {"spent": self.spent,',
+                'return {"spent": self.spent + (self.clock() - self.last) * self.rate,',
+            ),
+            "what an alarm takes not paid": (
+                "what `notify` takes is not paid for",
+                (
+                    "            self.notify(self.alarms.pop(0))\n",
+                    "            self.notify(self.alarms.pop(0))\n            self.last = self.clock()\n",
+                ),
+            ),
+            "saved before the alarms of this step": (
+                "saved before the alarms",
+                (
+                    "        while self.alarms",
+                    "        fits = self.spent + (self.longest + self.save_seconds) * self.rate <= self.budget\n"
+                    "        if not fits:\n            self.save()\n        while self.alarms",
+                ),
+                (
+                    "        if self.spent + (self.longest + self.save_seconds) * self.rate <= self.budget:\n"
+                    "            return False\n        self.save()\n        return True",
+                    "        return not fits",
+                ),
+            ),
+            "saved before this step is paid": (
+                "saved before this step is paid",
+                ("        now = self.clock()\n", "        now, before = self.clock(), self.spent\n"),
+                (
+                    "        self.save()\n",
+                    "        self.spent, spent = before, self.spent\n        self.save()\n"
+                    "        self.spent = spent\n",
+                ),
+            ),
+            "the longest step kept as money": (
+                "the longest step is kept as money",
+                (
+                    "max(self.longest, now - self.last), ",
+                    "max(self.longest, (now - self.last) * self.rate), ",
+                ),
+                (
+                    "(self.longest + self.save_seconds) * self.rate",
+                    "self.longest + self.save_seconds * self.rate",
+                ),
+            ),
+            "the error of a save swallowed": (
+                "the error of `save` is swallowed",
+                "        self.save()\n",
+                "        try:\n            self.save()\n        except OSError:\n            pass\n",
             ),
         },
     ),

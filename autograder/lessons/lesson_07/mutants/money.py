@@ -103,6 +103,29 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'paid += record["session_seconds"]',
                 "pass",
             ),
+            "a session up to its last record": (
+                "counts up to its stop",
+                ("    paid = 0.0\n", "    paid = clock = 0.0\n"),
+                (
+                    'elif record["kind"] == "stop":\n            paid += record["session_seconds"]',
+                    'elif record["kind"] == "stop":\n            paid += clock',
+                ),
+                (
+                    '        if record["kind"] == "start":\n',
+                    '        clock = record.get("session_seconds", 0.0) if record["kind"] != "stop" else clock\n'
+                    '        if record["kind"] == "start":\n',
+                ),
+            ),
+            "the log used up": (
+                "the log is changed",
+                "    for record in records:\n",
+                "    while records:\n        record = records.pop(0)\n",
+            ),
+            "a metric filled in for None": (
+                "the log is changed",
+                "            value = record[monitor]\n",
+                "            value = record[monitor] = math.nan if record[monitor] is None else record[monitor]\n",
+            ),
             "an unknown unit billed as hours": (
                 "a unit that is none of the four",
                 "SECONDS[per]",

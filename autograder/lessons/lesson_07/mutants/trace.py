@@ -12,8 +12,9 @@ def step_breakdown(events, num_warmup_steps):
     ranges = [e for e in events if e.get("cat") == "user_annotation" and "dur" in e]
     steps = sorted((e for e in ranges if e["name"].startswith("ProfilerStep#")), key=lambda e: e["ts"])
     steps = steps[num_warmup_steps:]
-    kernels = {e["args"]["correlation"]: e["dur"] for e in events if e.get("cat") == "kernel"}
+    kernels = [e for e in events if e.get("cat") == "kernel"]
     launches = [e for e in events if e.get("cat") in ("cuda_runtime", "cuda_driver")]
+    queued = {e["args"]["correlation"]: e for e in launches}
     stages = [e for e in ranges if e["name"].startswith("stage: ")]
     host, device = dict.fromkeys(STAGES, 0.0), dict.fromkeys((*STAGES, "other"), 0.0)
     total = 0.0
@@ -23,13 +24,14 @@ def step_breakdown(events, num_warmup_steps):
         own = [e for e in stages if begin <= e["ts"] < end]
         for stage in own:
             host[stage["name"][7:]] += stage["dur"]
-        for launch in launches:
+        for kernel in kernels:
+            launch = queued.get(kernel["args"]["correlation"], {"ts": -1.0})
             if begin <= launch["ts"] < end:
                 name = "other"
                 for stage in own:
                     if stage["ts"] <= launch["ts"] < stage["ts"] + stage["dur"]:
                         name = stage["name"][7:]
-                device[name] += kernels.get(launch["args"]["correlation"], 0.0)
+                device[name] += kernel["dur"]
     host["other"] = total - sum(host.values())
     scale = 1e6 * len(steps)
     return {
@@ -80,8 +82,8 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "timing CUDA without a sync: by the moment when a kernel runs": (
                 "timing CUDA without a sync",
-                '    launches = [e for e in events if e.get("cat") in ("cuda_runtime", "cuda_driver")]\n',
-                '    launches = [e for e in events if e.get("cat") == "kernel"]\n',
+                'queued.get(kernel["args"]["correlation"], {"ts": -1.0})',
+                "kernel",
             ),
             "a time without its unit": (
                 "a time without its unit",
@@ -158,13 +160,37 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "memory copies counted as kernels": (
                 "copies in memory",
-                'for e in events if e.get("cat") == "kernel"}',
-                'for e in events if e.get("cat") in ("kernel", "gpu_memcpy")}',
+                'for e in events if e.get("cat") == "kernel"]',
+                'for e in events if e.get("cat") in ("kernel", "gpu_memcpy")]',
             ),
             "the length of the launches": (
                 "kernels missing, or of other steps",
-                'kernels.get(launch["args"]["correlation"], 0.0)',
-                'launch["dur"] * (launch["args"]["correlation"] in kernels)',
+                'device[name] += kernel["dur"]',
+                'device[name] += launch["dur"]',
+            ),
+            "one kernel of a launch": (
+                "one launch may queue several kernels",
+                '    kernels = [e for e in events if e.get("cat") == "kernel"]\n',
+                '    kernels = {e["args"]["correlation"]: e for e in events if e.get("cat") == "kernel"}.values()\n',
+            ),
+            "the first kernel of a launch": (
+                "one launch may queue several kernels",
+                '    kernels = [e for e in events if e.get("cat") == "kernel"]\n',
+                '    kernels = [e for e in events[::-1] if e.get("cat") == "kernel"]\n'
+                '    kernels = {e["args"]["correlation"]: e for e in kernels}.values()\n',
+            ),
+            "means over the steps that have the stage": (
+                "a mean over the steps that have the stage",
+                ("    total = 0.0\n", "    total, has = 0.0, dict.fromkeys(STAGES, 0)\n"),
+                (
+                    "        for stage in own:\n            host",
+                    '        for name in {e["name"][7:] for e in own}:\n            has[name] += 1\n'
+                    "        for stage in own:\n            host",
+                ),
+                (
+                    "{name: value / scale for name, value in host.items()}",
+                    "{name: value / 1e6 / (has.get(name) or len(steps)) for name, value in host.items()}",
+                ),
             ),
             "all steps counted in the number": (
                 "averaging over the warm-up steps",

@@ -248,6 +248,36 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "                optimizer.zero_grad(set_to_none=True)\n",
                 "",
             ),
+            "gradients from before run D": (
+                "gradients from before the call",
+                (
+                    "                optimizer.zero_grad(set_to_none=True)\n                loss.backward()\n"
+                    "                optimizer.step()\n",
+                    "                loss.backward()\n                optimizer.step()\n"
+                    "                optimizer.zero_grad(set_to_none=True)\n",
+                ),
+            ),
+            "gradients from before run C": (
+                "gradients from before the call",
+                'losses.append(train_step(model, collate(rows), optimizer)["loss"])\n        return torch.stack(losses)'
+                ".tolist()\n\n    def run_d",
+                _STEP_OF_C.replace("            optimizer.zero_grad(set_to_none=True)\n", "").replace(
+                    "            optimizer.step()\n",
+                    _CLIP + "            optimizer.step()\n            optimizer.zero_grad()\n",
+                )
+                + "        return torch.stack(losses).tolist()\n\n    def run_d",
+            ),
+            "one group of the optimizer clipped": (
+                "losses of run C",
+                'losses.append(train_step(model, collate(rows), optimizer)["loss"])\n        return torch.stack(losses)'
+                ".tolist()\n\n    def run_d",
+                _STEP_OF_C.replace(
+                    "            optimizer.step",
+                    _CLIP.replace("model.parameters()", 'optimizer.param_groups[0]["params"]')
+                    + "            optimizer.step",
+                )
+                + "        return torch.stack(losses).tolist()\n\n    def run_d",
+            ),
             "one epoch for all": (
                 "losses of run D",
                 "for _ in range(num_epochs):",
