@@ -937,7 +937,7 @@ def record_run(
         "metrics"            {"accuracy", "slices": {name: {"accuracy", "num_samples"}}}; None after a failure
         "artifacts"          {name relative to `out`, with "/": sha256} of each file that `train` wrote
         "times"              {…} all that differs between two equal runs
-    When `train` raises, the record is written, and the error is raised again.
+    When `train` raises, KeyboardInterrupt too, the record is written, and the error raised again.
     """
 
     ### BEGIN SOLUTION

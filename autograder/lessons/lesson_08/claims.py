@@ -13,6 +13,7 @@ _SEEDING: Claims = {
         "a seed written into the code",
         "one seed for the data set",
         "one seed for Python",
+        "the order is seeded by the hash of a text",
         "loaders share a generator",
     ),
     "Takes: `dataset` with a length and an index; `dataset.rng`, a NumPy `Generator` seeded by the": (
@@ -89,6 +90,7 @@ _CONFIG: Claims = {
     "and the nearest known one": (
         "the nearest key is not named",
         "all known keys are named, and none as the nearest",
+        "near keys alone are named",
         "no key is near enough",
     ),
     'another or no version with the word "version"': (
@@ -145,6 +147,7 @@ _RECORD: Claims = {
     'or "failed" and a text that holds the error\'s message': (
         "finished whatever happens",
         "the error's type alone",
+        "a failure without words is none",
         "the message escaped",
         "some failures are not recorded",
     ),
@@ -161,7 +164,11 @@ _RECORD: Claims = {
         "what git prints for the flag",
     ),
     "new files count": ("new files do not count", "new files are left out of the status"),
-    "when the run begins": ("git is asked when the run is over", "git is asked once for all runs"),
+    "when the run begins": (
+        "the commit is asked for when the run is over",
+        "the flag is asked for when the run is over",
+        "git is asked once for all runs",
+    ),
     '"data" {"sha256": of the bytes of `data_path`}': (
         "the data are named, not fingerprinted",
         "the beginning of the data alone",
@@ -196,7 +203,8 @@ _RECORD: Claims = {
         "times among the rest",
         "a time without its name",
     ),
-    "When `train` raises, the record is written, and the error is raised again.": (
+    "When `train` raises, KeyboardInterrupt too, the record is written, and the error raised again.": (
+        "a run stopped by hand has finished",
         "failures are not recorded",
         "the error is swallowed",
         "another error in its place",
@@ -209,7 +217,10 @@ _RUN: Claims = {
         "Python seed forgotten",
         "dropout is not seeded",
     ),
-    "in this process and in another": ("the position is kept in the process",),
+    "in this process and in another": (
+        "the position is kept in the process",
+        "the order hangs on the hash of a text",
+    ),
     "also when it is stopped in the middle of an epoch and goes on from a file.": (
         "the position is not saved",
         "the order is drawn anew",
@@ -228,6 +239,7 @@ _RUN: Claims = {
         "one order for every seed",
         "a seed written into the code",
         "the order is not seeded",
+        "nothing is seeded with 0",
     ),
     "and not from what the model draws": ("one generator shared by shuffling and dropout",),
     "the last batch may be short": ("a short batch divided by 4", "the short batch is dropped"),
@@ -240,7 +252,10 @@ _RUN: Claims = {
     "def train(self, num_steps: int)": ("one step too many",),
     "Go on for so many steps": ("one step too many",),
     "in training mode": ("the mode that it was left in",),
-    "read the samples of a step when it is due, once each.": ("the next batch is read ahead",),
+    "read the samples of a step when it is due, once each.": (
+        "the next batch is read ahead",
+        "the samples of a call are read at its beginning",
+    ),
     "All that the next step needs": (
         "torch's generator is not saved",
         "Python's generator is not saved",
@@ -266,7 +281,10 @@ _HELPED: Claims = {
     ),
     "and how often you miss what is.": ("twelve pairs are too few", "the spread of single pairs"),
     "At the end it asks for the exact verdict": ("a deviation over n", "normal quantiles", "another method"),
-    "where an interval ends close to 0 or to the margin.": ("an interval that touches 0",),
+    "where an interval ends close to 0 or to the margin.": (
+        "an interval that touches 0",
+        "an interval that touches the margin",
+    ),
     "at 95 % confidence": ("one standard error", "a 90 % interval", "a 99 % interval"),
     "Higher scores are better.": ("lower scores taken for better ones",),
     "seed i made `baseline[i]` and `candidate[i]`": ("the pairs are not used",),
@@ -277,8 +295,11 @@ _HELPED: Claims = {
         "a deviation over n",
         "ties are left out",
     ),
-    "t with n - 1 degrees of freedom": ("n degrees of freedom",),
-    "differences that are all equal make an interval of no width": ("no spread says nothing",),
+    "t with n - 1 degrees of freedom": ("n degrees of freedom", "degrees of two samples"),
+    "differences that are all equal make an interval of no width": (
+        "no spread says nothing",
+        "the sign of equal differences",
+    ),
     "the first that holds:": ("worse is asked before no worse",),
     '"better" it lies above 0': (
         "means without an interval",
@@ -288,6 +309,8 @@ _HELPED: Claims = {
     ),
     '"no worse" it lies above -margin': (
         "only the mean is held against the margin",
+        "an interval that touches the margin",
+        "a one-sided bound",
         "no proof of harm taken for proof of none",
         "other words",
     ),
@@ -317,9 +340,13 @@ _COST: Claims = {
         "benchmark=True with determinism",
     ),
     "Afterwards both settings are as before,": ("settings not put back", "benchmark not put back"),
-    "`warn_only` too,": ("warn_only not put back",),
+    "`warn_only` too,": ("warn_only not put back", "warn_only of a process that is not deterministic"),
     "also when `step` raises": ("settings not put back after an error",),
-    "its error reaches the caller.": ("the error is swallowed",),
+    "its error reaches the caller.": (
+        "the error is swallowed",
+        "no number where torch has no such version",
+        "another error in its place",
+    ),
     'Returns "ratio" (time with / time without)': ("upside down",),
     'Returns "ratio" (time with / time without), and "low" and "high", its 95 % interval': (
         "an arithmetic mean of ratios",

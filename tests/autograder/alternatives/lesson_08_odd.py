@@ -136,7 +136,7 @@ def record_run(train, config, data_path, out, git):
     record.update(metrics=None, artifacts={}, times={})
     try:
         labels, predictions, slices = train(json.loads(json.dumps(config)), out)
-    except Exception as error:
+    except BaseException as error:
         record["failure"] = str(error) + f" ({error!r})"
         raise
     else:
@@ -250,7 +250,11 @@ from autograder import exercise
 def cost_of_determinism(step, clock):
     """Eight pairs of seven steps, which setting comes first drawn for each; Student's interval."""
     with contextlib.ExitStack() as later:
-        later.callback(torch.set_deterministic_debug_mode, torch.get_deterministic_debug_mode())
+        was_on, warned = (
+            torch.are_deterministic_algorithms_enabled(),
+            torch.is_deterministic_algorithms_warn_only_enabled(),
+        )
+        later.callback(torch.use_deterministic_algorithms, was_on, warn_only=warned)
         later.callback(setattr, torch.backends.cudnn, "benchmark", torch.backends.cudnn.benchmark)
         torch.backends.cudnn.benchmark = False
 

@@ -76,12 +76,17 @@ def require_strict(job: Job, values: dict[str, Any]) -> None:
             for value, likely in spelt.items()
         ]
     answers = job.learner().call("read_configs", texts=[one.text for one in wrong])
+    messages = {
+        one.unknown: _known_in(str(answer.get("error", "")))
+        for one, answer in zip(wrong, answers, strict=True)
+        if one.unknown
+    }
     for one, answer in zip(wrong, answers, strict=True):
         message = str(answer.get("error", ""))
         lower = message.lower()
         refused = answer.get("is_value_error", False) and all(word in lower for word in one.words)
         job.require(
-            refused and (not one.unknown or _names_a_near_one(message, one)),
+            refused and (not one.unknown or _names_a_near_one(one.unknown, messages)),
             expected=f"ValueError with {one.message}, for this text: {one_line(one.text)}",
             got=said(answer),
             likely=_why(answer, one),
@@ -94,7 +99,12 @@ def _why(answer: dict[str, Any], one: _Refused) -> str:
         return one.likely
     if not answer.get("is_value_error", False):
         return "refused by accident: an error of Python's own comes where a person needs a ValueError that says why"
-    return "refused, but the message does not say what a person must change"
+    missing = [word for word in one.words if word not in str(answer["error"]).lower()]
+    near = "the nearest known key, which there is also for one that is far from all"
+    return (
+        "refused, but the message does not say what a person must change: it lacks "
+        f"{near if one.unknown and one.unknown not in missing else ' and '.join(missing)}"
+    )
 
 
 def _other_versions(job: Job, mixed: dict[str, Any]) -> list[_Refused]:
@@ -128,13 +138,23 @@ def _unknown_keys(job: Job, mixed: dict[str, Any]) -> list[_Refused]:
     ]
 
 
-def _names_a_near_one(message: str, one: _Refused) -> bool:
-    """Whether it singles out the nearest key; where no key is near, one is as good as another."""
-    near = MISSPELT.get(one.unknown, "")
-    known = FIELDS if near else (*FIELDS, "version")
-    named = re.findall("|".join(rf"\b{name}\b" for name in known), message)
-    if not near or near == "name":  # which is a word of English as well
-        return near in named if near else bool(named)
-    named = [name for name in named if name != "name"]
+def _known_in(message: str) -> list[str]:
+    return re.findall("|".join(rf"\b{name}\b" for name in (*FIELDS, "version")), message)
+
+
+def _names_a_near_one(unknown: str, messages: dict[str, list[str]]) -> bool:
+    """Whether its message singles out the nearest key; where no key is near, one is as good as another.
+
+    `messages`: unknown key -> the known ones in its message, among them words that stand in every message.
+    """
+    near, named = MISSPELT.get(unknown, ""), messages[unknown]
+    if not near:
+        others = [other for key, other in messages.items() if key != unknown]
+        in_all = {name: min(other.count(name) for other in others) for name in {*named}}
+        in_order = any(other != named and sorted(other) == sorted(named) for other in others)
+        return in_order or any(named.count(name) > in_all[name] for name in in_all)
+    if near == "name":  # which is a word of English as well
+        return near in named
+    named = [name for name in named if name not in ("name", "version")]
     times = Counter(named)
     return named[:1] == [near] or all(times[near] > times[name] for name in times if name != near)

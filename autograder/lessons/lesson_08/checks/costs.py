@@ -34,6 +34,10 @@ def check_cost_of_determinism(job: Job) -> None:
     measured = _measured(job, machines)
     for one in measured:
         _require_both_sides(job, one)
+    likely = "the settings are not put back: all that runs later pays, and nobody knows why"
+    for one in sorted(measured, key=_lost_warn_only):  # last, where it is lost among others
+        _require_restored(job, one, "both settings as they were before", likely)
+    for one in measured:
         require_interval(job, one["report"])
     _require_restored_after_errors(job)
     require_estimates(job, machines, measured)
@@ -56,10 +60,10 @@ def _machine(job: Job, kind: str) -> dict[str, Any]:
         "ratio": ratio,
         "seconds": float(rng.uniform(0.02, 0.2)),
         "starts_at": float(rng.choice([0.0, rng.uniform(0, 1000)])),
-        "was_deterministic": (was_deterministic := bool(rng.integers(2))),
-        "was_warn_only": was_deterministic and bool(rng.integers(2)),
+        "was_deterministic": bool(rng.integers(2)),
+        "was_warn_only": bool(rng.integers(2)),
         "was_benchmark": bool(rng.integers(2)),
-        "breaks": False,
+        "breaks": "",
     }
     return facts | MACHINES[kind] | own
 
@@ -82,8 +86,13 @@ def _measured(job: Job, machines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _require_restored_after_errors(job: Job) -> None:
     machines = [
         _machine(job, "quiet")
-        | {"breaks": True, "was_deterministic": was, "was_warn_only": warns, "was_benchmark": not was}
-        for was, warns in ((False, False), (True, False), (True, True))
+        | {"breaks": breaks, "was_deterministic": was, "was_warn_only": warns, "was_benchmark": not was}
+        for breaks, was, warns in (
+            ("torch's", False, False),
+            ("of a list", False, True),
+            ("stopped by hand", True, False),
+            ("its own", True, True),
+        )
     ]
     for one in _measured(job, machines):
         _require_restored(
@@ -93,26 +102,34 @@ def _require_restored_after_errors(job: Job) -> None:
             "the settings are put back at the end alone: an error on the way leaves them as they are",
         )
         job.require(
-            one["raised"],
-            expected="the error of `step` to reach the caller",
-            got="a return, as if nothing had happened",
-            likely="the error is swallowed: `return` in `finally`, or an `except` without `raise`",
+            one["raised"] == "the error",
+            expected="the error of `step` to reach the caller, whatever it is",
+            got=f"another one, {one['raised']}"[:160]
+            if one["raised"]
+            else "a return, as if nothing had happened",
+            likely="another error is raised in its place"
+            if one["raised"]
+            else "the error is swallowed: `return` in `finally`, or an `except` without `raise`",
             look="`try … finally` needs no `except`",
         )
 
 
 def _require_restored(job: Job, one: dict[str, Any], expected: str, likely: str) -> None:
     was, left = one["was"], one["left"]
-    only_warns = was[0] != left[0] and "off" not in was[0] + left[0]
     job.require(
         was == left,
         expected=f"{expected}: {', '.join(was)}",
         got=f"a process that stays changed: {', '.join(left)}",
-        likely="`warn_only` is not put back: a process that wanted warnings alone gets errors from now on"
-        if only_warns
+        likely="`warn_only` is not put back: who wanted warnings alone gets errors, now or when determinism is on again"
+        if _lost_warn_only(one)
         else likely,
         look="remember both first, and `torch.is_deterministic_algorithms_warn_only_enabled()`; `try … finally`",
     )
+
+
+def _lost_warn_only(one: dict[str, Any]) -> bool:
+    """Whether `warn_only` is another than before, and nothing else."""
+    return [a == b for a, b in zip(one["was"], one["left"], strict=True)] == [True, False, True]
 
 
 def _require_both_sides(job: Job, one: dict[str, Any]) -> None:
@@ -140,8 +157,6 @@ def _require_both_sides(job: Job, one: dict[str, Any]) -> None:
         likely="`benchmark=True` with determinism: cuDNN picks its kernels by the clock, so another run takes others",
         look="switch both, whatever they were before",
     )
-    likely = "the settings are not put back: all that runs later pays, and nobody knows why"
-    _require_restored(job, one, "both settings as they were before", likely)
 
 
 def _require_alternating(job: Job, measured: list[dict[str, Any]]) -> None:

@@ -16,13 +16,20 @@ from autograder.lessons.checking import name_the_mistake
 POOL = 700  # of which a mistake parts from the right in one of 2 to 30
 EACH, OTHERS = 10, 200  # comparisons of each mistake that are taken, and others
 SAFE = 1e-9  # of a score: whatever order a sum is taken in, no end of an interval comes so near to an edge
+# Differences that are all equal, with a margin: on both sides of 0 and of the margin, and exactly there.
+EQUAL = ((0.0, 0.5), (0.0, 8.0), (0.25, 0.5), (4.0, 1.0), (-0.25, 0.5), (-0.5, 0.5), (-8.0, 8.0), (-2.0, 0.5))
 _CONFIDENCE = "another confidence than 95 %: 2.5 % of Student's t lie beyond each end, and not 5 % or 0.5 %"
 _NORMAL = "normal quantiles, 1.96 or 2 standard errors, where few pairs need Student's t: it reaches further"
+_NO_WIDTH = (
+    "differences that are all equal have no spread: their interval is that number itself, held against 0 and the "
+    "margin like any other, and not NaN"
+)
 _DEGREES = "another number of degrees of freedom than n - 1"
 LIKELY = {
     "too few": "more pairs are asked for than five: five are enough",
-    "no width": "differences that are all equal have no spread: their interval is that number itself, and not NaN",
+    "no width": _NO_WIDTH,
     "touches": "an interval that only touches 0 does not lie above it",
+    "touches the margin": "an interval that ends exactly at -margin does not lie above it",
     "ties": "pairs whose scores are equal are left out: they are differences of 0, and count like all others",
     "population": "the deviation divides by n (`ddof=0`, NumPy's default) and not by n - 1: too narrow an interval",
     "90 %": _CONFIDENCE,
@@ -31,6 +38,8 @@ LIKELY = {
     "two": _NORMAL,
     "n degrees": _DEGREES,
     "n - 2 degrees": _DEGREES,
+    "2n - 2 degrees": _DEGREES + ": 2n - 2 are those of two samples that are not paired",
+    "one-sided": "'no worse' is judged by a one-sided bound of 95 %, and not by the interval that is asked for",
     "unpaired": "the pairs are not used: the spread is that of both sides, and not that of the differences",
     "unpaired, 2n - 2": "the pairs are not used: the spread is that of both sides, and not that of the differences",
     "single": "the spread of single seeds is taken where that of their mean belongs: divide by √n",
@@ -70,6 +79,7 @@ def require_verdicts(job: Job) -> None:
             twin=lambda mistake: [verdict(each, mistake) for each in drawn],
             is_same=lambda found: found == got,
         )
+        or (_NO_WIDTH if wrong[-1] < len(EQUAL) else "")
         or "another interval than Student's of the mean difference, as a bootstrap, a sign-flip or a rank test has it",
         look="mean ± t · deviation / √n of the n differences: `stats.t.ppf(0.975, n - 1)`, `std(ddof=1)`",
     )
@@ -82,7 +92,9 @@ def verdict(one: _Comparison, mistake: str = "") -> str:
     low, high = _interval(one, mistake)
     if low > (one.margin if mistake == "better by a margin" else 0) or (mistake == "touches" and low == 0):
         return "better"
-    if low > -one.margin:
+    if mistake == "one-sided":
+        low = _interval(one, "90 %")[0]
+    if low > -one.margin or (mistake == "touches the margin" and low == -one.margin):
         return "no worse"
     return "worse" if high < (-one.margin if mistake == "worse by a margin" else 0) else "undecided"
 
@@ -105,7 +117,9 @@ def _interval(one: _Comparison, mistake: str = "") -> tuple[float, float]:
 @functools.cache
 def _quantile(n: int, mistake: str) -> float:
     known = {"normal": 1.959964, "two": 2.0}
-    degrees = {"n degrees": n, "n - 2 degrees": n - 2, "unpaired, 2n - 2": 2 * n - 2}.get(mistake, n - 1)
+    degrees = {"n degrees": n, "n - 2 degrees": n - 2}.get(mistake, n - 1)
+    if mistake.endswith(("2n - 2", "2n - 2 degrees")):
+        degrees = 2 * n - 2
     share = {"90 %": 0.95, "99 %": 0.995}.get(mistake, 0.975)
     return known.get(mistake) or float(stats.t.ppf(share, degrees))
 
@@ -146,7 +160,7 @@ def _drawn(rng: np.random.Generator) -> _Comparison:
 def _without_spread(rng: np.random.Generator) -> list[_Comparison]:
     """Differences that are all equal, in quarters, so that no sum of them rounds."""
     found = []
-    for difference, margin in ((0.0, 0.5), (0.0, 8.0), (0.25, 0.5), (4.0, 1.0), (-0.25, 0.5), (-2.0, 0.5)):
+    for difference, margin in EQUAL:
         baseline = 0.25 * rng.integers(240, 320, int(rng.integers(5, 31 if rng.random() < 0.5 else 6)))
         found.append(_Comparison(baseline, baseline + difference, margin))
     return found

@@ -56,14 +56,17 @@ def require_git(job: Job, git: Any, run: dict[str, Any], answer: dict[str, Any])
         got is dirty,
         expected=f"is_dirty {str(dirty).lower()}: {_STATES[state]}",
         got=repr(got)[:80],
-        likely=_why_not_dirty(got, state)
+        likely=_why_not_dirty(got, run)
         if isinstance(got, bool)
         else "what git prints, and not true or false",
         look="any output of `git status --porcelain` means dirty; ask before training starts",
     )
 
 
-def _why_not_dirty(got: bool, state: str) -> str:
+def _why_not_dirty(got: bool, run: dict[str, Any]) -> str:
+    state = run["state"]
+    if got and run["spoils"]:
+        return "the dirty flag is asked for when the run is over: who edits meanwhile makes a clean run dirty"
     if got:
         return "the dirty flag does not follow the state of the project when the run begins"
     if state == "new":

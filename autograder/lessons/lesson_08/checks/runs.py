@@ -17,7 +17,11 @@ _UNSEEDED = {
         "first weights",
         "seeding after the model is built: its weights came from wherever torch stood",
     ),
-    "read": ("samples", "the order of samples is drawn from a generator that the seed does not reach"),
+    "read": (
+        "samples",
+        "the order of samples is drawn from a generator that the seed does not reach, or hangs on the `hash()` of a "
+        "text, which is another in each process",
+    ),
     "numpy": ("noise from NumPy", "NumPy's seed is forgotten: augmentation draws from it"),
     "python": ("noise from Python's random", "Python's seed is forgotten: augmentation draws from it"),
     "weights": ("final weights", "torch's generator is not where the seed puts it: dropout differs"),
@@ -48,11 +52,13 @@ def check_run(job: Job) -> None:
         look="draw the order of an epoch from a generator of its own, made from seed and epoch",
     )
     require_steps(job, plain)
-    for other_size, num_steps in ((16, 9), (3, 4)):
-        other: dict[str, Any] = {"seed": job.seed() % 2**30, "size": other_size, "num_steps": num_steps}
-        some = _trained(job, learner, other | {"dropout": 0.0, "looks": [1]})
+    for seed, other_size, num_steps in ((job.seed() % 2**30, 16, 9), (0, 3, 4)):
+        other: dict[str, Any] = {"seed": seed, "size": other_size, "num_steps": num_steps}
+        calm = other | {"dropout": 0.0, "looks": [1]}
+        some = _trained(job, learner, calm)
         require_training(job, some, other)
         require_steps(job, some)
+    _require_zero(job, some, _trained(job, learner, calm))
     begun = _trained(job, learner, arguments | {"num_steps": 2})
     for further in (1, 2, 2**20):
         other = arguments | {"seed": arguments["seed"] + further, "num_steps": 2}
@@ -98,6 +104,16 @@ def _require_repeated(job: Job, one: dict[str, Any], two: dict[str, Any], what: 
         expected=f"{what} with equal seed to be equal to the bit",
         said="other WHAT",
         look=_LOOK,
+    )
+
+
+def _require_zero(job: Job, one: dict[str, Any], two: dict[str, Any]) -> None:
+    job.require(
+        all(np.array_equal(one[name], two[name]) for name in ("first", "read", "noise", "weights")),
+        expected="two runs with a seed of 0 to be equal to the bit, as with any other seed",
+        got="two others",
+        likely="a seed of 0 is taken for none: to Python 0 is as good as False",
+        look="no `if seed:` and no `seed or …`: 0 is a seed",
     )
 
 
@@ -182,6 +198,6 @@ def _why_others(whole: dict[str, Any], resumed: dict[str, Any], stops: list[int]
     moved = bool(begins) and all((begin - at) % num for begin in begins)
     if len(got) != len(right) or moved:
         return "the position in the epoch is not saved: samples are repeated or skipped"
-    if begins and at % num == 0:
+    if begins and not any(stop % -(-num // BATCH) for stop in stops):
         return "the number of the epoch is not saved, or counted too late: one that is over comes again"
     return "the order of the epoch is not saved, and cannot be made again from seed and epoch"

@@ -108,7 +108,7 @@ def _require_order(
         False,
         expected="the same order of samples after the same seed",
         got="another order",
-        likely="the loader's generator is not seeded, or seeded from the clock or the system",
+        likely="the loader's generator is not seeded, or seeded from the clock, the system, or the `hash()` of a text",
         look="`torch.Generator().manual_seed(seed)`",
     )
 

@@ -27,6 +27,13 @@ def require_training(job: Job, run: dict[str, Any], arguments: dict[str, Any]) -
         likely="samples are dropped, repeated, or read ahead of their step",
         look="read a sample when its step is due: what was read ahead has drawn its noise already",
     )
+    job.require(
+        run["ahead"] <= BATCH,
+        expected=f"samples read when their step is due: {BATCH} at most that the model has not seen yet",
+        got=f"{run['ahead']} of them",
+        likely="samples are read ahead of their step, those of the whole call or epoch before its first one",
+        look="read the samples of a step between the step before and the forward pass",
+    )
     if size < 2 * BATCH:
         return
     first, second = epochs[:2]

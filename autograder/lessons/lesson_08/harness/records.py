@@ -16,7 +16,7 @@ class Diverged(Exception):
     """An error that no library knows."""
 
 
-_KINDS = (Diverged, ArithmeticError, RuntimeError, ValueError, KeyError, FileNotFoundError)
+_KINDS = (Diverged, KeyboardInterrupt, ArithmeticError, RuntimeError, ValueError, KeyError, FileNotFoundError)
 
 
 def record_runs(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -63,7 +63,7 @@ def _record_once(run: dict[str, Any], data: Path, out: Path, project: Any) -> di
     returned, raised = None, None
     try:
         returned = learner(train, copy.deepcopy(run["config"]), data, out, project.git)
-    except Exception as error:
+    except BaseException as error:
         if not given or not _comes_of(error, failure):
             raise  # a mistake of the solution's own
         raised = [type(error).__name__, str(error.args[0]) if error.args else ""]
@@ -78,7 +78,7 @@ def _record_once(run: dict[str, Any], data: Path, out: Path, project: Any) -> di
     }
 
 
-def _comes_of(error: BaseException | None, cause: Exception) -> bool:
+def _comes_of(error: BaseException | None, cause: BaseException) -> bool:
     """Whether an error is this one, or was raised because of it."""
     while error is not None and error is not cause:
         error = error.__cause__ or error.__context__

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from autograder.lessons.checking.harness_shared import learner
-from autograder.lessons.lesson_08.harness.shared import scramble
+from autograder.lessons.lesson_08.harness.shared import renew_hashes, scramble
 
 WORDS, CLASSES, WIDTH, LONGEST = 60, 5, 6, 12
 
@@ -47,11 +47,13 @@ class _Augmented:
 class _MeanOfWords(torch.nn.Module):
     """Logits of the mean of a text's words: so few numbers that its training can be followed by hand. In float64.
 
-    `seen` is a buffer that training moves, as a batch norm's are.
+    `seen` is a buffer that training moves, as a batch norm's are. `ahead`: the most samples that were read, and had
+    not come to it yet, when a batch came.
     """
 
-    def __init__(self, dropout: float, draws: int) -> None:
+    def __init__(self, dropout: float, draws: int, read: list[list[int]]) -> None:
         super().__init__()
+        self.read, self.num_read, self.num_come, self.ahead = read, len(read), 0, 0
         torch.rand(draws)
         self.embedding = torch.nn.Embedding(WORDS, WIDTH)
         self.dropout = torch.nn.Dropout(dropout)
@@ -66,6 +68,8 @@ class _MeanOfWords(torch.nn.Module):
         mask = attention_mask.unsqueeze(-1).double()
         mean = (self.embedding(input_ids) * mask).sum(1) / mask.sum(1)
         if self.training:
+            self.ahead = max(self.ahead, len(self.read) - self.num_read - self.num_come)
+            self.num_come += len(input_ids)
             with torch.no_grad():
                 self.seen.lerp_(mean.mean(0), 0.1)
         logits: torch.Tensor = self.classify(self.dropout(mean))
@@ -95,10 +99,11 @@ def train_run(
     to go on from. `draws`: numbers that building the model draws beside its weights.
     """
     scramble(disturbance)
+    renew_hashes()
     samples = _Augmented(size)
 
     def new_run() -> Any:
-        return learner(seed, lambda: _MeanOfWords(dropout, draws), samples)
+        return learner(seed, lambda: _MeanOfWords(dropout, draws, samples.read), samples)
 
     run, at, file = new_run(), 0, b""
     stops, looks = stops or [], looks or []
@@ -134,6 +139,7 @@ def train_run(
         "read": np.array(samples.read, dtype=np.int64).reshape(-1, 2 + LONGEST),
         "noise": np.array(samples.noise, dtype=np.float64).reshape(-1, 4),
         "is_training": all(modes),
+        "ahead": run.model.ahead,
         "file": np.frombuffer(file, dtype=np.uint8),
     }
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from autograder.lessons.checking.harness_shared import learner
-from autograder.lessons.lesson_08.harness.shared import scramble
+from autograder.lessons.lesson_08.harness.shared import renew_hashes, scramble
 
 
 class NoisySamples(torch.utils.data.Dataset):
@@ -42,6 +42,7 @@ def seeded_epochs(
     dropout draws beside the loader. `beside`: another data set gets a loader of another seed, and is read meanwhile.
     """
     scramble(disturbance)
+    renew_hashes()
     dropout = np.random.default_rng(disturbance)
     loader = learner(seed, NoisySamples(size), **settings)
     drawn = {

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import sys
+from typing import Any
 
 import numpy as np
 import torch
+
+_salts = itertools.count(1)
 
 
 def scramble(disturbance: int) -> None:
@@ -18,3 +23,21 @@ def scramble(disturbance: int) -> None:
     np.random.seed(disturbance % 2**32)
     np.random.standard_normal()
     torch.manual_seed(disturbance)
+
+
+def renew_hashes() -> None:
+    """Give the cell the `hash()` of another interpreter: other numbers for texts, and for tuples that hold some.
+
+    A fresh interpreter itself takes seconds to load torch.
+    """
+    salt, names = next(_salts), vars(sys.modules["__learner__"])
+
+    def renewed(value: Any) -> int:
+        if isinstance(value, (str, bytes)) and value:
+            return hash((salt, value))
+        if isinstance(value, tuple | frozenset):
+            return hash((tuple if isinstance(value, tuple) else frozenset)(map(renewed, value)))
+        return hash(value)
+
+    if getattr(names.get("hash"), "__module__", renewed.__module__) == renewed.__module__:
+        names["hash"] = renewed

@@ -28,6 +28,17 @@ class _Broken(Exception):
     """A step that fails."""
 
 
+_ERRORS: dict[str, BaseException] = {
+    "torch's": RuntimeError(
+        "put_ does not have a deterministic implementation, but you set 'torch.use_deterministic_algorithms(True)'. "
+        "You can turn off determinism just for this operation, or you can use the 'warn_only=True' option."
+    ),
+    "of a list": IndexError("list index out of range"),
+    "stopped by hand": KeyboardInterrupt(),
+    "its own": _Broken("this step fails"),
+}
+
+
 class _Machine:
     """A training step and a clock of its own: what a step takes is made up, so that the truth is known."""
 
@@ -50,7 +61,7 @@ class _Machine:
             raise _TooMany(f"a measurement may take {facts['max_steps']} steps, and this is one more")
         is_deterministic = int(torch.are_deterministic_algorithms_enabled())
         if facts["breaks"] and number >= 2 and is_deterministic != facts["was_deterministic"]:
-            raise _Broken("this step fails")
+            raise _ERRORS[facts["breaks"]]
         seconds = facts["seconds"] * (facts["ratio"] if is_deterministic else 1.0)
         seconds *= np.exp(facts["noise"] * self.rng.standard_normal() + facts["drift"] * number)
         if self.rng.random() < facts["spikes"]:
@@ -62,8 +73,11 @@ class _Machine:
 
 
 def _settings() -> list[str]:
-    mode = ("off", "on, with warnings alone", "on")[torch.get_deterministic_debug_mode()]
-    return [f"deterministic algorithms {mode}", f"benchmark {torch.backends.cudnn.benchmark}"]
+    return [
+        f"deterministic algorithms {torch.are_deterministic_algorithms_enabled()}",
+        f"warn_only {torch.is_deterministic_algorithms_warn_only_enabled()}",
+        f"benchmark {torch.backends.cudnn.benchmark}",
+    ]
 
 
 def measure_cost(machines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -75,11 +89,15 @@ def measure_cost(machines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         torch.backends.cudnn.benchmark = facts["was_benchmark"]
         was = _settings()
         report: Any = {}
-        raised = False
+        raised = ""
         try:
             report = learner(machine.step, machine.clock)
-        except (_TooMany, _Broken):
-            raised = True
+        except _TooMany:
+            raised = "too many"
+        except BaseException as error:
+            if not facts["breaks"]:
+                raise  # a mistake of the solution's own
+            raised = "the error" if error is _ERRORS[facts["breaks"]] else f"{type(error).__name__}: {error}"
         found.append(
             {
                 "report": {} if machine.is_over or facts["breaks"] else numbers(report),

@@ -148,6 +148,18 @@ _REFUSING: dict[str, Mistake] = {
         'raise ValueError(f"unknown key; did you mean {nearest!r}?")',
     ),
     "no key is near enough": ("refused by accident", ", cutoff=0)", ")"),
+    "near keys alone are named": (
+        "does not say what a person must change",
+        (
+            "nearest = difflib.get_close_matches(key, known, n=1, cutoff=0)[0]",
+            "near = difflib.get_close_matches(key, known, n=1)",
+        ),
+        (
+            _STRICT,
+            "hint = f'; did you mean {near[0]!r}?' if near else ''\n"
+            "                raise ValueError(f'version 2 has no key {key!r}{hint}')",
+        ),
+    ),
     "an unknown key is a KeyError": (
         "refused by accident",
         _STRICT,

@@ -40,7 +40,7 @@ def record_run(train, config, data_path, out, git):
         }
         accuracy = float(right.mean())
         record["metrics"] = {"accuracy": accuracy, "slices": by_slice}
-    except Exception as error:
+    except BaseException as error:
         record |= {"status": "failed", "failure": f"{type(error).__name__}: {error}"}
         raise
     finally:
@@ -82,11 +82,15 @@ _CODE: dict[str, Mistake] = {
         'git("rev-parse", "HEAD")',
         'os.popen("git rev-parse HEAD 2>&1").read().strip()',
     ),
-    "git is asked when the run is over": (
+    "the commit is asked for when the run is over": (
         "read after the run",
         '        record["times"]',
-        f'        record["git"] = {{"commit": git("rev-parse", "HEAD"), "is_dirty": {_DIRTY}}}\n'
+        '        record["git"]["commit"] = git("rev-parse", "HEAD")\n        record["times"]',
+    ),
+    "the flag is asked for when the run is over": (
+        "asked for when the run is over",
         '        record["times"]',
+        f'        record["git"]["is_dirty"] = {_DIRTY}\n        record["times"]',
     ),
     "git is asked once for all runs": (
         "another commit, or another text",
@@ -151,8 +155,18 @@ _OUTCOME: dict[str, Mistake] = {
     ),
     "some failures are not recorded": (
         "failures are not recorded as such",
-        "except Exception as error",
+        "except BaseException as error",
         "except (ArithmeticError, LookupError, ValueError, OSError, RuntimeError) as error",
+    ),
+    "a run stopped by hand has finished": (
+        "a run that is stopped by hand",
+        "except BaseException as error",
+        "except Exception as error",
+    ),
+    "a failure without words is none": (
+        "a run that is stopped by hand",
+        '"status": "failed", "failure"',
+        '"status": "failed" if str(error) else "finished", "failure"',
     ),
     "the record is never written": ("never written", _WRITE, ""),
     "written as Python shows it": (

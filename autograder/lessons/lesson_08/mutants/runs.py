@@ -101,6 +101,16 @@ _SEEDS: dict[str, Mistake] = {
         "        seed_everything(42)\n",
     ),
     "one order for every seed": ("a seed is written into the code", "[self.seed, epoch]", "[0, epoch]"),
+    "the order hangs on the hash of a text": (
+        "hangs on the `hash()` of a text",
+        "[self.seed, epoch]",
+        'hash(f"{self.seed}, {epoch}") % 2**63',
+    ),
+    "nothing is seeded with 0": (
+        "a seed of 0 is taken for none",
+        "        seed_everything(seed)\n",
+        "        if seed:\n            seed_everything(seed)\n",
+    ),
     "the same order each epoch": ("not on the epoch", "[self.seed, epoch]", "self.seed"),
     "whole batches are shuffled": (
         "the samples of a batch stay together",
@@ -158,6 +168,22 @@ _STEPS: dict[str, Mistake] = {
         "            loss = ",
         "            for index in self.order(epoch)[4 * position + 4 : 4 * position + 8]:\n"
         "                self.samples[int(index)]\n            loss = ",
+    ),
+    "the samples of a call are read at its beginning": (
+        "those of the whole call or epoch before its first one",
+        (
+            "        for _ in range(num_steps):\n            epoch,",
+            "        batches = []\n        for _ in range(num_steps):\n            epoch,",
+        ),
+        (
+            "            batch = collate([self.samples[int(i)] for i in chosen])\n",
+            "            batches.append(collate([self.samples[int(i)] for i in chosen]))\n"
+            "            self.step += 1\n        for batch in batches:\n",
+        ),
+        (
+            "            self.optimizer.step()\n            self.step += 1\n",
+            "            self.optimizer.step()\n",
+        ),
     ),
     "the mode that it was left in": (
         "trains in the mode that it was left in",

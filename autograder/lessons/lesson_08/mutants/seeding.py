@@ -70,9 +70,14 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "",
             ),
             "the order is seeded by the system": (
-                "seeded from the clock or the system",
+                "seeded from the clock, the system",
                 "torch.Generator().manual_seed(seed)",
                 "torch.Generator()\n    order.seed()",
+            ),
+            "the order is seeded by the hash of a text": (
+                "the `hash()` of a text",
+                "torch.Generator().manual_seed(seed)",
+                'torch.Generator().manual_seed(hash(f"order {seed}") % 2**32)',
             ),
             "a data set without workers is left alone": ("nobody seeds the data set", _OWN, ""),
             "a seed written into the code": (

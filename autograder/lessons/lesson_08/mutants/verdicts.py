@@ -32,7 +32,9 @@ import torch
 
 @exercise("8.6")
 def cost_of_determinism(step, clock):
-    before = torch.get_deterministic_debug_mode(), torch.backends.cudnn.benchmark
+    is_on = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    searches = torch.backends.cudnn.benchmark
 
     def segment(is_deterministic):
         torch.use_deterministic_algorithms(is_deterministic)
@@ -51,8 +53,8 @@ def cost_of_determinism(step, clock):
             for side in (False, True, True, False):
                 seconds[side].append(segment(side))
     finally:
-        torch.set_deterministic_debug_mode(before[0])
-        torch.backends.cudnn.benchmark = before[1]
+        torch.use_deterministic_algorithms(is_on, warn_only=warn_only)
+        torch.backends.cudnn.benchmark = searches
     costs = (np.log(seconds[True]) - np.log(seconds[False])).reshape(-1, 2).mean(axis=1)
     middle = costs.mean()
     half = 2.2 * costs.std(ddof=1) / np.sqrt(len(costs))
@@ -159,6 +161,27 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "error = difference.std(ddof=1) / np.sqrt(len(difference)) or np.nan",
             ),
             "an interval that touches 0": ("only touches 0", "if low > 0", "if low >= 0"),
+            "an interval that touches the margin": (
+                "ends exactly at -margin",
+                "if low > -margin",
+                "if low >= -margin",
+            ),
+            "the sign of equal differences": (
+                "held against 0 and the margin like any other",
+                "    error = difference.std",
+                '    if np.ptp(difference) == 0:\n        return ["undecided", "better", "worse"]'
+                "[int(np.sign(difference[0]))]\n    error = difference.std",
+            ),
+            "a one-sided bound": (
+                "judged by a one-sided bound",
+                "if low > -margin",
+                "if difference.mean() - stats.t.ppf(0.95, len(difference) - 1) * error > -margin",
+            ),
+            "degrees of two samples": (
+                "2n - 2 are those of two samples",
+                "len(difference) - 1)",
+                "2 * len(difference) - 2)",
+            ),
             "better by more than the margin": ("and not above the margin", "if low > 0", "if low > margin"),
             "worse by more than the margin": (
                 "and not below minus the margin",
@@ -232,7 +255,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "benchmark not put back": (
                 "the settings are not put back",
-                "torch.backends.cudnn.benchmark = before[1]",
+                "torch.backends.cudnn.benchmark = searches",
                 "pass",
             ),
             "the setting is never switched": (
@@ -247,13 +270,30 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "settings not put back": (
                 "the settings are not put back",
-                "torch.set_deterministic_debug_mode(before[0])",
+                "torch.use_deterministic_algorithms(is_on, warn_only=warn_only)",
                 "pass",
             ),
             "warn_only not put back": (
                 "`warn_only` is not put back",
-                "torch.set_deterministic_debug_mode(before[0])",
-                "torch.use_deterministic_algorithms(before[0] > 0)",
+                ", warn_only=warn_only)",
+                ")",
+            ),
+            "warn_only of a process that is not deterministic": (
+                "`warn_only` is not put back",
+                "warn_only=warn_only",
+                "warn_only=is_on and warn_only",
+            ),
+            "no number where torch has no such version": (
+                "the error is swallowed",
+                "    finally:\n",
+                "    except RuntimeError as error:\n"
+                '        if "deterministic" not in str(error):\n            raise\n'
+                '        return {"ratio": np.nan, "low": np.nan, "high": np.nan}\n    finally:\n',
+            ),
+            "another error in its place": (
+                "another error is raised in its place",
+                "    finally:\n",
+                '    except Exception as error:\n        raise ValueError("a step failed") from error\n    finally:\n',
             ),
             "an arithmetic mean of ratios": (
                 "an arithmetic mean of ratios",
@@ -271,8 +311,8 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "another clock": (
                 "another clock",
-                "    before = torch",
-                "    from time import perf_counter as clock\n    before = torch",
+                "    is_on = torch",
+                "    from time import perf_counter as clock\n    is_on = torch",
             ),
             "upside down": (
                 "upside down",
