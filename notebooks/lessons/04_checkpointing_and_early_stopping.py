@@ -1036,7 +1036,7 @@ def save_atomically(checkpoint: dict[str, Any], path: Path) -> None:
     At every moment, also when the process is killed, `path` is the old whole checkpoint or the
     new whole one. When the function returns, it is the new one, forced to the disk (fsync) before
     it got its name. When saving fails, the error reaches the caller and `path` is what it was.
-    Except after a kill, the function leaves no other file in the folder.
+    Except after a kill, which Ctrl-C is not, the function leaves no other file in the folder.
     """
     ### BEGIN SOLUTION
     temporary = path.with_name(
@@ -1126,7 +1126,10 @@ class EarlyStopping:
         ### END SOLUTION
 
     def state_dict(self) -> dict[str, Any]:
-        """What a new object with the same settings needs to go on: plain values, as for JSON."""
+        """What a new object with the same settings needs to go on: plain values, as for JSON.
+
+        Later updates change neither this state nor one that was loaded.
+        """
         ### BEGIN SOLUTION
         return {"best": self.best, "best_step": self.best_step, "num_bad": self.num_bad}
         ### END SOLUTION
@@ -1173,6 +1176,7 @@ check("4.3")
 
 # %%
 import copy
+import math
 from typing import Any
 
 from autograder import exercise
@@ -1189,16 +1193,15 @@ def train_with_early_stopping(run: Any) -> dict[str, float]:
     run.model             the model, an nn.Module
     run.num_steps, run.max_steps   steps so far, and the most that there may be (400)
 
-    The best is the validation with the lowest validation loss. At the end `run.model` has exactly
-    the weights of that moment. Returns {"best_step": …, "loss": …}: what that validation said.
+    The best is the validation with the lowest validation loss; one that is NaN never is. At the end
+    `run.model` has exactly the weights of that moment. Returns {"best_step": …, "loss": …}: what that validation said.
     """
     ### BEGIN SOLUTION
-    best: dict[str, float] = {}
-    weights, num_bad = {}, 0
+    best, weights, num_bad = {"loss": math.inf}, {}, 0
     while run.num_steps < run.max_steps and num_bad < 5:
         run.train(min(20, run.max_steps - run.num_steps))
         found = run.validate()
-        if not best or found["loss"] < best["loss"]:
+        if found["loss"] < best["loss"]:  # NaN is not
             best, num_bad = found, 0
             weights = copy.deepcopy(run.model.state_dict())  # a copy: the model trains on
         else:

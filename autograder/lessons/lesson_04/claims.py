@@ -106,9 +106,10 @@ _SAVE: Claims = {
         "a short write taken for a whole one",
         "removed first where the rename fails",
     ),
-    "Except after a kill, the function leaves no other file in the folder.": (
+    "Except after a kill, which Ctrl-C is not, the function leaves no other file in the folder.": (
         "a temporary file left behind",
         "half a temporary file left on a full disk",
+        "a temporary file left by Ctrl-C",
     ),
 }
 _STOPPING: Claims = {
@@ -149,6 +150,10 @@ _STOPPING: Claims = {
         "best rounded in the state",
         "best in the state in 32 bits",
     ),
+    "Later updates change neither this state nor one that was loaded.": (
+        "hands out its own dict",
+        "works on the dict that was loaded",
+    ),
     "def load_state_dict(self, state: dict[str, Any]) -> None:": ("a best of 0 not put back",),
     "Go on from what `state_dict` gave.": ("nothing put back", "a best of 0 not put back"),
 }
@@ -174,7 +179,8 @@ _BUDGET: Claims = {
     '"train_loss", the mean over the last 20 steps': ("best chosen on train loss",),
     "run.model the model, an nn.Module": EXPLAINS,
     "run.num_steps, run.max_steps": EXPLAINS,
-    "The best is the validation with the lowest validation loss.": (
+    "one that is NaN never is.": ("NaN hides the best before it", "a NaN that comes first stays the best"),
+    "The best is the validation with the lowest validation loss;": (
         "best chosen on train loss",
         "best chosen on the accuracy",
         "mode inverted",
@@ -215,6 +221,7 @@ _CADENCE: Claims = {
     "max_overhead: share of the whole time that saves may take, such as 0.05.": (
         "5 % whatever is asked",
         "never looks at what a save costs",
+        "the mean of all saves",
     ),
     "Where both limits cannot hold, or only just, this one does, and saves come as often as it allows (half as "
     "often will do).": (
@@ -227,7 +234,10 @@ _CADENCE: Claims = {
     "def saved(self, seconds: float) -> None:": ("never looks at what a save costs",),
     "Also called before the first step.": ("the cost of the first save for ever",),
     "After a step: whether to save now.": ("forgets once it has said so",),
-    "Called at every step, so it must cost nothing.": ("asking costs more than saving",),
+    "Called at every step, so it must cost nothing.": (
+        "asking costs more than saving",
+        "goes through all steps so far",
+    ),
 }
 
 CLAIMS: dict[str, Claims] = {

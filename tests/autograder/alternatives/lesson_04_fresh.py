@@ -207,11 +207,11 @@ class Books:
         self.model = model
         self.recent = deque(maxlen=window)
         self.lowest_mean, self.since = math.inf, 0
-        self.entry, self.tensors = None, None
+        self.entry, self.tensors = {"loss": math.inf}, {}
 
     def add(self, entry) -> None:
         loss = entry["loss"]
-        if self.entry is None or loss < self.entry["loss"]:
+        if loss < self.entry["loss"]:
             self.entry = entry
             self.tensors = {n: t.clone() for n, t in self.model.state_dict().items()}
         self.recent.append(loss)

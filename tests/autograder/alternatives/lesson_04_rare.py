@@ -127,6 +127,7 @@ class EarlyStopping:
 
 # %%
 import copy
+import math
 from typing import Any
 
 from autograder import exercise
@@ -134,9 +135,14 @@ from autograder import exercise
 EVERY = 10
 
 
+def losses_of(history: list) -> list[float]:
+    """NaN is no lower than anything."""
+    return [math.inf if math.isnan(found["loss"]) else found["loss"] for found in history]
+
+
 def has_turned(history: list) -> bool:
     """Whether the last validations say that the run only learns by heart now."""
-    losses = [found["loss"] for found in history]
+    losses = losses_of(history)
     at = min(range(len(losses)), key=losses.__getitem__)
     later = losses[at + 1 :]
     if len(later) < 8:
@@ -154,7 +160,7 @@ def train_with_early_stopping(run: Any) -> dict[str, float]:
         run.train(min(EVERY, left))
         found = run.validate()
         history.append(found)
-        at = min(range(len(history)), key=lambda i: history[i]["loss"])
+        at = min(range(len(history)), key=losses_of(history).__getitem__)
         if at == len(history) - 1:
             snapshots = {at: copy.deepcopy(run.model).state_dict()}  # one copy at a time
         elif has_turned(history):

@@ -52,7 +52,7 @@ def check_save_atomically(job: Job) -> None:
     job.counts["kills"] = min(NUM_KILLS, len(killed["files"]))
     _require_survived(job, killed, _versions(job, killed["files"], seed))
     job.progress("A disk without space", 0.9)
-    for how in ("unsavable", "full", "nearly"):
+    for how in ("unsavable", "stopped", "full", "nearly"):
         _require_refusal(job, seed, how)
     _require_synced(job, answer)
     for how in ("fsync", "rename"):

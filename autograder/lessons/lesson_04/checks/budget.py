@@ -41,14 +41,20 @@ class _Run:
 
     @property
     def best(self) -> dict[str, float]:
-        return min(self.seen, key=lambda at: at["loss"])
+        return min(self.seen, key=lambda at: (math.isnan(at["loss"]), at["loss"]))
+
+    @property
+    def broken(self) -> set[float]:
+        """Steps whose validation said NaN."""
+        return {at["step"] for at in self.seen if math.isnan(at["loss"])}
 
     @property
     def is_kept(self) -> bool:
         return self.weights_at == self.best["step"]
 
     def reports(self, name: str, value: float) -> bool:
-        return math.isclose(self.report[name], value, rel_tol=TOLERANCES["float32"], abs_tol=1e-6)
+        is_close = math.isclose(self.report[name], value, rel_tol=TOLERANCES["float32"], abs_tol=1e-6)
+        return is_close or (math.isnan(self.report[name]) and math.isnan(value))
 
 
 def check_stop_early(job: Job) -> None:
@@ -57,13 +63,15 @@ def check_stop_early(job: Job) -> None:
     for number, rate in enumerate(job.rng.permutation(RATES)):
         job.progress("Training with your loop, and on without it", number / len(RATES))
         runs.append(_trained(job, float(rate)))
+    if all(run.is_kept for run in runs) and len({run.num_steps for run in runs}) > 1:
+        _require_patience(job, runs)  # now: who gives up at once keeps nothing where the first loss is NaN
     longest = _trained(job, TO_THE_END)
     turning = _trained(job, TO_THE_END, turns_at=int(job.rng.integers(*TURNS_AT)))
     _require_best(job, [*runs, longest, turning])
     _require_report(job, [*runs, longest, turning])
     shares = [(run.num_steps + len(run.seen)) / MAX_STEPS for run in runs]
-    saved, difference = 1.0 - float(np.mean(shares)), float(np.mean([run.above_the_best for run in runs]))
-    job.counts |= {"steps_saved": round(saved, 3), "points_above_the_best_step": round(difference, 2)}
+    saved = 1.0 - float(np.mean(shares))
+    job.counts["steps_saved"] = round(saved, 3)
     job.require(
         saved >= MIN_SAVED,
         expected=f"at least {MIN_SAVED:.0%} of the steps saved (a validation counts as one step)",
@@ -80,6 +88,12 @@ def check_stop_early(job: Job) -> None:
         likely="a fixed number of steps ends the loop, and no validation does",
         look="end it when several validations in a row have not been better than the best",
     )
+    _require_patience(job, runs)
+
+
+def _require_patience(job: Job, runs: list[_Run]) -> None:
+    difference = float(np.mean([run.above_the_best for run in runs]))
+    job.counts["points_above_the_best_step"] = round(difference, 2)
     job.require(
         difference >= -MARGIN,
         expected=f"a test accuracy within {MARGIN:g} points of that at the run's best step",
@@ -120,7 +134,7 @@ def _steps(seen: list[dict[str, float]]) -> list[float]:
 
 
 def _of_most(seen: list[dict[str, float]], name: str) -> set[float]:
-    most = max(at[name] for at in seen)
+    most = max((at[name] for at in seen if not math.isnan(at[name])), default=math.nan)
     return {at["step"] for at in seen if at[name] == most}
 
 
@@ -135,7 +149,7 @@ def _once_the_best(run: _Run) -> set[float]:
     return {
         at["step"]
         for number, at in enumerate(run.seen)
-        if at["loss"] <= min(b["loss"] for b in run.seen[: number + 1])
+        if not any(b["loss"] < at["loss"] for b in run.seen[:number])
     }
 
 
@@ -174,13 +188,18 @@ def _require_best(job: Job, runs: list[_Run]) -> None:
     wrong = [run for run in runs if not run.is_kept]
     if not wrong:
         return
+    named_nan = [run for run in wrong if math.isnan(run.report["loss"])]
+    wrong = [run for run in wrong if run not in named_nan] or wrong  # any other mistake first
     run = wrong[0]
     names = [n for n, (_, kept) in _MISTAKES.items() if all(each.weights_at in kept(each) for each in wrong)]
     if "train" in names and all(each.reports("best_step", each.weights_at) for each in wrong):
         names = ["train"]  # chosen, and the last only because its training loss is the lowest
     name = names[0] if names else ""
     likely = "other weights are kept than those that were validated"
-    if name == "last" and len(wrong) < len(runs) and {each.num_steps for each in wrong} == {MAX_STEPS}:
+    if wrong == named_nan:
+        name = "NaN"
+        likely = "a loss that is NaN becomes the best: it stays it, or hides the one before, for no comparison is True"
+    elif name == "last" and len(wrong) < len(runs) and {each.num_steps for each in wrong} == {MAX_STEPS}:
         likely = (
             "the best weights are put back only where validations end the loop: a run that comes to "
             "`max_steps` keeps its last"

@@ -26,7 +26,8 @@ _ROOM = 0.65  # of the limit that the budget may ask for, if the limit is to hol
 _RECENT = 8  # saves whose costs a policy may still have in mind
 _EVERY_STEP = 0.5  # saves per step
 _SECOND = 1e-3  # what a clock far from zero rounds
-_KEPT = "the cost of an earlier save is kept for ever: what counts is what the last ones took"
+_GROWN = 4.0  # times the CPU time of an early call
+_KEPT = "the cost of an earlier save is kept for ever, or in a mean of all: what counts is what the last ones took"
 
 Kind = Literal["too often", "too late", ""]
 
@@ -86,12 +87,24 @@ def check_cadence(job: Job) -> None:
         _refuse(job, found, wrong[0], is_shared)
     for one in found[:5]:
         job.counts[f"overhead, {one.scenario.name}"] = round(one.overhead, 4)
+    _require_steady(job)
     measure_speedup(
         job,
         function="pauses_segment",
         compare=lambda theirs, own: _require_saves(job, own),
         likely="the pauses take longer than 5 % of the time: asking costs as much as saving, or saves come too often",
         look="`is_due` runs after every step: a comparison of two numbers is enough",
+    )
+
+
+def _require_steady(job: Job) -> None:
+    growth = job.learner().call("growth_of_asking", seed=job.seed())
+    job.require(
+        growth <= _GROWN,
+        expected="a call of `is_due` that takes as long late in a run as it did early",
+        got=f"{growth:.0f} times as long, some thousand steps later",
+        likely="each step makes the next call dearer: all steps so far are kept, and gone through at every call",
+        look="keep a few numbers in `self`, and no list that grows",
     )
 
 

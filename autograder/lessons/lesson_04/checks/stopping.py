@@ -49,6 +49,7 @@ _LIKELY: dict[str, dict[str, str]] = {
         "not improve on it"
     },
 }
+_SHARED = {"taken": "`state_dict` gave", "given": "was loaded"}
 _ELSE = {
     "plain": "a comparison or the counting is off",
     "default": "a default of `__init__` is another: they are "
@@ -108,6 +109,14 @@ def _followed(
             likely="a way through `update` has no `return`, or returns something else",
             look="every validation gets an answer, also one that improves",
         )
+        for which, words in _SHARED.items():
+            job.require(
+                which not in answer["changed"],
+                expected="a state that stays what it is, whatever `update` is told afterwards",
+                got="another one after further validations",
+                likely=f"what {words} goes on changing: it is the object's own dict, not one of its own",
+                look="make a new dict of the values in `state_dict`, and take them out again in `load_state_dict`",
+            )
     return answers
 
 

@@ -83,6 +83,11 @@ def _case(rng: np.random.Generator, kind: str, number: int) -> dict[str, Any]:
     sign = -1.0 if whole["mode"] == "min" else 1.0
     # Eighths, so that differences are exact; a drift to the better, so that runs are of several lengths.
     watched = float(rng.choice([8.0, 0.5, -3.0])) + sign * np.cumsum(rng.integers(-3, 6, size=_LENGTH) / 8)
+    if kind == "plain" and number % 10 in (4, 7):  # better by exactly `min_delta`, and by no more
+        min_delta = (0.25, 0.5, 0.0)[number // 10]
+        settings |= {"min_delta": min_delta, "patience": int(rng.integers(2, 5))}
+        watched[1] = watched[0] + sign * min_delta
+        watched[2:] = watched[0] - sign * rng.integers(0, 4, size=_LENGTH - 2) / 8
     if kind == "zero":  # it is the best for a while, then something better or worse comes
         settings |= {"patience": int(rng.integers(2, 5)), "min_delta": (0.0, 0.25)[number // 2 % 2]}
         small = np.array([-2.0, -1.0, 0.0, -1.0 if number // 4 % 2 else 0.125, -0.5, -0.25])
@@ -99,7 +104,9 @@ def _case(rng: np.random.Generator, kind: str, number: int) -> dict[str, Any]:
         worst = -sign * math.inf
         watched[(0, 0, 3, 5)[number // 2 % 4]] = worst
         watched[int(rng.integers(6, 12))] = -worst if number // 2 % 2 else worst
-        settings["patience"] = int(rng.integers(1, 3)) if number // 2 % 4 == 0 else 2
+        settings["patience"] = 1 if number // 2 % 4 == 0 else 2
+        if number // 2 % 4 == 1:  # twice, so that patience would end before the first finite one
+            watched[1] = worst
     if kind != "zero":  # more digits than anyone would print, and sums that are exact all the same
         watched += (2 * int(rng.integers(2**10, 2**21)) + 1) * 2.0**-40
     columns = {name: 8.0 + np.cumsum(rng.integers(-4, 5, size=_LENGTH)) / 8 for name in METRICS}

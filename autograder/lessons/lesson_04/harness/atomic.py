@@ -225,22 +225,27 @@ def look_between_calls(seed: int, is_odd: bool) -> dict[str, Any]:
 
 
 class _Unsavable:
-    """What cannot be written: the disk is full by the time it comes to it."""
+    """What cannot be written: the disk is full by the time it comes to it, or someone presses Ctrl-C."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise OSError(28, "No space left on device (the check pretends)")
+        raise self._error
 
 
 def save_refused(seed: int, how: str) -> dict[str, Any]:
     """A save that fails: whether it came to that, whether the caller hears of it, and what is left.
 
-    how: "unsavable", a content that cannot be written; "full" or "nearly", a disk that is full half way, or at the
-    end; "fsync" or "rename", a call that fails.
+    how: "unsavable", a content that cannot be written; "stopped", Ctrl-C; "full" or "nearly", a disk that is full half
+    way, or at the end; "fsync" or "rename", a call that fails.
     """
     path, content, raised = _begin(seed), _content(seed, 1), False
     refused: contextlib.AbstractContextManager[Any] = contextlib.nullcontext(lambda: 1)
-    if how == "unsavable" or not can_be_full():
-        content["too_much"] = _Unsavable()
+    if how == "stopped":
+        content["too_much"] = _Unsavable(KeyboardInterrupt("the check pretends"))
+    elif how == "unsavable" or not can_be_full():
+        content["too_much"] = _Unsavable(OSError(28, "No space left on device (the check pretends)"))
     if how in ("fsync", "rename"):
         refused = refusing(how)
     small = {"full": 2**16, "nearly": len(_as_file(_content(seed, 1))) - 4000}.get(how)
@@ -248,7 +253,7 @@ def save_refused(seed: int, how: str) -> dict[str, Any]:
         try:
             with files_of_at_most(small) if small and can_be_full() else contextlib.nullcontext():
                 learner(content, path)
-        except Exception:
+        except (Exception, KeyboardInterrupt):
             raised = True
         is_tried = num_refused() > 0
     return {"files": [_read(path)], "raised": raised, "is_tried": is_tried, "beside": _beside(path)}

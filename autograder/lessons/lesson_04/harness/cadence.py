@@ -81,6 +81,31 @@ def simulate_runs(runs: list[dict[str, Any]], side_by_side: bool) -> list[dict[s
     return [{"due": np.array(run.due, dtype=bool), "saved_after": run.saved_after} for run in found]
 
 
+_CALLS, _EARLY, _LATEST, _CLEARLY = 250, slice(2, 6), 80, 5.0  # calls in a block; blocks; times
+
+
+def growth_of_asking(seed: int) -> float:
+    """How many times as long as an early call of `is_due` a late one takes, in one long stretch without a save.
+
+    In CPU time, the shortest of four blocks each. Ends where the growth is clear, so that it is never a long wait.
+    """
+    clock = _Clock()
+    policy = learner(max_lost_seconds=1e9, max_overhead=0.05, clock=clock)
+    policy.saved(1.0)
+    steps = np.random.default_rng(seed).uniform(0.5, 1.5, size=_CALLS).tolist()
+    blocks: list[int] = []
+    growth = 1.0
+    while len(blocks) < _LATEST and growth < _CLEARLY:
+        begun = time.thread_time_ns()
+        for seconds in steps:
+            clock.now += seconds
+            policy.is_due()
+        blocks.append(time.thread_time_ns() - begun)
+        if len(blocks) > _EARLY.stop:
+            growth = min(blocks[-4:]) / max(1, min(blocks[_EARLY]))
+    return growth
+
+
 STEP_SECONDS, SAVE_SECONDS, MAX_LOST_SECONDS = 0.002, 0.002, 0.2
 STEPS_PER_SEGMENT_STEP = 200
 

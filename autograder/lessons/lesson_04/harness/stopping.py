@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -15,27 +16,35 @@ from autograder.lessons.checking.harness_shared import learner, numbers, weights
 def follow_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Tell an object of the learner's class each case's validations. All objects are there at once, and take turns.
 
-    One that says stop hears no more, but for `after_stop` at the very end. Its state goes in and comes out as JSON.
+    One that says stop hears no more, but for `after_stop` at the very end. Its state goes in and comes out as JSON;
+    "changed" says whether what went in or came out is another state at the very end.
     """
     stoppers = [learner(**case["settings"]) for case in cases]
-    for stopper, case in zip(stoppers, cases, strict=True):
-        if case["state"] is not None:
-            stopper.load_state_dict(json.loads(case["state"]))
+    given = [case["state"] and json.loads(case["state"]) for case in cases]
+    for stopper, state in zip(stoppers, given, strict=True):
+        if state is not None:
+            stopper.load_state_dict(state)
     answers: list[list[bool | str]] = [[] for _ in cases]
     for number in range(max(len(case["metrics"]) for case in cases)):
         for stopper, case, said in zip(stoppers, cases, answers, strict=True):
             if number < len(case["metrics"]) and True not in said:
                 said.append(_as_bool(stopper.update(dict(case["metrics"][number]), case["steps"][number])))
-    return [
-        {
+    found = []
+    for stopper, case, state, said in zip(stoppers, cases, given, answers, strict=True):
+        taken = stopper.state_dict()
+        answer = {
             "answers": said,
             "best": _as_number(stopper.best),
             "best_step": _as_number(stopper.best_step),
-            "state": _as_json(stopper),
+            "state": _as_json(taken),
             "after_stop": [_as_bool(stopper.update(dict(values), 10**6)) for values in case["after_stop"]],
         }
-        for stopper, case, said in zip(stoppers, cases, answers, strict=True)
-    ]
+        changed = {
+            "given": case["state"] != (state and _as_json(state)),
+            "taken": answer["state"] != _as_json(taken),
+        }
+        found.append(answer | {"changed": [name for name, is_so in changed.items() if is_so]})
+    return found
 
 
 def _as_bool(answer: Any) -> bool | str:
@@ -51,14 +60,15 @@ def _as_number(value: Any) -> float | str | None:
         return type(value).__name__
 
 
-def _as_json(stopper: Any) -> str | None:
+def _as_json(state: Any) -> str | None:
     try:
-        return json.dumps(stopper.state_dict())
+        return json.dumps(state)
     except (TypeError, ValueError):
         return None
 
 
 MAX_STEPS, JUDGED_EVERY, JUDGED_UNTIL = 400, 10, 200
+_BROKEN = (0, 4)  # validations of the run that gets better to its end
 _ROWS, _VALIDATED = 64, 300
 
 
@@ -68,7 +78,8 @@ class _Overfitting:
     What it draws comes from generators of its own, so that a seed gives the same training wherever it runs and
     however often it is validated. `rate` is its learning rate: at 0.005 the best comes after some 35 steps, at 0.0012
     after 140. `is_exact`: each validation looks at the whole set, and does not jitter. `turns_at`: from this step on
-    it climbs, fast, and the model falls apart.
+    it climbs, fast, and the model falls apart: validations say NaN. One that is exact and does not turn has
+    two of NaN on its way.
     """
 
     max_steps = MAX_STEPS
@@ -85,6 +96,7 @@ class _Overfitting:
         self._optimizer = torch.optim.AdamW(self.model.parameters(), lr=rate, weight_decay=0.0, fused=True)
         self._num_validated = len(self._validation[1]) if is_exact else _VALIDATED
         self._seed, self._rng, self._turns_at = seed, np.random.default_rng(seed), turns_at
+        self._broken = _BROKEN if is_exact and turns_at >= MAX_STEPS else ()
         self._losses: list[float] = []
         self._validated: list[dict[str, float]] = []
 
@@ -121,8 +133,15 @@ class _Overfitting:
         found = {"step": self.num_steps, **self.validated_as_at(self.num_steps)}
         recent = self._losses[-20:]
         found["train_loss"] = sum(recent) / max(1, len(recent))
+        if self.is_broken(self.num_steps):
+            found["loss"] = math.nan
         self._validated.append(found)
         return dict(found)
+
+    def is_broken(self, step: int) -> bool:
+        """Whether the loss of a validation after this step is NaN; after those before it, it was asked before."""
+        earlier = {found["step"] for found in self._validated if found["step"] < step}
+        return step > self._turns_at or len(earlier) in self._broken
 
     def validated_as_at(self, step: int) -> dict[str, float]:
         """Loss and accuracy of the weights as they are, on the part of the validation set that this step sees."""
@@ -207,7 +226,7 @@ def judge(
         "seen": seen,
         "weights_at": weights_at,
         "nearly_at": nearly_at,
-        "again": run.validated_as_at(num_steps)["loss"],
+        "again": math.nan if run.is_broken(num_steps) else run.validated_as_at(num_steps)["loss"],
         "accuracy": _test_accuracy(run),
         "accuracy_at_best": accuracy_at_best,
         "max_steps": MAX_STEPS,

@@ -169,6 +169,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ("    try:\n", "    if True:\n"),
                 ("    finally:\n        temporary.unlink(missing_ok=True)\n", ""),
             ),
+            "a temporary file left by Ctrl-C": (
+                "a temporary file is left behind",
+                "    finally:\n        temporary.unlink(missing_ok=True)\n",
+                "    except Exception:\n        temporary.unlink(missing_ok=True)\n        raise\n",
+            ),
             "an error swallowed": (
                 "the error is swallowed",
                 "    finally:\n",

@@ -69,6 +69,12 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '        self.cost = max(getattr(self, "cost", 0.0), seconds)\n'
                 + _WAIT.replace("seconds /", "self.cost /"),
             ),
+            "the mean of all saves": (
+                "the cost of an earlier save is kept for ever",
+                _WAIT,
+                '        self.costs = [*getattr(self, "costs", []), seconds]\n'
+                + _WAIT.replace("seconds /", "1.1 * sum(self.costs) / len(self.costs) /"),
+            ),
             "the share of the work, not of all the time": (
                 "more often than the cost of a save allows",
                 "seconds / self.max_overhead)",
@@ -127,6 +133,17 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ("        self.wait =", "        Cadence.wait ="),
             ),
         },
+    )
+    + wrong(
+        _CADENCE,
+        {
+            "goes through all steps so far": (
+                "each step makes the next call dearer",
+                ("clock\n\n", "clock\n        self.times = []\n\n"),
+                (_DUE, "        self.times.append(self.clock())\n        max(self.times)\n" + _DUE),
+            ),
+        },
+        is_timed=True,
     )
     + wrong(
         SLOW_CADENCE, {"asking costs more than saving": ("asking costs as much as saving",)}, is_timed=True

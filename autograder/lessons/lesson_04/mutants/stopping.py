@@ -37,14 +37,15 @@ class EarlyStopping:
 
 _TRAIN = """
 import copy
+import math
 
 @exercise("4.4")
 def train_with_early_stopping(run):
-    best, weights, bad = None, None, 0
+    best, weights, bad = None, {}, 0
     while run.num_steps < run.max_steps and bad < 6:
         run.train(10)
         found = run.validate()
-        if best is None or found["loss"] < best["loss"]:
+        if not math.isnan(found["loss"]) and (best is None or found["loss"] < best["loss"]):
             best, weights, bad = found, copy.deepcopy(run.model.state_dict()), 0
         else:
             bad += 1
@@ -174,6 +175,22 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ("import math\n", "import math\nimport torch\n"),
                 ('"num_bad": self.num_bad', '"num_bad": torch.tensor(self.num_bad)'),
             ),
+            "hands out its own dict": (
+                "what `state_dict` gave goes on changing",
+                '        return {"best": self.best, "best_step": self.best_step, "num_bad": self.num_bad}\n',
+                "        return vars(self)\n",
+            ),
+            "works on the dict that was loaded": (
+                "what was loaded goes on changing",
+                (
+                    '{"best": self.best, "best_step": self.best_step, "num_bad": self.num_bad}',
+                    "dict(vars(self))",
+                ),
+                (
+                    'self.best, self.best_step, self.num_bad = state["best"], state["best_step"], state["num_bad"]',
+                    "self.__dict__ = state",
+                ),
+            ),
             "one counter for all objects": (
                 "where all objects share it",
                 ("        self.num_bad = 0\n", "        EarlyStopping.num_bad = 0\n"),
@@ -235,6 +252,16 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'found["loss"] < best["loss"]',
                 'found["accuracy"] > best["accuracy"]',
             ),
+            "NaN hides the best before it": (
+                "a loss that is NaN becomes the best",
+                'not math.isnan(found["loss"]) and (best is None or found["loss"] < best["loss"])',
+                'best is None or not found["loss"] >= best["loss"]',
+            ),
+            "a NaN that comes first stays the best": (
+                "a loss that is NaN becomes the best",
+                'not math.isnan(found["loss"]) and (best is None or found["loss"] < best["loss"])',
+                'best is None or found["loss"] < best["loss"]',
+            ),
             "kept only when much better": (
                 "a margin such as `min_delta`",
                 'found["loss"] < best["loss"]',
@@ -242,10 +269,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "compared with the validation before": (
                 "compared with the one before it",
-                (
-                    'found["loss"] < best["loss"]:',
-                    'found["loss"] < before["loss"]:',
-                ),
+                ('found["loss"] < best["loss"]', 'found["loss"] < before["loss"]'),
                 (
                     "        else:\n            bad += 1\n",
                     "        else:\n            bad += 1\n        before = found\n",
