@@ -1257,6 +1257,7 @@ def choose_winner(losses: np.ndarray, confidence: float = 0.95) -> dict[str, Any
 
     losses: float64 [configurations, seeds], lower is better. A column is one seed for all rows; there
         are at least two. Row 0 is today's configuration, finite at every seed; so is at least one other row.
+        `losses` stays as it is.
     Returns
         "candidate"  the row, other than 0, with the lowest mean loss among rows finite at every seed
         "interval"   (low, high), `low` finite: the candidate's improvement, (loss of row 0) - (its

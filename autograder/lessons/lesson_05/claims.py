@@ -23,6 +23,7 @@ CLAIMS: dict[str, Claims] = {
             "upper end never drawn",
             "a float for a whole number",
             "rounded to a whole number",
+            "cut to a whole number",
             "an int of one value is refused",
         ),
         '{"kind": "choice", "values": ["adamw", "sgd"]} one of these, equally likely': (
@@ -104,12 +105,15 @@ CLAIMS: dict[str, Claims] = {
             "a mean of batch means",
             "a sum over validation",
             "one validation batch",
+            "weighted by tokens",
+            "a probability that is never 0",
         ),
         "in evaluation mode": ("judged in training mode",),
         "`math.inf` where that is no finite number": (
             "NaN kept as it is",
             "batches that are not finite left out",
             "a large number for an infinite loss",
+            "a high loss taken for infinite",
         ),
         "Every trial is trained to its end.": ("a trial that diverges is stopped", "different budgets"),
         "task: Any, configs: list[dict[str, float]], seeds: list[int], num_steps: int": ("one step fewer",),
@@ -149,7 +153,11 @@ CLAIMS: dict[str, Claims] = {
             "rounds of equal length",
             "every round from the beginning",
         ),
-        "The last round is the one in which a single trial trains alone": ("never alone", "alone for ever"),
+        "The last round is the one in which a single trial trains alone": (
+            "never alone",
+            "fewer than the factor are left",
+            "alone for ever",
+        ),
         "or the last one that fits as a whole": ("an exact fit left out", "part of a round"),
         "the steps of *all* trials, pruned ones too, never exceed `max_total_steps`": (
             "pruned trials free for the budget",
@@ -193,6 +201,7 @@ CLAIMS: dict[str, Claims] = {
         "losses: float64 [configurations, seeds], lower is better.": ("the highest loss",),
         "A column is one seed for all rows; there are at least two.": ("pairs not used",),
         "Row 0 is today's configuration, finite at every seed; so is at least one other row.": EXPLAINS,
+        "`losses` stays as it is.": ("infinity written into the table",),
         '"candidate" the row, other than 0, with the lowest mean loss': (
             "row 0 as a candidate",
             "counted from row 1",

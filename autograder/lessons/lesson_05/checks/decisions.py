@@ -103,6 +103,13 @@ def _decide(
         likely="a key is missing or misspelt, or its value has another form",
         look="the docstring lists them",
     )
+    job.require(
+        not answers["is_changed"],
+        expected="`losses` as it was",
+        got="another table",
+        likely="something is written into `losses`, such as infinity for NaN: the caller's own table changes with it",
+        look="`np.where`, or a copy",
+    )
     _require_consistent(job, losses, answers)
     return {name: answers[name] for name in ("candidate", "winner", "low", "high")}
 

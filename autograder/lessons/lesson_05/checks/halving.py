@@ -24,6 +24,10 @@ _NAN = (
 )
 # What is likely, and where to look, by the twin that trained the same trials for as many steps.
 _ROUNDS: Mapping[str, tuple[str, str]] = {
+    "too few to divide": (
+        "the search ends where fewer trials than reduction_factor are left: one of them should still go on, alone",
+        "at least 1 goes on, also of 2 trials where reduction_factor is 3",
+    ),
     "never alone": (
         "the search ends as soon as one trial is left: it should still train alone for a round",
         "the last round is the one in which a single trial trains alone",

@@ -70,6 +70,7 @@ def halve(search: Search, mistake: str = "none") -> dict[str, Any]:
         kept = _going_on(ranked, search.factor, mistake)
         due = steps * (search.factor - 1)
         is_last = len(alive) == 1 or (mistake == "never alone" and len(kept) == 1)
+        is_last |= mistake == "too few to divide" and len(alive) < search.factor
         left = search.budget - sum(spent) + {"one step over": 1, "no exact fit": -1}.get(mistake, 0)
         fits = due * len(kept) <= left or mistake == "no budget"
         if (is_last and mistake != "alone for ever") or not fits or steps > MOST_STEPS:
@@ -133,14 +134,22 @@ class Kind:
     """That the budget has room for."""
     beyond: int = 0
     """Steps that the budget has beyond them; -1: it ends one step before the next round fits."""
+    hides: tuple[str, ...] = ()
+    """Mistakes that have the right outcome here: one that is like it shows first."""
 
 
 _GO_ON = ("NaN in the sort", "NaN is best", "NaN left out", "the worst go on", "the first go on")
 _REPORT = ("lowest of all rounds", "its lowest loss", "NaN in the minimum", "place among the last")
 # First those whose budget never ends: what is wrong there is no matter of the budget.
 KINDS = (
-    Kind(most=11, level=0.0, beyond=10_000, shows=(*_GO_ON, "rounded", "never alone", "alone for ever")),
-    Kind(most=3, level=1e-6, beyond=500, shows=("never alone", "alone for ever")),
+    Kind(
+        most=11,
+        level=0.0,
+        beyond=10_000,
+        shows=(*_GO_ON, "rounded", "never alone", "alone for ever"),
+        hides=("too few to divide",),
+    ),
+    Kind(most=3, level=1e-6, beyond=500, shows=("too few to divide", "alone for ever")),
     Kind(most=1, level=1.0, beyond=100, shows=("alone for ever",)),
     Kind(
         most=20,
@@ -184,7 +193,8 @@ def _draw(rng: np.random.Generator, kind: Kind, min_steps: int) -> Search:
         found = [halve(search, mistake) for mistake in ("none", *kind.shows)]
         outcomes = [(one["spent"], one["best"], one["value"]) for one in found]
         is_clear = all(one != other for one, other in itertools.combinations(outcomes, 2))
-        if is_clear and math.isfinite(found[0]["value"]):
+        is_hidden = all(halve(search, mistake)["spent"] == found[0]["spent"] for mistake in kind.hides)
+        if is_clear and is_hidden and math.isfinite(found[0]["value"]):
             return search
 
 

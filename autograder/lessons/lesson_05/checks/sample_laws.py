@@ -18,6 +18,7 @@ from autograder.lessons.lesson_05.checks.sample_spaces import Space, role_of
 P_VALUE = 1e-6
 P_VALUE_OF_ONE = 1e-8
 """Of a test in one space alone; there are more of these."""
+_CUT = "`int(…)` cuts towards 0: below 0 that is up, so the low end is never drawn, and 0 too often"
 Drawn = dict[str, Any]
 
 
@@ -95,13 +96,20 @@ def _shown(part: dict[str, Any]) -> str:
     return ", ".join(map(str, part["values"]))
 
 
+def _is_cut(part: dict[str, Any], values: np.ndarray) -> bool:
+    """Whether a range that begins below 0 is drawn from without its low end, and with 0."""
+    return bool(part["kind"] == "int" and part["low"] < 0 and 0 in values and part["low"] not in values)
+
+
 def _require_each_value(job: Job, name: str, part: dict[str, Any], values: np.ndarray) -> None:
     counts = np.array([(values == one).sum() for one in _wanted(part)])
     job.require(
         int(counts.sum()) == len(values),
         expected=f"{name} from {_shown(part)}",
         got=f"{len(values) - int(counts.sum())} draws of something else",
-        likely="values outside the range, or of another type: `rng.choice` makes texts of mixed values",
+        likely=_CUT
+        if _is_cut(part, values)
+        else "values outside the range, or of another type: `rng.choice` makes texts of mixed values",
         look="print the set of 1,000 draws",
     )
 
@@ -144,7 +152,9 @@ def _require_even(job: Job, role: str, pairs: list[tuple[dict[str, Any], np.ndar
             bool(found.min() > 0),
             expected=f"{role} from {_shown(part)}",
             got=f"never the {int(found.argmin()) + 1}. of these in {len(values)} draws",
-            likely="an end that is left out: the upper bound of `rng.integers` and of `range` is excluded",
+            likely=_CUT
+            if _is_cut(part, values)
+            else "an end that is left out: the upper bound of `rng.integers` and of `range` is excluded",
             look="`endpoint=True`, or one more",
         )
     far = sum(float(((n - n.mean()) ** 2 / n.mean()).sum()) for n in counts)

@@ -52,8 +52,8 @@ def _space(rng: np.random.Generator, number: int) -> Space:
         "mode": {"kind": "choice", "values": [False, True], "when": by_other},
     }
     order = rng.permutation(list(parts)).tolist()
-    if number < 2:  # conditions first, or last
-        order.sort(key=lambda role: ("when" in parts[role]) == bool(number))
+    if number < 2:  # conditions last, or first
+        order.sort(key=lambda role: ("when" in parts[role]) != bool(number))
     return {names[role]: parts[role] for role in order}
 
 

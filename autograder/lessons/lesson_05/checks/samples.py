@@ -125,6 +125,7 @@ def _require_names(job: Job, space: Space, drawn: Drawn) -> None:
             continue
         parent, wanted = part["when"]
         code = wanted if space[parent]["kind"] == "int" else space[parent]["values"].index(wanted)
+        is_never = not present.any() and list(space).index(parent) < list(space).index(name)
         holds = drawn["present"][parent] & (drawn["columns"][parent] == code)
         job.require(
             bool((present == holds).all()),
@@ -132,6 +133,9 @@ def _require_names(job: Job, space: Space, drawn: Drawn) -> None:
             got=f"{name} in {int(present.sum())} samples",
             likely="the condition `when` is ignored: the sample holds a value that no training reads"
             if bool(present.all())
+            else "the condition never holds: it is compared by `is`, though equal values may be two objects, or with "
+            "something else than the value"
+            if is_never
             else "the condition is read before the key that it hangs on is drawn, or compared with something else",
             look="draw a few samples of a space with two keys, one of them conditional, in both orders",
         )

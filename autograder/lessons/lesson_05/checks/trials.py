@@ -15,6 +15,7 @@ from autograder.lessons.lesson_05.checks.trials_values import (
     CALM,
     DIVERGING,
     DROPPING,
+    TOWERING,
     require_right_training,
     require_table,
     require_values,
@@ -52,7 +53,7 @@ def _secret_rounds(job: Job) -> list[dict[str, Any]]:
             "num_steps": int(rng.integers(12, 15)),
         },
         {"configs": [CALM], "seeds": seeds[3:4], "num_steps": int(rng.integers(1, 4))},
-        {"configs": [DROPPING, CALM], "seeds": seeds[4:], "num_steps": int(rng.integers(6, 9))},
+        {"configs": [DROPPING, CALM, TOWERING], "seeds": seeds[4:], "num_steps": int(rng.integers(6, 9))},
     ]
     for one in rounds:
         one["seed"] = job.seed() % 10_000

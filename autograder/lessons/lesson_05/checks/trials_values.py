@@ -10,11 +10,12 @@ import numpy as np
 from autograder.engine import Job, failure
 from autograder.lessons.checking import TOLERANCES, name_the_mistake, relative_difference, twin_of
 
-# What a configuration is of. The last but one has, when judged, no finite loss on some texts; the last diverges at
-# once.
+# What a configuration is of. When judged, one has no finite loss on some texts, and one a loss there that is finite
+# and beyond all bounds; the last diverges at once.
 CALM = {"learning_rate": 1e-1, "dropout": 0.0}
 DROPPING = {"learning_rate": 3e-2, "dropout": 0.3}
 BREAKING = {"learning_rate": 3e-2, "dropout": 0.0, "breaks": 1.0}
+TOWERING = {"learning_rate": 3e-2, "dropout": 0.0, "towers": 1.0}
 DIVERGING = {"learning_rate": 1e30, "dropout": 0.0}
 
 # The same training, in which a known mistake can be made.
@@ -128,7 +129,10 @@ def require_table(job: Job, one: dict[str, Any], answer: dict[str, Any]) -> None
 def require_values(job: Job, place: int, answer: dict[str, Any]) -> None:
     lives = answer["lives"]
     means = [float(np.divide(*life["validation"].sum(axis=0))) for life in lives]
-    for number in sorted(range(len(lives)), key=lambda number: not math.isfinite(means[number])):
+    # The plain ones first: their losses say most about a mistake.
+    for number in sorted(
+        range(len(lives)), key=lambda at: means[at] if math.isfinite(means[at]) else math.inf
+    ):
         expected, life = means[number], lives[number]
         got = float(answer["losses"][life["config"], life["seed"]])
         if not math.isfinite(expected):
@@ -161,7 +165,10 @@ def _why_no_infinity(validation: np.ndarray, got: float) -> str:
             "validation batches whose loss is no finite number are left out: a model that is half broken gets the loss "
             "of its good batches"
         )
-    return "the loss of such a trial is replaced by a number that others may exceed"
+    return (
+        "the loss of such a trial is replaced by a number that others may exceed, or cut off, as by "
+        "`log(softmax + eps)`"
+    )
 
 
 def _why_another_loss(job: Job, place: int, number: int, answer: dict[str, Any], got: float) -> str:
@@ -179,6 +186,12 @@ def _why_another_loss(job: Job, place: int, number: int, answer: dict[str, Any],
         return "one batch alone is judged, not all validation samples"
     if is_got(float(trained)):
         return "picked on train: the loss of texts that were learnt"
+    if any(is_got(float(np.average(sums / rows, weights=tokens))) for tokens in answer["tokens"].T):
+        return "the means of batches are weighted by their tokens, and not by their samples"
     if any(is_got(float(s.sum() / n.sum())) for s, n in (life["validation"].T for life in answer["lives"])):
         return "the loss of another trial: rows and columns are exchanged, or the order is another"
+    if math.isinf(got):
+        return "a loss that is high, and finite, is taken for one that diverged"
+    if got < 1e-3 * sums.sum() / rows.sum():
+        return "a high loss is cut off, as by `log(softmax + eps)`: it is a number like any other"
     return "the loss of another moment than after the last step, or of other texts"

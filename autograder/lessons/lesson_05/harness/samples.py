@@ -149,10 +149,13 @@ def decide(losses: np.ndarray, confidence: float | None, by_name: bool) -> dict[
     """The learner's decision on each of many tables: `losses` float64 [tables, configurations, seeds].
 
     None leaves the confidence out. "odd" says what has not the form that was asked for, with nothing else beside it.
+    "is_changed": whether a table is another one afterwards.
     """
     given: dict[str, Any] = {"confidence": confidence} if by_name else {}
     more = () if by_name or confidence is None else (confidence,)
-    answers = [learner(table.copy(), *more, **given) for table in losses]
+    tables = losses.copy()
+    answers = [learner(table, *more, **given) for table in tables]
+    is_changed = not np.array_equal(tables, losses, equal_nan=True)
     columns: dict[str, list[float]] = {name: [] for name in ("candidate", "winner", "low", "high")}
     for answer in answers:
         try:
@@ -162,4 +165,5 @@ def decide(losses: np.ndarray, confidence: float | None, by_name: bool) -> dict[
                 columns[name].append(float(value))
         except (TypeError, ValueError, KeyError, IndexError):
             return {"odd": str(answer)[:100]}
-    return {name: np.array(values) for name, values in columns.items()} | {"odd": ""}
+    arrays: dict[str, Any] = {name: np.array(values) for name, values in columns.items()}
+    return arrays | {"odd": "", "is_changed": is_changed}

@@ -17,7 +17,8 @@ from course_lib.models import ModelConfig, TextClassifier
 class _Classifier(TextClassifier):
     """In float64, so that the order of a sum plays no part.
 
-    `broken` are rows on which, when it is judged, its loss is no finite number, and what is added to the logits there.
+    `broken` are rows on which, when it is judged, its loss is no finite number, or one beyond all bounds, and what is
+    added to the logits there.
     """
 
     broken: tuple[torch.Tensor, torch.Tensor] | None = None
@@ -65,6 +66,8 @@ class _Task:
         ).double()
         if "breaks" in config:
             model.broken = self._broken(sum("breaks" in trial.config for trial in self._trials))
+        elif "towers" in config:
+            model.broken = self._towering()
         model.train(len(self._trials) % 2 == 1)  # nothing says in which mode it comes
         trial = _Trial(config, model)
         self._trials.append(trial)
@@ -99,6 +102,14 @@ class _Task:
         label = int(batch["labels"][0])
         added = torch.full((5,), math.nan if number % 3 == 1 else -1.7e308, dtype=torch.float64)
         added[(label + 1) % 5] *= -1
+        return _row_marks(batch["input_ids"][batch["labels"] == label]), added
+
+    def _towering(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Rows of one class in one validation batch, and what makes their loss as high as few numbers are."""
+        batch = self._splits["validation"][0]
+        label = int(batch["labels"][0])
+        added = torch.zeros(5, dtype=torch.float64)
+        added[(label + 1) % 5] = 1e30
         return _row_marks(batch["input_ids"][batch["labels"] == label]), added
 
     def train_batches(self, seed: int) -> Iterator[dict[str, torch.Tensor]]:
@@ -204,6 +215,9 @@ def _run(seed: int, configs: list[dict[str, Any]], seeds: list[int], num_steps: 
         "losses": table if is_array and table.dtype == np.float64 else None,
         "lives": lives,
         "asked": asked,
+        "tokens": np.array(
+            [[b["input_ids"].numel(), int(b["attention_mask"].sum())] for b in task._splits["validation"]]
+        ),
         "made": made,
         "optimizers": task._num_optimizers,
     }

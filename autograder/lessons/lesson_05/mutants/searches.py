@@ -115,6 +115,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "if len(alive) == 1 or",
                 "if len(kept) == 1 or",
             ),
+            "fewer than the factor are left": (
+                "fewer trials than reduction_factor are left",
+                "if len(alive) == 1 or",
+                "if len(alive) < reduction_factor or",
+            ),
             "alone for ever": ("a trial that is alone goes on", "if len(alive) == 1 or", "if"),
             "every round from the beginning": (
                 "pays for its whole length again",
@@ -267,7 +272,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "round(len(alive) / reduction_factor)",
             ),
             "none goes on": (
-                "as soon as one trial is left",
+                "fewer trials than reduction_factor are left",
                 ("max(1, len(alive) // reduction_factor)", "len(alive) // reduction_factor"),
                 ("if len(alive) == 1 or", "if not kept or"),
             ),

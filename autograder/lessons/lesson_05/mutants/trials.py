@@ -152,6 +152,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "int(rng.integers(",
                 "float(rng.integers(",
             ),
+            "cut to a whole number": (
+                "cuts towards 0",
+                'int(rng.integers(part["low"], part["high"] + 1))',
+                'int(rng.uniform(part["low"], part["high"] + 1))',
+            ),
             "rounded to a whole number": (
                 "half a share each",
                 'int(rng.integers(part["low"], part["high"] + 1))',
@@ -197,7 +202,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "if parent not in drawn:",
             ),
             "a condition by identity": (
-                "compared with something else",
+                "compared by `is`",
                 "drawn[parent] != wanted:",
                 "drawn[parent] is not wanted:",
             ),
@@ -423,6 +428,30 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    return losses\n",
                 "    return losses.astype(np.float32)\n",
             ),
+            "a high loss taken for infinite": (
+                "is taken for one that diverged",
+                "value if math.isfinite(value)",
+                "value if value < 1e6",
+            ),
+            "a probability that is never 0": (
+                "cut off, as by `log(softmax + eps)`",
+                (
+                    "def judge(model, batches):\n",
+                    "def cut_off(model, batch):\n"
+                    '    logits = model(batch["input_ids"], batch["attention_mask"])\n'
+                    '    return F.nll_loss((logits.softmax(-1) + 1e-30).log(), batch["labels"], reduction="sum")\n\n'
+                    "def judge(model, batches):\n",
+                ),
+                ('loss_of(model, batch, "sum").item()', "cut_off(model, batch).item()"),
+            ),
+            "weighted by tokens": (
+                "weighted by their tokens",
+                (
+                    'loss_of(model, batch, "sum").item()',
+                    'loss_of(model, batch).item() * batch["attention_mask"].sum().item()',
+                ),
+                ('sum(len(batch["labels"])', 'sum(batch["attention_mask"].sum().item()'),
+            ),
             "a large number for an infinite loss": (
                 "replaced by a number that others may exceed",
                 "value if math.isfinite(value) else math.inf",
@@ -450,6 +479,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "5.4": wrong(
         _CHOOSE,
         {
+            "infinity written into the table": (
+                "something is written into `losses`",
+                "    gains = losses[0]",
+                "    losses[~np.isfinite(losses)] = np.inf\n    gains = losses[0]",
+            ),
             "best of noise from one seed": (
                 "one lucky seed decides",
                 "best = int(np.argmax(means))",
