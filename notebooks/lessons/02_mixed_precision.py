@@ -1027,7 +1027,8 @@ class Fp16Trainer:
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint must hold of this object, in types that `torch.load(…, weights_only=True)` takes.
 
-        Model and optimizer are saved elsewhere.
+        Model and optimizer are saved elsewhere; training on changes no state that was handed out
+        or loaded.
         """
         ### BEGIN SOLUTION
         return self.scaler.state_dict()

@@ -111,8 +111,16 @@ CLAIMS: dict[str, Claims] = {
             "gradients cleared after the step",
             "unscale twice",
         ),
-        "on the batch mean of the cross-entropy": ("the sum for the mean", "labels smoothed"),
-        "forward in fp16 autocast": ("bf16, the default on CPUs", "autocast switched by hand"),
+        "on the batch mean of the cross-entropy": (
+            "the sum for the mean",
+            "labels smoothed",
+            "the logarithm of a probability",
+        ),
+        "forward in fp16 autocast": (
+            "the device that the machine has",
+            "bf16, the default on CPUs",
+            "autocast switched by hand",
+        ),
         "the loss in fp32": ("loss outside autocast, in fp16", "log_softmax in fp16"),
         "A gradient with an infinity or NaN changes no weight": (
             "infinities only",
@@ -120,6 +128,7 @@ CLAIMS: dict[str, Claims] = {
             "the last gradient only",
         ),
         "and halves the scale.": (
+            "a scale of 1 at least",
             "a bad step does not halve the scale",
             "a step whose loss is NaN left out",
         ),
@@ -139,7 +148,8 @@ CLAIMS: dict[str, Claims] = {
             "the count outside the state",
         ),
         "in types that `torch.load(…, weights_only=True)` takes.": ("the scaler itself is saved",),
-        "Model and optimizer are saved elsewhere.": EXPLAINS,
+        "Model and optimizer are saved elsewhere; training on changes": ("its own state handed out",),
+        "no state that was handed out\n        or loaded.": ("the state that was loaded is trained on",),
         "state: dict[str, Any]": ("the scale outside the state",),
         "Go on where the trainer that made `state` was.": (
             "no state",
@@ -165,8 +175,16 @@ CLAIMS: dict[str, Claims] = {
             "gradients cleared after the step",
             "an error swallowed",
         ),
-        "with its matrix products in bf16.": ("autocast of another device", "autocast with fp16"),
-        "The loss is the batch mean of the cross-entropy": ("the sum for the mean", "labels smoothed"),
+        "with its matrix products in bf16.": (
+            "autocast of another device",
+            "the device that the machine has",
+            "autocast with fp16",
+        ),
+        "The loss is the batch mean of the cross-entropy": (
+            "the sum for the mean",
+            "labels smoothed",
+            "the logarithm of a probability",
+        ),
         ", in fp32;": ("loss outside autocast", "the loss rounded, then fp32"),
         "the gradient is clipped to `max_norm`.": (
             "never clipped",
@@ -188,6 +206,7 @@ CLAIMS: dict[str, Claims] = {
         "and then as it was before.": (
             "autocast switched by hand",
             "autocast switched by hand, and off after an error",
+            "autocast entered by hand, and left but for an error",
         ),
         'Returns 0-d tensors: "loss"': ("the loss as a number",),
         'and "grad_norm" from before clipping.': (
@@ -232,6 +251,7 @@ CLAIMS: dict[str, Claims] = {
             "autocast with fp16",
             "the model itself in bf16",
             "the model in bf16 for the step alone",
+            "the device that the machine has",
             "weights rounded",
         ),
         "gradients and loss in fp32).": ("loss outside autocast", "the sum of losses in bf16"),
@@ -239,6 +259,7 @@ CLAIMS: dict[str, Claims] = {
             "one autocast for all steps",
             "the sum minimised",
             "labels smoothed",
+            "the logarithm of a probability",
             "the mask ignored",
             "a mask made of the ids",
         ),
@@ -258,7 +279,10 @@ CLAIMS: dict[str, Claims] = {
         ),
         "NaN if one of them is": ("a NaN replaced in the report", "a NaN left out of the mean"),
         '"num_samples": N}': ("batches counted as samples", "no number of samples"),
-        "with at most 8 syncs an epoch.": ("a look for infinities at every step",),
+        "with at most 8 syncs an epoch.": (
+            "a sync every 64 batches",
+            "a look for infinities at every step",
+        ),
     },
     "2.5": {
         "A colleague hands you a classifier.": EXPLAINS,
@@ -271,6 +295,8 @@ CLAIMS: dict[str, Claims] = {
             "fp16 whatever is open",
             "clamped in bf16 alone",
             "in fp32 in training alone",
+            "autocast left off",
+            "the divisor without its gradient",
         ),
         "The fault is in `forward`.": ("__init__ changed",),
         "vocab_size: int, num_classes: int, d_model: int = 32": ("made for one width",),
@@ -289,6 +315,7 @@ CLAIMS: dict[str, Claims] = {
             "a constant factor",
             "one scale for the whole batch",
             "gradients of fp16 where forward is repaired",
+            "added up before it is divided",
         ),
         "with the matrix products in fp16.": (
             "the whole forward in fp32",

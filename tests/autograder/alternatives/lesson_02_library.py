@@ -90,9 +90,9 @@ def train_epoch(
     precision: str,
     max_norm: float = 1.0,
 ) -> dict[str, float]:
-    """`course_lib.fit` for one epoch, and a mean of what it logged."""
+    """`course_lib.fit` for one epoch, and a mean of what it logged at the end: each log is a sync."""
     resolved = resolve_precision(precision, next(model.parameters()).device)
-    records = fit(model, batches, optimizer, max_norm=max_norm, precision=resolved)
+    records = fit(model, batches, optimizer, max_norm=max_norm, precision=resolved, log_every_steps=10**9)
     trained = [record for record in records if record["kind"] == "train"]
     number = sum(int(record["num_samples"]) for record in trained)
     total = sum(record["loss"] * record["num_samples"] for record in trained)

@@ -22,10 +22,11 @@ from autograder.lessons.checking import (
 from autograder.lessons.lesson_02 import baselines, references
 from autograder.lessons.lesson_02.checks.mixed import require_countable
 from autograder.lessons.lesson_02.checks.rounding import all_of_16_bits
-from autograder.lessons.lesson_02.checks.traces import require_told
+from autograder.lessons.lesson_02.checks.traces import require_own_device, require_told
 
 MIN_SHARE = 0.9
 MAX_SYNCS_PER_EPOCH = 8
+LONG = 640  # batches: a sync now and then, such as every 64, shows as well
 _ROOMY = 1e3  # more than any norm here
 TIMED_WIDTH = 256  # `D_MODEL` of the harness
 
@@ -45,6 +46,9 @@ def check_train_epoch(job: Job) -> None:
     for case, own, right in sorted(whole, key=lambda each: each[0]["precision"]):  # fp32 first: it is exact
         _require_same_epoch(job, case, own, right)
     _require_nothing_hidden(job)
+    _require_few_syncs(job, job.learner().call("long_epoch", seed=job.seed(), num_batches=LONG), LONG)
+    beside: dict[str, Any] = {"source": job.source, "entry": job.entry, "seed": job.seed()}
+    require_own_device(job, job.learner().call("epoch_beside_a_gpu", **beside), "bfloat16")
     job.counts["syncs_per_epoch"] = max(own["syncs"] for own in answer["epochs"])
     watched(job, answer["epochs"][0], "operators are not counted")
     _measure(job)
@@ -73,6 +77,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
             "rows": rows,
             "max_norm": max_norm,
             "is_in_groups": len(rows) > 3,
+            "is_sure": rows == [6, 1],
         }
         for precision, rows, max_norm in shapes
     ]
@@ -154,19 +159,25 @@ def _require_counts(job: Job, own: dict[str, Any], num_batches: int) -> None:
         likely="work is done twice, such as a second forward for the log, or a batch is skipped",
         look="one forward, one backward, one step for each batch",
     )
-    job.require(
-        own["syncs"] <= MAX_SYNCS_PER_EPOCH,
-        expected=f"at most {MAX_SYNCS_PER_EPOCH} device syncs in an epoch of {num_batches} steps",
-        got=f"{own['syncs']}",
-        likely="a sync every step: `.item()`, `float()` or `if tensor` inside the loop",
-        look="keep sums as tensors, and bring them to Python after the loop; bf16 needs no look for infinities",
-    )
+    _require_few_syncs(job, own["syncs"], num_batches)
     job.require(
         own["train_mode"],
         expected="the model and all its parts in training mode at each step",
         got="evaluation mode: dropout would be off",
         likely="`model.train()` is missing; an evaluation before may have left the model in eval()",
         look="switch the mode in the first line of an epoch",
+    )
+
+
+def _require_few_syncs(job: Job, syncs: int, num_batches: int) -> None:
+    job.require(
+        syncs <= MAX_SYNCS_PER_EPOCH,
+        expected=f"at most {MAX_SYNCS_PER_EPOCH} device syncs in an epoch of {num_batches} steps",
+        got=f"{syncs}",
+        likely="a sync every step: `.item()`, `float()` or `if tensor` inside the loop"
+        if syncs >= num_batches
+        else "a sync every few steps inside the loop: in a longer epoch there are more of them",
+        look="keep sums as tensors, and bring them to Python after the loop; bf16 needs no look for infinities",
     )
 
 

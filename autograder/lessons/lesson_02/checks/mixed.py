@@ -19,7 +19,7 @@ from autograder.lessons.checking import (
 )
 from autograder.lessons.lesson_02 import baselines
 from autograder.lessons.lesson_02.checks.rounding import all_of_16_bits
-from autograder.lessons.lesson_02.checks.traces import require_told
+from autograder.lessons.lesson_02.checks.traces import require_own_device, require_told
 
 MIN_SHARE = 0.9
 MAX_SAVED = 0.65
@@ -33,7 +33,7 @@ def check_mixed_step(job: Job) -> None:
         round(float(job.rng.uniform(*limits)), 3) for limits in ((0.005, 0.02), (0.3, 0.6), (5, 9))
     )
     others = [(int(rows), int(job.rng.integers(4, 20)), loose) for rows in job.rng.permutation([1, 2, 7])]
-    others += [(6, 9, tight), (5, 11, _ROOMY)]
+    others += [(6, 9, tight), (5, 11, _ROOMY), (9, 8, _ROOMY)]
     arguments: dict[str, Any] = {
         "seed": job.seed(),
         "rows": 16,
@@ -51,6 +51,7 @@ def check_mixed_step(job: Job) -> None:
     watched(job, answer, "operators are not counted")
     _require_reports(job, answer, len(twin["reports"]))
     _require_closed(job, answer)
+    require_told(job, answer["stumbled"])  # an autocast that stays open after it changes all that comes later
     job.require(
         saved <= MAX_SAVED,
         expected=f"at most {MAX_SAVED:g} of the bytes that fp32 saves for backward",
@@ -70,8 +71,9 @@ def check_mixed_step(job: Job) -> None:
     for number, (norm, num_rows) in enumerate(zip(norms, rows, strict=True)):
         _require_loss(job, answer, twin, number, num_rows, arguments)
         _require_gradients(job, answer, twin, number, norm, arguments)
-    require_told(job, answer["stumbled"])
     require_left_alone(job, answer["set_before"], answer["set_after"], when="after the steps")
+    beside: dict[str, Any] = {"source": job.source, "entry": job.entry, "seed": job.seed()}
+    require_own_device(job, job.learner().call("step_beside_a_gpu", **beside), "bfloat16")
 
 
 def require_countable(job: Job, answer: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from autograder.lessons.checking import (
 from autograder.lessons.lesson_02 import baselines
 from autograder.lessons.lesson_02.checks.rounding import all_of_16_bits
 from autograder.lessons.lesson_02.checks.scales import Plan, likely_mistake
-from autograder.lessons.lesson_02.checks.traces import require_told
+from autograder.lessons.lesson_02.checks.traces import require_own_device, require_told
 
 ORDER = "scale, backward, unscale, clip, step, update: write the six down, then compare with your code"
 _REFUSALS = {
@@ -60,12 +60,14 @@ def _check_run(job: Job, kinds: str, options: dict[str, Any], resume_at: int | N
         "options": options,
     }
     answer, twin = _both(job, arguments, 0, resume_at, None, None)
-    _require_run(job, answer, twin, plan, arguments)
     require_told(job, answer["stumbled"])
+    _require_run(job, answer, twin, plan, arguments)
     require_left_alone(job, answer["set_before"], answer["set_after"], when="after the steps")
     if resume_at is not None:
         resumed = _both(job, arguments, resume_at, None, answer["saved"], twin["saved"])
         _require_run(job, *resumed, plan, arguments, [step["report"]["scale"] for step in answer["steps"]])
+        beside: dict[str, Any] = {"source": job.source, "entry": job.entry, "seed": job.seed()}
+        require_own_device(job, job.learner().call("trainer_beside_a_gpu", **beside), "float16")
 
 
 def _spikes(job: Job, plan: Plan) -> list[tuple[int, float, str]]:
@@ -128,6 +130,41 @@ def _require_run(
             likely="two trainers in one process share something, or the defaults of `__init__` are others",
             look="what a trainer knows belongs to `self`; the first scale is 65,536 unless it is given",
         )
+    _require_states_left(job, answer["changed_states"])
+    _require_low_scales(job, answer["low"], twin["low"])
+
+
+def _require_states_left(job: Job, changed: list[str]) -> None:
+    job.require(
+        not changed,
+        expected="states that stay as they are while training goes on",
+        got=f"a state that was {changed[0] if changed else ''} before, and is another one now",
+        likely="the trainer and its caller hold the same dict or tensor: training writes into a state that is saved "
+        "later, or loaded a second time",
+        look="copy what you are given, and hand out a copy",
+    )
+
+
+def _require_low_scales(job: Job, own: list[dict[str, float]], right: list[dict[str, float]]) -> None:
+    """Of a trainer whose scale is small, the scales after two bad steps and a good one, and its large loss."""
+    for step in own:
+        require_keys(job, step, ("loss", "scale"))
+    got, expected = ([step["scale"] for step in steps] for steps in (own, right))
+    job.require(
+        all(math.isclose(*pair, rel_tol=1e-6) for pair in zip(got, expected, strict=True)),
+        expected=f"scales of {', '.join(f'{scale:g}' for scale in expected)}, from 1.5 on: two bad steps, a good one",
+        got=", ".join(f"{scale:g}" for scale in got),
+        likely="the scale is kept above a limit: a bad step halves it, however small it is",
+        look="nothing is wrong with a scale below 1: the gradients were that large",
+    )
+    require_close(
+        job,
+        "loss",
+        own[-1]["loss"],
+        right[-1]["loss"],
+        likely="a loss of 20 and more is cut: the logarithm of a probability that was rounded, limited or added to",
+        look="`F.cross_entropy` takes logits, and never makes a probability of them",
+    )
 
 
 def _require_no_refusal(job: Job, answer: dict[str, Any]) -> None:

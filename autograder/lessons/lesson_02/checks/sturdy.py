@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from autograder.engine import Job
-from autograder.lessons.checking import are_equal, require_equal, require_no_worse
+from autograder.lessons.checking import are_equal, require_equal, require_left_alone, require_no_worse
 from autograder.lessons.lesson_02 import baselines
 
 MIN_SHARE = 0.9
 QUALITY_SPREAD = 0.2  # points: 0.04 over 12 seeds where it was measured; other kernels round otherwise
 
 
-SCALES = {"loud": 2.0**12, "mixed": 2.0**4, "still": 1.0, "deafening": 1.0}
+SCALES = {"loud": 2.0**12, "long": 2.0**15, "mixed": 2.0**4, "still": 1.0, "deafening": 1.0}
 """What a scaler would find: loud values have small gradients, quiet ones large. Loss scaling is another exercise."""
 LOUDNESS = {
+    "long": "with loud texts of hundreds of words",
     "loud": "with hidden values in the hundreds",
     "mixed": "with loud and quiet texts in one batch",
     "still": "with hidden values of a hundredth",
@@ -39,6 +41,7 @@ def check_sturdy_classifier(job: Job) -> None:
             dtype = "float16" if case["precision"] == "16-mixed" else "bfloat16"
             _require_products(job, answer, dtype)
             _require_sturdy(job, answer, twin, case, dtype)
+        require_left_alone(job, answer["set_before"], answer["set_after"], when="after a forward")
     job.corpus()
     require_no_worse(
         job,
@@ -62,6 +65,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
         # So many classes that the head is a tenth of the products and more.
         ("mixed", [vocabulary, 40 * classes + 240, 2 * width], 11, True),
         ("loud", [vocabulary, classes, 48], 1, False),
+        ("long", [300, 4, 16], 4, True),
     ]
     cases = []
     for loudness, sizes, rows, is_training in shapes:
@@ -114,6 +118,14 @@ def _require_same_model(job: Job, full: dict[str, Any], twin: dict[str, Any]) ->
         likely="the repair changes the mathematics: a clamp, another epsilon, a missing normalisation",
         look="in fp32 both classes must give the same numbers",
     )
+    away = _away(full["gradients"], twin["gradients"])
+    job.require(
+        away <= 1e-3,
+        expected="fp32 gradients as those of FragileClassifier",
+        got="gradients that are not finite" if not math.isfinite(away) else f"{away:.0%} away",
+        likely="a part of the graph is cut, by `no_grad` or `detach`: the gradient of the divisor belongs to it",
+        look="compare `hidden.weight.grad` of both classes in fp32",
+    )
 
 
 def _require_sturdy(
@@ -124,6 +136,7 @@ def _require_sturdy(
         "loud": "an overflow: a square above 65,504 is infinite in fp16, and what is divided by it is zero",
         "mixed": "one scale for the whole batch: beside a loud text the squares of a quiet one underflow to zero",
         "still": "a constant factor moves the break: the squares of small values underflow to zero",
+        "long": "the words of a text are added up before they are divided: over a long text fp16's sum passes 65,504",
         "deafening": "the values are limited, and those of bf16 reach as far as those of fp32",
     }[loudness]
     if loudness == "loud" and not case["is_training"]:  # in training mode it stood
@@ -138,15 +151,20 @@ def _require_sturdy(
     )
     if dtype != "float16":
         return
-    own, right = half["gradients"].astype(np.float64), twin["gradients"].astype(np.float64)
-    away = float(np.linalg.norm(own - right) / np.linalg.norm(right))
+    away = _away(half["gradients"], twin["gradients"])
     job.require(
         away <= 0.05,
         expected=f"gradients within 5 % of those in fp32, {LOUDNESS[loudness]}",
-        got="gradients that are not finite" if not np.isfinite(own).all() else f"{away:.0%} away",
+        got="gradients that are not finite" if not math.isfinite(away) else f"{away:.0%} away",
         likely="forward is repaired, and backward still goes through fp16 where the numbers are too large or too small",
         look="convert once, before the first operation that breaks, so that backward is in fp32 there too",
     )
+
+
+def _away(own: np.ndarray, right: np.ndarray) -> float:
+    """How long the difference of two gradients is, as a share of the right one."""
+    wide = own.astype(np.float64), right.astype(np.float64)
+    return float(np.linalg.norm(wide[0] - wide[1]) / np.linalg.norm(wide[1]))
 
 
 def _described(got: np.ndarray, expected: np.ndarray) -> str:

@@ -8,6 +8,19 @@ from typing import Any
 from autograder.engine import Job
 from autograder.lessons.checking import require_left_alone
 
+MIN_SHARE = 0.9
+
+
+def require_own_device(job: Job, found: Mapping[str, Any], dtype: str) -> None:
+    """Fail where the device is not taken from the model: `found` by the harness's `beside_a_gpu`."""
+    job.require(
+        found["share"] >= MIN_SHARE,
+        expected=f"{dtype} for a model that lies on the CPU, on a machine that has a GPU as well",
+        got=found["said"] or f"{found['share']:.0%} of the matrix products in it",
+        likely="the device is what the machine has, and not where the model lies",
+        look="`next(model.parameters()).device.type`",
+    )
+
 
 def require_told(job: Job, stumbled: Mapping[str, Any]) -> None:
     """Fail where an error of the model was swallowed, or left a switch of the process other than it was."""

@@ -13,6 +13,7 @@ from autograder.lessons.lesson_02.harness.shared import (
     VOCABULARY,
     DeepClassifier,
     Recorder,
+    beside_a_gpu,
     deep_model,
     dtypes_of,
     full_batch,
@@ -51,13 +52,14 @@ def epochs(cases: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _epoch_once(
-    seed: int, rows: list[int], precision: str, max_norm: float | None, is_in_groups: bool
+    seed: int, rows: list[int], precision: str, max_norm: float | None, is_in_groups: bool, is_sure: bool
 ) -> dict[str, Any]:
     """One epoch: weights before and after, report, and what was counted. Without `max_norm`, that of the signature."""
     rng = np.random.default_rng(seed)
     model = deep_model(seed)
     with torch.no_grad():
         model.head.weight.mul_(3.0)  # else all labels are about as likely
+        model.head.bias[0] += 25.0 * is_sure  # another label costs 20 and more
     optimizer = torch.optim.SGD(in_groups(model) if is_in_groups else model.parameters(), lr=0.05)
     recorder = Recorder(model, optimizer)
     batches = _uneven_batches(model, rng, rows)
@@ -109,6 +111,29 @@ def broken_epochs(seed: int, rows: list[int], at: int) -> dict[str, Any]:
     except (RuntimeError, ValueError, ArithmeticError):
         report = None
     return {"stumbled": stumbled, "report": numbers(report) if report is not None else None}
+
+
+def long_epoch(seed: int, num_batches: int) -> int:
+    """Syncs of an epoch of so many batches of one word, on a model that is hardly one."""
+    rng, model = np.random.default_rng(seed), deep_model(seed, d_model=4, num_blocks=0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    batches = [full_batch(rng, 1, 1) for _ in range(num_batches)]
+    with count_events(model) as counts:
+        learner(model, iter(batches), optimizer, "32-true")
+    return counts.num_syncs
+
+
+def epoch_beside_a_gpu(source: str, entry: str, seed: int) -> dict[str, Any]:
+    """An epoch in bf16 of a model on the CPU, on a machine that seems to have a GPU."""
+
+    def share(train: Any) -> float:
+        rng, model = np.random.default_rng(seed), deep_model(seed)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+        with count_events(model) as counts:
+            train(model, iter([full_batch(rng, 4, 8) for _ in range(2)]), optimizer, "bf16-mixed")
+        return counts.share_of_flops("bfloat16")
+
+    return beside_a_gpu(source, entry, share)
 
 
 @functools.cache

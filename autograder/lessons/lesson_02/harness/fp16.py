@@ -20,6 +20,7 @@ from autograder.lessons.checking.harness_shared import (
 )
 from autograder.lessons.lesson_02.harness.shared import (
     Recorder,
+    beside_a_gpu,
     dtypes_of,
     leave_gradients,
     stumble,
@@ -58,7 +59,7 @@ class _Spiked(TextClassifier):
 class _Run:
     """A model, its optimizer and the learner's trainer around both."""
 
-    def __init__(self, seed: int, options: dict[str, Any]) -> None:
+    def __init__(self, seed: int, options: dict[str, Any], trainer: Any = None) -> None:
         self.model: Any = small_model(seed)
         self.model.__class__ = _Spiked
         # A head this faint sends gradients of about 1e-9 into the body: nothing in fp16, unless they are scaled.
@@ -75,7 +76,8 @@ class _Run:
         ]
         self.optimizer = torch.optim.SGD(groups, lr=0.1, momentum=0.9)
         self.recorder = Recorder(self.model, self.optimizer)
-        self.trainer = learner(self.model, self.optimizer, **options)
+        self.trainer = (trainer or learner)(self.model, self.optimizer, **options)
+        self.known: list[tuple[str, Any, str]] = []
 
     def _note_dtype(self, _module: Any, _inputs: Any, output: torch.Tensor) -> None:
         if torch.is_grad_enabled():
@@ -94,6 +96,15 @@ class _Run:
         self.model.load_state_dict(others["model"])
         self.optimizer.load_state_dict(others["optimizer"])
         self.trainer.load_state_dict(state)
+        self.known.append(("loaded", state, repr(state)))
+
+    def hand_out(self) -> None:
+        state = self.trainer.state_dict()
+        self.known.append(("handed out", state, repr(state)))
+
+    def changed_states(self) -> list[str]:
+        """Of states that went in or out which ones are others now: `"loaded"`, `"handed out"`."""
+        return [how for how, state, before in self.known if repr(state) != before]
 
     def step(self, batch: dict[str, torch.Tensor], spike: tuple[float, str] | None) -> dict[str, Any]:
         self.model.spike = spike
@@ -134,7 +145,8 @@ def fp16_steps(
 ) -> dict[str, Any]:
     """Steps `first` … `until` of the learner's trainer, some with a gradient that is not finite; what it saves then.
 
-    A second trainer, with no options, steps beside it: each of its gradients is infinite. What is `saved` is loaded
+    A second trainer, with no options, steps beside it: each of its gradients is infinite. A third one begins with a
+    small scale, meets two infinities and then a loss of 20 and more. What is `saved` is loaded
     into a trainer that began with another scale, and has met an infinity. Gradients are left over from before, and an
     error of the model comes first.
     """
@@ -149,6 +161,8 @@ def fp16_steps(
         "unloadable": None,
         "steps": [],
         "beside": [],
+        "low": [],
+        "changed_states": [],
     }
     try:
         if saved is not None:
@@ -158,16 +172,38 @@ def fp16_steps(
             run.model, lambda: run.trainer.train_step(batches[0]), dtype=torch.bfloat16
         )
         leave_gradients(run.model, 1.0)
+        run.hand_out()
         for number, batch in enumerate(batches[first:until], start=first):
             answer["steps"].append(run.step(batch, spiked.get(number)))
             if number < first + 3:
                 answer["beside"].append(beside.step(batch, (0.5, "inf")))
+        kept = _try_to_save(run)
+        answer["changed_states"] = run.changed_states()
+        answer["low"] = _low_steps(seed + 2, batches[0])
     except (RuntimeError, ValueError, AssertionError) as error:
         if not any(words in str(error) for words in _SCALER_SAYS):
             raise
         return answer | {"refused": str(error)}
     answer |= {"set_before": set_before, "set_after": switches()}
-    return answer | _try_to_save(run)
+    return answer | kept
+
+
+def _low_steps(seed: int, batch: dict[str, torch.Tensor]) -> list[dict[str, Any]]:
+    """Scale and loss after two bad steps and a good one, in which the model is sure of a class that few texts have."""
+    low = _Run(seed, {"init_scale": 1.5, "growth_interval": 1})
+    with torch.no_grad():
+        low.model.head.bias[0] += 40.0
+    return [low.step(batch, spike)["report"] for spike in ((0.5, "inf"), (0.5, "inf"), None)]
+
+
+def trainer_beside_a_gpu(source: str, entry: str, seed: int) -> dict[str, Any]:
+    """One step of a model on the CPU, on a machine that seems to have a GPU."""
+
+    def share(trainer: Any) -> float:
+        products = _Run(seed, {"init_scale": 1e3}, trainer).step(small_batches(seed, 1)[0], None)["products"]
+        return float(products == ["float16"])
+
+    return beside_a_gpu(source, entry, share)
 
 
 def _try_to_save(run: _Run) -> dict[str, Any]:

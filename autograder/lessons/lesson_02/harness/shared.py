@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -103,8 +106,8 @@ class Recorder:
         self.autocast_in_backward |= torch.is_autocast_enabled("cpu")
 
 
-class Stumble(RuntimeError):
-    """What a model raises here that cannot go on."""
+class Stumble(RuntimeError, IndexError, ValueError, ArithmeticError):
+    """What a model raises here that cannot go on: whatever kind of error is caught, it is one."""
 
 
 def stumble(model: Any, call: Callable[[], Any], *, at: int = 1, dtype: torch.dtype) -> dict[str, Any]:
@@ -129,6 +132,29 @@ def stumble(model: Any, call: Callable[[], Any], *, at: int = 1, dtype: torch.dt
         after = switches()
     handle.remove()
     return {"is_told": is_told, "before": before, "after": after}
+
+
+def beside_a_gpu(source: str, entry: str, use: Callable[[Any], float]) -> dict[str, Any]:
+    """What `use` says of the cell's `entry`, on a machine that has a GPU as far as torch is asked.
+
+    The cell is run again, for it may ask when it is run. `use` says which share of the products is in 16 bits.
+    """
+    here = sys.modules["autograder"].__dict__
+    cell = types.ModuleType("__learner__")
+    cell.__dict__.update({name: value for name, value in here.items() if not name.startswith("__")})
+    with (
+        mock.patch.object(torch.cuda, "is_available", lambda: True),
+        mock.patch.object(torch.cuda, "is_bf16_supported", lambda *_, **__: True),
+        mock.patch.object(torch.accelerator, "is_available", lambda *_, **__: True),
+        mock.patch.object(torch.accelerator, "current_accelerator", lambda *_, **__: torch.device("cuda")),
+    ):
+        try:
+            exec(compile(source, "<your cell>", "exec", dont_inherit=True), cell.__dict__)
+            return {"share": use(cell.__dict__[entry]), "said": ""}
+        except (RuntimeError, AssertionError) as error:
+            if "CUDA" not in str(error) and "NVIDIA" not in str(error):
+                raise
+            return {"share": 0.0, "said": str(error).splitlines()[0][:200]}
 
 
 def leave_gradients(model: Any, value: float) -> None:

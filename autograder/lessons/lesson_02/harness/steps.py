@@ -10,6 +10,7 @@ import torch
 from autograder.lessons.checking.harness_shared import learner, numbers, switches, weights_of
 from autograder.lessons.lesson_02.harness.shared import (
     Recorder,
+    beside_a_gpu,
     deep_model,
     dtypes_of,
     full_batch,
@@ -28,6 +29,7 @@ def bf16_steps(
 
     Those are of (rows, width, max_norm) each, with texts of uneven lengths, and nothing of them is counted. Gradients
     are left over from before the first steps, and between the two an error of the model reaches the learner's function.
+    In the last of them the model is sure of one class: whoever has another has a loss of 50 and more.
     """
     rng, set_before = np.random.default_rng(seed), switches()
     model = deep_model(seed)
@@ -49,7 +51,11 @@ def bf16_steps(
     )
     later = Recorder(other, optimizer)
     leave_gradients(other, 0.1)
-    reports += [learner(other, ragged_batch(rng, *shape), optimizer, norm) for *shape, norm in others]
+    for number, (*shape, norm) in enumerate(others):
+        if number == len(others) - 1:
+            with torch.no_grad():
+                other.head.bias[0] += 60.0
+        reports.append(learner(other, ragged_batch(rng, *shape), optimizer, norm))
     return {
         "uncountable": "",
         "stumbled": stumbled,
@@ -68,6 +74,19 @@ def bf16_steps(
         "saved_bytes": counts.peak_saved_bytes,
         "unwatched": counts.num_unwatched,
     }
+
+
+def step_beside_a_gpu(source: str, entry: str, seed: int) -> dict[str, Any]:
+    """One step of a model on the CPU, on a machine that seems to have a GPU."""
+
+    def share(step: Any) -> float:
+        model = deep_model(seed)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+        with count_events(model) as counts:
+            step(model, full_batch(np.random.default_rng(seed), 4, 8), optimizer, 1.0)
+        return counts.share_of_flops("bfloat16")
+
+    return beside_a_gpu(source, entry, share)
 
 
 def _kinds(report: dict[str, Any]) -> dict[str, str]:

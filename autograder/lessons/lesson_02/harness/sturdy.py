@@ -11,7 +11,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.checking.harness_shared import learner, weights_of
+from autograder.lessons.checking.harness_shared import learner, switches, weights_of
 from autograder.lessons.lesson_02.harness.fragile import FragileClassifier
 from autograder.lessons.lesson_02.harness.shared import with_padding_ids
 from course_lib.data import TokenStore, collate, docstring_store
@@ -26,7 +26,7 @@ for _module in (_offered, sys.modules.get("__learner__", _offered)):
 
 def _made(seed: int, loudness: str, sizes: tuple[int, ...]) -> torch.nn.Module:
     """The learner's classifier with hidden values that are loud, quiet, or loud for half of the words; or
-    far beyond fp16."""
+    far beyond fp16. Those of "long" are loud."""
     torch.manual_seed(seed)
     model: Any = learner(*sizes)
     vocabulary = sizes[0]
@@ -50,13 +50,15 @@ def _made(seed: int, loudness: str, sizes: tuple[int, ...]) -> torch.nn.Module:
     return model
 
 
-def _texts(rng: np.random.Generator, rows: int, sizes: tuple[int, ...]) -> dict[str, torch.Tensor]:
+def _texts(
+    rng: np.random.Generator, rows: int, sizes: tuple[int, ...], longest: int
+) -> dict[str, torch.Tensor]:
     """Each text of words of one half of the vocabulary, of uneven lengths, with holes in the mask and padding ids."""
     vocabulary, classes, *_ = sizes
     samples = []
     for row in range(rows):
         low = 3 if row % 2 else vocabulary // 2
-        ids = rng.integers(low, low + vocabulary // 2 - 3, size=rng.integers(1, 40))
+        ids = rng.integers(low, low + vocabulary // 2 - 3, size=rng.integers(max(1, longest - 99), longest))
         samples.append((ids, int(rng.integers(classes))))
     batch = with_padding_ids(rng, collate(samples))
     holes = torch.from_numpy(rng.random(batch["attention_mask"].shape) < 0.1)
@@ -81,11 +83,13 @@ def _fragile_once(
     """On secret texts; the loss times `scale`, so that gradients are neither too small nor too large for fp16."""
     rng = np.random.default_rng(seed)
     model = _made(seed, loudness, tuple(sizes)).train(is_training)
-    batch = _texts(rng, rows, tuple(sizes))
+    batch = _texts(rng, rows, tuple(sizes), 400 if loudness == "long" else 40)
     weights = weights_of(model)
     with count_events(model) as counts:
         with resolve_precision(precision, torch.device("cpu")).autocast():
+            set_before = switches()
             logits = model(batch["input_ids"], batch["attention_mask"])
+            set_after = switches()
             loss = F.cross_entropy(logits, batch["labels"])
         (loss * scale).backward()
     gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
@@ -94,6 +98,8 @@ def _fragile_once(
         "gradients": torch.cat([g.flatten() / scale for g in gradients]),
         "num_weights": [p.numel() for p in model.parameters()],
         "weights": weights,
+        "set_before": set_before,
+        "set_after": set_after,
         "flops": counts.flops,
     }
 

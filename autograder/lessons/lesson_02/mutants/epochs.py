@@ -94,6 +94,23 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        optimizer.step()\n",
                 "        if torch.isfinite(loss):\n            optimizer.step()\n",
             ),
+            "a sync every 64 batches": (
+                "a sync every few steps",
+                "        num_samples +=",
+                '        if num_samples // len(batch["labels"]) % 64 == 63:\n            total.item()\n'
+                "        num_samples +=",
+            ),
+            "the device that the machine has": (
+                "what the machine has",
+                'torch.autocast("cpu"',
+                'torch.autocast("cuda" if torch.cuda.is_available() else "cpu"',
+            ),
+            "the logarithm of a probability": (
+                "another loss than the batch mean",
+                f'loss = F.cross_entropy({_CALL}, batch["labels"])',
+                f"p = F.softmax({_CALL}.float(), -1) + 1e-8\n"
+                '            loss = -p.log().gather(1, batch["labels"][:, None]).mean()',
+            ),
             "mean of batch means": (
                 "a mean of batch means",
                 ('loss.detach() * len(batch["labels"])', "loss.detach()"),
@@ -350,7 +367,8 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             "gradients of fp16 where forward is repaired": (
                 "backward still goes through fp16",
                 _REPAIR,
-                "        pooled = pooled.float()\n        pooled = pooled + 0.1 * (pooled - pooled.detach())\n",
+                "        is_half, pooled = pooled.dtype is torch.float16, pooled.float()\n"
+                "        pooled = pooled + 0.1 * is_half * (pooled - pooled.detach())\n",
             ),
             "padding read as text": (
                 "the repair changes the mathematics",
@@ -361,6 +379,25 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "the repair changes the mathematics",
                 "weights = attention_mask",
                 "attention_mask = input_ids != 0\n        weights = attention_mask",
+            ),
+            "added up before it is divided": (
+                "fp16's sum passes 65,504",
+                (
+                    'torch.einsum("bth,bt->bh", features, weights)',
+                    'torch.einsum("bth,bt->bh", features, attention_mask.to(features.dtype))',
+                ),
+                (_REPAIR, "        pooled = pooled.float() / attention_mask.sum(dim=1, keepdim=True)\n"),
+            ),
+            "the divisor without its gradient": (
+                "a part of the graph is cut",
+                "torch.sqrt(mean_square + 1e-6)",
+                "torch.sqrt(mean_square + 1e-6).detach()",
+            ),
+            "autocast left off": (
+                "autocast is switched",
+                "        return self.head(normal * self.gain)",
+                "        logits = self.head(normal * self.gain)\n"
+                "        torch.set_autocast_enabled('cpu', False)\n        return logits",
             ),
             "without the gain": ("the repair changes the mathematics", "normal * self.gain", "normal"),
         },

@@ -71,6 +71,19 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'torch.autocast("cpu"',
                 'torch.autocast("cuda"',
             ),
+            "the device that the machine has": (
+                "what the machine has",
+                (
+                    '@exercise("2.3")',
+                    'DEVICE = "cuda" if torch.cuda.is_available() else "cpu"\n\n@exercise("2.3")',
+                ),
+                ('torch.autocast("cpu"', "torch.autocast(DEVICE"),
+            ),
+            "the logarithm of a probability": (
+                "another loss",
+                'F.cross_entropy(logits, batch["labels"])',
+                '-(F.softmax(logits.float(), -1) + 1e-8).log().gather(1, batch["labels"][:, None]).mean()',
+            ),
             "the sum for the mean": (
                 "the sum over the batch",
                 'batch["labels"])',
@@ -145,6 +158,13 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "autocast is switched for the whole process",
                 _OPEN + _INSIDE,
                 _ON + "    try:\n" + _INSIDE + "    finally:\n" + textwrap.indent(_OFF, " " * 4),
+            ),
+            "autocast entered by hand, and left but for an error": (
+                "autocast is switched for the whole process",
+                _OPEN + _INSIDE,
+                '    opened = torch.autocast("cpu", torch.bfloat16)\n    opened.__enter__()\n'
+                + textwrap.indent(textwrap.dedent(_INSIDE), " " * 4)
+                + "    opened.__exit__(None, None, None)\n",
             ),
             "an error swallowed": (
                 "an error is caught and swallowed",

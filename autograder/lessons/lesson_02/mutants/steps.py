@@ -76,6 +76,26 @@ class Fp16Trainer:
     def load_state_dict(self, state):
         self.scale, self.num_good = state["scale"], state["num_good"]
 """
+_IN_A_DICT = (
+    (
+        "        self.scale, self.growth_interval, self.num_good = init_scale, growth_interval, 0\n",
+        '        self.growth_interval, self.state = growth_interval, {"scale": init_scale, "num_good": 0}\n',
+    ),
+    ("self.num_good += 1", 'self.state["num_good"] += 1'),
+    ("if self.num_good ==", 'if self.state["num_good"] =='),
+    (
+        "self.scale, self.num_good = 2 * self.scale, 0",
+        'self.state["scale"], self.state["num_good"] = 2 * self.state["scale"], 0',
+    ),
+    (
+        "self.scale, self.num_good = self.scale / 2, 0",
+        'self.state["scale"], self.state["num_good"] = self.state["scale"] / 2, 0',
+    ),
+    ('{"scale": self.scale, "num_good": self.num_good}', "dict(self.state)"),
+    ('self.scale, self.num_good = state["scale"], state["num_good"]', "self.state = state"),
+    ("self.scale)", 'self.state["scale"])'),
+    ("self.scale}", 'self.state["scale"]}'),
+)
 _IS_FINITE = "all(torch.isfinite(g).all() for g in gradients)"
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
@@ -242,6 +262,21 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '        torch.set_autocast_enabled("cpu", False)\n        torch.clear_autocast_cache()\n',
             ),
             "no key for the norm": ("a key is missing", '"grad_norm": norm, ', ""),
+            "a scale of 1 at least": (
+                "kept above a limit",
+                _UPDATE,
+                _UPDATE + "        if self.scaler.get_scale() < 1:\n            self.scaler.update(1.0)\n",
+            ),
+            "the device that the machine has": (
+                "what the machine has",
+                'torch.autocast("cpu"',
+                'torch.autocast("cuda" if torch.cuda.is_available() else "cpu"',
+            ),
+            "the logarithm of a probability": (
+                "a loss of 20 and more is cut",
+                f'F.cross_entropy({_FORWARD}, batch["labels"])',
+                f'-(F.softmax({_FORWARD}.float(), -1) + 1e-8).log().gather(1, batch["labels"][:, None]).mean()',
+            ),
         },
     )
     + wrong(
@@ -322,6 +357,17 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "self.scale, self.num_good = self.scale / 2",
                     "self.scale, COUNT[id(self)] = self.scale / 2",
                 ),
+            ),
+            "the state that was loaded is trained on": (
+                "hold the same dict",
+                *_IN_A_DICT,
+                ("return dict(self.state)", "return dict(self.state)"),
+            ),
+            "its own state handed out": (
+                "hold the same dict",
+                *_IN_A_DICT,
+                ("return dict(self.state)", "return self.state"),
+                ("self.state = state", "self.state = dict(state)"),
             ),
             "the scale outside the state": (
                 "the scale is not loaded",
