@@ -875,7 +875,7 @@ def train_accumulated(
     of the mean cross-entropy over all labels of its window, whatever stood in `p.grad` before. The
     last window may have fewer micro-batches and is an update as well. A micro-batch may have no
     label, a window has some. Each micro-batch goes through the model alone, and its activations are
-    freed before the next.
+    freed before the next, its logits soon after.
 
     Returns plain numbers:
         "loss"         mean over all *labels* of the pass of the cross-entropy seen while training
@@ -1191,9 +1191,10 @@ def checkpoint_blocks(model: torch.nn.Module) -> torch.nn.Module:
 
     `model` is a `TextClassifier`: `model.blocks` is a `ModuleList` whose modules are called as
     `block(hidden [B, T, D], key_mask bool [B, 1, 1, T])` and return [B, T, D]. Changed in place or
-    wrapped, what you return is called as `model(input_ids, attention_mask)`, and has the same
-    parameters in the same order. Logits and gradients are those of the plain model under the same
-    seed, in training with dropout as well as in evaluation, also where the embeddings are frozen.
+    wrapped, what you return is called as `model(input_ids, attention_mask)`, and has the very
+    parameters that `model` had, in the same order: an optimizer may hold them already. Logits and
+    gradients are those of the plain model under the same seed, in training with dropout as well as
+    in evaluation, also where the embeddings are frozen.
     """
     ### BEGIN SOLUTION
     for block in model.blocks:

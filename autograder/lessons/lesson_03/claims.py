@@ -30,6 +30,7 @@ CLAIMS: dict[str, Claims] = {
             "divided by the number of micro-batches",
             "sums divided by the micro-batches",
             "clipped",
+            "the logarithm of a probability",
             "zero_grad inside the window",
             "one group divided",
         ),
@@ -42,7 +43,11 @@ CLAIMS: dict[str, Claims] = {
             "put together",
             "micro-batches with few labels left out",
         ),
-        "its activations are freed before the next": ("one graph for the whole window", "graphs retained"),
+        "its activations are freed before the next": (
+            "one graph for the whole window",
+            "graphs retained",
+        ),
+        "its logits soon after": ("logits kept for the loss",),
         "Returns plain numbers": ("a tensor returned", "nothing returned"),
         '"loss" mean over all *labels* of the pass of the cross-entropy seen while training': (
             "loss as the mean of means",
@@ -73,6 +78,7 @@ CLAIMS: dict[str, Claims] = {
         "Where the device has no more memory it raises `torch.OutOfMemoryError`": (
             "out of memory not caught",
             "ends when memory runs out",
+            "ends when memory runs out in the gap",
         ),
         "any other error is no answer, and reaches the caller": (
             "every RuntimeError taken for a full device",
@@ -118,6 +124,7 @@ CLAIMS: dict[str, Claims] = {
         "Losses are scaled by `scaler`": ("losses not scaled", "scaler left out"),
         "The gradient of an update is that of the mean over the samples of its window": (
             "loss not divided",
+            "the logarithm of a probability",
             "sum not divided",
             "divided by the number of micro-batches",
             "divided by grad_accum_steps",
@@ -196,6 +203,7 @@ CLAIMS: dict[str, Claims] = {
         "The peak is the base rate scaled to `global_batch_size`": (
             "rate of the target",
             "rate of one device",
+            "the peak never reached",
         ),
         "a warmup over at least 5 % of the updates": ("no warmup", "short warmup", "warmup rounded down"),
         "from at most half the peak": (
@@ -230,7 +238,8 @@ CLAIMS: dict[str, Claims] = {
         "Changed in place or wrapped, what you return is called as `model(input_ids, attention_mask)`": (
             "nothing returned",
         ),
-        "and has the same parameters in the same order": (
+        "and has the very parameters that `model` had": ("a copy changed",),
+        "in the same order": (
             "blocks backwards",
             "blocks registered first",
             "weights made anew",
@@ -263,6 +272,7 @@ CLAIMS: dict[str, Claims] = {
         "whatever micro-batches you cut it into": ("step at every micro-batch",),
         "Its gradient is that of the mean cross-entropy over its samples": (
             "mean of uneven micro-batches",
+            "the logarithm of a probability",
             "loss not divided",
             "never cleared",
             "one group divided",
@@ -280,6 +290,7 @@ CLAIMS: dict[str, Claims] = {
             "a little above the budget",
             "a rest joined to a full micro-batch",
             "a text too many",
+            "padded wider than was asked",
         ),
         "the check adds 5 % for batches themselves": ("graphs of several micro-batches",),
         "`model(input_ids, attention_mask)` returns logits [B, C]": EXPLAINS,

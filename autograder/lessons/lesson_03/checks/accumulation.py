@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job, failure
-from autograder.lessons.checking import are_equal, name_the_mistake, twin_of
+from autograder.lessons.checking import are_equal, name_the_mistake, require_left_alone, twin_of
 from autograder.lessons.lesson_03 import twins
 from autograder.lessons.lesson_03.checks.windows import (
+    CUT_LOSS,
     LOSS,
     ROUNDING,
     require_calls,
@@ -86,6 +87,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
             "is_in_groups": number % 2 == 0,
             "is_training": bool(number % 2),
             "is_counted": number == 0,  # operators: it costs, and one pass shows it
+            "is_sure": number == 3,
         }
         for number, (num_micro_batches, grad_accum_steps, empty) in enumerate(sizes)
     ]
@@ -119,7 +121,7 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
             look="sum the losses; divide by the labels of the whole window, which always has some",
         )
     if not are_equal(answer["moved"], right["moved"], "float32"):
-        _fail_by_weights(answer, right, name(WRONG_WEIGHTS))
+        _fail_by_weights(answer, right, name(WRONG_WEIGHTS) or CUT_LOSS * case["is_sure"])
     job.require(
         answer["saved_bytes"] <= SAVED_BYTES_SLACK * right["saved_bytes"],
         expected=f"the activations of one micro-batch at a time: {right['saved_bytes']:,} bytes",
@@ -128,6 +130,15 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
         "follows: every graph is alive until then",
         look="call `backward()` for each micro-batch: it adds to the gradients and frees the activations",
     )
+    job.require(
+        answer["num_kept"] == 0,
+        expected="what a micro-batch gave freed before the next: the last one or two may still have a name",
+        got=f"outputs of {answer['num_kept']} earlier ones in memory",
+        likely="logits or other outputs of the micro-batches are kept, such as for the loss of the whole pass: memory "
+        "grows with their number",
+        look="keep the loss of each micro-batch, a number, and not what it is made of",
+    )
+    require_left_alone(job, answer["set_before"], answer["set_after"], when="after the call")
     updates = {"": "something else than optimizer steps is counted, such as micro-batches"}
     require_told(job, answer, right["report"], {"loss": WRONG_LOSS, "num_updates": updates}, rel_tol=ROUNDING)
 

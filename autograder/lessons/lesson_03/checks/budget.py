@@ -11,7 +11,7 @@ import numpy as np
 from autograder.engine import Job, failure, measure_speedup
 from autograder.lessons.checking import are_equal, name_the_mistake, require_equal, twin_of
 from autograder.lessons.lesson_03 import twins
-from autograder.lessons.lesson_03.checks.windows import LOSS, ROUNDING, require_told
+from autograder.lessons.lesson_03.checks.windows import CUT_LOSS, LOSS, ROUNDING, require_told
 
 TEXTS_PER_UPDATE, LONGEST, ROWS_OF_THE_LONGEST = 64, 96, 12  # as in the harness
 BUDGET_SLACK = 1.05  # batches and indices are live too
@@ -63,12 +63,15 @@ def _cases(job: Job) -> list[dict[str, Any]]:
         (size, [size, size], int(rng.integers(3, 9))),
         (size + 1, [int(rng.integers(2, size))], int(rng.integers(1, 4))),
         (1, [1, 1], 5),
+        (128, [128], ROWS_OF_THE_LONGEST),
     ]
     cases: list[dict[str, Any]] = []
     for number, (global_batch_size, updates, longest_rows) in enumerate(passes):
         mixed = [np.maximum(1, (LONGEST * rng.random(texts) ** 3).astype(int)).tolist() for texts in updates]
         if number == 0:  # of the longest, full micro-batches and a rest; a lone text at the end
             mixed[0], mixed[2] = [LONGEST] * updates[0], [LONGEST] * updates[2]
+        if number == 4:  # so many rows fit that a few of them are a small share
+            mixed[0] = [LONGEST // 3] * updates[0]
         if number == 1:  # shapes that were asked for before, and cost more now
             mixed[0][:10] = [LONGEST] * 10
         lengths = [length for update in mixed for length in update]
@@ -83,6 +86,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
                 "is_in_groups": number % 2 == 0,
                 "is_training": bool(number % 2),
                 "is_counted": number == 0,
+                "is_sure": number == 3,
             }
         )
     return cases
@@ -95,7 +99,8 @@ def _step_bytes(rows: int, width: int, line: list[float]) -> int:
 def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], plain: dict[str, Any]) -> None:
     _require_updates(job, answer, math.ceil(len(case["lengths"]) / case["global_batch_size"]))
     _require_samples(job, answer, case["lengths"])
-    _require_budget(job, answer["calls"], case["global_batch_size"], plain["budget"], plain["line"])
+    limits = case["global_batch_size"], plain["budget"], plain["line"]
+    _require_budget(job, answer, *limits)
     if case["is_counted"]:
         allowed = round(BUDGET_SLACK * plain["budget"])
         job.counts |= {
@@ -123,6 +128,7 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], plain:
             expected="the weights of micro-batches of 4: an update's gradient does not depend on how it is cut",
             got="other weights",
             likely=name(WRONG_WEIGHTS)
+            or (case["is_sure"] and CUT_LOSS)
             or "the loss of a micro-batch is divided by the wrong count, or the gradient is not that of the mean over "
             "the texts of the update: micro-batches are uneven, and each text must weigh the same",
             look="sum over the texts, divided by the number of texts of the update",
@@ -165,8 +171,13 @@ def _require_samples(job: Job, answer: dict[str, Any], lengths: list[int]) -> No
 
 
 def _require_budget(
-    job: Job, calls: list[list[int]], global_batch_size: int, budget: int, line: list[float]
+    job: Job,
+    answer: dict[str, Any],
+    global_batch_size: int,
+    budget: int,
+    line: list[float],
 ) -> None:
+    calls = answer["calls"]
     rows, width = max(
         ((rows, width) for rows, width, *_ in calls), key=lambda shape: _step_bytes(shape[0], shape[1], line)
     )
@@ -176,7 +187,10 @@ def _require_budget(
         needs <= budget or rows == 1,
         expected=f"micro-batches within the budget: `step_bytes(rows, width)` of at most {budget:,}",
         got=f"{needs:,} for {rows} texts, {width} wide",
-        likely=_why_over_budget(calls, global_batch_size, budget, line),
+        likely="micro-batches are padded to more than their longest text, such as to a multiple of 8, and `step_bytes` "
+        "was asked for a smaller width than the one they have"
+        if answer["is_too_wide"]
+        else _why_over_budget(calls, global_batch_size, budget, line),
         look="`step_bytes(rows, width)` with the width of the longest text of the micro-batch",
     )
 
@@ -235,7 +249,7 @@ def _require_same_updates(
         look="does your loop depend on how often it is called?",
     )
     budget = _step_bytes(ROWS_OF_THE_LONGEST, LONGEST, line)
-    _require_budget(job, learner["calls"], TEXTS_PER_UPDATE, budget, line)
+    _require_budget(job, learner, TEXTS_PER_UPDATE, budget, line)
     require_equal(
         job,
         learner["moved"],

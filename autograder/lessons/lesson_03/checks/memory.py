@@ -116,6 +116,13 @@ def _require_same_step(
         else "weights were copied, changed or made anew, or a wrapper lists some of them twice or not at all",
         look="compare `[p.shape for p in model.parameters()]` before and after",
     )
+    job.require(
+        answer["are_given"],
+        expected="the parameters of the model that was given",
+        got="others of the same values",
+        likely="a copy is changed and returned: an optimizer that was made before trains what nobody uses",
+        look="compare `[id(p) for p in model.parameters()]` before and after",
+    )
     if not _are_close(got["logits"], right["logits"], tolerance):
         unknown = (
             "the random numbers of dropout go on from another place: what ran before must leave them as the plain "

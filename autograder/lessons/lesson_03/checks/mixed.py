@@ -11,6 +11,7 @@ from autograder.engine import Job, failure
 from autograder.lessons.checking import are_equal, name_the_mistake, require_left_alone, twin_of
 from autograder.lessons.lesson_03 import twins
 from autograder.lessons.lesson_03.checks.windows import (
+    CUT_LOSS,
     LOSS,
     ROUNDING,
     require_calls,
@@ -68,6 +69,9 @@ def check_train_accumulated_mixed(job: Job) -> None:
         answers.append(job.learner().call("mixed_once", **case))
         _require_pass(job, case, answers[-1], right)
     _require_exact_losses(job, cases[-NUM_LONE:], answers[-NUM_LONE:], twin[-NUM_LONE:])
+    sure = cases[4] | {"is_sure": True}  # last: what it shows beside a loss that is cut has its name by now
+    right = job.twin(twins.TRAIN_ACCUMULATED_MIXED).call("mixed_once", **sure)
+    _require_pass(job, sure, job.learner().call("mixed_once", **sure), right)
     job.counts["low_precision_share"] = round(answers[0]["bfloat16"], 3)
 
 
@@ -101,6 +105,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
             "has_gradients": of_steps == 1,
             "is_training": bool(number % 2),
             "is_counted": number == 0,  # operators: it costs, and one pass shows it
+            "is_sure": False,
         }
         for number, (num, of_steps, factor, max_norm) in enumerate(passes)
     ]
@@ -129,13 +134,14 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
     _require_schedule_and_scale(job, answer, right, num_micro_batches, case["grad_accum_steps"])
     _require_precision(job, answer, right)
     if not are_equal(answer["moved"], right["moved"], "bfloat16"):
-        mistake = name(WRONG_UPDATES)
+        mistake = name(WRONG_UPDATES) or CUT_LOSS * case["is_sure"]
         share = float(np.linalg.norm(answer["moved"])) / max(float(np.linalg.norm(right["moved"])), 1e-12)
         raise failure(
             expected="the updates of a loop that scales, gathers, unscales, clips, steps, updates, schedules",
             got="other updates" if mistake else f"weights that moved {share:.2f} times as far, or elsewhere",
             likely=mistake
-            or "gradients of two windows are mixed or changed on the way, or a call is on the wrong side of the step",
+            or "gradients of two windows are mixed or changed on the way, or a call is on the wrong side of the step, "
+            "or another loss is minimised",
             look="write the calls of one update in order on paper, then compare",
         )
     updates = {"": "something else than optimizer steps is counted, such as micro-batches"}

@@ -120,10 +120,13 @@ def _require_rates(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> No
         "the rate is scaled by another factor than the batch grew by: one rounded to a whole number": base
         * math.floor(growth) ** power,
     }
+    is_one_short = np.isclose(rates + (rates[1] - rates[0]), right, rtol=PEAK_SLACK).any()
     likely = next(
         (text for text, rate in others.items() if math.isclose(peak, rate, rel_tol=PEAK_SLACK)),
         "the base rate is scaled by another factor than the batch grew by",
     )
+    if peak < right and is_one_short:
+        likely = "no update has the peak rate: the warmup ends a step below it, and what follows begins below it too"
     job.require(
         math.isclose(peak, right, rel_tol=PEAK_SLACK),
         expected=f"a peak rate of {right:.4g}: {rule} scaling of {base:.4g} for {wanted['optimizer']}, from a batch of "

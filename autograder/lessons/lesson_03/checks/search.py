@@ -68,6 +68,7 @@ def _cases(rng: np.random.Generator) -> list[tuple[int, int, str]]:
         (far(), odd(), "between"),
     ]
     cases += [(far(), fits, "exact") for fits in (power - 1, power, power + 1)]
+    cases.append((far(), 64 + int(rng.integers(1, 4)), "exact"))  # at the lower end of a wide gap
     cases += [(far(), fits, "between") for fits in rng.integers(3, 12, size=3).tolist()]
     cases += [(size, size, where) for where in ("exact", "plenty") for size in (far(), power, odd())]
     cases += [(size, size - 1, where) for where in ("below", "device") for size in (far(), power)]
@@ -192,7 +193,7 @@ def _require_largest(
         likely = "`max_size` itself is never tried, and it fits"
     elif where == "exact" and got == fits - 1 and fits in tried:
         likely = "a peak of exactly the budget is taken for too much: `<` where `<=` is meant"
-    elif where == "device" and are_powers:
+    elif where == "device" and (are_powers or (fits not in tried and tried[-1] > fits)):
         likely = "the search ends at the out-of-memory error: the gap below it is never looked at"
     elif are_powers:
         likely = "doubling alone: only powers of two are ever tried, and up to half of the memory stays free"

@@ -127,4 +127,8 @@ LOSS = {
     "sum": "a sum that is divided by nothing",
     "": "another loss than the mean over all items of the pass, as it was seen while training",
 }
+CUT_LOSS = (
+    "another loss than the cross-entropy: one of 20 and more is cut, as the logarithm of a probability that was "
+    "rounded, limited or added to"
+)
 ROUNDING = TOLERANCES["float32"]

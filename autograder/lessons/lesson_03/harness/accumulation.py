@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from typing import Any
 
 import numpy as np
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from autograder.lessons.checking.harness_shared import in_groups, learner, small_model, switches, weights_of
 from autograder.lessons.lesson_03.harness.shared import told, watched_calls
@@ -72,6 +74,32 @@ class OnePass:
         raise StopIteration
 
 
+class Outputs:
+    """What the parts of a model gave, by micro-batch: whether it is still in memory when later ones are at work."""
+
+    def __init__(self, model: Any) -> None:
+        self._of_micro_batch: list[list[StorageWeakRef]] = [[]]
+        self.most_kept = 0
+        for module in model.modules():
+            module.register_forward_hook(self._note)
+        model.head.register_forward_hook(self._end)
+
+    def _note(self, _module: Any, _inputs: Any, output: Any) -> None:
+        if isinstance(output, torch.Tensor):
+            self._of_micro_batch[-1].append(StorageWeakRef(output.untyped_storage()))
+
+    def _end(self, *_: Any) -> None:
+        """The logits are there. A plain loop still holds those of the one before, under the same name."""
+        if self._num_kept() > 0:
+            gc.collect()  # what stands in a circle is freed then
+            self.most_kept = max(self.most_kept, self._num_kept())
+        self._of_micro_batch.append([])
+
+    def _num_kept(self) -> int:
+        early = self._of_micro_batch[:-3]
+        return sum(any(not one.expired() for one in outputs) for outputs in early)
+
+
 def _leave_gradients(model: Any, value: float) -> None:
     """Gradients as somebody may have left them: a loop that never clears them shows."""
     for parameter in model.parameters():
@@ -92,16 +120,19 @@ def accumulated_once(
     is_in_groups: bool,
     is_training: bool,
     is_counted: bool,
+    is_sure: bool,
 ) -> dict[str, Any]:
+    """One pass of the learner's loop. A tagger that `is_sure` of one tag has a loss of 20 where it is another."""
     model = token_model(seed).train(is_training)
     with torch.no_grad():
         model.head.weight.mul_(4)  # gradients longer than 1: a loop that clips them shows
+        model.head.bias[0] += 25.0 * is_sure
     before = weights_of(model)
     parameters = in_groups(model) if is_in_groups else model.parameters()
     optimizer = torch.optim.SGD(parameters, lr=learning_rate, momentum=0.5)
     _leave_gradients(model, 0.1)
     batches = token_batches(np.random.default_rng(seed), num_micro_batches, grad_accum_steps, empty)
-    report, passes = {}, OnePass(batches)
+    report, passes, outputs, set_before = {}, OnePass(batches), Outputs(model), switches()
     with watched_calls(model) as calls, count_events(model, operators=is_counted) as counts:
         try:
             report = learner(model, passes, optimizer, grad_accum_steps)
@@ -113,6 +144,9 @@ def accumulated_once(
         "optimizer_steps": counts.num_optimizer_steps,
         "calls": calls,
         "saved_bytes": counts.peak_saved_bytes,
+        "num_kept": outputs.most_kept,
+        "set_before": set_before,
+        "set_after": switches(),
     }
 
 
@@ -143,11 +177,16 @@ def mixed_once(
     has_gradients: bool,
     is_training: bool,
     is_counted: bool,
+    is_sure: bool,
 ) -> dict[str, Any]:
-    """One pass with a scaler whose scale doubles every `growth_interval` updates, and a rate that falls fast."""
+    """One pass with a scaler whose scale doubles every `growth_interval` updates, and a rate that falls fast.
+
+    A model that `is_sure` of one class has a loss of 20 where it is another.
+    """
     model = small_model(seed).train(is_training)
     with torch.no_grad():
         model.head.weight.mul_(gradient_scale)  # gradient norms well above and below `max_norm`
+        model.head.bias[0] += 25.0 * is_sure
     before = weights_of(model)
     # Vectors first: of the gradient's length they are a part that is too small for the whole.
     parameters = in_groups(model)[::-1] if is_in_groups else model.parameters()

@@ -20,11 +20,17 @@ ROWS_OF_THE_LONGEST = 12  # that the budget holds
 LENGTHS = (4 + (LONGEST - 4) * (np.arange(TEXTS_PER_UPDATE) / (TEXTS_PER_UPDATE - 1)) ** 3).astype(np.int64)
 
 
-def budget_model(seed: int, *, is_in_groups: bool = False) -> tuple[Any, torch.optim.Optimizer]:
-    """A fresh classifier without dropout, and plain SGD: what it learns depends on its gradients alone."""
+def budget_model(
+    seed: int, *, is_in_groups: bool = False, is_sure: bool = False
+) -> tuple[Any, torch.optim.Optimizer]:
+    """A fresh classifier without dropout, and plain SGD: what it learns depends on its gradients alone.
+
+    One that `is_sure` of a class has a loss of 20 where it is another.
+    """
     model = small_model(seed, d_model=32, max_length=LONGEST)
     with torch.no_grad():
         model.head.weight.mul_(3)  # gradients longer than 1: a loop that clips them shows
+        model.head.bias[0] += 25.0 * is_sure
     return model, torch.optim.SGD(in_groups(model) if is_in_groups else model.parameters(), lr=0.05)
 
 
@@ -71,6 +77,7 @@ def budget_once(
     is_in_groups: bool,
     is_training: bool,
     is_counted: bool,
+    is_sure: bool,
 ) -> dict[str, Any]:
     """One pass over texts of these lengths, with all that can be counted, in a budget of so many of the longest."""
     budget = step_bytes(longest_rows, LONGEST, bend)
@@ -80,6 +87,7 @@ def budget_once(
         "bend": bend,
         "is_in_groups": is_in_groups,
         "is_training": is_training,
+        "is_sure": is_sure,
     }
     answer, counts = _trained(seed, np.array(lengths), operators=is_counted, **limits)
     return answer | {"peak": counts.peak_live_bytes, "budget": budget, "line": [*step_line(), bend]}
@@ -102,16 +110,23 @@ def _trained(
     bend: float = 0.0,
     is_in_groups: bool = False,
     is_training: bool = True,
+    is_sure: bool = False,
 ) -> tuple[dict[str, Any], Counts]:
     """One pass of the learner's loop over texts of these lengths: what both comparisons need, and all counts."""
     samples = budget_samples(seed, lengths)
-    model, optimizer = budget_model(seed, is_in_groups=is_in_groups)
+    model, optimizer = budget_model(seed, is_in_groups=is_in_groups, is_sure=is_sure)
     model.train(is_training)
     for (
         parameter
     ) in model.parameters():  # as somebody may have left them: a loop that never clears them shows
         parameter.grad = torch.full_like(parameter, 0.1)
     before = weights_of(model)
+    spare: list[int] = []  # columns of a micro-batch beside its longest text
+
+    def note(_block: Any, inputs: tuple[torch.Tensor, torch.Tensor]) -> None:
+        spare.append(inputs[1].shape[-1] - int(inputs[1].sum(dim=-1).max()))
+
+    model.blocks[0].register_forward_pre_hook(note)
     budget = budget or step_bytes(ROWS_OF_THE_LONGEST, LONGEST)
     with watched_calls(model) as calls, count_events(model, operators=operators) as counts:
         bytes_of = functools.partial(step_bytes, bend=bend)
@@ -120,5 +135,6 @@ def _trained(
         "moved": weights_of(model) - before,
         "steps": counts.num_optimizer_steps,
         "calls": calls,
+        "is_too_wide": any(spare),
     }
     return answer, counts

@@ -36,11 +36,18 @@ def checkpointed_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for embedding in (model.token_embedding, model.position_embedding):
             embedding.requires_grad_(not case["is_frozen"])
     untouched = _deep_model(cases[0]["seed"], cases[0]["dropout"], cases[0]["num_layers"])
+    given = [list(model.parameters()) for model in models]
     changed = [learner(model) for model in models]
     found = [{"kind": type(model).__name__} for model in changed if not isinstance(model, torch.nn.Module)]
     if found:
         return found
-    answers = [_used(model, **case) for model, case in zip(changed, cases, strict=True)]
+    are_given = [
+        [*map(id, model.parameters())] == [*map(id, one)] for model, one in zip(changed, given, strict=True)
+    ]
+    answers = [
+        _used(model, **case) | {"are_given": is_it}
+        for model, case, is_it in zip(changed, cases, are_given, strict=True)
+    ]
     answers[0]["saved_by_another"] = _saved_bytes(untouched, padded_batch(0, 4, 16))
     return answers
 

@@ -234,6 +234,20 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "float(total) / int(num_labels)",
                 "total / num_labels",
             ),
+            "the logarithm of a probability": (
+                "another loss",
+                'F.cross_entropy(logits, batch["labels"].flatten(), reduction="sum")',
+                'F.nll_loss((logits.softmax(-1) + 1e-12).log(), batch["labels"].flatten(), reduction="sum")',
+            ),
+            "logits kept for the loss": (
+                "outputs of the micro-batches are kept",
+                ("total, num_labels,", "kept, total, num_labels,"),
+                ("= 0.0, 0, 0", "= [], 0.0, 0, 0"),
+                (
+                    "            total = total + loss.detach()\n",
+                    "            total = total + loss.detach()\n            kept.append(logits.detach())\n",
+                ),
+            ),
             "nothing returned": ("a `return` is missing", "    return {", "    result = {"),
             "no number of updates": ("a key is missing", ', "num_updates": updates', ""),
         },

@@ -44,6 +44,20 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
         _BUDGET,
         {
             "the whole update at once": ("too large for the longest texts", _FIT, "True"),
+            "the logarithm of a probability": (
+                "another loss",
+                (
+                    'loss = F.cross_entropy(\n                model(batch["input_ids"], batch["attention_mask"]), ',
+                    'logits = model(batch["input_ids"], batch["attention_mask"])\n            loss = F.nll_loss(\n'
+                    "                (logits.softmax(-1) + 1e-12).log(), ",
+                ),
+            ),
+            "padded wider than was asked": (
+                "padded to more than their longest text",
+                "            batch = collate(chosen)\n",
+                "            batch = collate(chosen)\n            wide = -batch['input_ids'].shape[1] % 8\n"
+                "            batch |= {n: F.pad(batch[n], (0, wide)) for n in ('input_ids', 'attention_mask')}\n",
+            ),
             "sized for a typical width": (
                 "too large for the longest texts",
                 _FIT,

@@ -100,6 +100,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    return model",
                 "    torch.nn.init.ones_(model.blocks[0].attention_out.weight)\n    return model",
             ),
+            "a copy changed": (
+                "a copy is changed and returned",
+                "    for block in model.blocks:\n",
+                "    import copy\n\n    model = copy.deepcopy(model)\n    for block in model.blocks:\n",
+            ),
             "nothing returned": ("`return model` is missing", "    return model", "    pass"),
             "nothing done": ("or none", "model.blocks:", "():"),
             "the class changed": (

@@ -43,6 +43,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "3.3": wrong(
         _MIXED,
         {
+            "the logarithm of a probability": (
+                "another loss",
+                'F.cross_entropy(logits, batch["labels"], reduction="sum")',
+                'F.nll_loss((logits.float().softmax(-1) + 1e-12).log(), batch["labels"], reduction="sum")',
+            ),
             "scheduler per micro-step": (
                 "scheduler is stepped per micro-batch",
                 (_SCHEDULE, ""),

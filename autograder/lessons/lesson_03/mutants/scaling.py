@@ -29,6 +29,12 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '* (growth if optimizer == "sgd" else math.sqrt(growth))',
                 "",
             ),
+            "the peak never reached": (
+                "no update has the peak rate",
+                "[peak * min(1.0, (step + 1) / warmup) for step in range(max_steps)]",
+                "[peak * (step / warmup if step < warmup else 0.99 - 0.2 * (step - warmup) / max_steps)\n"
+                "             for step in range(max_steps)]",
+            ),
             "linear scaling for Adam too": ("the other optimizer's rule", "math.sqrt(growth))", "growth)"),
             "no warmup": ("no warmup", "max(2, max_steps // 10)", "1"),
             "accumulation rounded down": (

@@ -36,6 +36,14 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _LOOP,
                 "    return next((n - 1 for n in range(1, max_size + 1) if not fits(n)), max_size)\n",
             ),
+            "ends when memory runs out in the gap": (
+                "ends at the out-of-memory error",
+                _LOOP,
+                "    good, bad, size = 0, max_size + 1, 1\n    while good + 1 < bad:\n        try:\n"
+                "            good, bad = (size, bad) if try_step(size) <= budget_bytes else (good, size)\n"
+                "        except torch.OutOfMemoryError:\n            if bad <= max_size:\n                break\n"
+                "            bad = size\n        " + _NEXT + "\n    return good\n",
+            ),
             "doubling alone": (
                 "doubling alone",
                 _LOOP,
