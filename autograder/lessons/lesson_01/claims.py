@@ -61,6 +61,7 @@ CLAIMS: dict[str, Claims] = {
         "micro_batch_size: indices per batch": ("always 16 to a batch", "the rest put to the last batch"),
         "only one batch of an epoch may be shorter": (
             "a short batch for each bucket",
+            "pools of a round number",
             "an empty batch where batches fit exactly",
         ),
         "the same seed and the same epoch give the same batches": (
@@ -69,7 +70,7 @@ CLAIMS: dict[str, Claims] = {
             "a generator that is kept",
             "the hash of a text",
         ),
-        "another seed gives others": ("the seed is ignored",),
+        "another seed gives others": ("the seed is ignored", "the seed for the order alone"),
         "seed: int = 0": ("another seed by default",),
         "def set_epoch(self, epoch: int)": ("set_epoch does nothing",),
         "Choose the order: another epoch, another order": (
@@ -136,7 +137,11 @@ CLAIMS: dict[str, Claims] = {
         ),
         "It trains in training mode, also when it comes in evaluation mode": ("forgot train()",),
         "Returns a dict of numbers": ("no report", "a key is missing"),
-        '"loss" mean over *samples* of the cross-entropy': ("averaged batch means", "loss of the last batch"),
+        '"loss" mean over *samples* of the cross-entropy': (
+            "averaged batch means",
+            "loss of the last batch",
+            "infinite losses left out",
+        ),
         "seen while training": ("loss after the step",),
         '"grad_norm" mean over steps of the gradient norm': (
             "the largest norm",
@@ -206,7 +211,10 @@ CLAIMS: dict[str, Claims] = {
             "left in evaluation mode",
             "always back to training",
         ),
-        "after an error too": ("not put back after an error",),
+        "after an error too": (
+            "not put back after an error",
+            "a precision not put back after an error",
+        ),
     },
     "1.5": {
         "Each sample sleeps before it arrives, as storage does.": EXPLAINS,
@@ -245,8 +253,15 @@ CLAIMS: dict[str, Claims] = {
         "one pass is one epoch, and each pass fetches every sample again": (
             "batches kept from the first pass",
         ),
-        "also after a pass that was broken off": ("a pass that is kept",),
-        "An error of `dataset[i]` reaches whoever iterates": ("lost samples left out",),
+        "also after a pass that was broken off": (
+            "a pass that is kept",
+            "what was under way is kept",
+            "a pool that an error ends",
+        ),
+        "An error of `dataset[i]` reaches whoever iterates": (
+            "lost samples left out",
+            "an IndexError is no error",
+        ),
         "A batch has `micro_batch_size` samples": ("always 8 to a batch", "one sample to a batch"),
         "the last one may have fewer": ("drops the tail", "the rest filled up"),
     },
@@ -287,7 +302,12 @@ CLAIMS: dict[str, Claims] = {
             "from long to short",
             "the longest batch first",
         ),
-        "that `seed` decides": ("the seed is ignored", "an unseeded generator", "the hash of a text"),
+        "that `seed` decides": (
+            "the seed is ignored",
+            "an unseeded generator",
+            "a seed of 0 is none",
+            "the hash of a text",
+        ),
         "A step is that of the naive loop": (
             "forgot train()",
             "gradients never cleared",
@@ -306,6 +326,7 @@ CLAIMS: dict[str, Claims] = {
         'Returns {"loss": mean over samples while training': (
             "averaged batch means",
             "the summed loss",
+            "infinite losses left out",
             "no report",
         ),
         '"num_samples": N}': ("batches counted", "a key is missing"),

@@ -13,7 +13,7 @@ from autograder.lessons.lesson_01 import baselines
 from autograder.lessons.lesson_01.checks.reports import (
     AVERAGED,
     LAST,
-    is_close,
+    require_infinite,
     require_known_report,
     require_told,
 )
@@ -36,17 +36,19 @@ def check_evaluate(job: Job) -> None:
         _require_quiet_forward(job, answer, twin)
         if arguments["infinite"]:
             _require_infinite(job, answer, twin)
+        another_mask = _wrong_masks(job, answer, twin, arguments)
         known = {
             "loss": {
                 "mean_of_means": AVERAGED,
                 "summed loss": "the sum of the samples' losses, where their mean is asked for",
                 "loss of the last": LAST,
             }
-            | _wrong_masks(job, answer, twin, arguments),
+            | another_mask,
             "accuracy": {
                 "mean_of_accuracies": "the mean of the batches' accuracies",
                 "percent": "a percentage, where a share of 0 … 1 is asked for",
                 "num_correct": "a count that was not divided",
+                **{f"accuracy {name}": text for name, text in another_mask.items()},
             },
             "num_samples": {"num_batches": "batches counted, not samples"},
         }
@@ -61,18 +63,12 @@ def check_evaluate(job: Job) -> None:
     answer = job.learner().call("evaluate_broken_off", seed=job.seed(), training=True)
     require_told(job, answer)
     _require_no_trace(job, answer["left"], training=True, when=", after an error of a batch")
+    require_left_alone(job, *answer["switches"], when="after an error of a batch")
 
 
 def _require_infinite(job: Job, answer: dict[str, Any], twin: dict[str, Any]) -> None:
-    """An infinite loss of one sample makes the mean infinite, or NaN by the way that some take."""
-    loss = answer["report"].get("loss", math.inf)
-    job.require(
-        not math.isfinite(loss),
-        expected="a loss that is not finite: the model takes the class of one sample for impossible",
-        got=f"{loss:.6g}",
-        likely="losses that are not finite are left out or replaced, so that a sick model looks well",
-        look="the mean is over all samples, whatever their losses are",
-    )
+    """The loss is not finite, and so not to be compared."""
+    require_infinite(job, answer["report"].get("loss", math.inf))
     if "loss" in answer["report"]:
         answer["report"]["loss"] = twin["report"]["loss"]
 
@@ -80,9 +76,12 @@ def _require_infinite(job: Job, answer: dict[str, Any], twin: dict[str, Any]) ->
 def _wrong_masks(
     job: Job, answer: dict[str, Any], twin: dict[str, Any], arguments: dict[str, Any]
 ) -> dict[str, str]:
-    """Names the mistake where the loss is that of the model with another mask: its wrong loss is put to the twin's."""
+    """Names the mistake where the loss is that of the model with another mask: its wrong numbers are put to the twin's.
+
+    The loss may be close enough to the right one, and the accuracy wrong all the same.
+    """
     loss = answer["report"].get("loss", math.nan)
-    if is_close(loss, twin["report"]["loss"]):
+    if math.isclose(loss, twin["report"]["loss"], rel_tol=1e-5):
         return {}
     mistake = name_the_mistake(
         {
@@ -93,7 +92,10 @@ def _wrong_masks(
         # Closer than the report has to be: other mistakes may come near by chance.
         is_same=lambda wrong: math.isclose(loss, wrong["report"]["loss"], rel_tol=1e-5),
     )
-    twin["report"]["with another mask"] = loss
+    twin["report"] |= {
+        "with another mask": loss,
+        "accuracy with another mask": answer["report"].get("accuracy", math.nan),
+    }
     return {"with another mask": mistake} if mistake else {}
 
 
@@ -106,7 +108,7 @@ def _require_quiet_forward(job: Job, answer: dict[str, Any], twin: dict[str, Any
         if not answer["forwards"]
         else "only a part of the model is in evaluation mode: `model.eval()` reaches all of it"
         if answer["partly"]
-        else "forgot `model.eval()`",
+        else "forgot `model.eval()`, or layers are switched one by one, by a type that this model has not",
         look="what do dropout layers do in training mode, in the model and in its parts?",
     )
     job.require(

@@ -21,10 +21,12 @@ def check_loader(job: Job) -> None:
     cases = [{"num_quick": 0} | case | {"mark": int(rng.integers(1, 10**6))} for case in cases]
     passes = [[number, job.seed()] for number in (0, 2, 1, 0, 1)]
     # Loader processes that are started afresh, as on macOS and Windows, each import torch first.
-    answers = job.learner().call("load_all", seconds=90.0, cases=cases, passes=passes)
+    looked_at = job.seed()
+    answers = job.learner().call("load_all", seconds=90.0, cases=cases, passes=passes, looked_at=looked_at)
     seen: dict[int, np.ndarray] = {}
     for (number, seed), answer in zip(passes, answers, strict=True):
-        _require_pass(job, answer, cases[number], seed, seen.get(number))
+        before = _stored(looked_at, cases[number]["size"]) if "num_looked" in answer else seen.get(number)
+        _require_pass(job, answer, cases[number], seed, before)
         seen[number] = np.concatenate(answer["ids"])
     _require_ahead(job, answers[-1])
     _require_told(job, cases[0])
@@ -69,13 +71,25 @@ def _require_told(job: Job, case: dict[str, int]) -> None:
         else "an error is caught on the way and its sample left out: nobody learns of it",
         look="`future.result()` raises what its thread raised; what a queue hands on may be an error too",
     )
+    job.require(
+        not answer["trouble"],
+        expected="a whole pass after one that an error ended: the sample can be read again",
+        got=answer["trouble"],
+        likely="an error leaves the loader unfit for the next pass: its pool is shut down, or what failed is kept",
+        look="what is under way, and what fetches it, belongs to one pass: make it in `__iter__`",
+    )
     _require_pass(job, answer["after"], case, seed, None)
+
+
+def _stored(seed: int, size: int) -> np.ndarray:
+    """The samples that this seed stores, as in the harness, but not by it."""
+    return np.random.default_rng(seed).integers(3, 60, size=(size, 8))
 
 
 def _require_pass(
     job: Job, answer: dict[str, Any], case: dict[str, int], seed: int, before: np.ndarray | None
 ) -> None:
-    """One pass over a case; `before` are the ids of the pass before it, when other samples were stored."""
+    """One pass over a case; `before` are the ids of a pass before it, when other samples were stored."""
     size, rows = case["size"], case["micro_batch_size"]
     job.require(
         answer["type"] == "dict",
@@ -91,14 +105,21 @@ def _require_pass(
         likely="a generator, which is used up after one pass",
         look="return an object with `__iter__`, such as a DataLoader",
     )
-    # As in the harness, but not by it.
-    expected = np.random.default_rng(seed).integers(3, 60, size=(size, 8))
+    expected = _stored(seed, size)
     ids = np.concatenate(answer["ids"]) if answer["ids"] else expected[:0]
-    rest = next((n for n in range(1, size // rows) if np.array_equal(ids, expected[n * rows :])), 0)
+    starts = range(rows, size, rows)
+    rest = next(
+        (
+            start
+            for start in starts
+            if _is_of(ids, expected[start:], None if before is None else before[start:])
+        ),
+        0,
+    )
     job.require(
         not (rest and answer.get("num_looked")),
         expected=f"{size} samples in a pass, after one that was broken off",
-        got=f"all but the first {rest * rows}",
+        got=f"all but the first {rest}",
         likely="the pass goes on where the one before it was broken off: queue and threads belong to the loader",
         look="what is under way belongs to one pass: make it in `__iter__`",
     )
@@ -141,6 +162,14 @@ def _require_pass(
     )
 
 
+def _is_of(ids: np.ndarray, now: np.ndarray, before: np.ndarray | None) -> bool:
+    """Whether each row is the one stored now at its place, or the one that was stored there before."""
+    if len(ids) != len(now):
+        return False
+    is_now = (ids == now).all(axis=1)
+    return bool((is_now if before is None else is_now | (ids == before).all(axis=1)).all())
+
+
 def _same_rows(a: np.ndarray, b: np.ndarray) -> bool:
     return sorted(map(bytes, a)) == sorted(map(bytes, b))
 
@@ -163,7 +192,7 @@ def _why_another_order(
         return (
             "samples kept from the pass before: what is stored has changed since, and each pass fetches anew"
         )
-    if before is not None and ((ids == expected).all(axis=1) | (ids == before).all(axis=1)).all():
+    if before is not None and _is_of(ids, expected, before):
         return "some samples were fetched before this pass began, when others were stored"
     if not _same_rows(ids, expected):
         return "samples of another pass or place: each index is to be fetched once in each pass"

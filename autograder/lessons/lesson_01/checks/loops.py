@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from autograder.lessons.lesson_01.checks.reports import (
     AVERAGED,
     LAST,
     is_close,
+    require_infinite,
     require_known_report,
     require_told,
 )
@@ -41,6 +43,8 @@ def check_train_one_epoch(job: Job) -> None:
     for answer in answers:
         _require_few_syncs(job, answer)
     require_told(job, job.learner().call("train_epoch_broken_off", seed=job.seed()))
+    answer = job.learner().call("train_epoch_infinite", seed=job.seed())
+    require_infinite(job, answer["report"].get("loss", math.inf))
 
 
 def _drawn_epochs(job: Job) -> list[dict[str, Any]]:

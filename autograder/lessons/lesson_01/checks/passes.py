@@ -74,7 +74,7 @@ class Passes:
     of_zero: Pass
     """Of the latter, another epoch."""
     few: tuple[Pass, ...]
-    """Over few samples: exact fits, one batch, batches of one."""
+    """Over few samples: exact fits, one batch, batches of one; and over many, in batches of a prime number."""
     short: tuple[Pass, ...]
     """Many epochs over few samples of different lengths, whose batches fit exactly."""
 
@@ -107,6 +107,7 @@ def drawn_passes(job: Job) -> Passes:
         (rng.integers(1, 40, rows - 1), rows),
         (rng.integers(1, 40, int(rng.integers(2, 9))), 1),
         (np.full(4 * rows + 1, 31), rows),
+        (lengths, int(rng.choice([7, 11, 13]))),  # of which pools of a round number are no multiple
     ]
     samplers: list[list[Any]] = [
         [lengths, ROWS, seed],
@@ -262,6 +263,14 @@ def require_drawn_anew(job: Job, passes: Passes) -> None:
             likely="the same batches in another order: who stands beside whom is decided once and for all",
             look="what is drawn anew in each epoch: the batches, or only their order?",
         )
+    again_share = share_again(b.batches, passes.other_seed.batches)
+    job.require(
+        again_share <= MOST_AGAIN,
+        expected="other batches with another seed",
+        got=f"{again_share:.0%} of the batches of the one seed with the other too",
+        likely="the seed decides only the order of the batches: who stands beside whom is the epoch's alone",
+        look="which of your draws know the seed: that of the batches, or only that of their order?",
+    )
     for one in passes.large:
         _require_random_order(job, one.mean_lengths)
     for first, second in ((a, b), (a, c), (b, c)):

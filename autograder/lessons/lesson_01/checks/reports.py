@@ -55,5 +55,16 @@ def require_told(job: Job, answer: Mapping[str, Any]) -> None:
     )
 
 
+def require_infinite(job: Job, loss: float) -> None:
+    """An infinite loss of one sample makes the mean infinite, or NaN by the way that some take."""
+    job.require(
+        not math.isfinite(loss),
+        expected="a loss that is not finite: the model takes the class of one sample for impossible",
+        got=f"{loss:.6g}",
+        likely="losses that are not finite are left out or replaced, so that a sick model looks well",
+        look="the mean is over all samples, whatever their losses are",
+    )
+
+
 def is_close(got: float | None, expected: float) -> bool:
     return got is not None and math.isclose(got, expected, rel_tol=TOLERANCES["float32"])

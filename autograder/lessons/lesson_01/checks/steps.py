@@ -13,7 +13,7 @@ from autograder.engine import Job, failure
 from autograder.lessons.checking import are_equal, name_the_mistake, require_report, twin_of, watched
 from autograder.lessons.lesson_01 import baselines
 from autograder.lessons.lesson_01.checks.orders import always_there, steadiness, trend
-from autograder.lessons.lesson_01.checks.reports import require_told
+from autograder.lessons.lesson_01.checks.reports import require_infinite, require_told
 
 #: The hand-written loop of 1.3 under the name that a worker of this exercise asks for.
 STEPS = baselines.TRAIN_EPOCH + "\nfast_epoch = train_one_epoch\n"
@@ -62,7 +62,8 @@ def require_right_steps(job: Job) -> Epoch:
 
 
 def _drawn_epochs(job: Job) -> list[dict[str, Any]]:
-    """One epoch, the same once more, and with another seed for the order; then an exact fit, and one sample.
+    """One epoch, whose last batch has one sample, the same once more, and with another seed for the order; then an
+    exact fit, and one sample alone.
 
     In the exact fit texts are long and gradients large, and the optimizer has parameters in groups.
     """
@@ -80,8 +81,8 @@ def _drawn_epochs(job: Job) -> list[dict[str, Any]]:
             text[-1] = PAD_ID if rng.random() < 0.3 else text[-1]
         return {"ids": texts, "labels": rng.integers(5, size=number).tolist(), "seed": job.seed()}
 
-    long, rows = samples(8 * 24 + int(rng.integers(1, 8))), int(rng.integers(3, 7))
-    seed, other = rng.choice(1000, 2, replace=False).tolist()
+    long, rows = samples(8 * 24 + 1), int(rng.integers(3, 7))
+    seed, other = 0, int(rng.integers(1, 1000))  # the same seed twice, and it is 0: a seed like any other
     of_long = {**long, "micro_batch_size": 8, "operators": False, "scales": [1.0, 0.3], "groups": False}
     few = {"order_seed": other, "operators": False, "scales": [20.0, 1.0], "groups": True}
     # An odd number, 103 … 199: a width of 64, or of a multiple of 8, would cut it.
@@ -285,7 +286,10 @@ happens once in a hundred thousand checks."""
 
 
 def _require_no_fixed_place(job: Job) -> None:
-    """Short epochs of as many seeds: no sample has its place in all of them. And one that cannot be read is told of."""
+    """Short epochs of as many seeds: no sample has its place in all of them.
+
+    One that cannot be read is told of, and one whose loss is infinite is not left out.
+    """
     rng = job.rng
     texts = [rng.integers(1, 60, size=n) for n in rng.choice(np.arange(3, 33), 2 * SHORT, replace=False)]
     labels, seeds = rng.integers(5, size=len(texts)).tolist(), rng.choice(1000, SHORT, replace=False).tolist()
@@ -330,6 +334,8 @@ def _require_no_fixed_place(job: Job) -> None:
         )
     lost = job.learner().call("epoch_broken_off", **arguments, lost=int(rng.integers(len(texts))))
     require_told(job, lost)
+    sick = job.learner().call("epoch_infinite", **arguments)
+    require_infinite(job, sick.get("loss", math.inf))
 
 
 def likely_slow(epoch: Epoch) -> str:

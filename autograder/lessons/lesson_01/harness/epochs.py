@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 
 from autograder.lessons.checking.harness_shared import learner, numbers, small, weights_of
-from autograder.lessons.lesson_01.harness.loops import tells_of
+from autograder.lessons.lesson_01.harness.loops import Unreadable, tells_of
 from autograder.lessons.lesson_01.harness.shared import (
     BATCHES_PER_STEP,
     MAX_LENGTH,
@@ -45,7 +45,10 @@ class _SlowSamples(torch.utils.data.Dataset):
         samples = np.random.default_rng(seed).integers(3, 60, size=(self.size, 8))
         if lost is not None:
             samples[lost] = -1
-        samples.tofile(self.path)
+        # In place: who still fetches for a pass that was broken off finds a file that is whole.
+        path = Path(self.path)
+        with path.open("r+b" if path.exists() else "wb", buffering=0) as file:
+            file.write(samples.tobytes())
 
     def num_read(self) -> int:
         return self.read.stat().st_size if self.read.exists() else 0
@@ -62,7 +65,7 @@ class _SlowSamples(torch.utils.data.Dataset):
             with self.read.open("ab", buffering=0) as file:
                 file.write(b".")
         if row[0] < 0:
-            raise OSError(f"sample {index} cannot be read")
+            raise Unreadable(f"sample {index} cannot be read")
         return row, int(row.sum() % 5)
 
 
@@ -76,11 +79,11 @@ class _Marked:
         return collate(samples) | {"mark": torch.tensor(self.mark)}
 
 
-def load_all(cases: list[dict[str, int]], passes: list[list[int]]) -> list[dict[str, Any]]:
+def load_all(cases: list[dict[str, int]], passes: list[list[int]], looked_at: int) -> list[dict[str, Any]]:
     """Everything that the learner's loaders yield, pass after pass, each `[number of the case, seed of the samples]`.
 
     All loaders are there until their last pass, and the samples behind them change before each. Before the last one
-    of all somebody looks at some batches alone.
+    of all somebody looks at some batches alone, made of the samples of the seed `looked_at`.
     """
     made = [_made(case, number) for number, case in enumerate(cases)]
     for number, seed in reversed(passes):
@@ -90,8 +93,11 @@ def load_all(cases: list[dict[str, int]], passes: list[list[int]]) -> list[dict[
     answers = []
     for place, (number, seed) in enumerate(passes, start=1):
         dataset, loader = made[number][0], loaders[number]
+        look = {}
+        if place == len(passes):
+            dataset.write(looked_at)
+            look = _look_at(loader, dataset)
         dataset.write(seed)
-        look = _look_at(loader, dataset) if place == len(passes) else {}
         answers.append(_one_pass_over(loader) | look)
         if place == last[number]:
             del loaders[number], loader  # and the processes that it may have
@@ -125,7 +131,10 @@ def _look_at(loader: Any, dataset: _SlowSamples) -> dict[str, Any]:
 
 
 def load_lost(case: dict[str, int], seed: int, lost: int) -> dict[str, Any]:
-    """After a whole pass one in which a sample cannot be read, and one more. "told": whether its error came out."""
+    """After a whole pass one in which a sample cannot be read, and one more. "told": whether its error came out.
+
+    "trouble": what the pass after it ended with.
+    """
     dataset, make = _made(case, 0)
     dataset.write(seed)
     loader = make()
@@ -148,7 +157,10 @@ def load_lost(case: dict[str, int], seed: int, lost: int) -> dict[str, Any]:
     if not told:
         return {"told": "never ends"}
     dataset.write(seed)
-    return {"told": told[0], "after": _one_pass_over(loader)}
+    try:
+        return {"told": told[0], "after": _one_pass_over(loader), "trouble": ""}
+    except Exception as error:
+        return {"told": told[0], "trouble": f"{type(error).__name__}: {error}"[:200]}
 
 
 def _can_be_iterated(loader: Any) -> bool:

@@ -42,8 +42,11 @@ def drawn_batches(seed: int, rows: list[int]) -> list[dict[str, torch.Tensor]]:
     return batches
 
 
-class Unreadable(OSError):
-    """What storage says of a sample or a batch that it has lost."""
+class Unreadable(OSError, IndexError, RuntimeError):
+    """What storage says of a sample or a batch that it has lost; of so many kinds as storages there are.
+
+    An IndexError too: who takes one for the end of the data swallows it.
+    """
 
 
 def _broken_off(batches: list[dict[str, torch.Tensor]]) -> Iterator[dict[str, torch.Tensor]]:
@@ -60,6 +63,15 @@ def tells_of(error: BaseException) -> bool:
             return True
         known.append(last.__cause__ or last.__context__)
     return False
+
+
+IMPOSSIBLE = 3
+
+
+def make_impossible(model: Any) -> None:
+    """From now on the loss of a sample of this class is infinite, and its gradients are finite all the same."""
+    with torch.no_grad():
+        model.head.bias[IMPOSSIBLE] = -torch.inf
 
 
 def scaled_model(seed: int, of_head: float, of_hidden: float, **sizes: int) -> Any:
@@ -117,18 +129,33 @@ def train_epoch_broken_off(seed: int) -> dict[str, bool]:
     return {"is_told": False}
 
 
+def train_epoch_infinite(seed: int) -> dict[str, Any]:
+    """The report of the learner's loop where the loss of a batch in the middle is infinite."""
+    model, batches = small_model(seed), drawn_batches(seed, [4, 6, 5])
+    for batch in batches:
+        batch["labels"][batch["labels"] == IMPOSSIBLE] = 0
+    batches[1]["labels"][2] = IMPOSSIBLE
+    make_impossible(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+    return _numbers_of(learner(model, iter(batches), optimizer, scheduler))
+
+
 def evaluate_broken_off(seed: int, training: bool) -> dict[str, Any]:
     """Whether such an error reaches the caller of the learner's evaluation, and what it leaves."""
     model = small_model(seed, dropout=0.5)
     model.train(training)
     before, is_told = _state_of(model) | {"grad_mode": True}, False
-    with torch.enable_grad():
+    with torch.enable_grad(), _matmul_precision("high"):
+        set_before = switches()
         try:
             learner(model, _broken_off(drawn_batches(seed, [4, 4, 4])))
         except Exception as error:
             is_told = tells_of(error)
+        set_after = switches()
         after = _state_of(model) | {"grad_mode": torch.is_grad_enabled()}
-    return {"is_told": is_told, "left": {name: value == before[name] for name, value in after.items()}}
+    left = {name: value == before[name] for name, value in after.items()}
+    return {"is_told": is_told, "left": left, "switches": [set_before, set_after]}
 
 
 def evaluate_once(
@@ -142,11 +169,11 @@ def evaluate_once(
     model.final_norm.weight.requires_grad_(False)  # as in a model of which a part is frozen
     batches = drawn_batches(seed, rows)
     if infinite:
-        for batch in batches:  # no other sample is of it: a batch without losses would have no mean
-            batch["labels"][batch["labels"] == 3] = 0
-        batches[0]["labels"][0] = 3
-        with torch.no_grad():
-            model.head.bias[3] = -torch.inf
+        # No other sample is of it: a batch without losses would have no mean.
+        for batch in batches:
+            batch["labels"][batch["labels"] == IMPOSSIBLE] = 0
+        batches[0]["labels"][0] = IMPOSSIBLE
+        make_impossible(model)
     _agree_in_the_last(model, batches)
     given = [{name: tensor.clone() for name, tensor in batch.items()} for batch in batches]
     for parameter in model.parameters():

@@ -12,7 +12,13 @@ import numpy as np
 import torch
 
 from autograder.lessons.checking.harness_shared import elsewhere, in_groups, learner, numbers, weights_of
-from autograder.lessons.lesson_01.harness.loops import Unreadable, scaled_model, tells_of
+from autograder.lessons.lesson_01.harness.loops import (
+    IMPOSSIBLE,
+    Unreadable,
+    make_impossible,
+    scaled_model,
+    tells_of,
+)
 from course_lib.data import collate
 from course_lib.measuring import count_events
 
@@ -90,6 +96,14 @@ def epoch_broken_off(seed: int, ids: list[np.ndarray], labels: list[int], lost: 
     except Exception as error:
         return {"is_told": tells_of(error)}
     return {"is_told": False}
+
+
+def epoch_infinite(seed: int, ids: list[np.ndarray], labels: list[int]) -> dict[str, float]:
+    """The report of the learner's loop where the loss of one sample is infinite."""
+    model, optimizer = _fresh(seed, [1.0, 1.0], ids, groups=False)
+    make_impossible(model)
+    possible = [0 if label == IMPOSSIBLE else label for label in labels]
+    return numbers(learner(model, _Texts(ids, [IMPOSSIBLE, *possible[1:]]), optimizer, 2, 1))
 
 
 _ROWS = """

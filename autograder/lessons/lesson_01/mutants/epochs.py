@@ -196,6 +196,37 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        try:\n            return self.dataset[index]\n"
                 "        except OSError:\n            return None\n",
             ),
+            "an IndexError is no error": (
+                "its sample left out",
+                "        return self.dataset[index]\n",
+                "        try:\n            return self.dataset[index]\n"
+                "        except IndexError:\n            return None\n",
+            ),
+            "a pool that an error ends": (
+                "unfit for the next pass",
+                "            samples = [future.result() for future in self.pending.pop(0)]\n",
+                "            try:\n                samples = [future.result() for future in self.pending.pop(0)]\n"
+                "            except OSError:\n                self.threads.shutdown(wait=False, cancel_futures=True)\n"
+                "                raise\n",
+            ),
+            "what was under way is kept": (
+                "before this pass began",
+                (
+                    "self.starts = ThreadPoolExecutor(16), None",
+                    "self.starts, self.kept = ThreadPoolExecutor(16), None, {}",
+                ),
+                (
+                    "        return [self.threads.submit(self.fetch, index) for index in range(start, stop)]\n",
+                    "        if start not in self.kept:\n"
+                    "            self.kept[start] = [self.threads.submit(self.fetch, i) for i in range(start, stop)]\n"
+                    "        return self.kept[start]\n",
+                ),
+                (
+                    "            samples = [future.result() for future in self.pending.pop(0)]\n",
+                    "            samples = [future.result() for future in self.pending.pop(0)]\n"
+                    "            del self.kept[min(self.kept)]\n",
+                ),
+            ),
             "fetched before the pass": (
                 "before this pass began",
                 ("is_kept = 3, False", "is_kept = 3, True"),
@@ -269,6 +300,12 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "the seed is ignored": ("`seed` is not used", "default_rng(seed)", "default_rng(0)"),
             "an unseeded generator": ("without the seed", "default_rng(seed)", "default_rng()"),
+            "a seed of 0 is none": ("without the seed", "default_rng(seed)", "default_rng(seed or None)"),
+            "infinite losses left out": (
+                "so that a sick model looks well",
+                "total += loss.detach() * len(batch)",
+                "total += torch.nan_to_num(loss.detach(), posinf=0.0) * len(batch)",
+            ),
             "from short to long": (
                 "curriculum nobody asked for",
                 "rng.permutation(np.arange(0, len(order), micro_batch_size))",

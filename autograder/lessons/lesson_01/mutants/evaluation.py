@@ -77,6 +77,18 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    model.eval()\n",
                 '    model.eval()\n    torch.set_float32_matmul_precision("medium")\n',
             ),
+            "a precision not put back after an error": (
+                "not put back",
+                (
+                    "    model.eval()\n",
+                    "    model.eval()\n    precision = torch.get_float32_matmul_precision()\n"
+                    '    torch.set_float32_matmul_precision("medium")\n',
+                ),
+                (
+                    "    model.train(was_training)\n",
+                    "    model.train(was_training)\n    torch.set_float32_matmul_precision(precision)\n",
+                ),
+            ),
             "averaged batch means": ("averaged batch means", "loss / samples", "sum(means) / len(means)"),
             "the sum of the losses": ("the sum of the samples' losses", "loss / samples", "loss"),
             "loss of the last batch": ("last batch alone", "loss / samples", "mean.item()"),

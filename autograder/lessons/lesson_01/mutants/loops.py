@@ -49,6 +49,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
         _TRAIN,
         {
             "a sync every step": ("a sync every step", "loss.detach() * rows", "loss.item() * rows"),
+            "infinite losses left out": (
+                "so that a sick model looks well",
+                "total + loss.detach() * rows",
+                "total + torch.nan_to_num(loss.detach(), posinf=0.0) * rows",
+            ),
             "a number every second step": (
                 "brought to Python one by one",
                 "        samples += rows\n",

@@ -72,6 +72,14 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "            batches += [half[i : i + self.micro_batch_size] for i in "
                 "range(0, len(half), self.micro_batch_size)]\n",
             ),
+            "pools of a round number": (
+                "short batch of its own",
+                "        batches = [order[i : i + self.micro_batch_size] for i in "
+                "range(0, len(order), self.micro_batch_size)]\n",
+                "        batches = []\n        for pool in np.split(order, range(800, len(order), 800)):\n"
+                "            batches += [pool[i : i + self.micro_batch_size] for i in "
+                "range(0, len(pool), self.micro_batch_size)]\n",
+            ),
             "always 16 to a batch": (
                 "larger than `micro_batch_size`",
                 "seed, 0\n",
@@ -108,6 +116,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        batches = batches[:: -1 if self.epoch % 2 else 1]\n",
             ),
             "the seed is ignored": ("the seed is not used", "[self.seed, self.epoch]", "self.epoch"),
+            "the seed for the order alone": (
+                "the seed decides only the order",
+                "rng.random(len(self.lengths))",
+                "np.random.default_rng(self.epoch).random(len(self.lengths))",
+            ),
             "another seed by default": ("another default for `seed`", "seed=0):", "seed=1):"),
             "an unseeded generator": (
                 "unseeded generator",
