@@ -501,6 +501,7 @@ def choose(trials: list[dict]) -> dict:
 
     Returns a dict: "config" with the best mean validation score among those that completed all
     seeds, that "mean", its "num_seeds", and "num_steps", which all trials together have used.
+    The trials stay as they are.
     """
     ### BEGIN SOLUTION
     groups: dict = {}
@@ -597,7 +598,7 @@ def summarise(
     """What a report says of a project.
 
     `seconds` names what the rented time went into; "waiting", where it is there, is the time in
-    which nothing was trained. All of it is paid for.
+    which nothing was trained. All of it is paid for. What is handed in stays as it is.
 
     Returns a dict: "accuracy" and "macro_f1" (0 to 1, the latter over the labels in `labels`),
     "total_seconds", "cost" (money), "cost_unit" (the currency), and "utilisation" (the share of

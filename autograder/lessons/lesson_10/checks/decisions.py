@@ -13,16 +13,25 @@ from autograder.lessons.checking import require_close
 
 #: Seeds a config, and what is added to every score: those of a loss with its sign changed are below 0, others around
 #: it. The first draws have enough seeds to tell all mistakes apart.
+NEIGHBOURS = ((2e-7, 3e-7), (1.234567e-3, 1.234568e-3))
+"""Learning rates of the winner and of a config that is otherwise the same: equal numbers where they are rounded."""
 DRAWS = ((3, 0.0), (5, 0.0), (6, 0.0), (4, -3.0), (3, -0.8), (1, 0.0), (2, 0.0))
 
 
 def check_choose(job: Job) -> None:
     """10.3: the best mean over all seeds on validation data, and every step that was spent."""
-    for num_seeds, level in DRAWS:
-        trials, reasons = _trials(job.rng, num_seeds, level)
+    for number, (num_seeds, level) in enumerate(DRAWS):
+        trials, reasons = _trials(job.rng, num_seeds, level, NEIGHBOURS[number % 2])
         (winner,) = (key for key, reason in reasons.items() if not reason)
         own = [trial for trial in trials if _key(trial) == winner]
         answer = job.learner().call("chosen", trials=trials)
+        job.require(
+            not answer["trouble"],
+            expected="a winner where all scores are below 0, as minus a loss is",
+            got=answer["trouble"],
+            likely=BELOW_0,
+            look="what is the first score compared with?",
+        )
         got = _key(answer)
         job.require(
             got == winner,
@@ -53,18 +62,28 @@ def check_choose(job: Job) -> None:
             }.get(answer["num_steps"], "not the sum over all trials"),
             look="a pruned trial has used its steps all the same",
         )
+        job.require(
+            answer["is_kept"],
+            expected="the trials as they were handed in",
+            got="others, or in another order: who reports on them finds them changed",
+            likely="trials are sorted or changed in place, as by `trials.sort` or `trial.pop`",
+            look="read them; what is changed is to be a copy",
+        )
 
 
 OTHER = "another rule"
+BELOW_0 = "higher is better, also where all scores are below 0"
 
 
 def _why_this_config(job: Job, trials: list[dict[str, Any]], own: list[dict[str, Any]], reason: str) -> str:
     if _key(_chosen_in_order(job, trials)) == _key(own[0]):
         return ORDER
+    if _is_right_apart(job, trials, own):
+        return ROUNDED
     if any(trial["validation"] == 0 for trial in own):
         return "a score of exactly 0 is taken for none: it is a score like any other"
     if all(trial["validation"] < 0 for trial in trials):
-        return "higher is better, also where all scores are below 0"
+        return BELOW_0
     return reason
 
 
@@ -73,6 +92,17 @@ def _chosen_in_order(job: Job, trials: list[dict[str, Any]]) -> dict[str, Any]:
     in_order = [trial | {"config": dict(sorted(trial["config"].items()))} for trial in trials]
     answer: dict[str, Any] = job.learner().call("chosen", trials=in_order)
     return answer
+
+
+ROUNDED = "settings are rounded or cut before they are compared, so that two configs are taken for one"
+
+
+def _is_right_apart(job: Job, trials: list[dict[str, Any]], own: list[dict[str, Any]]) -> bool:
+    """Whether the learner finds the winner where all learning rates are far from each other."""
+    rates = {key: float(number) for number, key in enumerate(dict.fromkeys(map(_key, trials)), start=1)}
+    apart = [trial | {"config": trial["config"] | {"learning_rate": rates[_key(trial)]}} for trial in trials]
+    found: dict[str, float] = job.learner().call("chosen", trials=apart)["config"]
+    return found.get("learning_rate") == rates[_key(own[0])]
 
 
 ORDER = "equal configs whose settings stand in another order are taken for two"
@@ -126,7 +156,7 @@ def _plans(num_seeds: int, level: float) -> list[_Plan]:
 
 
 def _trials(
-    rng: np.random.Generator, num_seeds: int, level: float
+    rng: np.random.Generator, num_seeds: int, level: float, neighbours: tuple[float, float]
 ) -> tuple[list[dict[str, Any]], dict[Key, str]]:
     """Trials of which each mistake picks another config, and why each config would win; "" for the one that does.
 
@@ -137,8 +167,11 @@ def _trials(
     rates = rng.permutation([0.0, 1e-4, 3e-4, 1e-3, 2e-3, 3e-3, 4e-3, 5e-3, 1e-2, 2e-2])
     seeds = rng.permutation(20)[:num_seeds].tolist()
     trials, reasons = [], {}
-    for plan, rate in zip(_plans(num_seeds, level), rates, strict=False):
-        config = {name: float(rng.integers(1, 4)) for name in names} | {"learning_rate": float(rate)}
+    rates[:2] = rng.permutation(neighbours)
+    of_winner = {name: float(rng.integers(1, 4)) for name in names}
+    for place, (plan, rate) in enumerate(zip(_plans(num_seeds, level), rates, strict=False)):
+        settings = of_winner if place < 2 else {name: float(rng.integers(1, 4)) for name in names}
+        config = settings | {"learning_rate": float(rate)}
         shifts = np.linspace(-plan.spread, plan.spread, num_seeds) if num_seeds > 1 else np.zeros(1)
         shifts[0] -= plan.outlier
         scores = plan.mean + rng.permutation(shifts) + rng.normal(0.0, 0.001, num_seeds)

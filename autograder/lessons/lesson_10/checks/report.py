@@ -30,6 +30,13 @@ def check_summarise(job: Job) -> None:
             likely="a price without unit: nobody can compare it",
             look="hand the currency on",
         )
+        job.require(
+            answer["is_kept"],
+            expected="labels, predictions and `seconds` as they were handed in",
+            got="others: the next report of them is another one",
+            likely="something is taken out of them or put into them, such as `seconds.pop` does",
+            look="read `seconds`; what is changed is to be a copy",
+        )
 
 
 def _run(job: Job, num_rows: int, *, has_waited: bool) -> dict[str, Any]:
@@ -79,7 +86,17 @@ def _likely(name: str, got: float, run: dict[str, Any], expected: dict[str, floa
     sizes = [run["labels"].count(label) for label in f1]
     hit = [value for value in f1.values() if value > 0]
     is_label = np.isin(predictions, labels)
+    ways = [[int((side == label).sum()) for label in np.unique(labels)] for side in (predictions, labels)]
+    hits = [int(((labels == label) & (predictions == label)).sum()) for label in np.unique(labels)]
+    precision, recall = (
+        float(np.mean([n / max(1, m) for n, m in zip(hits, way, strict=True)])) for way in ways
+    )
     known = [
+        (
+            "macro_f1",
+            2 * precision * recall / max(1e-9, precision + recall),
+            "one F1 is made of the mean precision and the mean recall: it is the mean of one F1 for each label",
+        ),
         (
             "accuracy",
             float((labels == predictions)[is_label].mean()) if is_label.any() else math.nan,

@@ -15,6 +15,8 @@ from autograder.lessons.checking import require_repeatable
 from autograder.lessons.lesson_10.harness.tables import secret_table
 
 DEFAULT_SHARE = 0.2
+ODD_ENDS = ("\u2028", "\x0c", "\x85", "\x0b")
+"""`str.splitlines` takes these for line ends; a CSV does not, and so puts no quotes around them."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +94,21 @@ def _table(job: Job, num_texts: int = 400, num_labels: int = 8, num_bad: int | N
     rng = job.rng
     texts, labels = secret_table(job.seed(), num_texts, num_labels=num_labels)
     ends = ("\n.", "\r\n.", "", "", "")  # a line end inside quotes belongs to the text
-    texts = [f'{text}, "{number}"' + ends[number % len(ends)] for number, text in enumerate(texts)]
+    texts = [
+        f"{text}{ODD_ENDS[number // 7 % len(ODD_ENDS)]}{number}"
+        if number % 7 == 3
+        else f'{text}, "{number}"' + ends[number % len(ends)]
+        for number, text in enumerate(texts)
+    ]
     num_rare = int(rng.integers(5, 13))
     good = sorted(zip(texts[num_rare:], labels[num_rare:], strict=True), key=lambda row: row[1])
     doubtful = [(text, good[-1][1]) for text, label in good[:40:20] if label != good[-1][1]]
     good += [(text, "rare one") for text in texts[:num_rare]] + doubtful
     rows = [row for row in good for _ in range(1 + 2 * (rng.random() < 0.05))]
     rows += [good[int(index)] for index in rng.choice(len(good), size=40, replace=False)]
+    # Many copies of few texts: what is counted in rows is another share of the different texts.
+    copied = rng.choice(len(good), size=len(good) // 40, replace=False)
+    rows += [good[int(index)] for index in copied for _ in range(6)]
     num_repeated = len(rows) - len({text for text, _ in rows})
     # Other numbers of each kind: they say which one was left out.
     num_bad = int(rng.integers(1, 4)) if num_bad is None else num_bad
@@ -133,12 +143,16 @@ def _require_rows(job: Job, answer: dict[str, Any], table: Table) -> None:
         look="`if text.strip() and label.strip()`, and count what you leave out",
     )
     strange, lost = found - table.pairs, table.texts - {text for text, _ in found}
+    is_cut = bool(lost) and all(any(end in text for end in ODD_ENDS) for text in lost)
+    cut = "lines are split by `str.splitlines`: that also cuts at form feeds and the like, which stand inside texts"
     job.require(
         not strange,
         expected="texts and labels as they stand in the columns",
         got=f"{len(strange)} pairs that are not in the table",
         likely='the file is opened without `newline=""`: "\\r\\n" inside a text becomes "\\n", and is another text'
         if strange <= {(text.replace("\r\n", "\n"), label) for text, label in table.pairs}
+        else cut
+        if is_cut
         else "columns are taken by their place, or lines are split at commas by hand",
         look="`csv.DictReader` knows names and quotes; the documentation of `csv` says how to open a file for it",
     )
@@ -146,7 +160,9 @@ def _require_rows(job: Job, answer: dict[str, Any], table: Table) -> None:
         not lost,
         expected=f"{len(table.texts)} different texts",
         got=f"{len(lost)} of them on no side",
-        likely="rows are lost: a last part that neither side takes, or a text in more than one row",
+        likely=cut
+        if is_cut
+        else "rows are lost: a last part that neither side takes, or a text in more than one row",
         look="what is not held out is for training",
     )
     job.require(
@@ -196,9 +212,11 @@ def _require_stratified(job: Job, answer: dict[str, Any], table: Table, share: f
         elif share != DEFAULT_SHARE and abs(total - DEFAULT_SHARE) < 0.02:
             likely = f"`validation` is not used: {DEFAULT_SHARE:g} is held out, whatever is asked for"
         elif abs(total - share) > 0.05:
-            likely = "another share than `validation` is held out"
+            likely = "another share than `validation` is held out, or repeated rows are counted, not different texts"
         else:
-            likely = "not stratified: the split looks at rows, not at labels"
+            likely = (
+                "not stratified: the split does not look at labels; or repeated rows are counted, not texts"
+            )
         job.require(
             abs(got - wanted) <= 1 + doubtful and (got > 0 or wanted < 1),
             expected=f"about {wanted:.0f} of the {len(texts)} texts of each label held out (validation={share:g})",

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from autograder.lessons.checking.harness_shared import learner, numbers
 
 
 def chosen(trials: list[dict[str, Any]]) -> dict[str, Any]:
-    """The learner's winner among these trials."""
-    answer = learner(trials)
+    """The learner's winner among these trials; "is_kept": whether they are afterwards what they were.
+
+    "trouble": an error that comes of scores below 0 alone.
+    """
+    before = copy.deepcopy(trials)
+    try:
+        answer = learner(trials)
+    except Exception as error:
+        if any(trial["validation"] >= 0 for trial in before):
+            raise
+        learner([trial | {"validation": trial["validation"] + 10} for trial in before])
+        return {"trouble": repr(error)[:200]}
     found: dict[str, Any] = numbers({name: answer[name] for name in ("mean", "num_seeds", "num_steps")})
-    return found | {"config": {str(key): float(value) for key, value in answer["config"].items()}}
+    config = {str(key): float(value) for key, value in answer["config"].items()}
+    return found | {"config": config, "is_kept": trials == before, "trouble": ""}
 
 
 def summarised(run: dict[str, Any]) -> dict[str, Any]:
-    """The learner's report of this run."""
+    """The learner's report of this run; "is_kept": whether that is afterwards what it was."""
+    before = copy.deepcopy(run)
     answer = learner(**run)
-    return numbers(answer) | {"cost_unit": str(answer.get("cost_unit"))}
+    return numbers(answer) | {"cost_unit": str(answer.get("cost_unit")), "is_kept": run == before}

@@ -83,6 +83,26 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "key=lambda key: fmean(scores[key])",
                 "key=lambda key: max(0.0, fmean(scores[key]))",
             ),
+            "settings rounded to six places": (
+                "settings are rounded",
+                'tuple(sorted(trial["config"].items()))',
+                'tuple(sorted((name, round(value, 6)) for name, value in trial["config"].items()))',
+            ),
+            "settings as they are printed": (
+                "settings are rounded",
+                'tuple(sorted(trial["config"].items()))',
+                'tuple(sorted(f"{name} {value:g}" for name, value in trial["config"].items()))',
+            ),
+            "the trials sorted in place": (
+                "changed in place",
+                "    scores, configs = {}, {}\n",
+                '    scores, configs = {}, {}\n    trials.sort(key=lambda trial: -trial["validation"])\n',
+            ),
+            "the search begins at 0": (
+                "also where all scores are below 0",
+                "max(scores, key",
+                "max((key for key in scores if fmean(scores[key]) > 0), key",
+            ),
             "the order of a config's settings matters": (
                 "stand in another order",
                 ('tuple(sorted(trial["config"].items()))', 'tuple(trial["config"].items())'),
@@ -152,6 +172,20 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'seconds["training"] / total',
             ),
             "waiting is always there": ("KeyError", 'seconds.get("waiting", 0.0)', 'seconds["waiting"]'),
+            "waiting taken out of the times": (
+                "taken out of them",
+                'seconds.get("waiting", 0.0)) / total',
+                'seconds.pop("waiting", 0.0)) / total',
+            ),
+            "F1 of mean precision and recall": (
+                "made of the mean precision and the mean recall",
+                "    right =",
+                "    names, said = sorted(set(labels)), predictions\n"
+                "    hits = [sum(a == b == name for a, b in zip(labels, said)) for name in names]\n"
+                "    p = sum(n / max(1, said.count(name)) for n, name in zip(hits, names)) / len(names)\n"
+                "    r = sum(n / labels.count(name) for n, name in zip(hits, names)) / len(names)\n"
+                "    f1 = [2 * p * r / (p + r) if p + r else 0.0]\n    right =",
+            ),
             "micro F1": ("micro F1", "sum(f1) / len(f1)", "right"),
             "predictions that are no label left out": (
                 "left out: they are errors",

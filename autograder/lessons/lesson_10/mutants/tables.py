@@ -80,6 +80,15 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "round(validation * len",
                 "round(validation / 4 * len",
             ),
+            "the share counted in rows": (
+                "repeated rows are counted",
+                _SPLIT,
+                "    held_out = set()\n    for label, texts in by_label.items():\n"
+                "        wanted = validation * len(texts)\n"
+                "        order = list(dict.fromkeys(texts))\n        generator.shuffle(order)\n"
+                "        for text in order:\n            if wanted >= texts.count(text) / 2:\n"
+                "                held_out.add(text)\n                wanted -= texts.count(text)\n",
+            ),
             "`hash()` decides": (
                 "`hash()` of a text",
                 "        generator.shuffle(texts)\n",
@@ -128,6 +137,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "len(rows) - len({text for text, _ in good})",
             ),
             'without newline=""': ("opened without", 'newline="", ', ""),
+            "lines split by splitlines": (
+                "split by `str.splitlines`",
+                "for row in csv.DictReader(file)]",
+                "for row in csv.DictReader(file.read().splitlines(True), restval='')]",
+            ),
             "empty, but not blank": (
                 "bad rows are kept",
                 '[(row["text"].strip(), row["label"].strip())',

@@ -17,6 +17,30 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
         _TRAIN,
         {
             "one update an epoch": ("the training learns less", _STEP, _STEP + "            break\n"),
+            "one epoch too few": (
+                "one epoch too few",
+                "range(num_epochs)",
+                "range(1, num_epochs)",
+            ),
+            "a seed of 0 is none": (
+                "without, the seed",
+                "    torch.manual_seed(seed)\n",
+                "    if seed:\n        torch.manual_seed(seed)\n",
+            ),
+            "words that all trainings share": (
+                "a second training takes the place",
+                ('@exercise("10.2")', 'NUMBER_OF = {}\n\n@exercise("10.2")'),
+                (
+                    "    ids = tokenised(texts)\n",
+                    "    for text in texts:\n        for word in text.split():\n"
+                    "            NUMBER_OF.setdefault(word, len(NUMBER_OF) % 2000 + 2)\n    ids = tokenised(texts)\n",
+                ),
+                (
+                    "[np.array(e.ids[:WIDTH] or [1]) for e in tokenizer.encode_batch(list(texts))]",
+                    "[np.array([NUMBER_OF[w] for w in t.split() if w in NUMBER_OF][:WIDTH] or [1]) for t in texts]",
+                ),
+                ("tokenizer.get_vocab_size()", "2048"),
+            ),
             "texts cut at four tokens": ("the training learns less", "e.ids[:WIDTH]", "e.ids[:4]"),
             "one epoch whatever is asked for": (
                 "`num_epochs` is not used",
@@ -39,6 +63,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "[np.array(e.ids[:WIDTH] or [1]) for e in tokenizer.encode_batch(list(texts))]",
                     "[np.array([number_of.get(w, 0) % 2000 for w in t.split()][:WIDTH] or [1]) for t in texts]",
                 ),
+                ("tokenizer.get_vocab_size()", "2048"),
             ),
             "no texts": (
                 "an empty list of texts",
