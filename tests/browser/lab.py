@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -136,7 +137,11 @@ class Notebook:
         expect(page.get_by_text("| Idle")).to_be_visible()
 
     def saved(self) -> Any:
-        """The notebook as it is on disk."""
+        """The notebook as it is on disk. While the server writes it, the file is empty or ends too early."""
+        for _ in range(100):
+            with contextlib.suppress(nbformat.reader.NotJSONError):
+                return nbformat.read(self.path, as_version=4)
+            time.sleep(0.05)
         return nbformat.read(self.path, as_version=4)
 
     def code_ids(self) -> list[str]:
