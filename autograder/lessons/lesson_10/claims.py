@@ -85,7 +85,11 @@ CLAIMS: dict[str, Claims] = {
         '"steps" (used until it ended)': ("pruned trials counted as free",),
         "Every config was started with the same seeds": ("fewer seeds than the others",),
         '"config" with the best mean validation score': ("best of noise", "the median decides"),
-        "among those that completed all seeds": ("fewer seeds than the others",),
+        "among those that completed all seeds": (
+            "fewer seeds than the others",
+            "the status of the last trial",
+            "the status of the first trial",
+        ),
         'that "mean"': ("the best seed's score as mean", "rounded means"),
         'its "num_seeds"': ("all trials counted as seeds",),
         '"num_steps", which all trials together have used': (

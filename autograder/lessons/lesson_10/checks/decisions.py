@@ -126,6 +126,8 @@ class _Plan:
     """What those had scored."""
     has_zero: bool = False
     """Whether its worst seed scored exactly 0."""
+    completed_at: str = ""
+    """Where its completed trial stands among its own, "first" or "last": who keeps one status for all is misled."""
 
 
 def _plans(num_seeds: int, level: float) -> list[_Plan]:
@@ -144,7 +146,18 @@ def _plans(num_seeds: int, level: float) -> list[_Plan]:
         both = ("pruned", "failed")
         plans += [
             _Plan(0.74, 0.72, luck, spread=0.12),
-            _Plan(0.88, 0.75, few, stopped=("pruned",), num_stopped=num_seeds - 1, reached=0.4),
+            *(
+                _Plan(
+                    mean,
+                    0.75,
+                    few,
+                    stopped=(status,),
+                    num_stopped=num_seeds - 1,
+                    reached=0.4,
+                    completed_at=at,
+                )
+                for mean, status, at in ((0.88, "pruned", "last"), (0.87, "failed", "first"))
+            ),
             _Plan(0.90, 0.76, ignored, stopped=both, num_stopped=num_seeds, reached=0.99),
         ]
     if num_seeds > 2:
@@ -164,9 +177,9 @@ def _trials(
     equal, neither the first trial nor the last is the winner's.
     """
     names = ["max_length", "dropout", "weight_decay"][: int(rng.integers(1, 4))]
-    rates = rng.permutation([0.0, 1e-4, 3e-4, 1e-3, 2e-3, 3e-3, 4e-3, 5e-3, 1e-2, 2e-2])
+    rates = rng.permutation([0.0, 1e-4, 3e-4, 1e-3, 2e-3, 3e-3, 4e-3, 5e-3, 6e-3, 1e-2, 2e-2])
     seeds = rng.permutation(20)[:num_seeds].tolist()
-    trials, reasons = [], {}
+    trials, reasons, completed_at = [], {}, {}
     rates[:2] = rng.permutation(neighbours)
     of_winner = {name: float(rng.integers(1, 4)) for name in names}
     for place, (plan, rate) in enumerate(zip(_plans(num_seeds, level), rates, strict=False)):
@@ -194,11 +207,19 @@ def _trials(
                     "steps": 120 if is_complete else int(rng.integers(10, 60)),
                 }
             )
-        reasons[_key(trials[-1])] = plan.reason
+        reasons[_key(trials[-1])], completed_at[_key(trials[-1])] = plan.reason, plan.completed_at
     first, *others = (trials[int(index)] for index in [num_seeds, *rng.permutation(len(trials))])
     others.remove(first)
     last = others.index(trials[-1])
-    return [first, *others[:last], *others[last + 1 :], trials[-1]], reasons
+    ordered = [first, *others[:last], *others[last + 1 :], trials[-1]]
+    for key, at in completed_at.items():
+        places = [place for place, trial in enumerate(ordered) if at and _key(trial) == key]
+        own = sorted(
+            (ordered[i] for i in places), key=lambda t: (t["status"] == "completed") == (at == "last")
+        )
+        for place, trial in zip(places, own, strict=True):
+            ordered[place] = trial
+    return ordered, reasons
 
 
 Key = tuple[tuple[str, float], ...]
@@ -209,7 +230,7 @@ def _key(trial: dict[str, Any]) -> Key:
 
 
 def _shown(key: Key) -> str:
-    return ", ".join(f"{name} {value:g}" for name, value in key) or "with nothing in it"
+    return ", ".join(f"{name} {value:.8g}" for name, value in key) or "with nothing in it"
 
 
 def _why_this_mean(

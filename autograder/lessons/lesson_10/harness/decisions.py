@@ -15,15 +15,19 @@ def chosen(trials: list[dict[str, Any]]) -> dict[str, Any]:
     """
     before = copy.deepcopy(trials)
     try:
-        answer = learner(trials)
+        found = _winner(trials)
     except Exception as error:
         if any(trial["validation"] >= 0 for trial in before):
             raise
-        learner([trial | {"validation": trial["validation"] + 10} for trial in before])
-        return {"trouble": repr(error)[:200]}
+        _winner([trial | {"validation": trial["validation"] + 10} for trial in before])
+        return {"trouble": repr(error)[:200], "config": {}, "mean": 0.0}
+    return found | {"is_kept": trials == before, "trouble": ""}
+
+
+def _winner(trials: list[dict[str, Any]]) -> dict[str, Any]:
+    answer = learner(trials)
     found: dict[str, Any] = numbers({name: answer[name] for name in ("mean", "num_seeds", "num_steps")})
-    config = {str(key): float(value) for key, value in answer["config"].items()}
-    return found | {"config": config, "is_kept": trials == before, "trouble": ""}
+    return found | {"config": {str(key): float(value) for key, value in answer["config"].items()}}
 
 
 def summarised(run: dict[str, Any]) -> dict[str, Any]:

@@ -98,6 +98,18 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    scores, configs = {}, {}\n",
                 '    scores, configs = {}, {}\n    trials.sort(key=lambda trial: -trial["validation"])\n',
             ),
+            "the status of the last trial": (
+                "fewer seeds",
+                "    scores = {key: values for key, values in scores.items() if len(values) == len(seeds)}\n",
+                '    last = {tuple(sorted(t["config"].items())): t["status"] for t in trials}\n'
+                '    scores = {key: values for key, values in scores.items() if last[key] == "completed"}\n',
+            ),
+            "the status of the first trial": (
+                "fewer seeds",
+                "    scores = {key: values for key, values in scores.items() if len(values) == len(seeds)}\n",
+                '    first = {tuple(sorted(t["config"].items())): t["status"] for t in trials[::-1]}\n'
+                '    scores = {key: values for key, values in scores.items() if first[key] == "completed"}\n',
+            ),
             "the search begins at 0": (
                 "also where all scores are below 0",
                 "max(scores, key",
