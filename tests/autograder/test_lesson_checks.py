@@ -93,7 +93,13 @@ def test_the_reference_gets_full_marks_without_the_clock(exercise: Exercise, wit
 
 
 def require_full_marks(exercise: Exercise, source: str) -> None:
-    result = check_source(exercise.id, source)
+    """At the first check, or, where the clock could not decide, at one of the next: those go on from its blocks."""
+    for _ in range(4):
+        result = check_source(exercise.id, source)
+        if result.verdict != "inconclusive":
+            break
+    if result.verdict == "inconclusive" and "two processes that share nothing" in str(result.reason):
+        pytest.skip(f"no solution could show {exercise.id} on this machine now: {result.reason}")
     assert result.verdict == "pass", result.reason
     assert result.score == exercise.max_score
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -77,17 +78,20 @@ def check_train_in_parallel(job: Job) -> None:
 def _require_two_whole_cores(job: Job) -> None:
     """A clock that says "too slow" is believed only where two processes that share nothing hardly slow each other.
 
-    In CPU time, so that what else the machine does is left out: half cores and a narrow memory bus show, load does not.
+    In CPU time half cores and a narrow memory bus show; in wall time also cores that others have, such as those of a
+    host whose guest this machine is.
     """
     worker = job.worker("baseline", job.baseline)
-    seconds: dict[int, list[float]] = {1: [], 2: []}
+    cpu: dict[int, list[float]] = {1: [], 2: []}
+    wall: dict[int, list[float]] = {1: [], 2: []}
     for processes in (1, 2, 2, 1):
         arguments: dict[str, Any] = {"seed": job.seed(), "processes": processes}
         worker.call("parallel_segment", num_steps=1, **arguments)
-        start = worker.cpu_seconds()
+        start, began = worker.cpu_seconds(), time.perf_counter()
         worker.call("parallel_segment", seconds=SECONDS, num_steps=20, **arguments)
-        seconds[processes].append((worker.cpu_seconds() - start) / processes)
-    capacity = 2 * sum(seconds[1]) / sum(seconds[2])
+        cpu[processes].append((worker.cpu_seconds() - start) / processes)
+        wall[processes].append(time.perf_counter() - began)
+    capacity = min(2 * sum(seconds[1]) / sum(seconds[2]) for seconds in (cpu, wall))
     job.conditions["two_processes_side_by_side"] = capacity
     if capacity < APPLIES_FROM * job.bar:
         raise Inconclusive(
