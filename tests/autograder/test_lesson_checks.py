@@ -92,9 +92,13 @@ def test_the_reference_gets_full_marks_without_the_clock(exercise: Exercise, wit
     require_full_marks(exercise, _reference(exercise))
 
 
+#: Of two virtual cores one may be half a core for minutes, whatever this machine does.
+NEEDS_TWO_CORES = {"6.6"}
+
+
 def require_full_marks(exercise: Exercise, source: str) -> None:
-    """At the first check, or, where the clock could not decide, at one of the next: those go on from its blocks."""
-    for _ in range(4):
+    """At the first check; where two whole cores are needed, at one of four, each going on from the blocks before."""
+    for _ in range(4 if exercise.id in NEEDS_TWO_CORES else 1):
         result = check_source(exercise.id, source)
         if result.verdict != "inconclusive":
             break

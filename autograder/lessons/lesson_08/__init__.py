@@ -3,7 +3,7 @@
 from autograder.course import Exercise, Lesson
 
 FILES_BY_OS = (
-    "close fdopen fsdecode fspath fsync listdir makedirs mkdir open remove rename replace scandir sep stat uname "
+    "close fdopen fsdecode fsync listdir makedirs mkdir open remove rename replace scandir stat uname "
     "unlink walk write"
 )
 

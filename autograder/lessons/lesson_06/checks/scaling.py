@@ -96,9 +96,9 @@ def _require_two_whole_cores(job: Job) -> None:
     if capacity < APPLIES_FROM * job.bar:
         raise Inconclusive(
             f"The clock could not decide: two processes that share nothing reach {capacity:.2f}× of one here, so no "
-            f"solution could show {job.bar:g}× clearly: the second core seems to be half of the first. Run "
-            "`workbook calibrate`, which moves the points to counts on such a machine. The points that need no clock "
-            "are yours."
+            f"solution could show {job.bar:g}× clearly: the second core seems to be half of the first, or busy with "
+            "something else. Where it stays so, run `workbook calibrate`, which moves the points to counts on such a "
+            "machine. The points that need no clock are yours."
         )
 
 
