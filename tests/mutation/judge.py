@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
+
+from tqdm.auto import tqdm
+
+from autograder.engine.rules import key_of
 
 #: Where a check waits half a minute, a right solution answers in a second: what never ends is found sooner.
 USUAL_SECONDS, ENOUGH_SECONDS = 30.0, 12.0
@@ -50,11 +58,47 @@ def judge(exercise_id: str, source: str) -> Verdict:
     return Verdict(result.verdict, result.score >= full, str(result.reason), result.review)
 
 
-def _judge_case(case: tuple[str, str]) -> Verdict:
-    return judge(*case)
+@dataclass(frozen=True)
+class Case:
+    """A solution to judge; `time` tells apart the times it is judged."""
+
+    exercise_id: str
+    source: str
+    time: int = 0
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """The same only where the solution and all that judges it are the same."""
+        whole = f"{_key(self.exercise_id, self.source)}{self.source}{self.time or ''}"
+        return hashlib.sha256(whole.encode()).hexdigest()[:24]
 
 
-def judge_all(cases: Iterable[tuple[str, str]], processes: int = 2) -> Iterator[Verdict]:
-    """Verdicts on (exercise id, source), in their order."""
+_key = functools.lru_cache(maxsize=1)(key_of)  # the times of one solution follow each other
+
+
+def _judge_case(case: Case) -> Verdict:
+    return judge(case.exercise_id, case.source)
+
+
+def judge_all(
+    cases: Sequence[Case], *, results: Path | None = None, processes: int = 2
+) -> Iterator[tuple[Case, Verdict]]:
+    """Each case with its verdict, those first whose verdict is kept in `results`, where all others are written."""
+    digests = [case.digest for case in cases]  # now: what judges may change while it judges
+    kept = _kept(results)
+    yield from ((case, kept[digest]) for case, digest in zip(cases, digests, strict=True) if digest in kept)
+    open_ = [(case, digest) for case, digest in zip(cases, digests, strict=True) if digest not in kept]
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_prepare) as pool:
-        yield from pool.map(_judge_case, cases)
+        verdicts = pool.map(_judge_case, [case for case, _ in open_])
+        for (case, digest), verdict in zip(tqdm(open_, unit="check", disable=None), verdicts, strict=True):
+            if results:
+                with results.open("a") as file:
+                    print(json.dumps({"case": digest} | asdict(verdict)), file=file)
+            yield case, verdict
+
+
+def _kept(results: Path | None) -> dict[str, Verdict]:
+    entries: Iterable[Any] = ()
+    if results and results.exists():
+        entries = map(json.loads, results.read_text().splitlines())
+    return {entry.pop("case"): Verdict(**entry | {"review": tuple(entry["review"])}) for entry in entries}

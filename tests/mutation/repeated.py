@@ -1,6 +1,7 @@
 """No grade by chance: every right and every named wrong solution judged many times, each time on other secret inputs.
 
     python -m tests.mutation.repeated [5.3 …] [05 …] [--times 20]
+    python -m tests.mutation.repeated --results FILE        # a second run goes on where the first was ended
 
 The clock aside: what only the clock shows is left out. Prints a table, and each solution that was not judged the same
 every time, with what the check said when it was wrong.
@@ -12,12 +13,11 @@ import argparse
 import sys
 from collections import Counter
 from dataclasses import dataclass
-
-from tqdm.auto import tqdm
+from pathlib import Path
 
 from autograder.course import lesson_ids, load_lesson
 from autograder.lessons.checking.mutants import load_mutants
-from tests.mutation.judge import Verdict, judge_all
+from tests.mutation.judge import Case, Verdict, judge_all
 from tests.mutation.table import solutions
 
 
@@ -51,6 +51,9 @@ def main() -> None:
     )
     parser.add_argument("which", nargs="*", metavar="EXERCISE", help="such as 5.3, or a lesson, such as 05")
     parser.add_argument("--times", type=int, default=20)
+    parser.add_argument(
+        "--results", type=Path, help="keep each verdict there, and begin with those that are there"
+    )
     parser.add_argument("--processes", type=int, default=2)
     arguments = parser.parse_args()
     exercises = [
@@ -59,20 +62,23 @@ def main() -> None:
         for exercise in load_lesson(lesson_id).exercises
         if not arguments.which or {exercise.id, lesson_id} & set(arguments.which)
     ]
-    todo = [
-        s for exercise_id in exercises for s in known_solutions(exercise_id) for _ in range(arguments.times)
-    ]
-    verdicts = judge_all([(solution.exercise_id, solution.source) for solution in todo], arguments.processes)
+    known = {exercise_id: known_solutions(exercise_id) for exercise_id in exercises}
+    asked = {
+        Case(solution.exercise_id, solution.source, time): solution
+        for some in known.values()
+        for solution in some
+        for time in range(arguments.times)
+    }
     wrong: Counter[Solution] = Counter()
     said: dict[Solution, Verdict] = {}
-    for solution, verdict in zip(tqdm(todo, unit="check", disable=None), verdicts, strict=True):
-        if not solution.is_due(verdict):
-            wrong[solution] += 1
-            said[solution] = verdict
+    for case, verdict in judge_all([*asked], results=arguments.results, processes=arguments.processes):
+        if not asked[case].is_due(verdict):
+            wrong[asked[case]] += 1
+            said[asked[case]] = verdict
+    known["all"] = [solution for some in known.values() for solution in some]
     print("| | right | refused or flagged at least once | wrong | passed or misnamed at least once |")
     print("|---|---|---|---|---|")
-    for name in [*exercises, "all"]:
-        some = [s for s in dict.fromkeys(todo) if name in (s.exercise_id, "all")]
+    for name, some in known.items():
         counts = [[s for s in some if (s.says is None) == is_right] for is_right in (True, False)]
         print(f"| {name} | " + " | ".join(f"{len(c)} | {sum(s in wrong for s in c)}" for c in counts) + " |")
     for solution, number in wrong.items():

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import functools
-import hashlib
+import itertools
 import tomllib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.engine.rules import key_of
 from tests.autograder.solutions import alternative_sources, reference_sources
 from tests.mutation.operators import Mutation
 
 SURVIVORS = Path(__file__).with_name("survivors")
+NUM_ALTERNATIVES = 2
+"""Beside the reference: a change that a check does not see, it misses in the second and third solution too."""
 FIELDS = ("exercise", "before", "after", "kind", "why")
 KINDS = ("equivalent", "tolerated")
 
 
 @dataclass(frozen=True)
-class Case:
+class Mutant:
     """One change of one right solution."""
 
     exercise_id: str
     of: str
     """The solution's name, such as "reference"."""
     mutation: Mutation
-
-    @property
-    def digest(self) -> str:
-        """The same only where the solution, its change and all that judges it are the same."""
-        source = self.mutation.source
-        return hashlib.sha256((key_of(self.exercise_id, source) + source).encode()).hexdigest()[:24]
 
     @property
     def kind(self) -> str | None:
@@ -53,6 +48,11 @@ def solutions(exercise_id: str) -> dict[str, str]:
     return found
 
 
+def mutated(exercise_id: str) -> dict[str, str]:
+    """Name → source of the solutions that are changed."""
+    return dict(itertools.islice(solutions(exercise_id).items(), 1 + NUM_ALTERNATIVES))
+
+
 @functools.cache
 def known_survivors(lesson_id: str) -> dict[tuple[str, str, str], str]:
     """(exercise, before, after) → kind. Raises ValueError for an entry of no kind or without a reason."""
@@ -66,9 +66,9 @@ def known_survivors(lesson_id: str) -> dict[tuple[str, str, str], str]:
     return {(entry["exercise"], entry["before"], entry["after"]): entry["kind"] for entry in listed}
 
 
-def table(cases: Iterable[Case], survived: Collection[Case]) -> str:
+def table(cases: Iterable[Mutant], survived: Collection[Mutant]) -> str:
     """Markdown: a row for each exercise, and one for all."""
-    rows: dict[str, list[Case]] = {}
+    rows: dict[str, list[Mutant]] = {}
     for case in cases:
         rows.setdefault(case.exercise_id, []).append(case)
     rows["all"] = [case for some in rows.values() for case in some]

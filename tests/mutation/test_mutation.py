@@ -12,7 +12,7 @@ from autograder.course.lessons import Exercise
 from autograder.engine.check import check_source
 from tests.everyday import first_of
 from tests.mutation.operators import mutations
-from tests.mutation.table import SURVIVORS, Case, known_survivors, solutions, table
+from tests.mutation.table import SURVIVORS, Mutant, known_survivors, mutated, table
 
 EXERCISES = [exercise for lesson_id in lesson_ids() for exercise in load_lesson(lesson_id).exercises]
 #: One exercise of each lesson, then all others.
@@ -60,7 +60,7 @@ def test_what_is_left_alone() -> None:
 
 
 def test_the_table_counts_what_passed() -> None:
-    first, *others = (Case("0.1", "reference", mutation) for mutation in mutations(SOURCE))
+    first, *others = (Mutant("0.1", "reference", mutation) for mutation in mutations(SOURCE))
     *_, row = table([first, *others], {first}).splitlines()
     num = len(others) + 1
     assert row == f"| all | 1 | {num} | {num - 1} | 0 | 0 | 1 | {(num - 1) / num:.1%} |"
@@ -72,7 +72,7 @@ def test_what_is_listed_is_still_a_change_of_a_solution(path: Path) -> None:
     made = {
         (exercise.id, *mutation.key)
         for exercise in load_lesson(path.stem).exercises
-        for source in solutions(exercise.id).values()
+        for source in mutated(exercise.id).values()
         for mutation in mutations(source)
     }
     assert set(known_survivors(path.stem)) - made == set()
@@ -80,7 +80,7 @@ def test_what_is_listed_is_still_a_change_of_a_solution(path: Path) -> None:
 
 @pytest.mark.parametrize("exercise", first_of(SAMPLE, everyday=0, further=10), ids=lambda e: e.id)
 def test_a_change_of_the_reference_is_refused_or_listed(exercise: Exercise, without_the_clock: None) -> None:
-    source = solutions(exercise.id)["reference"]
-    case = Case(exercise.id, "reference", random.Random(exercise.id).choice(mutations(source)))
+    source = mutated(exercise.id)["reference"]
+    case = Mutant(exercise.id, "reference", random.Random(exercise.id).choice(mutations(source)))
     result = check_source(exercise.id, case.mutation.source)
     assert result.score < exercise.clock_free_score or case.kind, case.mutation.key
