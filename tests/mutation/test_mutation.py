@@ -12,6 +12,7 @@ from autograder.course.lessons import Exercise
 from autograder.engine.check import check_source
 from tests.everyday import first_of
 from tests.mutation.operators import mutations
+from tests.mutation.repeated import known_solutions
 from tests.mutation.table import SURVIVORS, Mutant, known_survivors, mutated, table
 
 EXERCISES = [exercise for lesson_id in lesson_ids() for exercise in load_lesson(lesson_id).exercises]
@@ -84,3 +85,11 @@ def test_a_change_of_the_reference_is_refused_or_listed(exercise: Exercise, with
     case = Mutant(exercise.id, "reference", random.Random(exercise.id).choice(mutations(source)))
     result = check_source(exercise.id, case.mutation.source)
     assert result.score < exercise.clock_free_score or case.kind, case.mutation.key
+
+
+@pytest.mark.parametrize("exercise", first_of(SAMPLE, everyday=0, further=10), ids=lambda e: e.id)
+def test_a_wrong_solution_fails_whatever_is_drawn(exercise: Exercise, without_the_clock: None) -> None:
+    wrong = [solution for solution in known_solutions(exercise.id) if solution.says]
+    solution = random.Random(exercise.id).choice(wrong)
+    results = [check_source(exercise.id, solution.source, again=True) for _ in range(20)]
+    assert {result.verdict for result in results} == {"fail"}, solution.name
