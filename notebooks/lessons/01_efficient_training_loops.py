@@ -1080,7 +1080,8 @@ class BucketBatchSampler:
 
     lengths: number of tokens of each sample, shape [N].
     micro_batch_size: indices per batch; only one batch of an epoch may be shorter.
-    seed: the same seed and the same epoch give the same batches, another seed gives others.
+    seed: the same seed and the same epoch give the same batches. With another seed at the same
+        epoch, or another epoch of the same seed, they are others.
     """
 
     def __init__(self, lengths: Sequence[int], micro_batch_size: int, seed: int = 0) -> None:
@@ -1102,7 +1103,7 @@ class BucketBatchSampler:
         ### END SOLUTION
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Yield each batch as a list of ints: each index 0 … N-1 exactly once per epoch.
+        """Yield each batch as a list of Python's ints: each index 0 … N-1 exactly once per epoch.
 
         Batches come in random order, not from short to long. At most 15 % of the positions are
         padding, when there are about 2,000 samples and 16 make a batch.
@@ -1177,11 +1178,12 @@ def train_one_epoch(
     """Train `model` in place on every batch once, and report what happened.
 
     Each step minimises the mean cross-entropy of its batch alone, with the gradient clipped to
-    `max_norm`. The scheduler is stepped once for each batch. `batches` can be iterated once.
+    `max_norm`. The scheduler is stepped once for each batch. `batches` can be iterated once, and
+    each batch stays as it is.
     `model(input_ids, attention_mask)` returns logits [B, C]. It trains in training mode, also
     when it comes in evaluation mode.
 
-    Returns a dict of numbers:
+    Returns a dict of Python numbers, no tensors:
         "loss"          mean over *samples* of the cross-entropy seen while training
         "grad_norm"     mean over steps of the gradient norm *before* clipping
         "num_samples"   samples seen
@@ -1271,11 +1273,12 @@ def evaluate(
 
     `model(input_ids, attention_mask)` returns logits [B, C]. The last batch may be short, and
     `batches` can be iterated only once. No dropout, no gradients recorded, no weight changed.
-    Returns a dict of numbers:
+    Returns a dict of Python numbers, no tensors:
         "loss"         mean over *samples* of the cross-entropy
         "accuracy"     share of samples whose largest logit is the label, 0 … 1
         "num_samples"  samples seen
-    Afterwards the model is in the mode (train or eval) that it came in, after an error too.
+    The model comes in one mode (train or eval), all of it, and is in it again afterwards, after an
+    error too.
     """
     ### BEGIN SOLUTION
     device = next(model.parameters()).device
@@ -1434,8 +1437,9 @@ def fast_epoch(
     Each sample is used exactly once and uncut, at most `micro_batch_size` samples to a step, in
     as many steps as the naive loop takes: ceil(N / micro_batch_size). Batches come in a random
     order that `seed` decides. A step is that of the naive loop: mean cross-entropy, gradient
-    clipped at 1.0. The epoch saves nothing to disk.
-    Returns {"loss": mean over samples while training, "num_samples": N}.
+    clipped at 1.0. The epoch saves nothing to disk, and leaves `samples` and the optimizer's
+    settings as they are.
+    Returns {"loss": mean over samples while training, "num_samples": N}, Python numbers, no tensors.
     The validation accuracy afterwards is within 0.5 points of the naive loop's.
     """
     ### BEGIN SOLUTION

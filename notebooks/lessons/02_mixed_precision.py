@@ -1158,7 +1158,7 @@ def train_epoch(
     Each step minimises the mean cross-entropy of its batch, with the gradient clipped to
     `max_norm`. `batches` can be iterated once; the last one may be short.
     Returns {"loss": mean over *samples* while training, NaN if one of them is, "num_samples": N},
-    with at most 8 syncs an epoch.
+    as Python numbers, with at most 8 syncs an epoch.
     """
     ### BEGIN SOLUTION
     device = next(model.parameters()).device

@@ -955,7 +955,10 @@ class RunCheckpoint:
         }
 
     def save(self, path: Path, step: int) -> None:
-        """Write everything into the one file `path`. The run goes on as if nothing had happened."""
+        """Write everything into the one file `path`. The run goes on as if nothing had happened.
+
+        Raises an error where the file cannot be written.
+        """
         ### BEGIN SOLUTION
         from course_lib.reproducibility import rng_state
 
@@ -967,7 +970,8 @@ class RunCheckpoint:
     def load(self, path: Path) -> int:
         """Put everything back into the parts given to `__init__`; returns the step that was saved.
 
-        Whatever stands in the file, loading it runs no code from it: it may raise an error.
+        Whatever stands in the file, loading it runs no code from it: it may raise an error. Raises one
+        where there is no file, or not all of one.
         """
         ### BEGIN SOLUTION
         from course_lib.reproducibility import set_rng_state
@@ -1113,7 +1117,10 @@ class EarlyStopping:
         self.num_bad = 0  # validations in a row that have not improved
 
     def update(self, metrics: dict[str, float], step: int) -> bool:
-        """After a validation at `step`: True when the run should stop now."""
+        """After a validation at `step`: True when the run should stop now.
+
+        The rule stays the same after a stop: the next one may be False.
+        """
         ### BEGIN SOLUTION
         value = metrics[self.monitor]
         sign = 1.0 if self.mode == "max" else -1.0
@@ -1135,7 +1142,7 @@ class EarlyStopping:
         ### END SOLUTION
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
+        """Go on from what `state_dict` gave, and from nothing that was before."""
         ### BEGIN SOLUTION
         self.best = state["best"]
         self.best_step = state["best_step"]
@@ -1191,10 +1198,11 @@ def train_with_early_stopping(run: Any) -> dict[str, float]:
     run.validate()        a dict: "step"; "loss" and "accuracy" on a random part of the
                           validation set; "train_loss", the mean over the last 20 steps
     run.model             the model, an nn.Module
-    run.num_steps, run.max_steps   steps so far, and the most that there may be (400)
+    run.num_steps, run.max_steps   steps so far, and the most that there may be (400, or a few less)
 
     The best is the validation with the lowest validation loss; one that is NaN never is. At the end
-    `run.model` has exactly the weights of that moment. Returns {"best_step": …, "loss": …}: what that validation said.
+    `run.model` has exactly the weights and buffers of that moment. Returns {"best_step": …, "loss": …}: what that
+    validation said.
     """
     ### BEGIN SOLUTION
     best, weights, num_bad = {"loss": math.inf}, {}, 0

@@ -1043,7 +1043,7 @@ class ShardSampler:
         ### END SOLUTION
 
     def __iter__(self) -> Iterator[int]:
-        """Yield this rank's indices.
+        """Yield this rank's indices, plain Python ints, in shuffled order.
 
         Together the ranks yield each index 0 … N-1 at least once, and W x ceil(N / W) in all: what
         is missing is filled up from the start of the order, again and again where W is large.
@@ -1102,7 +1102,7 @@ class PlainDDP:
     """A model whose replicas on all ranks stay equal."""
 
     def __init__(self, model: torch.nn.Module) -> None:
-        """Afterwards every rank's `model` has the weights and buffers of rank 0's, in place."""
+        """Afterwards every rank's `model` has rank 0's `state_dict`, weights and buffers, in place."""
         ### BEGIN SOLUTION
         self.model = model
         for tensor in model.state_dict().values():
@@ -1112,8 +1112,9 @@ class PlainDDP:
     def loss_and_gradients(self, batch: dict[str, torch.Tensor]) -> float:
         """Forward, backward and exchange. All ranks call it, each with a batch of its own size.
 
-        Afterwards `.grad` of every parameter that is trained is, on all ranks, the gradient of the
-        mean cross-entropy over the samples of *all* ranks. It is None before the call.
+        Mode, weights and batch are left as they are. Afterwards `.grad` of every parameter that is
+        trained is, on all ranks, the gradient of the mean cross-entropy over the samples of *all*
+        ranks. It is None before the call, and stays None for those that are frozen.
         Returns that mean.
         """
         ### BEGIN SOLUTION
@@ -1211,7 +1212,8 @@ def main(folder: Path) -> torch.nn.Module:
         "batches"        list of batches, each the *whole* batch of one step, at least one row a rank
 
     A step is that of one process on the whole batch: SGD on the mean cross-entropy over its rows. Each
-    row is computed on one rank. All ranks end with equal weights. Dropout masks differ between ranks.
+    row is computed on one rank. All ranks end with equal weights. Dropout masks differ between ranks
+    and steps.
     Rank 0, and nobody else, saves the state dict of the plain model as `folder / "last.pt"`.
     It sets up the process group, and takes it down.
     """
@@ -1302,11 +1304,11 @@ def accumulate_step(
     """One update of `model` from all micro-batches of all ranks.
 
     Each rank calls it with equally many micro-batches (at least 2), whose numbers of rows differ;
-    they are left as they are. Old gradients are dropped first. The step is that of one process on
-    all the samples as one batch: the gradient of their mean cross-entropy. Gradients cross ranks
-    once: in the last backward. At most two further all-reduces carry other numbers. When a
-    micro-batch raises, on all ranks alike, the error passes on, the weights stay, and the next step
-    ends with the right weights, whether by this function or not.
+    they are left as they are, and so is the mode. Old gradients are dropped first. The step is that
+    of one process on all the samples as one batch: the gradient of their mean cross-entropy.
+    Gradients cross ranks once: in the last backward. At most two further messages carry other
+    numbers. When a micro-batch raises, on all ranks alike, that error passes on, the weights stay,
+    and the next step ends with the right weights, whether by this function or not.
     """
     ### BEGIN SOLUTION
     num_samples = torch.tensor(float(sum(len(batch["labels"]) for batch in micro_batches)))
@@ -1368,8 +1370,8 @@ def evaluate_on_ranks(
     """Measure `model` on the batches of all ranks; each rank is given its own, perhaps none.
 
     The batches are left as they are. `model` is not wrapped. It is evaluated without dropout and
-    without gradients. Afterwards its mode (`model.training`) and the switch of gradients are as
-    before. Returns the same plain Python numbers on every rank:
+    without gradients. When it returns, its parameters, its mode (`model.training`) and the switch
+    of gradients are as before. Returns the same plain Python numbers on every rank, unrounded:
         "loss"         mean over all samples of all ranks of the cross-entropy
         "accuracy"     share of all samples whose largest logit is the label, 0 … 1
         "num_samples"  samples of all ranks

@@ -994,7 +994,7 @@ print(cost.GPU_ENERGY if device.type == "cuda" else cost.CPU_ENERGY)
 # <details><summary>Hint: "step_time is far too large"</summary>
 #
 # The first steps of a trace compile, allocate and fill caches. Drop `num_warmup_steps` of them, in the order of time. As
-# text, `ProfilerStep#10` stands before `ProfilerStep#9`.
+# text, `ProfilerStep#10` stands before `ProfilerStep#9`, and a profiler that starts anew counts anew.
 #
 # </details>
 # <details><summary>Hint: "everything is there twice"</summary>
@@ -1099,7 +1099,7 @@ check("7.1")
 # </details>
 # <details><summary>Hint: "it does not refuse a price"</summary>
 #
-# "2.40 EUR" has no time, "2.40/h" no currency, "EUR/h" no amount. Each is a `ValueError` that shows the right form.
+# "2.40 EUR" has no time, "2.40/h" no currency, "EUR/h" no amount. Each is a `ValueError`, best with the right form in it.
 #
 # </details>
 # <details><summary>Hint: "the target is reached too late, or never"</summary>
@@ -1608,7 +1608,8 @@ def add_lora(model: nn.Module, rank: int, alpha: float) -> nn.Module:
     transposed), of the base's dtype and on its device, and starts as the base: the logits are
     what they were. That module has a method `merged()`, which returns a plain `nn.Linear` with
     the adapter added into its weight; the module itself is of no use any more.
-    What asks for a gradient afterwards: the adapters and `model.head`, nothing else.
+    What asks for a gradient afterwards: the adapters and `model.head`, nothing else. The model's
+    mode stays as it is.
     """
     ### BEGIN SOLUTION
     model.requires_grad_(False)

@@ -933,7 +933,7 @@ def record_run(
         "git"                {"commit": the whole hash, "is_dirty": bool, new files count}, when the run begins
         "data"               {"sha256": of the bytes of `data_path`}
         "environment"        {"python", "torch", "numpy"}: versions
-        "hardware"           {"num_cores", "num_threads"} at least
+        "hardware"           {"num_cores", "num_threads": torch's} at least
         "metrics"            {"accuracy", "slices": {name: {"accuracy", "num_samples"}}}; None after a failure
         "artifacts"          {name relative to `out`, with "/": sha256} of each file that `train` wrote
         "times"              {…} all that differs between two equal runs
@@ -1150,7 +1150,8 @@ from autograder import exercise
 def did_it_help(baseline: np.ndarray, candidate: np.ndarray, margin: float) -> str:
     """What n paired scores say about a change, at 95 % confidence. Higher scores are better.
 
-    Takes: float64 [n] each, in points; seed i made `baseline[i]` and `candidate[i]`. `margin` > 0, in points.
+    Takes: float64 [n] each, in points, which stay as they are; seed i made `baseline[i]` and `candidate[i]`.
+        `margin` > 0, in points.
     Returns, by Student's 95 % interval of the mean difference candidate - baseline (t with n - 1 degrees
     of freedom; differences that are all equal make an interval of no width), the first that holds:
         "better"      it lies above 0
@@ -1232,7 +1233,7 @@ def cost_of_determinism(
 ) -> dict[str, float]:
     """How many times as long `step()` takes with `torch.use_deterministic_algorithms(True)` as without.
 
-    Takes: `clock()` gives seconds; measure with it alone. The first 10 steps of a process may be far slower
+    Takes: `clock()` gives seconds; measure with it alone. The first 5 steps with each setting may be far slower
         than all others, later ones vary, and the machine may get slower or faster. At most 2,000 steps.
     While it is deterministic, `torch.backends.cudnn.benchmark` is off. Afterwards both settings are as before,
     `warn_only` too, also when `step` raises; its error reaches the caller.
@@ -1258,9 +1259,11 @@ def cost_of_determinism(
             log_seconds(False)
             log_seconds(True)
         ratios = []
-        for block in range(12):  # ABBA, BAAB, ABBA …: what drifts weighs on both alike
-            orders = [(False, True), (True, False)]
-            for first, second in orders if block % 2 else reversed(orders):
+        for _ in range(12):
+            for first, second in (
+                (False, True),
+                (True, False),
+            ):  # ABBA: what drifts weighs on both alike
                 seconds = {first: log_seconds(first), second: log_seconds(second)}
                 ratios.append(seconds[True] - seconds[False])
     finally:

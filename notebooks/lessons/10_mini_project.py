@@ -178,10 +178,10 @@ def prepare(path: Path, validation: float = 0.2, seed: int = 0) -> dict:
     """Read a CSV with the columns `text` and `label`, among others, and split its rows.
 
     Returns a dict:
-        "train", "validation": lists of (text, label), with the line ends that a text has inside.
-            Every row with a text and a label is in one of them; rows that repeat a text may be
-            kept or dropped. No text is in both. Each label has about a share of `validation` of
-            its different texts held out.
+        "train", "validation": lists of tuples (text, label), as they stand in the table, line
+            ends inside too (spaces around them may go). Every row with a text and a label is in
+            one of them; rows that repeat a text may be kept or dropped. No text is in both. Each
+            label has about a share of `validation` of its different texts held out.
         "left_out": number of rows in which text or label is empty or blank.
 
     The same seed gives the same split; another seed gives another one.
@@ -288,11 +288,13 @@ from course_lib import make_optimizer, train_step, train_tokenizer
 def train_classifier(
     texts: list[str], labels: list[str], *, num_epochs: int, seed: int
 ) -> Callable[[list[str]], list[str]]:
-    """Train a classifier on these texts for `num_epochs`, starting from `seed`: equal seeds give
-    equal predictions, also when Python is started again.
+    """Train a classifier on these texts for `num_epochs` passes over all of them, starting from
+    `seed`: equal seeds give equal predictions, also when Python is started again; with another
+    seed some are others. Both lists stay as they are.
 
-    Returns a function: a list of texts, some of which may be empty, to a list of as many labels,
-    named as in `labels`; no texts, no labels. Another training leaves it as it is.
+    Returns a function: a list of texts, some of which may be empty or longer than any in `texts`,
+    to a list of as many labels, named as in `labels`; no texts, no labels. A text's label is its
+    own, whichever are asked with it, and another training leaves it as it is.
     """
     ### BEGIN SOLUTION
     torch.manual_seed(seed)
@@ -495,9 +497,9 @@ from autograder import exercise
 def choose(trials: list[dict]) -> dict:
     """The winner of a search.
 
-    Each trial is a dict: "config" (a dict of numbers), "seed", "status" ("completed", "pruned" or
-    "failed"), "validation" and "test" (scores, higher is better), "steps" (used until it ended).
-    Every config was started with the same seeds.
+    Each trial is a dict: "config" (a dict of numbers; not all have the same names), "seed",
+    "status" ("completed", "pruned" or "failed"), "validation" and "test" (scores, higher is
+    better), "steps" (used until it ended). Every config was started with the same seeds.
 
     Returns a dict: "config" with the best mean validation score among those that completed all
     seeds, that "mean", its "num_seeds", and "num_steps", which all trials together have used.

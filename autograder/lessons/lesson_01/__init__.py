@@ -54,7 +54,7 @@ LESSON = Lesson(
                 bar=2.0,
                 baseline="baselines.ONE_AFTER_THE_OTHER",
                 reference="references.MAKE_LOADER",
-                slow="mutants.epochs.SLOW_LOADER",
+                slow="mutants.loading.SLOW_LOADER",
                 points=6,
             ),
         ),

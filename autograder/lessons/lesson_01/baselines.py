@@ -110,7 +110,7 @@ def train_one_epoch(model, batches, optimizer, scheduler, max_norm=1.0):
         if MISTAKE != "scheduler first":
             scheduler.step()
         losses.append(loss.detach())
-        with torch.no_grad():
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
             later.append(loss_of(model, batch))
         rows.append(len(batch["labels"]))
         real = int(batch["attention_mask"].sum())
@@ -119,7 +119,7 @@ def train_one_epoch(model, batches, optimizer, scheduler, max_norm=1.0):
         fractions.append(1 - real / batch["input_ids"].numel())
     weights = torch.tensor(rows, dtype=torch.float64)
     losses, later, norms, clipped = (torch.stack(some).double() for some in (losses, later, norms, clipped))
-    return {
+    report = {
         "loss": (losses * weights).sum() / weights.sum(),
         "loss after the step": (later * weights).sum() / weights.sum(),
         "loss of the last": losses[-1],
@@ -138,6 +138,7 @@ def train_one_epoch(model, batches, optimizer, scheduler, max_norm=1.0):
         "pad_fraction": 1 - tokens / slots,
         "mean_of_fractions": sum(fractions) / len(fractions),
     }
+    return {name: float(value) for name, value in report.items()}
 
 def loss_of(model, batch):
     mask = batch["attention_mask"]
@@ -180,7 +181,7 @@ def evaluate(model, batches):
     model.train(was_training)
     weights = torch.tensor(rows, dtype=torch.float64)
     losses = torch.stack(losses)
-    return {
+    report = {
         "loss": (losses * weights).sum() / weights.sum(),
         "summed loss": (losses * weights).sum(),
         "mean_of_means": losses.mean(),
@@ -192,4 +193,5 @@ def evaluate(model, batches):
         "num_samples": sum(rows),
         "num_batches": len(rows),
     }
+    return {name: float(value) for name, value in report.items()}
 """

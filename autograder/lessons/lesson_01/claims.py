@@ -10,7 +10,10 @@ CLAIMS: dict[str, Claims] = {
             "padding to a global maximum",
             "long samples are cut",
         ),
-        "batch: list[tuple[np.ndarray, int]]": ("the last sample is dropped",),
+        "batch: list[tuple[np.ndarray, int]]": (
+            "the last sample is dropped",
+            "texts without tokens left out",
+        ),
         "a list of B samples `(ids, label)`, B at least 1": ("a view of a lone sample",),
         "`ids` is a 1-D int64 NumPy array": (
             "ids by way of float32",
@@ -23,6 +26,8 @@ CLAIMS: dict[str, Claims] = {
             "a list of labels",
             "one buffer for all batches",
             "one buffer for all masks",
+            "one buffer for each shape",
+            "a list beside the tensors",
         ),
         "T is the length of the longest sample in `batch`": (
             "padding to a global maximum",
@@ -40,7 +45,12 @@ CLAIMS: dict[str, Claims] = {
             "mask upside down",
             "mask one token short",
         ),
-        '"labels" int64 [B]': ("labels of the wrong type", "labels as a column", "labels of the first class"),
+        '"labels" int64 [B]': (
+            "labels of the wrong type",
+            "labels as a column",
+            "labels of the first class",
+            "labels by way of uint8",
+        ),
         "The samples themselves stay as they are": ("written into the samples", "the batch sorted in place"),
         "and rows keep the order of `batch`": ("rows sorted by length", "labels sorted"),
     },
@@ -68,9 +78,18 @@ CLAIMS: dict[str, Claims] = {
             "an unseeded generator",
             "the global generator",
             "a generator that is kept",
+            "going through it moves the epoch on",
             "the hash of a text",
         ),
-        "another seed gives others": ("the seed is ignored", "the seed for the order alone"),
+        "With another seed at the same epoch": (
+            "the seed is ignored",
+            "the seed for the order alone",
+            "seeds cut to 256",
+        ),
+        "or another epoch of the same seed, they are others": (
+            "bucketing that never reshuffles",
+            "the seed times the epoch",
+        ),
         "seed: int = 0": ("another seed by default",),
         "def set_epoch(self, epoch: int)": ("set_epoch does nothing",),
         "Choose the order: another epoch, another order": (
@@ -79,7 +98,7 @@ CLAIMS: dict[str, Claims] = {
         ),
         "Called before each pass": EXPLAINS,
         "Number of batches in one epoch": ("counts samples", "rounds down", "one batch more at an exact fit"),
-        "Yield each batch as a list of ints": ("texts instead of indices",),
+        "Yield each batch as a list of Python's ints": ("texts instead of indices", "arrays of indices"),
         "each index 0 … N-1 exactly once per epoch": (
             "drops the tail",
             "repeats the tail",
@@ -88,6 +107,7 @@ CLAIMS: dict[str, Claims] = {
         "Batches come in random order, not from short to long": (
             "batches from short to long",
             "long and short by turns",
+            "one order begun elsewhere",
             "the longest batch first",
         ),
         "At most 15 % of the positions are padding, when there are about 2,000 samples and 16 make a batch": (
@@ -131,12 +151,17 @@ CLAIMS: dict[str, Claims] = {
             "scheduler stepped before the optimizer",
         ),
         "`batches` can be iterated once": ("batches gone through twice",),
+        "and each batch stays as it is": ("labels taken out of the batch",),
         "`model(input_ids, attention_mask)` returns logits [B, C]": (
             "mask ignored",
             "mask made from the ids",
         ),
         "It trains in training mode, also when it comes in evaluation mode": ("forgot train()",),
-        "Returns a dict of numbers": ("no report", "a key is missing"),
+        "Returns a dict of Python numbers, no tensors": (
+            "no report",
+            "a key is missing",
+            "tensors in the report",
+        ),
         '"loss" mean over *samples* of the cross-entropy': (
             "averaged batch means",
             "loss of the last batch",
@@ -160,6 +185,7 @@ CLAIMS: dict[str, Claims] = {
         "Bring numbers to Python (`.item()`, `float(...)`, `print`) at most 8 times per *epoch*": (
             "a sync every step",
             "a number every second step",
+            "a number every 40 steps",
             "counted by an index of booleans",
         ),
     },
@@ -181,6 +207,7 @@ CLAIMS: dict[str, Claims] = {
             "weights left frozen",
             "frozen weights thawed",
             "a hook is left",
+            "an attribute is left",
             "another matmul precision",
         ),
         "in it or in the batches": ("labels taken out of the batch",),
@@ -193,12 +220,17 @@ CLAIMS: dict[str, Claims] = {
         "No dropout": ("forgot eval()", "only the outermost module", "only its dropout layers"),
         "no gradients recorded": ("gradients still on",),
         "no weight changed": ("a weight changed",),
-        "Returns a dict of numbers": ("no report", "a key is missing"),
+        "Returns a dict of Python numbers, no tensors": (
+            "no report",
+            "a key is missing",
+            "tensors in the report",
+        ),
         '"loss" mean over *samples* of the cross-entropy': (
             "averaged batch means",
             "the sum of the losses",
             "loss of the last batch",
             "infinite losses left out",
+            "log of a softmax",
         ),
         '"accuracy" share of samples whose largest logit is the label': (
             "mean of the batches' accuracies",
@@ -207,13 +239,14 @@ CLAIMS: dict[str, Claims] = {
         ),
         "0 … 1": ("a percentage",),
         '"num_samples" samples seen': ("batches counted",),
-        "Afterwards the model is in the mode (train or eval) that it came in": (
+        "The model comes in one mode (train or eval), all of it, and is in it again afterwards": (
             "left in evaluation mode",
             "always back to training",
         ),
         "after an error too": (
             "not put back after an error",
             "a precision not put back after an error",
+            "not put back after an error of the model",
         ),
     },
     "1.5": {
@@ -236,6 +269,7 @@ CLAIMS: dict[str, Claims] = {
             "a batch turned around",
         ),
         "each sample exactly once": (
+            "each sample twice",
             "drops the tail",
             "the rest filled up",
             "the first batch is left out",
@@ -248,6 +282,7 @@ CLAIMS: dict[str, Claims] = {
             "one after the other",
             "one batch at a time",
             "three batches at a time",
+            "everything before the first batch",
         ),
         "The result is iterated more than once": ("used up after one pass",),
         "one pass is one epoch, and each pass fetches every sample again": (
@@ -257,6 +292,7 @@ CLAIMS: dict[str, Claims] = {
             "a pass that is kept",
             "what was under way is kept",
             "a pool that an error ends",
+            "under way in the class",
         ),
         "An error of `dataset[i]` reaches whoever iterates": (
             "lost samples left out",
@@ -301,8 +337,10 @@ CLAIMS: dict[str, Claims] = {
             "from short to long",
             "from long to short",
             "the longest batch first",
+            "short batches first",
         ),
         "that `seed` decides": (
+            "seeds cut to 256",
             "the seed is ignored",
             "an unseeded generator",
             "a seed of 0 is none",
@@ -323,13 +361,17 @@ CLAIMS: dict[str, Claims] = {
             "small gradients scaled up",
         ),
         "The epoch saves nothing to disk": ("saves a checkpoint at every step", "saves once at the end"),
+        "and leaves `samples` and the optimizer's settings as they are": (
+            "the lengths are sorted",
+            "the rate is halved at the end",
+        ),
         'Returns {"loss": mean over samples while training': (
             "averaged batch means",
             "the summed loss",
             "infinite losses left out",
             "no report",
         ),
-        '"num_samples": N}': ("batches counted", "a key is missing"),
+        '"num_samples": N}, Python numbers, no tensors': ("batches counted", "a key is missing"),
         "The validation accuracy afterwards is within 0.5 points of the naive loop's": (
             "labels of the neighbours",
             "no backward",

@@ -30,10 +30,12 @@ CLAIMS: dict[str, Claims] = {
         'requested: "auto", "32-true", "bf16-mixed" or "16-mixed".': (
             "parts of a name are known",
             "capitals are taken for small letters",
+            "another name for fp16",
         ),
         'facts: "device_type" ("cpu", "cuda", "mps", …), "device_name" (text), "bf16_units" (bool).': (
             "the type read from the name",
             "any device is a GPU or a CPU",
+            "the facts emptied",
         ),
         "measure_gain: times one layer, fp32 time / bf16 time.": ("the gain upside down",),
         "Takes a second: call it only where its": ("measured where nothing hangs on it",),
@@ -41,7 +43,7 @@ CLAIMS: dict[str, Claims] = {
             "measured a second time for the reason",
             "one measurement for all machines of a name",
         ),
-        "Returns a dict:": ("no word on the scaler",),
+        "Returns a dict:": ("no word on the scaler", "one dict for all answers"),
         '"precision"     "32-true", "bf16-mixed" or "16-mixed"': ("the two kinds of GPU swapped",),
         '"needs_scaler"  bool': (
             "no loss scaling with fp16",
@@ -103,6 +105,7 @@ CLAIMS: dict[str, Claims] = {
             "doubled one step late",
             "doubled one step early",
             "the count is never set back",
+            "a scale of 2 to the 24 at most",
             "update forgotten",
         ),
         "batch: dict[str, torch.Tensor]": ("the mask ignored", "a mask made of the ids"),
@@ -126,6 +129,7 @@ CLAIMS: dict[str, Claims] = {
             "infinities only",
             "NaN only",
             "the last gradient only",
+            "a lower learning rate after a bad step",
         ),
         "and halves the scale.": (
             "a scale of 1 at least",
@@ -140,8 +144,9 @@ CLAIMS: dict[str, Claims] = {
             "the norm after clipping",
             "the norm of scaled gradients",
             "no key for the norm",
+            "no norm of a bad step",
         ),
-        '"scale" (after this step).': ("the scale from before",),
+        '"scale" (after this step).': ("the scale from before", "the scaler's own tensor in the report"),
         "What a checkpoint must hold of this object": (
             "scaler state not saved",
             "only the scale is saved",
@@ -174,6 +179,7 @@ CLAIMS: dict[str, Claims] = {
             "gradients never cleared",
             "gradients cleared after the step",
             "an error swallowed",
+            "a second forward for the report",
         ),
         "with its matrix products in bf16.": (
             "autocast of another device",
@@ -185,9 +191,14 @@ CLAIMS: dict[str, Claims] = {
             "labels smoothed",
             "the logarithm of a probability",
         ),
-        ", in fp32;": ("loss outside autocast", "the loss rounded, then fp32"),
+        ", in fp32;": (
+            "loss outside autocast",
+            "the loss rounded, then fp32",
+            "a NaN replaced in the report",
+        ),
         "the gradient is clipped to `max_norm`.": (
             "never clipped",
+            "clipped a second time",
             "clipped after the step",
             "clipped by value",
             "short gradients made longer",
@@ -198,6 +209,7 @@ CLAIMS: dict[str, Claims] = {
             "bfloat16 on the model, and back after the step",
             "gradients rounded",
             "weights rounded",
+            "weights of matrices rounded",
         ),
         "Autocast is open for forward and loss only": (
             "autocast around backward",
@@ -224,6 +236,7 @@ CLAIMS: dict[str, Claims] = {
             "autocast left open for what comes later",
             "autocast switched by hand",
             "products in fp32 less precise from then on",
+            "forward left in autocast",
             "labels smoothed",
         ),
         '`"bf16-mixed"` is timed on layers 256 wide.': EXPLAINS,
@@ -239,6 +252,7 @@ CLAIMS: dict[str, Claims] = {
             "a second forward for the log",
             "the short batch left out",
             "an error swallowed",
+            "an error of the batches swallowed",
         ),
         "in training mode.": (
             "mode not switched",
@@ -254,7 +268,11 @@ CLAIMS: dict[str, Claims] = {
             "the device that the machine has",
             "weights rounded",
         ),
-        "gradients and loss in fp32).": ("loss outside autocast", "the sum of losses in bf16"),
+        "gradients and loss in fp32).": (
+            "gradients rounded",
+            "loss outside autocast",
+            "the sum of losses in bf16",
+        ),
         "Each step minimises the mean cross-entropy of its batch": (
             "one autocast for all steps",
             "the sum minimised",
@@ -279,6 +297,7 @@ CLAIMS: dict[str, Claims] = {
         ),
         "NaN if one of them is": ("a NaN replaced in the report", "a NaN left out of the mean"),
         '"num_samples": N}': ("batches counted as samples", "no number of samples"),
+        "as Python numbers,": ("the loss as a tensor",),
         "with at most 8 syncs an epoch.": (
             "a sync every 64 batches",
             "a look for infinities at every step",
@@ -298,10 +317,13 @@ CLAIMS: dict[str, Claims] = {
             "autocast left off",
             "the divisor without its gradient",
         ),
-        "The fault is in `forward`.": ("__init__ changed",),
+        "The fault is in `forward`.": ("__init__ changed", "a layer with another name"),
         "vocab_size: int, num_classes: int, d_model: int = 32": ("made for one width",),
         "`input_ids` int64 [B, T]": ("a mask made of the ids",),
-        "`attention_mask` bool [B, T] -> logits [B, C].": ("padding read as text",),
+        "`attention_mask` bool [B, T] -> logits [B, C].": (
+            "padding read as text",
+            "the ids changed in place",
+        ),
         "In fp32 the numbers of FragileClassifier.": (
             "clamped",
             "clamped, where only the loudest texts show it",
@@ -316,6 +338,7 @@ CLAIMS: dict[str, Claims] = {
             "one scale for the whole batch",
             "gradients of fp16 where forward is repaired",
             "added up before it is divided",
+            "one scale for each text, and none for zeros",
         ),
         "with the matrix products in fp16.": (
             "the whole forward in fp32",

@@ -10,12 +10,13 @@ CLAIMS: dict[str, Claims] = {
         ),
         "model: torch.nn.Module": ("a copy is trained",),
         "Train `model` in place": ("a copy is trained",),
-        "in training mode": ("left in evaluation mode",),
+        "in training mode": ("left in evaluation mode", "some parts in training mode"),
         "each `grad_accum_steps` micro-batches make one update": (
             "step at every micro-step",
             "windows begin one too late",
         ),
         "`micro_batches` can be iterated once": ("iterated twice",),
+        "and its tensors stay as they are": ("labels changed in place",),
         "`labels` is int64 [B, T], -100 where there is none": (
             "padding counted in the divisor",
             "labels of class 0 not counted",
@@ -36,6 +37,8 @@ CLAIMS: dict[str, Claims] = {
         ),
         "of its window": ("labels of the whole pass in the divisor", "never cleared"),
         "whatever stood in `p.grad` before": ("gradients from before", "one group cleared"),
+        "None or NaN too": ("gradients multiplied by zero",),
+        "some parameters may be frozen": ("frozen parameters trained",),
         "The last window may have fewer micro-batches": ("divided by grad_accum_steps in a short window",),
         "and is an update as well": ("last partial window dropped", "last partial window joined"),
         "A micro-batch may have no label, a window has some": ("mean over a micro-batch without labels",),
@@ -64,6 +67,7 @@ CLAIMS: dict[str, Claims] = {
             "doubling alone",
             "a line trusted",
             "sizes ruled out by a line",
+            "twenty tries at most",
         ),
         "without trying every size": ("one size after the other",),
         "without ever asking for far too much": ("starts at the top",),
@@ -80,7 +84,10 @@ CLAIMS: dict[str, Claims] = {
             "ends when memory runs out",
             "ends when memory runs out in the gap",
         ),
-        "any other error is no answer, and reaches the caller": (
+        "Sizes are ints": ("half a row tried",),
+        "any other error, KeyboardInterrupt too, is no answer, and reaches the caller as it is": (
+            "errors raised anew",
+            "out of memory by its words",
             "every RuntimeError taken for a full device",
             "every error taken for a full device",
         ),
@@ -96,7 +103,7 @@ CLAIMS: dict[str, Claims] = {
             "four times as many at once",
             "begins with two rows",
         ),
-        "none less than 1": ("no row tried", "half a row tried"),
+        "none less than 1": ("no row tried",),
         "or more than `max_size`": ("more than max_size tried",),
     },
     "3.3": {
@@ -109,6 +116,7 @@ CLAIMS: dict[str, Claims] = {
         "in training mode": ("left in evaluation mode",),
         "in bfloat16 under autocast, on the CPU": ("autocast to float16", "no autocast"),
         "`micro_batches` can be iterated once": ("iterated twice",),
+        "its tensors stay as they are": ("labels changed in place",),
         "and each goes through the model alone": ("put together",),
         "`labels` is int64 [B], logits are [B, C]": EXPLAINS,
         'Forward and loss run under `torch.autocast("cpu", torch.bfloat16)`': (
@@ -132,6 +140,8 @@ CLAIMS: dict[str, Claims] = {
             "zero_grad inside the window",
         ),
         "whatever stood in `p.grad` before": ("gradients from before", "one group cleared"),
+        "None or NaN too": ("gradients multiplied by zero",),
+        "some parameters may be frozen": ("frozen parameters trained",),
         "unscaled, then clipped to `max_norm`": (
             "clip without unscale",
             "unscale and clip per micro-step",
@@ -161,6 +171,7 @@ CLAIMS: dict[str, Claims] = {
         ),
         '"grad_norm" mean over updates': (
             "norm of the last update",
+            "root mean square of the norms",
             "norms not averaged",
             "largest norm",
             "norm by samples",
@@ -191,12 +202,14 @@ CLAIMS: dict[str, Claims] = {
         '`optimizer` is "sgd" (linear scaling)': ("square root for SGD too",),
         'or "adamw" (square root)': ("linear scaling for Adam too",),
         "Returns a dict": ("nothing returned",),
+        "its sizes as ints": ("sizes as floats",),
         '"micro_batch_size" rows per device and forward pass': ("half a row",),
         '"grad_accum_steps" micro-batches per device and update': ("micro-batches of one row",),
         '"global_batch_size" the effective batch that comes of it': ("devices forgotten",),
         '"learning_rates" a list of `max_steps` floats, the rate of each update': (
             "no learning rates",
             "a rate less",
+            "rates in an array",
             "rates per micro-batch",
         ),
         "base rate scaled to `global_batch_size`; up to it, and counting it, a": ("no warmup",),
@@ -226,7 +239,7 @@ CLAIMS: dict[str, Claims] = {
             "mode looked at once",
             "the class changed",
         ),
-        "and compute the rest again": ("graph cut",),
+        "and compute the rest again": ("graph cut", "kept as arrays"),
         "returns the model": ("nothing returned",),
         "`model` is a `TextClassifier`": EXPLAINS,
         "`model.blocks` is a `ModuleList` whose modules are called as `block(hidden [B, T, D], key_mask bool "
@@ -249,7 +262,11 @@ CLAIMS: dict[str, Claims] = {
         ),
         "in training with dropout": ("dropout switched off", "dropout's random state lost"),
         "as well as in evaluation": ("gradients lost in evaluation",),
+        "Its mode and what is frozen stay as they are": ("left in training mode",),
         "also where the embeddings are frozen": ("reentrant",),
+        "or where several batches go forward before their losses go backward together": (
+            "random state kept on the block",
+        ),
     },
     "3.6": {
         "Everything together: updates of a given size, a budget in bytes, texts of very different lengths": EXPLAINS,
@@ -263,8 +280,10 @@ CLAIMS: dict[str, Claims] = {
         "within a byte budget": ("the whole update at once",),
         "samples: `(ids, label)`, of uneven lengths": ("padding marked as real",),
         "any id may stand in them, 0 too": ("mask made from the ids",),
+        "stand in the list twice": ("the same sample counted once",),
+        "The list and its arrays stay as they are": ("samples sorted in place",),
         "Update number k is": ("updates of 64 texts",),
-        "made of the samples k · global_batch_size … (k + 1) · global_batch_size - 1": (
+        "of the samples k · global_batch_size … (k + 1) · global_batch_size - 1": (
             "updates of 64 texts",
             "sorted as a whole",
         ),
@@ -278,6 +297,8 @@ CLAIMS: dict[str, Claims] = {
             "one group divided",
         ),
         "whatever stood in `p.grad` before": ("gradients from before", "one group cleared"),
+        "None or NaN too": ("gradients multiplied by zero",),
+        "some parameters may be frozen": ("frozen parameters trained",),
         "nothing is clipped": ("clipped",),
         "step_bytes(rows, width): peak bytes of an update whose largest micro-batch is rows × width": (
             "sized for a typical width",

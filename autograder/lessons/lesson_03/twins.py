@@ -31,6 +31,9 @@ def windows_of(micro_batches, steps):
 def mean(values):
     return sum(values) / len(values)
 
+def with_gradients(parameters):
+    return [parameter for parameter in parameters if parameter.grad is not None]
+
 def clear(parameters):
     for parameter in parameters:
         parameter.grad = None
@@ -41,6 +44,8 @@ TRAIN_ACCUMULATED = (
     + """
 def train_accumulated(model, micro_batches, optimizer, grad_accum_steps):
     model.train()
+    if MISTAKE == "thawed":
+        model.requires_grad_(True)
     micro_batches = list(micro_batches)
     sums, counts, means, window_means, positions_seen = [], [], [], [], 0
     all_labels = sum(int((batch["labels"] != -100).sum()) for batch in micro_batches)
@@ -78,7 +83,7 @@ def train_accumulated(model, micro_batches, optimizer, grad_accum_steps):
             if count:
                 means.append(float(loss) / count)
         if MISTAKE == "one group divided":
-            for parameter in optimizer.param_groups[0]["params"]:
+            for parameter in with_gradients(optimizer.param_groups[0]["params"]):
                 parameter.grad /= sum(labels)
         positions_seen += positions
         counts += labels
@@ -108,6 +113,8 @@ def train_accumulated_mixed(model, micro_batches, optimizer, scheduler, scaler, 
 
 def train(model, micro_batches, optimizer, scheduler, scaler, grad_accum_steps, max_norm):
     model.train()
+    if MISTAKE == "thawed":
+        model.requires_grad_(True)
     micro_batches = list(micro_batches)
     parameters, first_group = list(model.parameters()), optimizer.param_groups[0]["params"]
     sums, counts, window_means, norms, scaled, of_first, samples = [], [], [], [], [], [], []
@@ -181,6 +188,7 @@ def train(model, micro_batches, optimizer, scheduler, scaler, grad_accum_steps, 
         "norms": sum(norms),
         "by samples": sum(norm * rows for norm, rows in zip(norms, samples)) / sum(samples),
         "first group": mean(of_first),
+        "root": mean([norm**2 for norm in norms]) ** 0.5,
     }
 """
 )
@@ -222,6 +230,8 @@ MISTAKE = "none"
 
 def train_in_budget(model, samples, optimizer, global_batch_size, budget_bytes, step_bytes):
     model.train()
+    if MISTAKE == "thawed":
+        model.requires_grad_(True)
     if MISTAKE == "sorted as a whole":
         samples = sorted(samples, key=lambda sample: len(sample[0]))
     sums, window_means, means, steps = [], [], [], 0
@@ -244,7 +254,8 @@ def train_in_budget(model, samples, optimizer, global_batch_size, budget_bytes, 
             means.append(float(loss) / len(rows))
         if MISTAKE == "one group divided":
             for parameter in optimizer.param_groups[0]["params"]:
-                parameter.grad /= len(window)
+                if parameter.grad is not None:
+                    parameter.grad /= len(window)
         window_means.append(sum(sums[-((len(window) + 3) // 4) :]) / len(window))
         if MISTAKE == "clipped":
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -37,6 +37,7 @@ _CHECKPOINT: Claims = {
     "Write everything into the one file `path`.": (
         "a suffix of its own",
         "a file beside it",
+        "a copy beside it",
         "appended to the older save",
         "written over the beginning of the older file",
         "nothing written where a file is",
@@ -48,6 +49,12 @@ _CHECKPOINT: Claims = {
         "saving clears the gradients",
         "saving rounds the weights",
         "saving turns gradients off",
+        "saving switches to deterministic algorithms",
+    ),
+    "Raises an error where the file cannot be written.": ("an error of save swallowed",),
+    "Raises one where there is no file, or not all of one.": (
+        "an error of load swallowed",
+        "an error of a part swallowed",
     ),
     "Put everything back into the parts given to `__init__`; returns the step that was saved.": (
         "the parts of the last object",
@@ -63,6 +70,7 @@ _CHECKPOINT: Claims = {
         "a load that trusts any file",
         "trusts what the safe load refuses",
         "a pickle inside a tensor",
+        "a pickle with a checksum",
         "a pickle inside a text",
         "a trusted file inside a tensor",
         "a text that is evaluated",
@@ -77,12 +85,14 @@ _SAVE: Claims = {
     "Save `checkpoint` so that `torch.load(path, weights_only=True)` gives it back.": (
         "only tensors saved",
         "a dict that it knows not saved again",
+        "the checkpoint emptied once it is saved",
     ),
     "checkpoint: tensors and plain values, nested in dicts and lists.": ("saved in 32 bits",),
     "path: a file name in a folder that exists, on a disk of its own; often an older checkpoint has that name.": (
         "moved from another disk",
         "needs an older file",
         "a name that another file has",
+        "files of others cleaned up",
     ),
     "At every moment, also when the process is killed, `path` is the old whole checkpoint or the new whole one.": (
         "overwriting in place",
@@ -103,6 +113,8 @@ _SAVE: Claims = {
         "an error swallowed",
         "an error of fsync swallowed",
         "an error of the rename swallowed",
+        "written in place where the rename fails",
+        "Ctrl-C turned into another error",
         "a short write taken for a whole one",
         "removed first where the rename fails",
     ),
@@ -126,6 +138,7 @@ _STOPPING: Claims = {
     "min_delta: at least 0; a value improves only when it is better than `best` by *more* than this.": (
         "an equal value counts",
         "min_delta not used",
+        "a tolerance on top of min_delta",
         "a best of 0 is none",
     ),
     "The first value that is not NaN always improves.": ("an infinite first value is none",),
@@ -140,8 +153,10 @@ _STOPPING: Claims = {
     "self.best_step: int | None = None # the step given with it": (
         "the number of the validation for its step",
     ),
+    "self.num_bad = 0 # validations in a row that have not improved": ("another counter than num_bad",),
     "def update(self, metrics: dict[str, float], step: int) -> bool:": ("no answer to an improvement",),
     "After a validation at `step`: True when the run should stop now.": ("says stop only once",),
+    "The rule stays the same after a stop: the next one may be False.": ("says stop for ever",),
     "What a new object with the same settings needs to go on: plain values, as for JSON.": (
         "counter not in the state",
         "best not in the state",
@@ -155,7 +170,11 @@ _STOPPING: Claims = {
         "works on the dict that was loaded",
     ),
     "def load_state_dict(self, state: dict[str, Any]) -> None:": ("a best of 0 not put back",),
-    "Go on from what `state_dict` gave.": ("nothing put back", "a best of 0 not put back"),
+    "Go on from what `state_dict` gave, and from nothing that was before.": (
+        "nothing put back",
+        "a best of 0 not put back",
+        "an older best stays where none was saved",
+    ),
 }
 _BUDGET: Claims = {
     "You get a run and decide how often it is validated and when it ends.": (
@@ -178,16 +197,20 @@ _BUDGET: Claims = {
     "run.validate()": EXPLAINS,
     '"train_loss", the mean over the last 20 steps': ("best chosen on train loss",),
     "run.model the model, an nn.Module": EXPLAINS,
-    "run.num_steps, run.max_steps": EXPLAINS,
+    "run.num_steps, run.max_steps steps so far, and the most that there may be (400, or a few less)": (
+        "400 steps in any run",
+    ),
     "one that is NaN never is.": ("NaN hides the best before it", "a NaN that comes first stays the best"),
     "The best is the validation with the lowest validation loss;": (
         "best chosen on train loss",
         "best chosen on the accuracy",
         "mode inverted",
         "kept only when much better",
+        "kept only when better by a ten-thousandth",
         "compared with the validation before",
     ),
-    "At the end `run.model` has exactly the weights of that moment.": (
+    "At the end `run.model` has exactly the weights and buffers of that moment.": (
+        "only the parameters kept",
         "final report from the last, not the best",
         "best kept without a copy",
         "put back only where it stops early",
@@ -231,12 +254,16 @@ _CADENCE: Claims = {
     "clock: gives the seconds now, as `time.perf_counter` does.": ("no time for a clock at 0",),
     "No other clock counts.": ("reads a clock of its own",),
     "A save has just ended, and it took so many seconds.": ("the cost of the first save for ever",),
-    "def saved(self, seconds: float) -> None:": ("never looks at what a save costs",),
+    "def saved(self, seconds: float) -> None:": (
+        "never looks at what a save costs",
+        "the dearer of the last save and the mean",
+    ),
     "Also called before the first step.": ("the cost of the first save for ever",),
     "After a step: whether to save now.": ("forgets once it has said so",),
     "Called at every step, so it must cost nothing.": (
         "asking costs more than saving",
         "goes through all steps so far",
+        "goes through all saves so far",
     ),
 }
 

@@ -13,12 +13,18 @@ CLAIMS: dict[str, Claims] = {
         "All randomness comes from `rng`.": (
             "a generator of its own",
             "a seed of its own",
+            "a child generator",
             "drawn in the order of a set",
         ),
         "`space` maps a name to a part, in any order:": ("a condition read too early",),
         "a float; its logarithm is uniform": ("uniform learning rate", "powers of ten of natural logarithms"),
         '{"kind": "log", "low": 1e-4, "high": 1e-1}': ("silently clipped", "rounded values"),
-        "a float, uniform": ("a float that grows", "an array for a number", "a float below 0 is refused"),
+        "a float, uniform": (
+            "values near the ends left out",
+            "a float that grows",
+            "an array for a number",
+            "a float below 0 is refused",
+        ),
         '{"kind": "int", "low": 1, "high": 4} a whole number, both ends among them, equally likely': (
             "upper end never drawn",
             "a float for a whole number",
@@ -35,6 +41,7 @@ CLAIMS: dict[str, Claims] = {
             "condition ignored",
             "a condition that is there",
             "a condition by identity",
+            "a condition by its beginning",
             "None for what does not apply",
         ),
         'Any of them may have "when": (other_name, value).': ("condition ignored",),
@@ -51,7 +58,10 @@ CLAIMS: dict[str, Claims] = {
         'A range of kind "int" always holds a number.': EXPLAINS,
         "or a log range that does not begin above 0": ("a log range from 0 is repaired",),
         "It is never repaired in silence": ("a log range from 0 is repaired", "ends exchanged"),
-        "and is found at every call, whether or not the key is drawn": ("refuses only what it draws",),
+        "and is found at every call, whether or not the key is drawn": (
+            "refuses only what it draws",
+            "a space looked at once",
+        ),
     },
     "5.2": {
         "Two loops and a training: nothing easier, and nothing in a search is wrong more often.": EXPLAINS,
@@ -66,7 +76,11 @@ CLAIMS: dict[str, Claims] = {
             "picked on train",
             "judged before the last step",
         ),
-        "Train every configuration once with every seed": ("a seed left out", "reused model"),
+        "Train every configuration once with every seed": (
+            "a seed left out",
+            "reused model",
+            "losses kept from the search before",
+        ),
         "returns validation losses": ("the rows in another order",),
         "float64 [configs, seeds]": (
             "losses of less precision",
@@ -81,7 +95,7 @@ CLAIMS: dict[str, Claims] = {
         "a list of batches to judge a trial on": ("one validation batch",),
         "a list of batches that no search may look at": ("picked on test",),
         "`model(input_ids, attention_mask)` returns logits [B, C]": EXPLAINS,
-        'a batch has these two and "labels"': ("smoothed labels",),
+        'a batch has these two and "labels"': ("smoothed labels", "padding read from the ids"),
         "Each trial: torch seeded with its seed": (
             "a seed counted from zero",
             "one seed for all weights",
@@ -92,7 +106,7 @@ CLAIMS: dict[str, Claims] = {
             "one step fewer",
             "one stream for all trials",
         ),
-        "in training mode": ("no training mode",),
+        "in training mode": ("no training mode", "training mode of the outermost module alone"),
         "minimising the mean cross-entropy": (
             "gradients added up",
             "gradients of one group set to zero",
@@ -115,7 +129,11 @@ CLAIMS: dict[str, Claims] = {
             "a large number for an infinite loss",
             "a high loss taken for infinite",
         ),
-        "Every trial is trained to its end.": ("a trial that diverges is stopped", "different budgets"),
+        "Every trial is trained to its end.": (
+            "a trial that diverges is stopped",
+            "different budgets",
+            "gradients that are no numbers set to zero",
+        ),
         "task: Any, configs: list[dict[str, float]], seeds: list[int], num_steps: int": ("one step fewer",),
     },
     "5.3": {
@@ -125,6 +143,7 @@ CLAIMS: dict[str, Claims] = {
         "And every step that you ask for is billed there.": ("pruned trials left out of the bill",),
         "Successive halving over `configs`, all different, within a budget.": (
             "trials known by their learning rate",
+            "trials known by a few digits",
         ),
         "`train(config, num_steps)` trains this configuration's trial for `num_steps` *more*": (
             "every round from the beginning",
@@ -145,6 +164,7 @@ CLAIMS: dict[str, Claims] = {
             "rounded up",
             "rounded to the nearest",
             "diverged trials left out of n",
+            "a diverged trial never goes on",
             "none goes on",
             "the first go on",
             "the worst go on",
@@ -155,6 +175,7 @@ CLAIMS: dict[str, Claims] = {
         ),
         "The last round is the one in which a single trial trains alone": (
             "never alone",
+            "an end where all have diverged",
             "fewer than the factor are left",
             "alone for ever",
         ),
@@ -170,7 +191,11 @@ CLAIMS: dict[str, Claims] = {
             "best of the round before",
         ),
         '"best" its place in `configs`': ("place among the last",),
-        '"value" its loss after its last step': ("its lowest loss", "the loss of its first round"),
+        '"value" its loss after its last step': (
+            "its lowest loss",
+            "the loss of its first round",
+            "a value in few digits",
+        ),
         "NaN or inf where the whole round diverged": (
             "nothing to choose from",
             "no trial where all diverged",
@@ -212,7 +237,7 @@ CLAIMS: dict[str, Claims] = {
             "the mean of the seeds that are left",
             "minus infinity wins",
         ),
-        '"interval" (low, high), `low` finite': ("no interval for a tie",),
+        '"interval" (low, high), `low` finite': ("no interval for a tie", "an interval in few digits"),
         "the candidate's improvement, (loss of row 0) - (its loss), lies in it": (
             "ends exchanged",
             "the interval of its loss",
@@ -221,6 +246,7 @@ CLAIMS: dict[str, Claims] = {
         ),
         "with at least `confidence`": (
             "confidence ignored",
+            "a quantile kept from before",
             "divided by the number of seeds",
             "as many degrees of freedom as seeds",
             "the whole error at each end",
@@ -233,6 +259,8 @@ CLAIMS: dict[str, Claims] = {
             "a winner that is worse",
             "a tie counts as a win",
             "no winner is none",
+            "False for row 0",
+            "no winner without spread",
         ),
         "Where all configurations are equal, a winner other than 0 comes up in at most 1 - confidence of the tables.": (
             "no price for many candidates",
@@ -261,7 +289,7 @@ CLAIMS: dict[str, Claims] = {
         ),
         "goes on with the trial of this configuration for `num_steps` more, starts it at the first call, returns its "
         "validation loss": ("each round from the beginning",),
-        "NaN where it diverged": ("NaN wins", "NaN left in the sort"),
+        "NaN where it diverged": ("NaN wins", "NaN left in the sort", "NaN left in the last sort"),
         "All trials share one seed.": EXPLAINS,
         "One step beyond `max_total_steps`, and the search has failed.": ("a step too many",),
         '`space` as in 5.1: two names, "learning_rate" and "weight_decay", both of kind "log", in any order.': (
@@ -271,7 +299,11 @@ CLAIMS: dict[str, Claims] = {
             "ranges known by heart",
         ),
         "for configurations inside `space`": ("values beside the best outside its range",),
-        "`seed`: whatever is random follows from it.": ("no seed", "names in the order of a set"),
+        "`seed`: the same one gives the same search.": (
+            "no seed",
+            "seed 0 taken for none",
+            "names in the order of a set",
+        ),
         'Returns a configuration: {"learning_rate": float, "weight_decay": float}, each within its range.': (
             "a loss for a configuration",
             "out of its range",

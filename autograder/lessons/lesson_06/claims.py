@@ -21,12 +21,14 @@ CLAIMS: dict[str, Claims] = {
             "one generator for all passes",
             "one epoch for all samplers",
             "hash() of a text decides",
+            "passes counted by itself",
         ),
         "another seed others": ("the seed ignored",),
         "seed: int = 0": ("another default seed",),
         "def set_epoch(self, epoch: int)": ("an epoch once set stays",),
         "Choose the shards: another epoch, other samples on this rank.": (
             "forgot set_epoch",
+            "epochs that repeat",
             "divided first, shuffled inside",
         ),
         "Called before each pass.": EXPLAINS,
@@ -34,7 +36,9 @@ CLAIMS: dict[str, Claims] = {
             "length of all samples",
             "length without the filling",
         ),
-        "Yield this rank's indices.": ("no sampler", "goes on where it was broken off"),
+        "Yield this rank's indices": ("no sampler", "goes on where it was broken off"),
+        "plain Python ints": ("NumPy's numbers",),
+        "in shuffled order.": ("shards sorted",),
         "Together the ranks yield each index 0 … N-1 at least once": (
             "drops the tail",
             "each rank shuffles for itself",
@@ -53,13 +57,12 @@ CLAIMS: dict[str, Claims] = {
         ),
         "and then with batches of its own, of other sizes than theirs.": ("mean of rank means",),
         "A model whose replicas on all ranks stay equal.": ("gradients stay on their rank",),
-        "Afterwards every rank's `model` has the weights": (
-            "no broadcast at the start",
-            "no broadcast of what is frozen",
+        "Afterwards every rank's `model` has rank 0's `state_dict`": (
+            "from another rank",
             "a copy is wrapped",
         ),
-        "and buffers": ("buffers not broadcast",),
-        "of rank 0's": ("from another rank",),
+        "weights": ("no broadcast at the start", "no broadcast of what is frozen"),
+        "and buffers": ("buffers not broadcast", "buffers at the top alone"),
         "in place": ("parameters replaced", "buffers replaced"),
         "Forward, backward and exchange.": (
             "gradients stay on their rank",
@@ -70,7 +73,12 @@ CLAIMS: dict[str, Claims] = {
             "an all-reduce on rank 0 alone",
             "sum of rank means",
         ),
-        "`.grad` of every parameter that is trained is": ("one parameter left out",),
+        "Mode": ("evaluation mode",),
+        "weights and batch are left as they are.": ("a step as well", "labels popped out of the batch"),
+        "Afterwards `.grad` of every parameter that is trained is": (
+            "one parameter left out",
+            "tied weights exchanged twice",
+        ),
         "on all ranks": ("gradients on rank 0 alone",),
         "the gradient of the mean cross-entropy over the samples of *all* ranks": (
             "mean of rank means",
@@ -82,8 +90,10 @@ CLAIMS: dict[str, Claims] = {
             "another loss",
             "the logarithm of a softmax",
             "NaN made a number",
+            "the mask made of the ids",
         ),
-        "It is None before the call.": EXPLAINS,
+        "It is None before the call": EXPLAINS,
+        "and stays None for those that are frozen.": ("zeros for what is frozen",),
         "Returns that mean.": ("returns its own mean", "returns the mean of rank means", "returns nothing"),
         "batch: dict[str, torch.Tensor]) -> float": ("returns a tensor",),
     },
@@ -118,7 +128,7 @@ CLAIMS: dict[str, Claims] = {
         '"seed" `torch.manual_seed` of it': ("another seed",),
         "just before the model is made": ("a draw between seed and model",),
         '"learning_rate"': ("another learning rate",),
-        "of plain `torch.optim.SGD`": ("momentum", "gradients clipped"),
+        "of plain `torch.optim.SGD`": ("momentum", "gradients clipped", "a little weight decay"),
         '"batches" list of batches': ("the last batch left out",),
         "each the *whole* batch of one step": ("no sampler",),
         "at least one row a rank": EXPLAINS,
@@ -127,12 +137,15 @@ CLAIMS: dict[str, Claims] = {
             "mean of rank means",
             "divided by the ranks twice",
             "a sum over the rows",
+            "the logarithm of a softmax",
+            "the mask made of the ids",
         ),
         "Each row is computed on one rank.": ("no sampler", "rank 0 does the work of all"),
         "All ranks end with equal weights.": ("no DDP",),
-        "Dropout masks differ between ranks.": (
+        "Dropout masks differ between ranks and steps.": (
             "the same seed for dropout",
             "dropout seeded alike before each step",
+            "dropout seeded by rank before each step",
             "dropout seeded by local rank",
             "evaluation mode",
         ),
@@ -169,10 +182,12 @@ CLAIMS: dict[str, Claims] = {
             "two micro-batches taken for granted",
         ),
         "whose numbers of rows differ": ("mean of micro-batch means", "sum of micro-batch means"),
-        "they are left as they are.": (
+        "they are left as they are": (
             "micro-batches popped off the list",
             "labels popped out of the batches",
+            "rows sorted in place",
         ),
+        "and so is the mode.": ("evaluation mode",),
         "micro_batches: Sequence": ("a micro-batch left out", "micro-batches popped off the list"),
         "optimizer: torch.optim.Optimizer": ("an optimizer of its own",),
         "Old gradients are dropped first.": (
@@ -186,6 +201,7 @@ CLAIMS: dict[str, Claims] = {
         ),
         "the gradient of their mean cross-entropy": (
             "the learning rate scaled instead",
+            "the mask made of the ids",
             "the logarithm of a softmax",
             "loss not rescaled for DDP's average",
             "mean of rank means",
@@ -202,11 +218,13 @@ CLAIMS: dict[str, Claims] = {
             "gradients by hand as well",
             "exchanged by hand after the last backward",
         ),
-        "At most two further all-reduces carry other numbers.": (
+        "At most two further messages carry other numbers.": (
             "three further all-reduces",
+            "gathered for each micro-batch",
             "samples counted for each micro-batch",
         ),
-        "When a micro-batch raises, on all ranks alike, the error passes on": (
+        "When a micro-batch raises, on all ranks alike, that error passes on": (
+            "the same kind of error with other words",
             "swallows the error",
             "swallows an error of the loss",
             "another error in its place",
@@ -229,11 +247,12 @@ CLAIMS: dict[str, Claims] = {
         ),
         "batches: Iterable": ("a collective for each batch", "goes over the batches twice"),
         "each rank is given its own, perhaps none.": ("without a batch no report",),
-        "The batches are left as they are.": ("labels popped out of the batches",),
+        "The batches are left as they are.": ("labels popped out of the batches", "rows sorted in place"),
         "`model` is not wrapped.": EXPLAINS,
         "It is evaluated without dropout": ("forgot eval",),
         "and without gradients.": ("gradients recorded",),
-        "Afterwards its mode (`model.training`)": ("left in evaluation mode", "always back to training mode"),
+        "When it returns, its parameters": ("all parameters trained afterwards",),
+        "its mode (`model.training`)": ("left in evaluation mode", "always back to training mode"),
         "and the switch of gradients are as before.": (
             "gradients left switched off",
             "gradients always switched on",
@@ -242,6 +261,7 @@ CLAIMS: dict[str, Claims] = {
         "Returns the same": ("only rank 0 knows the result", "a report on rank 0 alone"),
         "plain Python numbers": ("tensors instead of numbers",),
         "on every rank": ("a report on rank 0 alone", "a barrier on rank 0 alone"),
+        "unrounded": ("rounded to four digits",),
         '"loss" mean over all samples of all ranks of the cross-entropy': (
             "mean of rank means",
             "mean of batch means",
@@ -250,6 +270,7 @@ CLAIMS: dict[str, Claims] = {
             "the logarithm of a softmax",
             "batches without a loss left out",
             "NaN made a number",
+            "the mask made of the ids",
         ),
         '"accuracy" share of all samples': (
             "mean of rank accuracies",
@@ -266,7 +287,8 @@ CLAIMS: dict[str, Claims] = {
         ),
         "The check counts the rows that each rank computes": ("no sampler: every rank computes everything",),
         "on a machine with one core all points rest on that count, and the check says so.": EXPLAINS,
-        "Train `model` in place": ("a copy is trained",),
+        "Train `model`": ("evaluation mode",),
+        "in place": ("a copy is trained", "hooks left on the parameters"),
         "on both ranks at once.": ("one rank after the other", "a barrier on rank 0 alone"),
         "`dist` is set up; weights are equal at the start.": EXPLAINS,
         "batches: the *whole* batch of each step": ("the last batch left out",),
@@ -288,6 +310,7 @@ CLAIMS: dict[str, Claims] = {
             "a sum over the rows",
             "a sum that DDP divides",
             "gradients rounded to half precision",
+            "the mask made of the ids",
         ),
         "and of nothing older": (
             "old gradients left in",

@@ -37,12 +37,16 @@ _SEEDING: Claims = {
         "one generator shared by shuffling and dropout",
         "the order is seeded by the system",
     ),
-    "meanwhile; new in each epoch": ("the same order in each epoch",),
+    "meanwhile; new in each epoch": ("the same order in each epoch", "the order is moved on"),
     "noise equal, from all generators in the workers": (
         "workers are seeded by the system",
+        "workers ask for the seed of the last call",
         "NumPy of a worker is seeded by the system",
     ),
-    "(without workers: from `dataset.rng`,": ("a data set without workers is left alone",),
+    "(without workers: from `dataset.rng`,": (
+        "a data set without workers is left alone",
+        "a data set is seeded once",
+    ),
     "NumPy and Python); new in each epoch": (
         "workers get the same numbers each epoch",
         "torch of a worker starts anew",
@@ -58,6 +62,7 @@ _CONFIG: Claims = {
     "A config is read from a file that a person wrote.": EXPLAINS,
     "What is misspelt, of another type, or from another time must not pass in silence.": (
         "unknown keys ignored",
+        "keys are spelt as it likes",
         "older versions are read",
     ),
     "in a text of version 2": ("newer versions are read", "the version is not looked at"),
@@ -72,6 +77,8 @@ _CONFIG: Claims = {
     ),
     "class_weights: dict[str, float] = field(default_factory=dict)": (
         "another default of class_weights",
+        "one default for all",
+        "what is empty is a default",
         "weights that are no numbers",
         "a bool counts as a weight",
         "weights as the file spells them",
@@ -117,6 +124,7 @@ _CONFIG: Claims = {
         "fields are not hashed",
         "rounded before it is hashed",
         "values hashed without their names",
+        "weights run into each other",
     ),
     "equal for equal values": ("the text is hashed",),
     "in every process": ("unordered hash",),
@@ -145,6 +153,7 @@ _RECORD: Claims = {
     "The record, plain JSON values:": ("no plain values", "written as Python shows it"),
     '"status", "failure" "finished" and None': ("an empty text for no failure",),
     'or "failed" and a text that holds the error\'s message': (
+        "the beginning of the message",
         "finished whatever happens",
         "the error's type alone",
         "a failure without words is none",
@@ -172,6 +181,7 @@ _RECORD: Claims = {
     '"data" {"sha256": of the bytes of `data_path`}': (
         "the data are named, not fingerprinted",
         "the beginning of the data alone",
+        "the first million bytes of a file",
         "another hash of the data",
         "the hash of a path is kept",
     ),
@@ -180,8 +190,9 @@ _RECORD: Claims = {
         "the version of torch is unknown",
         "the version of NumPy is left out",
     ),
-    '"hardware" {"num_cores", "num_threads"} at least': (
+    '"hardware" {"num_cores", "num_threads": torch\'s} at least': (
         "the cores are not counted",
+        "cores for threads",
         "the threads are unknown",
     ),
     '"metrics" {"accuracy"': ("a mean of the slices", "labels and predictions are not compared"),
@@ -208,6 +219,7 @@ _RECORD: Claims = {
         "failures are not recorded",
         "the error is swallowed",
         "another error in its place",
+        "a new error of the same kind",
     ),
 }
 
@@ -230,7 +242,13 @@ _RUN: Claims = {
     "building the model and dropout draw from torch's.": ("seeding after the model is built",),
     "A training run in `self.model`": ("another model is trained",),
     "AdamW at 1e-2": ("another rate", "SGD"),
-    "all else as torch has it": ("Adam", "Adam with decay", "gradients are kept"),
+    "all else as torch has it": (
+        "Adam",
+        "Adam with decay",
+        "gradients are kept",
+        "gradients are clipped",
+        "a larger eps",
+    ),
     "mean cross-entropy": ("the sum for the mean", "smoothed labels"),
     "of batches of 4.": ("batches of five",),
     "Each epoch has each of the N samples once": ("the short batch is dropped",),
@@ -288,8 +306,14 @@ _HELPED: Claims = {
     "at 95 % confidence": ("one standard error", "a 90 % interval", "a 99 % interval"),
     "Higher scores are better.": ("lower scores taken for better ones",),
     "seed i made `baseline[i]` and `candidate[i]`": ("the pairs are not used",),
+    "in points, which stay as they are": ("the arrays are changed",),
     "`margin` > 0, in points.": ("a margin of its own", "the margin is not used"),
-    "by Student's 95 % interval": ("normal quantiles", "two standard errors", "another method"),
+    "by Student's 95 % interval": (
+        "normal quantiles",
+        "normal quantiles from 31 pairs on",
+        "two standard errors",
+        "another method",
+    ),
     "of the mean difference candidate - baseline": (
         "the spread of single pairs",
         "a deviation over n",
@@ -331,9 +355,16 @@ _COST: Claims = {
     "It grades the method": EXPLAINS,
     "Afterwards you run it on your own machine.": EXPLAINS,
     "How many times as long `step()` takes": ("upside down",),
-    "with `torch.use_deterministic_algorithms(True)` as without.": ("the setting is never switched",),
+    "with `torch.use_deterministic_algorithms(True)` as without.": (
+        "the setting is never switched",
+        "warnings alone while it is deterministic",
+    ),
     "Takes: `clock()` gives seconds; measure with it alone.": ("another clock",),
-    "The first 10 steps of a process may be far slower": ("too short a warm-up", "no warm-up"),
+    "The first 5 steps with each setting may be far slower": (
+        "too short a warm-up",
+        "no warm-up",
+        "one setting alone is warmed up",
+    ),
     "the machine may get slower or faster": ("first one setting, then the other",),
     "At most 2,000 steps.": ("more steps than allowed",),
     "While it is deterministic, `torch.backends.cudnn.benchmark` is off.": (
@@ -359,7 +390,10 @@ _COST: Claims = {
         "the spread of single pairs",
         "too few pairs",
     ),
-    "from pairs of which each setting comes first in about half.": ("the order never alternates",),
+    "from pairs of which each setting comes first in about half.": (
+        "the order never alternates",
+        "the spread of each side",
+    ),
 }
 
 CLAIMS: dict[str, Claims] = {

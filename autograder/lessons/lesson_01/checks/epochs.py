@@ -8,7 +8,8 @@ import numpy as np
 
 from autograder.engine import Job, measure_speedup
 from autograder.lessons.checking import require_no_worse
-from autograder.lessons.lesson_01.checks.steps import likely_slow, require_right_steps
+from autograder.lessons.lesson_01.checks.short_epochs import require_right_steps
+from autograder.lessons.lesson_01.checks.steps import likely_slow
 
 # Standard deviation, in points, over seeds, of (accuracy of a right solution - accuracy of the naive loop):
 # `python -m tests.benchmarks.quality_spread`; of single runs on few seeds, so the estimate itself is rough.

@@ -22,7 +22,17 @@ from autograder.lessons.lesson_01.checks.reports import (
 def check_evaluate(job: Job) -> None:
     """1.4: evaluation mode, no gradients, means over samples, and the model left as it came."""
     rng = job.rng
-    for number, rows in enumerate(([12] * 5 + [2], [7, 1, 12, 4, 3], [int(rng.integers(3, 9))], [4, 5, 1])):
+    # Logits so large that a softmax of them has zeros, and so small that they are nearly ties.
+    cases = (
+        ([12] * 5 + [2], 1.0),
+        ([7, 1, 12, 4, 3], 1.0),
+        ([int(rng.integers(3, 9))], 1.0),
+        ([4, 5, 1], 1.0),
+        ([5, 1, 4], 2000.0),
+        ([9, 4], 1e-4),
+        ([6, 5, 2], 40.0),
+    )
+    for number, (rows, scale) in enumerate(cases):
         arguments: dict[str, Any] = {
             "seed": job.seed(),
             "rows": rows,
@@ -30,6 +40,8 @@ def check_evaluate(job: Job) -> None:
             "records": number != 2,
             "matmul": "high" if number == 1 else "highest",
             "infinite": number == 3,
+            "scale": scale,
+            "sure": number == 6,
         }
         answer = job.learner().call("evaluate_once", **arguments)
         twin = job.twin(baselines.EVALUATE).call("evaluate_once", **arguments)
@@ -53,17 +65,22 @@ def check_evaluate(job: Job) -> None:
             "num_samples": {"num_batches": "batches counted, not samples"},
         }
         otherwise = {
-            "loss": "another mean than that of the samples' cross-entropies, or of other logits than the model's",
+            "loss": "the logarithm of a softmax, or what is limited like it: large logits make it infinite, or wrong"
+            if scale > 100
+            else "another mean than that of the samples' cross-entropies, or of other logits than the model's",
             "accuracy": "something else is counted than the samples whose largest logit is their label",
             "num_samples": "batches counted as if all were full",
         }
         require_known_report(job, answer, twin["report"], known, otherwise)
         _require_no_trace(job, answer["left"], arguments["training"])
         _require_all_kept(job, answer, twin)
-    answer = job.learner().call("evaluate_broken_off", seed=job.seed(), training=True)
-    require_told(job, answer)
-    _require_no_trace(job, answer["left"], training=True, when=", after an error of a batch")
-    require_left_alone(job, *answer["switches"], when="after an error of a batch")
+    for where in ("last batch", "first batch", "model", "loss"):
+        answer = job.learner().call("evaluate_broken_off", seed=job.seed(), training=True, where=where)
+        require_told(job, answer)
+        _require_no_trace(job, answer["left"], training=True, when=f", after an error of the {where}")
+        require_left_alone(job, *answer["switches"], when=f"after an error of the {where}")
+    sick = job.learner().call("evaluate_sick", seed=job.seed())
+    require_infinite(job, sick["report"].get("loss", math.inf))
 
 
 def _require_infinite(job: Job, answer: dict[str, Any], twin: dict[str, Any]) -> None:
@@ -153,6 +170,8 @@ def _require_no_trace(job: Job, left: dict[str, bool], training: bool, *, when: 
             "a seed is set or a random number drawn, so that the training after it is another one",
         ),
         ("hooks", "a hook is left on the model"),
+        ("parts", "an attribute is left on the model, or taken from it"),
+        ("weights", "weights are replaced, or of another dtype: the optimizer has others than the model"),
     ):
         job.require(
             left[name],

@@ -12,22 +12,30 @@ from autograder.engine import Job, measure_speedup
 def check_loader(job: Job) -> None:
     """1.5: every sample once and in order, pass after pass, at 2× the speed of fetching one after the other."""
     rng = job.rng
-    rows = int(rng.integers(2, 6))
+    rows = int(rng.integers(1, 6))
     cases = [
         {"size": 8 * int(rng.integers(3, 5)) + int(rng.integers(1, 8)), "micro_batch_size": 8},
-        {"size": rows * int(rng.integers(6, 9)), "micro_batch_size": rows, "num_quick": rows},  # an exact fit
+        # An exact fit, of more samples than anybody fetches at the same time.
+        {"size": rows * -(-int(rng.integers(60, 80)) // rows), "micro_batch_size": rows, "num_quick": rows},
         {"size": int(rng.integers(1, 4)), "micro_batch_size": 5},  # less than a batch
+        {"size": 3, "micro_batch_size": 1},
     ]
     cases = [{"num_quick": 0} | case | {"mark": int(rng.integers(1, 10**6))} for case in cases]
-    passes = [[number, job.seed()] for number in (0, 2, 1, 0, 1)]
+    passes = [[number, job.seed()] for number in (0, 2, 3, 1, 0, 0, 2, 1)]
+    together = 5  # the pass after it runs within it
     # Loader processes that are started afresh, as on macOS and Windows, each import torch first.
     looked_at = job.seed()
-    answers = job.learner().call("load_all", seconds=90.0, cases=cases, passes=passes, looked_at=looked_at)
+    answers = job.learner().call(
+        "load_all", seconds=90.0, cases=cases, passes=passes, together=together, looked_at=looked_at
+    )
     seen: dict[int, np.ndarray] = {}
-    for (number, seed), answer in zip(passes, answers, strict=True):
+    for place, ((number, seed), answer) in enumerate(zip(passes, answers, strict=True)):
         before = _stored(looked_at, cases[number]["size"]) if "num_looked" in answer else seen.get(number)
+        if place == together:
+            _require_undisturbed(job, answers[place : place + 2], passes[place : place + 2], cases)
         _require_pass(job, answer, cases[number], seed, before)
         seen[number] = np.concatenate(answer["ids"])
+    _require_fetched_once(job, answers[3]["num_read"], cases[1]["size"])
     _require_ahead(job, answers[-1])
     _require_told(job, cases[0])
     measure_speedup(
@@ -40,7 +48,42 @@ def check_loader(job: Job) -> None:
     )
 
 
+def _require_undisturbed(
+    job: Job, answers: list[dict[str, Any]], passes: list[list[int]], cases: list[dict[str, int]]
+) -> None:
+    """Each loader has gone through a whole pass alone, before these two were gone through at the same time."""
+    is_right = [
+        answer["type"] == "dict"
+        and np.array_equal(np.concatenate(answer["ids"] or [[]]), _stored(seed, cases[number]["size"]))
+        for (number, seed), answer in zip(passes, answers, strict=True)
+    ]
+    job.require(
+        all(is_right),
+        expected="whole passes of two loaders that are gone through at the same time",
+        got="other samples in one of them",
+        likely="the two disturb each other: what is under way belongs to the class or the cell, not to one pass",
+        look="what is under way belongs to one pass: make it in `__iter__`",
+    )
+
+
+def _require_fetched_once(job: Job, num_read: int, size: int) -> None:
+    job.require(
+        num_read <= size,
+        expected=f"{size} samples fetched in a first pass, each once",
+        got=f"{num_read} times that one was fetched",
+        likely="samples are fetched more often than they are handed out: storage has to be asked once for each",
+        look="count the calls of `dataset[i]` in one pass",
+    )
+
+
 def _require_ahead(job: Job, answer: dict[str, Any]) -> None:
+    job.require(
+        not answer["is_all"],
+        expected="a first batch while most samples of the pass are still to be fetched",
+        got="all of them fetched before it",
+        likely="the whole pass is fetched before its first batch is handed out, so nothing overlaps with training",
+        look="hand out a batch as soon as its own samples are there",
+    )
     job.require(
         answer["is_ahead"],
         expected="samples that are fetched while a training step runs",

@@ -25,6 +25,8 @@ from autograder.lessons.lesson_01.checks.reports import (
 )
 
 MAX_SYNCS_PER_EPOCH = 8
+LONG = 300
+"""Steps of an epoch in which a number every 50 steps is too many."""
 
 
 def check_train_one_epoch(job: Job) -> None:
@@ -33,22 +35,36 @@ def check_train_one_epoch(job: Job) -> None:
     for arguments in epochs:
         answer = job.learner().call("train_epoch_once", **arguments)
         twin = job.twin(baselines.TRAIN_EPOCH).call("train_epoch_once", **arguments)
-        _require_steps(job, answer, len(arguments["rows"]))
+        _require_steps(job, answer, len(arguments["rows"]) * (2 if arguments["odd"] else 1))
         if not are_equal(answer["weights"], twin["weights"], "float32"):
             _fail_by_name(job, answer, twin, arguments, of_large_gradients=epochs[1])
         _require_train_report(job, answer, twin["report"])
+        job.require(
+            answer["batches_kept"],
+            expected="the batches as they came",
+            got="others, or without one of their tensors",
+            likely="something is written into a batch, or taken out of it (`batch.pop`)",
+            look="read from a batch; what is changed is to be a copy",
+        )
         answers.append(answer)
     unwatched = sum(answer["unwatched"] for answer in answers)
     watched(job, {"unwatched": unwatched}, "syncs are not counted, as in another thread")
     for answer in answers:
         _require_few_syncs(job, answer)
+    _require_few_syncs(job, job.learner().call("train_epoch_long", seed=job.seed(), num_steps=LONG))
     require_told(job, job.learner().call("train_epoch_broken_off", seed=job.seed()))
     answer = job.learner().call("train_epoch_infinite", seed=job.seed())
     require_infinite(job, answer["report"].get("loss", math.inf))
+    sick = job.learner().call("train_epoch_sick", seed=job.seed())["report"]
+    for name in ("loss", "grad_norm"):
+        require_infinite(job, sick.get(name, math.inf), name=name)
 
 
 def _drawn_epochs(job: Job) -> list[dict[str, Any]]:
-    """Epochs of gradients below and above the norm to clip at, of even and uneven batches, short and long."""
+    """Epochs of gradients below and above the norm to clip at, of even and uneven batches, short and long.
+
+    The last ones have norms to clip at that clip nothing, and all.
+    """
     rng = job.rng
     some, few = int(rng.integers(18, 26)), int(rng.integers(5, 9))
     kinds: list[tuple[list[int], dict[str, float], tuple[float, float]]] = [
@@ -59,6 +75,8 @@ def _drawn_epochs(job: Job) -> list[dict[str, Any]]:
             (20.0, 1.0),
         ),
         ([6] * few + [1], {}, (1.0, 1.0)),  # as if max_norm=1.0 were given
+        ([5, 3, 4], {"max_norm": math.inf}, (20.0, 1.0)),
+        ([5, 3, 4, 1], {"max_norm": 0.0}, (40.0, 1.0)),
     ]
     return [
         {
@@ -67,8 +85,10 @@ def _drawn_epochs(job: Job) -> list[dict[str, Any]]:
             "options": options,
             "scales": list(scales),
             "training": bool(number % 2),
-            "learning_rate": float(rng.uniform(0.05, 0.12)),
+            "learning_rate": float(rng.uniform(0.05, 0.12)) * (0.1 if number == 3 else 1.0),
             "groups": number == 1,
+            "odd": number == 2,
+            "sure": number == 4,
         }
         for number, (rows, options, scales) in enumerate(kinds)
     ]
@@ -166,7 +186,10 @@ def _fail_by_name(
     raise failure(
         expected="the weights of a hand-written loop on the same batches",
         got=f"weights that differ by up to {difference:.3g}",
-        likely="another loss than the batch mean of the cross-entropy, or a step that works on something else",
+        likely="dropout or a second epoch go wrong: a seed is set, the model is called more than once for a batch, "
+        "or the optimizer is changed beside its steps"
+        if arguments["odd"]
+        else "another loss than the batch mean of the cross-entropy, or a step that works on something else",
         look="run one batch by hand and compare each number with your loop's",
     )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -42,6 +44,17 @@ def always_there(passes: Sequence[Sequence[np.ndarray]]) -> list[int]:
     """The samples that are in the batch of the same number in every pass."""
     places = [{int(index): number for number, batch in enumerate(one) for index in batch} for one in passes]
     return [index for index, place in places[0].items() if all(other[index] == place for other in places)]
+
+
+def most_followed(passes: Sequence[Sequence[float]]) -> int:
+    """How often one rank of length came right after the same other one, in passes of as many batches; the most."""
+    followed = Counter(pair for one in passes for pair in pairwise(_ranks(one).tolist()))
+    return max(followed.values())
+
+
+def usual_ranks(passes: Sequence[Sequence[float]]) -> np.ndarray:
+    """The mean rank of the batch at each place, over passes of as many batches: 0 the shortest, 1 the longest."""
+    return np.mean([_ranks(mean_lengths) / (len(mean_lengths) - 1) for mean_lengths in passes], axis=0)
 
 
 def _ranks(values: Sequence[float]) -> np.ndarray:

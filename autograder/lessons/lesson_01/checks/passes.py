@@ -12,21 +12,14 @@ import numpy as np
 from autograder.engine import Job
 from autograder.lessons.checking import require_each_once
 from autograder.lessons.lesson_01.checks.orders import (
-    always_there,
     as_batches,
-    likeness,
-    share_again,
-    steadiness,
-    trend,
 )
 
 SIZE, ROWS = 2003, 16
 MOST_PADDING = 0.15
-# Of 126 batches: at random each of these correlations is 0 ± 0.09.
-MOST_CORRELATION = 0.5
-# Where only ties are drawn, long texts, of which few have one length, keep their companions: 0.04 to 0.16 of the
-# batches. Else next to none do.
-MOST_AGAIN = 0.4
+# Epochs that a sampler which counts them up to some number cannot tell apart; and how far seeds are apart.
+MANY_EPOCHS = (0, 1, 2, 3, 4, 5, 7, 8, 10, 16, 20, 32, 50, 64, 100, 128)
+MANY_SEEDS = (0, 256, 512, 1000)
 SHORT = 8
 """Batches of a short epoch, and how many of them there are: that one of the samples always comes in the same step
 happens once in a hundred thousand checks."""
@@ -77,6 +70,14 @@ class Passes:
     """Over few samples: exact fits, one batch, batches of one; and over many, in batches of a prime number."""
     short: tuple[Pass, ...]
     """Many epochs over few samples of different lengths, whose batches fit exactly."""
+    more: tuple[Pass, ...]
+    """More epochs of the first sampler."""
+    of_first: tuple[Pass, Pass]
+    """Epoch 0 of that sampler, and of the one with another seed."""
+    moved: Pass
+    """The second epoch, of a sampler for the same lengths at other places."""
+    many: tuple[tuple[Pass, ...], ...]
+    """Of many seeds many epochs, over 16 batches that fit exactly."""
 
     @property
     def large(self) -> tuple[Pass, ...]:
@@ -85,6 +86,7 @@ class Passes:
     @property
     def all(self) -> Iterator[Pass]:
         yield from (*self.large, *self.unnamed, self.of_zero, *self.few, *self.short)
+        yield from (*self.more, *self.of_first, self.moved, *(one for passes in self.many for one in passes))
 
 
 def _drawn_lengths(rng: np.random.Generator) -> np.ndarray:
@@ -118,6 +120,9 @@ def drawn_passes(job: Job) -> Passes:
         *([sizes.tolist(), rows, seed] for sizes, rows in few),
         [rng.choice(np.arange(2, 60), 2 * SHORT, replace=False).tolist(), 2, seed],
     ]
+    last, different = len(samplers) - 1, rng.choice(np.arange(2, 200), 64, replace=False)
+    samplers += [[rng.permutation(lengths), ROWS, seed]]
+    samplers += [[different, 4, seed + apart] for apart in MANY_SEEDS]
     plan = [
         (0, first),
         (0, second),
@@ -129,18 +134,25 @@ def drawn_passes(job: Job) -> Passes:
         (4, first),
         (4, second),
     ]
-    plan += [(number, third) for number in range(5, len(samplers) - 1)]
-    plan += [(len(samplers) - 1, epoch) for epoch in range(SHORT)]
+    plan += [(number, third) for number in range(5, last)]
+    plan += [(last, epoch) for epoch in range(SHORT)]
+    num_named = len(plan)
+    plan += [(0, epoch) for epoch in (1, 2, 3, 4, 5, 8, 10)]
+    plan += [(0, 0), (1, 0), (last + 1, second)]
+    plan += [(last + 2 + number, epoch) for number in range(len(MANY_SEEDS)) for epoch in MANY_EPOCHS]
     states = rng.integers(2**31, size=len(plan)).tolist()
     answers = job.learner().call(
         "sampler_passes",
         samplers=samplers,
         passes=[[*one, state] for one, state in zip(plan, states, strict=True)],
     )
-    a, b, of_other, again, elsewhere, c, without, zero, of_zero, *rest = (
-        Pass(np.asarray(samplers[number][0]), samplers[number][1], answer)
+    every = [
+        Pass(np.array(samplers[number][0]), samplers[number][1], answer)
         for (number, _), answer in zip(plan, answers, strict=True)
-    )
+    ]
+    a, b, of_other, again, elsewhere, c, without, zero, of_zero, *rest = every[:num_named]
+    *more, of_seed, of_another, moved = every[num_named : -len(MANY_SEEDS) * len(MANY_EPOCHS)]
+    many = every[-len(MANY_SEEDS) * len(MANY_EPOCHS) :]
     return Passes(
         epochs=(a, b, c),
         other_seed=of_other,
@@ -152,6 +164,12 @@ def drawn_passes(job: Job) -> Passes:
         of_zero=of_zero,
         few=tuple(rest[:-SHORT]),
         short=tuple(rest[-SHORT:]),
+        more=tuple(more),
+        of_first=(of_seed, of_another),
+        moved=moved,
+        many=tuple(
+            tuple(many[start : start + len(MANY_EPOCHS)]) for start in range(0, len(many), len(MANY_EPOCHS))
+        ),
     )
 
 
@@ -160,10 +178,17 @@ def require_whole_pass(job: Job, one: Pass) -> None:
     size, rows = len(one.lengths), one.micro_batch_size
     job.require(
         "strange" not in one.answer,
-        expected="batches of indices, which are ints",
-        got=f"a {one.answer.get('strange')} in a batch",
-        likely="a batch holds something else than indices",
+        expected="batches that are lists of ints",
+        got=f"a {one.answer.get('strange')}",
+        likely=_why_strange(str(one.answer.get("strange"))),
         look="what does `next(iter(sampler))` look like, and could it be an index of a list?",
+    )
+    job.require(
+        one.answer["is_kept"],
+        expected="the lengths as they were handed in",
+        got="others",
+        likely="`lengths` is sorted or changed in place: it belongs to whoever made the sampler",
+        look="`np.asarray` makes no copy: write into an array of your own",
     )
     sizes, num_batches = one.answer["sizes"], -(-size // rows)
     missing = sorted(set(range(size)) - set(one.indices.tolist()))
@@ -199,11 +224,11 @@ def require_whole_pass(job: Job, one: Pass) -> None:
         likely="each bucket ends in a short batch of its own" if sizes.min() else "a batch without any index",
         look="cut one sorted order into batches, or merge the rests of the buckets",
     )
-    said = one.answer["len"]
+    before, said = one.answer["len_before"], one.answer["len"]
     job.require(
-        said == num_batches,
-        expected=f"len(sampler) == {num_batches}, the number of batches",
-        got=f"{said}",
+        before == said == num_batches,
+        expected=f"len(sampler) == {num_batches}, the number of batches, before a pass and after",
+        got=f"{before}" if before == said else f"{before}, and afterwards {said}",
         likely={
             size: "`__len__` counts samples, not batches",
             size // rows: "`__len__` rounds down: the last, shorter batch counts too",
@@ -213,111 +238,36 @@ def require_whole_pass(job: Job, one: Pass) -> None:
     )
 
 
-def require_drawn_anew(job: Job, passes: Passes) -> None:
-    """Other batches in another order for each epoch and seed, and the same ones for the same two."""
-    a, b, c = passes.epochs
-    for one in (b, c):
-        job.require(
-            not a.is_as(one),
-            expected="another order after set_epoch",
-            got="the same order again",
-            likely="bucketing that never reshuffles: the order does not depend on the epoch",
-            look="where does `set_epoch` go, and who reads it?",
-        )
-    job.require(
-        not passes.of_zero.is_as(passes.unnamed[1]),
-        expected="another order after set_epoch, with seed=0 too",
-        got="the same order again",
-        likely="seed 0 takes the epoch out of the sum: every epoch has the same order",
-        look="try seed=0 with epochs 0, 1 and 2",
-    )
-    for again, when in passes.same:
-        job.require(
-            again.is_as(b),
-            expected=f"the same batches for the same seed and epoch, {when}",
-            got="others",
-            likely="an unseeded generator, or one that carries on from the last epoch",
-            look="make the generator from seed and epoch at the start of `__iter__`",
-        )
-    job.require(
-        not passes.other_seed.is_as(b),
-        expected="another order with another seed",
-        got="the same order again",
-        likely="the seed is not used: the epoch alone decides",
-        look="make the generator from seed *and* epoch",
-    )
-    without, zero = passes.unnamed
-    job.require(
-        without.is_as(zero),
-        expected="without a seed the same batches as with seed=0",
-        got="others",
-        likely="another default for `seed` than the signature's",
-        look="read the signature of `__init__` again",
-    )
-    for first, second in ((a, b), (a, c), (b, c)):
-        again_share = share_again(first.batches, second.batches)
-        job.require(
-            again_share <= MOST_AGAIN,
-            expected="other batches in another epoch",
-            got=f"{again_share:.0%} of the batches of the one epoch in the other too",
-            likely="the same batches in another order: who stands beside whom is decided once and for all",
-            look="what is drawn anew in each epoch: the batches, or only their order?",
-        )
-    again_share = share_again(b.batches, passes.other_seed.batches)
-    job.require(
-        again_share <= MOST_AGAIN,
-        expected="other batches with another seed",
-        got=f"{again_share:.0%} of the batches of the one seed with the other too",
-        likely="the seed decides only the order of the batches: who stands beside whom is the epoch's alone",
-        look="which of your draws know the seed: that of the batches, or only that of their order?",
-    )
-    for one in passes.large:
-        _require_random_order(job, one.mean_lengths)
-    for first, second in ((a, b), (a, c), (b, c)):
-        job.require(
-            likeness(first.mean_lengths, second.mean_lengths) < MOST_CORRELATION,
-            expected="another random order of the batches in every epoch",
-            got="long and short batches at the same places of two epochs, or at opposite ones",
-            likely="the order of the batches is drawn once, or turned around, and not drawn anew",
-            look="shuffle the batches by a generator made from seed and epoch",
-        )
-    fixed = always_there([one.batches for one in passes.short])
-    job.require(
-        not fixed,
-        expected="batches in random order",
-        got=f"a sample that is in the same step of each of {len(passes.short)} epochs",
-        likely="one batch has its fixed place, such as that of the longest samples: the rest alone is shuffled",
-        look="shuffle the batches last, and move none of them after",
-    )
+def _why_strange(kind: str) -> str:
+    if kind in ("int64", "int32", "ndarray", "tuple", "Tensor"):
+        return f"another type than a list of Python's ints, such as {kind}: `.tolist()` of an array makes one"
+    return "a batch holds something else than indices"
 
 
-def _require_random_order(job: Job, mean_lengths: list[float]) -> None:
-    follows, waves = trend(mean_lengths), steadiness(mean_lengths)
-    job.require(
-        follows < MOST_CORRELATION,
-        expected="batches in random order",
-        got=f"batch lengths that follow the position (rank correlation {follows:.2f})",
-        likely="sorted batches come from short to long: the model sees a curriculum nobody asked for",
-        look="shuffle the batches after cutting them",
-    )
-    job.require(
-        waves < MOST_CORRELATION,
-        expected="batches in random order",
-        got=f"batch lengths that tell the next one's (rank correlation {waves:.2f})",
-        likely="batches come in waves from short to long and back, or long and short by turns",
-        look="shuffle the batches after cutting them",
-    )
-
-
-def require_little_padding(job: Job, passes: Sequence[Pass]) -> float:
-    """At most `MOST_PADDING` over all these passes, for that of one is in part luck; returns the share."""
+def _padding(passes: Sequence[Pass]) -> float:
     slots = sum(len(batch) * int(one.lengths[batch].max()) for one in passes for batch in one.batches)
-    pad_fraction = 1 - sum(int(one.lengths.sum()) for one in passes) / slots
+    return 1 - sum(int(one.lengths.sum()) for one in passes) / slots
+
+
+def require_little_padding(job: Job, passes: Sequence[Pass], moved: Pass) -> float:
+    """At most `MOST_PADDING` over all these passes, for that of one is in part luck; returns the share.
+
+    `moved`: of a sampler that a cache could take for another one.
+    """
+    pad_fraction = _padding(passes)
     job.require(
         pad_fraction <= MOST_PADDING,
         expected=f"a pad fraction of at most {MOST_PADDING} over {len(passes)} passes",
         got=f"{pad_fraction:.2f}",
         likely="batches still mix short and long samples",
         look="which samples stand side by side just before you cut them into batches?",
+    )
+    of_moved = _padding([moved])
+    job.require(
+        of_moved <= 2 * MOST_PADDING,
+        expected="as little padding from a second sampler, for other lengths",
+        got=f"a pad fraction of {of_moved:.2f}",
+        likely="what was made for the lengths of another sampler is used again",
+        look="keep nothing outside the object, or find it by the lengths themselves",
     )
     return round(pad_fraction, 4)

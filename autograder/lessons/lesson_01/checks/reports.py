@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from autograder.engine import Job
-from autograder.lessons.checking import TOLERANCES, require_report
+from autograder.lessons.checking import TOLERANCES, require_keys, require_report
 
 BY_HAND = "work NAME out by hand for two batches of 3 and 1 samples"
 AVERAGED = "averaged batch means: the short last batch counts as much as a full one"
+ROUNDED = TOLERANCES["float32"]
 LAST = "the number of the last batch alone"
 
 
@@ -41,7 +42,12 @@ def require_known_report(
         )
         for name, text_else in otherwise.items()
     }
-    require_report(job, report, expected, likely, look=BY_HAND)
+    require_keys(job, report, likely)
+    for name, text in likely.items():
+        is_count = name not in ("loss", "grad_norm")
+        require_report(
+            job, report, expected, {name: text}, look=BY_HAND, rel_tol=1e-5 if is_count else ROUNDED
+        )
 
 
 def require_told(job: Job, answer: Mapping[str, Any]) -> None:
@@ -55,14 +61,15 @@ def require_told(job: Job, answer: Mapping[str, Any]) -> None:
     )
 
 
-def require_infinite(job: Job, loss: float) -> None:
-    """An infinite loss of one sample makes the mean infinite, or NaN by the way that some take."""
+def require_infinite(job: Job, got: float, *, name: str = "loss") -> None:
+    """An infinite loss of one sample makes the mean infinite, or NaN by the way that some take; so does a NaN."""
+    what = "losses" if name == "loss" else "gradients"
     job.require(
-        not math.isfinite(loss),
-        expected="a loss that is not finite: the model takes the class of one sample for impossible",
-        got=f"{loss:.6g}",
-        likely="losses that are not finite are left out or replaced, so that a sick model looks well",
-        look="the mean is over all samples, whatever their losses are",
+        not math.isfinite(got),
+        expected=f"a {name} that is not finite: that of one sample is infinite, or no number",
+        got=f"{got:.6g}",
+        likely=f"{what} that are not finite are left out or replaced, so that a sick model looks well",
+        look="the mean is over all of them, whatever they are",
     )
 
 

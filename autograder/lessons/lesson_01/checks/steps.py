@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from autograder.engine import Job, failure
-from autograder.lessons.checking import are_equal, name_the_mistake, require_report, twin_of, watched
+from autograder.lessons.checking import are_equal, name_the_mistake, require_report, twin_of
 from autograder.lessons.lesson_01 import baselines
-from autograder.lessons.lesson_01.checks.orders import always_there, steadiness, trend
-from autograder.lessons.lesson_01.checks.reports import require_infinite, require_told
 
 #: The hand-written loop of 1.3 under the name that a worker of this exercise asks for.
 STEPS = baselines.TRAIN_EPOCH + "\nfast_epoch = train_one_epoch\n"
-# Of some 25 batches: at random each is 0 ± 0.2, and two epochs decide together.
-MOST_CORRELATION = 0.7
 PAD_ID = 0
 
 
@@ -43,59 +38,6 @@ class Epoch:
         return [float(np.mean([len(self.texts[i]) for i in batch])) for batch in self.batches()]
 
 
-def require_right_steps(job: Job) -> Epoch:
-    """Fail unless every step is as the text says, in each of some epochs; returns one whose syncs were counted."""
-    epochs = []
-    for arguments in _drawn_epochs(job):
-        epoch = Epoch(arguments, job.learner().call("epoch_once", **arguments))
-        _require_whole_epoch(job, epoch)
-        epochs.append(epoch)
-    *_, large, _ = epochs
-    for epoch in epochs:
-        _require_naive_steps(job, epoch, large)
-    first, again, other, *_ = epochs
-    _require_drawn_order(job, first, again, other)
-    _require_no_fixed_place(job)
-    job.counts["syncs_per_epoch"] = first.answer["syncs"]
-    watched(job, first.answer, "syncs are not counted, as in another thread")
-    return first
-
-
-def _drawn_epochs(job: Job) -> list[dict[str, Any]]:
-    """One epoch, whose last batch has one sample, the same once more, and with another seed for the order; then an
-    exact fit, and one sample alone.
-
-    In the exact fit texts are long and gradients large, and the optimizer has parameters in groups.
-    """
-    rng = job.rng
-
-    def samples(number: int, longest: int = 32) -> dict[str, Any]:
-        lengths = np.clip(rng.lognormal(2.1, 0.7, number), 3, 32).astype(int)
-        lengths = lengths * longest // 32
-        lengths[0] = longest
-        texts = [rng.integers(1, 60, size=length) for length in lengths]
-        for text in texts:
-            text[rng.random(len(text)) < 0.1] = PAD_ID
-        for index, text in enumerate(texts):
-            text[:2] = index // 59 + 1, index % 59 + 1  # so that no two are alike
-            text[-1] = PAD_ID if rng.random() < 0.3 else text[-1]
-        return {"ids": texts, "labels": rng.integers(5, size=number).tolist(), "seed": job.seed()}
-
-    long, rows = samples(8 * 24 + 1), int(rng.integers(3, 7))
-    seed, other = 0, int(rng.integers(1, 1000))  # the same seed twice, and it is 0: a seed like any other
-    of_long = {**long, "micro_batch_size": 8, "operators": False, "scales": [1.0, 0.3], "groups": False}
-    few = {"order_seed": other, "operators": False, "scales": [20.0, 1.0], "groups": True}
-    # An odd number, 103 … 199: a width of 64, or of a multiple of 8, would cut it.
-    longest = 2 * int(rng.integers(51, 100)) + 1
-    return [
-        {**of_long, "order_seed": seed, "operators": True},
-        {**of_long, "order_seed": seed},
-        {**of_long, "order_seed": other},
-        {**samples(rows * int(rng.integers(3, 6)), longest), **few, "micro_batch_size": rows},
-        {**samples(1), **few, "micro_batch_size": 6},
-    ]
-
-
 def _rows(step: list[dict[str, Any]]) -> list[np.ndarray]:
     """The tokens of each row that the mask takes for real."""
     return [
@@ -105,7 +47,7 @@ def _rows(step: list[dict[str, Any]]) -> list[np.ndarray]:
     ]
 
 
-def _require_whole_epoch(job: Job, epoch: Epoch) -> None:
+def require_whole_epoch(job: Job, epoch: Epoch) -> None:
     answer, texts, size = epoch.answer, epoch.texts, epoch.arguments["micro_batch_size"]
     forwards = [forward for step in answer["steps"] for forward in step]
     job.require(
@@ -159,6 +101,13 @@ def _require_whole_epoch(job: Job, epoch: Epoch) -> None:
         look="save by the clock, not by the step; lesson 4 measures how often is enough",
     )
     job.require(
+        answer["samples_kept"],
+        expected="the samples as they were handed in",
+        got="other lengths or labels in them",
+        likely="`samples.lengths` is sorted or changed in place: it is the store's",
+        look="`np.asarray` makes no copy: write into an array of your own",
+    )
+    job.require(
         all(forward["training"] for forward in forwards),
         expected="the model in training mode at every step, as in the naive loop",
         got="evaluation mode: dropout was off",
@@ -200,7 +149,7 @@ def _replayed(epoch: Epoch) -> dict[str, Any]:
     return arguments | {"batches": epoch.batches()}
 
 
-def _require_naive_steps(job: Job, epoch: Epoch, large: Epoch) -> None:
+def require_naive_steps(job: Job, epoch: Epoch, large: Epoch) -> None:
     """The weights and the loss that a hand-written loop reaches with the same batches.
 
     `large`: an epoch whose gradients have elements beyond 1.0, so that these would show a clipping by value.
@@ -231,6 +180,13 @@ def _require_naive_steps(job: Job, epoch: Epoch, large: Epoch) -> None:
             look="do one step by hand, and one by `naive_epoch`, on the same batch: compare the weights",
         )
     job.require(
+        answer["optimizer_kept"],
+        expected="the optimizer as its own steps leave it",
+        got="other settings, such as the rate, or its state dropped",
+        likely="the optimizer is changed beside its steps, so that the next epoch trains otherwise",
+        look="call `zero_grad` and `step`, and leave the rest of it to its owner",
+    )
+    job.require(
         answer["type"] == "dict",
         expected='a dict with "loss" and "num_samples"',
         got=f"a {answer['type']}",
@@ -248,94 +204,6 @@ def _require_naive_steps(job: Job, epoch: Epoch, large: Epoch) -> None:
     require_report(
         job, report, expected, likely, look="work NAME out by hand for two batches of 3 and 1 samples"
     )
-
-
-def _require_drawn_order(job: Job, first: Epoch, again: Epoch, other: Epoch) -> None:
-    job.require(
-        first.batches() != other.batches(),
-        expected="another order with another seed",
-        got="the same order",
-        likely="`seed` is not used: every epoch has the same order",
-        look="make one generator from `seed`, and draw the order with it",
-    )
-    job.require(
-        [sorted(batch) for batch in first.batches()] == [sorted(batch) for batch in again.batches()],
-        expected="the same order with the same seed",
-        got="another order",
-        likely="a generator without the seed decides, so that no run can be repeated",
-        look="make one generator from `seed`, and draw the order with it",
-    )
-    lengths = first.mean_lengths(), other.mean_lengths()
-    for measure, likely in (
-        (trend, "from short to long, or back: the model sees a curriculum nobody asked for"),
-        (steadiness, "in waves, or long and short by turns"),
-    ):
-        found = min(map(measure, lengths))
-        job.require(
-            not found >= MOST_CORRELATION,
-            expected="batches in random order",
-            got=f"an order that their lengths tell (rank correlation {found:.2f})",
-            likely=f"sorted batches come {likely}",
-            look="shuffle the batches after cutting them",
-        )
-
-
-SHORT = 8
-"""Steps of a short epoch, and how many of them there are: that one of the samples always comes in the same step
-happens once in a hundred thousand checks."""
-
-
-def _require_no_fixed_place(job: Job) -> None:
-    """Short epochs of as many seeds: no sample has its place in all of them.
-
-    One that cannot be read is told of, and one whose loss is infinite is not left out.
-    """
-    rng = job.rng
-    texts = [rng.integers(1, 60, size=n) for n in rng.choice(np.arange(3, 33), 2 * SHORT, replace=False)]
-    labels, seeds = rng.integers(5, size=len(texts)).tolist(), rng.choice(1000, SHORT, replace=False).tolist()
-    arguments: dict[str, Any] = {"seed": job.seed(), "ids": texts, "labels": labels}
-    of_order: dict[str, Any] = {
-        "micro_batch_size": 2,
-        "scales": [1.0, 1.0],
-        "operators": False,
-        "groups": False,
-    }
-    answers = job.learner().call("epochs_of", order_seeds=seeds, **arguments, **of_order)
-    epochs = [Epoch({**arguments, **of_order}, answer) for answer in answers]
-    for epoch in epochs:
-        _require_whole_epoch(job, epoch)
-    fixed = always_there([[np.array(batch) for batch in epoch.batches()] for epoch in epochs])
-    job.require(
-        not fixed,
-        expected="batches in random order",
-        got=f"a sample that is in the same step whatever the seed is, in {len(epochs)} epochs",
-        likely="one batch has its fixed place, such as that of the longest samples: the rest alone is shuffled",
-        look="shuffle the batches last, and move none of them after",
-    )
-    if re.search(
-        r"(?<![.\w])(hash|set|frozenset)\(", job.source
-    ):  # else no other interpreter has another order
-        found = job.learner().call(
-            "orders_elsewhere",
-            seconds=60.0,
-            source=job.source,
-            entry=job.entry,
-            ids=[text.tolist() for text in texts],
-            rows=2,
-            seed=seeds[0],
-            hash_seeds=[1, 2],
-        )
-        job.require(
-            found["is_same"],
-            expected="the same order with the same seed, when Python is started again",
-            got="another order",
-            likely="`hash()` of a text, or the order of a `set`, decides: both are new each time Python starts",
-            look="make one generator from `seed` itself, and draw the order with it",
-        )
-    lost = job.learner().call("epoch_broken_off", **arguments, lost=int(rng.integers(len(texts))))
-    require_told(job, lost)
-    sick = job.learner().call("epoch_infinite", **arguments)
-    require_infinite(job, sick.get("loss", math.inf))
 
 
 def likely_slow(epoch: Epoch) -> str:

@@ -33,33 +33,42 @@ def collate_each(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for batch in batches
     ]
     made = [_collated(samples) for samples in given]
-    for answer, tensors in made:
+    for answer, batch in made:
+        tensors = _tensors_of(batch)  # what is in it now: one dict may serve every call as well
         # A meta tensor has no values to compare; what becomes of it is said where it is handed on.
-        answer["is_kept"] = all(
+        answer["is_kept"] = tensors.keys() == answer["batch"].keys() and all(
             tensor.is_meta or torch.equal(tensor, answer["batch"][name]) for name, tensor in tensors.items()
         )
-    for (answer, tensors), samples in zip(made, given, strict=True):
+    owners: dict[int, int] = {}
+    for number, (answer, batch) in enumerate(made):
+        places = {tensor.untyped_storage().data_ptr() for tensor in _tensors_of(batch).values()} - {0}
+        answer["is_kept"] &= all(owners.setdefault(place, number) == number for place in places)
+    for (answer, batch), samples in zip(made, given, strict=True):
         # Of an expanded tensor, which has no memory for each element.
         with contextlib.suppress(KeyError, RuntimeError):
-            tensors["input_ids"].add_(1)
+            _tensors_of(batch)["input_ids"].add_(1)
         answer["samples_after_write"] = [row for row, _ in samples]
     return [answer for answer, _ in made]
 
 
-def _collated(samples: list[tuple[np.ndarray, int]]) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """A copy of the learner's batch of these samples and the samples afterwards; and its tensors themselves."""
+def _tensors_of(batch: Any) -> dict[str, torch.Tensor]:
+    items = batch.items() if isinstance(batch, dict) else ()
+    return {str(name): value for name, value in items if isinstance(value, torch.Tensor)}
+
+
+def _collated(samples: list[tuple[np.ndarray, int]]) -> tuple[dict[str, Any], Any]:
+    """A copy of the learner's batch of these samples and the samples afterwards; and the batch itself."""
     given = list(samples)
     made = learner(given)
-    tensors = {}
-    if isinstance(made, dict):
-        tensors = {str(name): value for name, value in made.items() if isinstance(value, torch.Tensor)}
+    tensors = _tensors_of(made)
     answer = {
         "type": "dict" if isinstance(made, dict) else type(made).__name__,
         "batch": {name: tensor.clone() for name, tensor in tensors.items()},
+        "others": [str(name) for name in made if name not in tensors] if isinstance(made, dict) else [],
         "samples": [row.copy() for row, _ in samples],
         "is_list_kept": len(given) == len(samples) and all(map(operator.is_, given, samples)),
     }
-    return answer, tensors
+    return answer, made
 
 
 def collate_segment(seed: int, num_steps: int) -> dict[str, Any]:
@@ -79,25 +88,38 @@ def sampler_passes(samplers: list[list[Any]], passes: list[list[int]]) -> list[d
     """The batches of one pass after the other, flattened: a pass is `[number of the sampler, epoch, global seed]`.
 
     All samplers are there at once, and every pass finds the global generators in another state, and a pass before it
-    that was broken off.
+    that was broken off and is gone on with after.
     """
+    # What comes here may be read only; what a learner's caller has may be written.
+    samplers = [[x.copy() if isinstance(x, np.ndarray) else x for x in arguments] for arguments in samplers]
+    given = [np.array(arguments[0]) for arguments in samplers]
     made = [learner(*arguments) for arguments in samplers]
-    return [_one_pass(made[number], epoch, state) for number, epoch, state in passes]
+    answers = [_one_pass(made[number], epoch, state) for number, epoch, state in passes]
+    for answer, (number, *_) in zip(answers, passes, strict=True):
+        answer["is_kept"] = np.array_equal(samplers[number][0], given[number])
+    return answers
 
 
 def _one_pass(sampler: Any, epoch: int, state: int) -> dict[str, Any]:
     random.seed(state), np.random.seed(state), torch.manual_seed(state)
     sampler.set_epoch(epoch)
-    looked = list(next(iter(sampler), ()))  # as somebody does who wants to see a batch
-    batches = [list(batch) for batch in sampler]
-    strange = next((i for batch in batches for i in batch if not hasattr(type(i), "__index__")), None)
-    if strange is not None:
-        return {"strange": type(strange).__name__}
+    said = len(sampler)
+    look = iter(sampler)  # as somebody has who wants to see a batch
+    looked: list[int] = next(look, [])
+    batches = list(sampler)
+    for batch in (looked, *batches):
+        strange = [type(i).__name__ for i in batch if type(i) is not int]
+        if strange or not isinstance(batch, list):
+            return {"strange": strange[0] if strange else type(batch).__name__}
+    rest = list(look)
     return {
-        "indices": np.array([operator.index(i) for batch in batches for i in batch], dtype=np.int64),
+        "indices": np.array([i for batch in batches for i in batch], dtype=np.int64),
         "sizes": np.array([len(batch) for batch in batches], dtype=np.int64),
         "len": len(sampler),
-        "looked": [operator.index(i) for i in looked],
+        "len_before": said,
+        "looked": looked,
+        "is_first": looked == (batches or [[]])[0],
+        "is_rest": rest == batches[1:],
     }
 
 

@@ -1,9 +1,7 @@
-"""Harness of 1.3 and 1.4: one epoch of training, and an evaluation."""
+"""Harness of 1.3: one epoch of training; and what it shares with an evaluation."""
 
 from __future__ import annotations
 
-import contextlib
-import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +13,6 @@ from autograder.lessons.checking.harness_shared import (
     learner,
     numbers,
     small_model,
-    switches,
     weights_of,
 )
 from course_lib.data import collate
@@ -49,9 +46,9 @@ class Unreadable(OSError, IndexError, RuntimeError):
     """
 
 
-def _broken_off(batches: list[dict[str, torch.Tensor]]) -> Iterator[dict[str, torch.Tensor]]:
-    """All but the last, in whose place the storage fails."""
-    yield from batches[:-1]
+def broken_off(batches: list[dict[str, torch.Tensor]], num: int = 2) -> Iterator[dict[str, torch.Tensor]]:
+    """So many of them; then the storage fails."""
+    yield from batches[:num]
     raise Unreadable("a batch cannot be read")
 
 
@@ -74,10 +71,22 @@ def make_impossible(model: Any) -> None:
         model.head.bias[IMPOSSIBLE] = -torch.inf
 
 
-def scaled_model(seed: int, of_head: float, of_hidden: float, **sizes: int) -> Any:
+SICK = 7
+
+
+def make_sick(model: Any, batches: list[dict[str, torch.Tensor]]) -> None:
+    """From now on nothing that comes of one word is a number; one sample has it, in the middle batch of three."""
+    for batch in batches:
+        batch["input_ids"][batch["input_ids"] == SICK] += 1
+    batches[1]["input_ids"][1, 0] = SICK
+    with torch.no_grad():
+        model.token_embedding.weight[SICK] = torch.nan
+
+
+def scaled_model(seed: int, of_head: float, of_hidden: float, *, dropout: float = 0.0, **sizes: int) -> Any:
     """A small model with gradient norms about 2 for (1, 1), well above for a larger head, and on both sides of 1 for
     (1, 0.3): clipping shows where some are above the norm to clip at and some below."""
-    model = small_model(seed, **sizes)
+    model = small_model(seed, dropout=dropout, **sizes)
     with torch.no_grad():
         model.head.weight.mul_(of_head)
         model.final_norm.weight.mul_(of_hidden)
@@ -92,29 +101,65 @@ def train_epoch_once(
     training: bool,
     learning_rate: float,
     groups: bool,
+    odd: bool,
+    sure: bool,
 ) -> dict[str, Any]:
-    """One epoch of the learner's loop on a small model: final weights, report, and what was counted."""
-    model = scaled_model(seed, *scales)
+    """One epoch of the learner's loop on a small model: final weights, report, and what was counted.
+
+    `odd`: with dropout, and two epochs after each other, the report of the second.
+    `sure`: the model takes every label for right, and the loss is small.
+    """
+    model = scaled_model(seed, *scales, dropout=0.1 * odd)
     parameters = in_groups(model) if groups else model.parameters()
     optimizer = torch.optim.SGD(parameters, lr=learning_rate, momentum=0.9)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 / (1 + step) ** 0.7)
     # Gradients left over from an earlier pass: a loop that never clears them shows.
     for parameter in model.parameters():
         parameter.grad = torch.full_like(parameter, 0.3)
-    modes = _modes_seen(model)
-    model.train(training)
-    batches = drawn_batches(seed, rows)
-    with count_events(model) as counts:
-        report = learner(model, iter(batches), optimizer, scheduler, **options)
-    return {
+    modes = modes_seen(model)
+    answer: dict[str, Any] = {"syncs": 0, "unwatched": 0, "optimizer_steps": 0, "batches_kept": True}
+    for epoch in range(1 + odd):
+        batches = drawn_batches(seed + epoch, rows)
+        if sure:
+            agree(model, batches)
+        modes.clear()
+        model.train(training)
+        given = [copied(batch) for batch in batches]
+        torch.manual_seed(seed)
+        with count_events(model) as counts:
+            report = learner(model, iter(batches), optimizer, scheduler, **options)
+        answer["syncs"] = max(answer["syncs"], counts.num_syncs)
+        answer["unwatched"] += counts.num_unwatched
+        answer["optimizer_steps"] += counts.num_optimizer_steps
+        answer["batches_kept"] &= all(map(is_same_batch, given, batches))
+    return answer | {
         "weights": weights_of(model),
-        **_numbers_of(report),
-        "syncs": counts.num_syncs,
-        "unwatched": counts.num_unwatched,
-        "optimizer_steps": counts.num_optimizer_steps,
+        **numbers_of(report),
         "scheduler_steps": scheduler.last_epoch,
         "train_mode": all(all(seen) for seen in modes) and bool(modes),
     }
+
+
+class _Tiny(torch.nn.Module):
+    """A model of few operators, so that many steps of it are quickly counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.classes = torch.nn.Embedding(60, 5)
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        return (self.classes(input_ids) * attention_mask[..., None]).sum(1)
+
+
+def train_epoch_long(seed: int, num_steps: int) -> dict[str, int]:
+    """How often a long epoch of the learner's loop brings a number to Python."""
+    torch.manual_seed(seed)
+    model, few = _Tiny(), drawn_batches(seed, [3, 2, 4])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+    with count_events(model) as counts:
+        learner(model, (copied(few[step % 3]) for step in range(num_steps)), optimizer, scheduler)
+    return {"syncs": counts.num_syncs, "optimizer_steps": counts.num_optimizer_steps}
 
 
 def train_epoch_broken_off(seed: int) -> dict[str, bool]:
@@ -123,7 +168,7 @@ def train_epoch_broken_off(seed: int) -> dict[str, bool]:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
     try:
-        learner(model, _broken_off(drawn_batches(seed, [4, 4, 4])), optimizer, scheduler)
+        learner(model, broken_off(drawn_batches(seed, [4, 4, 4])), optimizer, scheduler)
     except Exception as error:
         return {"is_told": tells_of(error)}
     return {"is_told": False}
@@ -138,117 +183,47 @@ def train_epoch_infinite(seed: int) -> dict[str, Any]:
     make_impossible(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
-    return _numbers_of(learner(model, iter(batches), optimizer, scheduler))
+    return numbers_of(learner(model, iter(batches), optimizer, scheduler))
 
 
-def evaluate_broken_off(seed: int, training: bool) -> dict[str, Any]:
-    """Whether such an error reaches the caller of the learner's evaluation, and what it leaves."""
-    model = small_model(seed, dropout=0.5)
-    model.train(training)
-    before, is_told = _state_of(model) | {"grad_mode": True}, False
-    with torch.enable_grad(), _matmul_precision("high"):
-        set_before = switches()
-        try:
-            learner(model, _broken_off(drawn_batches(seed, [4, 4, 4])))
-        except Exception as error:
-            is_told = tells_of(error)
-        set_after = switches()
-        after = _state_of(model) | {"grad_mode": torch.is_grad_enabled()}
-    left = {name: value == before[name] for name, value in after.items()}
-    return {"is_told": is_told, "left": left, "switches": [set_before, set_after]}
-
-
-def evaluate_once(
-    seed: int, rows: list[int], training: bool, records: bool, matmul: str, infinite: bool
-) -> dict[str, Any]:
-    """The learner's evaluation of a small model with dropout, and the traces that it left.
-
-    `infinite`: a sample of the first batch is of a class that the model takes for impossible.
-    """
-    model = small_model(seed, dropout=0.5)
-    model.final_norm.weight.requires_grad_(False)  # as in a model of which a part is frozen
-    batches = drawn_batches(seed, rows)
-    if infinite:
-        # No other sample is of it: a batch without losses would have no mean.
-        for batch in batches:
-            batch["labels"][batch["labels"] == IMPOSSIBLE] = 0
-        batches[0]["labels"][0] = IMPOSSIBLE
-        make_impossible(model)
-    _agree_in_the_last(model, batches)
-    given = [{name: tensor.clone() for name, tensor in batch.items()} for batch in batches]
-    for parameter in model.parameters():
-        parameter.grad = torch.full_like(
-            parameter, 0.3
-        )  # gradients that somebody gathers over several batches
-    model.train(training)
-    modes = _modes_seen(model)
-    gradients: list[bool] = []
-    model.register_forward_hook(lambda module, _, logits: gradients.append(logits.requires_grad))
-    before = _state_of(model)
-    with torch.set_grad_enabled(records), _matmul_precision(matmul):
-        set_before = switches()
-        report = learner(model, iter(batches))
-        after = _state_of(model) | {"grad_mode": records == torch.is_grad_enabled()}
-        set_after = switches()
-    return {
-        **_numbers_of(report),
-        "eval_mode": not any(any(seen) for seen in modes) and bool(modes),
-        "partly": not any(all(seen) for seen in modes),
-        "switches": [set_before, set_after],
-        "batches_kept": all(map(_is_same_batch, given, batches)),
-        "gradients": any(gradients),
-        "forwards": len(modes),
-        "left": {name: value == before.get(name, True) for name, value in after.items()},
-        "weights": weights_of(model),
-        "kept_gradients": torch.cat([_gradient_of(p) for p in model.parameters()]),
-    }
-
-
-@contextlib.contextmanager
-def _matmul_precision(precision: str) -> Iterator[None]:
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(precision)
+def train_epoch_sick(seed: int) -> dict[str, Any]:
+    """The report of the learner's loop where a weight is no number; or that it ended with an error, as it may."""
+    model, batches = small_model(seed), drawn_batches(seed, [4, 6, 5])
+    make_sick(model, batches)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
     try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+        return numbers_of(learner(model, iter(batches), optimizer, scheduler))
+    except RuntimeError:
+        return {"type": "dict", "report": {}}
 
 
-def _is_same_batch(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+def copied(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in batch.items()}
+
+
+def agree(model: Any, batches: list[dict[str, torch.Tensor]]) -> None:
+    """Make the model right about all of these batches."""
+    model.eval()
+    with torch.no_grad():
+        for batch in batches:
+            batch["labels"].copy_(model(batch["input_ids"], batch["attention_mask"]).argmax(-1))
+
+
+def is_same_batch(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
-def _agree_in_the_last(model: Any, batches: list[dict[str, torch.Tensor]]) -> None:
-    """Make the model right about the last batch: its accuracy then is far from that of the others."""
-    model.eval()
-    with torch.no_grad():
-        logits = model(batches[-1]["input_ids"], batches[-1]["attention_mask"])
-    batches[-1]["labels"].copy_(logits.argmax(-1))
-
-
-def _modes_seen(model: Any) -> list[list[bool]]:
+def modes_seen(model: Any) -> list[list[bool]]:
     """Of each forward pass to come the modes of all modules: an attribute may be set without its submodules'."""
     modes: list[list[bool]] = []
     model.register_forward_pre_hook(lambda model, _: modes.append([m.training for m in model.modules()]))
     return modes
 
 
-def _state_of(model: Any) -> dict[str, Any]:
-    """All that an evaluation could leave otherwise, but for weights and gradients; compared here, as it is large."""
-    modules = list(model.modules())
-    return {
-        "training": [module.training for module in modules],
-        "frozen": [p.requires_grad for p in model.parameters()],
-        "hooks": sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in modules),
-        "generators": (random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist()),
-    }
-
-
-def _gradient_of(parameter: torch.Tensor) -> torch.Tensor:
-    return torch.zeros(parameter.numel()) if parameter.grad is None else parameter.grad.flatten()
-
-
-def _numbers_of(report: Any) -> dict[str, Any]:
+def numbers_of(report: Any) -> dict[str, Any]:
+    """A report and its type; what is no number there, as a tensor is none, is left out."""
     if not isinstance(report, dict):
         return {"type": type(report).__name__, "report": {}}
-    return {"type": "dict", "report": numbers(report)}
+    real = {name: value for name, value in report.items() if isinstance(value, (int, float, np.generic))}
+    return {"type": "dict", "report": numbers(real)}

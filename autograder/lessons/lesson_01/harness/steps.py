@@ -16,6 +16,7 @@ from autograder.lessons.lesson_01.harness.loops import (
     IMPOSSIBLE,
     Unreadable,
     make_impossible,
+    numbers_of,
     scaled_model,
     tells_of,
 )
@@ -67,20 +68,33 @@ def epoch_once(
 
     model.register_forward_pre_hook(note, with_kwargs=True)
     optimizer.register_step_post_hook(lambda *_: steps.append([]))
-    before, files = weights_of(model).clone(), _files()
+    before, files, samples, settings = (
+        weights_of(model).clone(),
+        _files(),
+        _Texts(ids, labels),
+        _settings(optimizer),
+    )
     with _saves_counted() as saves, count_events(model, operators=operators) as counts:
-        report = learner(model, _Texts(ids, labels), optimizer, micro_batch_size, order_seed)
+        report = learner(model, samples, optimizer, micro_batch_size, order_seed)
     return {
-        "type": "dict" if isinstance(report, dict) else type(report).__name__,
-        "report": numbers(report) if isinstance(report, dict) else {},
+        **numbers_of(report),
+        "samples_kept": [*map(len, ids)] == samples.lengths.tolist() and samples.labels.tolist() == labels,
+        "optimizer_kept": settings == _settings(optimizer) and bool(optimizer.state),
         "steps": steps[:-1],
-        "after_the_last": len(steps[-1]),
         "syncs": counts.num_syncs,
         "unwatched": counts.num_unwatched,
         "saves": max(len(saves), len(_files() - files)),
         "changed": not torch.equal(before, weights_of(model)),
         "weights": weights_of(model),
     }
+
+
+def _settings(optimizer: torch.optim.Optimizer) -> list[dict[str, str]]:
+    """All that the groups of parameters are told, such as the rate; and which parameters they are."""
+    return [
+        {name: str([*map(id, value)] if name == "params" else value) for name, value in group.items()}
+        for group in optimizer.param_groups
+    ]
 
 
 def epochs_of(order_seeds: list[int], **arguments: Any) -> list[dict[str, Any]]:

@@ -169,6 +169,30 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "BUFFER[: len(batch) * width].view(len(batch), width).zero_()",
                 ),
             ),
+            "one buffer for each shape": (
+                "one buffer serves every call",
+                ("@exercise", "BUFFERS = {}\n\n@exercise"),
+                (
+                    "torch.zeros(len(batch), width, dtype=torch.int64)",
+                    "BUFFERS.setdefault((len(batch), width), "
+                    "torch.zeros(len(batch), width, dtype=torch.int64)).zero_()",
+                ),
+            ),
+            "a list beside the tensors": (
+                "its value is a list",
+                '"labels": labels}',
+                '"labels": labels, "lengths": [len(ids) for ids, _ in batch]}',
+            ),
+            "labels by way of uint8": (
+                "labels that went through a narrower type",
+                "for _, label in batch])",
+                "for _, label in batch]).to(torch.uint8).long()",
+            ),
+            "texts without tokens left out": (
+                "a sample was dropped",
+                "    width =",
+                "    batch = [sample for sample in batch if len(sample[0])]\n    width =",
+            ),
             "a view of a lone sample": (
                 "a view of its sample",
                 "    labels =",

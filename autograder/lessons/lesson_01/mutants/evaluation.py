@@ -14,7 +14,7 @@ import torch.nn.functional as F
 def put_back(model, mode):
     try:
         yield
-    except OSError:
+    except Exception:
         model.train(mode)
         raise
 
@@ -165,6 +165,26 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "a hook is left",
                 "    model.eval()\n",
                 "    model.eval()\n    model.head.register_forward_hook(lambda *_: None)\n",
+            ),
+            "tensors in the report": (
+                "its value is not one number",
+                '"loss": loss / samples',
+                '"loss": torch.tensor(loss / samples)',
+            ),
+            "log of a softmax": (
+                "the logarithm of a softmax",
+                'F.cross_entropy(logits, batch["labels"])',
+                'F.nll_loss(logits.softmax(-1).log(), batch["labels"])',
+            ),
+            "not put back after an error of the model": (
+                "where an error ends the evaluation",
+                "    except Exception:",
+                "    except OSError:",
+            ),
+            "an attribute is left": (
+                "an attribute is left",
+                "    model.eval()\n",
+                "    model.eval()\n    model.was_training = was_training\n",
             ),
             "left in evaluation mode": ("the mode is not put back", "    model.train(was_training)\n", ""),
             "always back to training": (

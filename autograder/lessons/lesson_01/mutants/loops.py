@@ -229,6 +229,27 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ("1 - int(tokens) / slots", "float(fractions) / steps"),
             ),
             "share of real tokens": ("1 - real tokens", "1 - int(tokens) / slots", "int(tokens) / slots"),
+            "tensors in the report": (
+                "its value is not one number",
+                '"loss": float(total) / samples',
+                '"loss": total / samples',
+            ),
+            "labels taken out of the batch": (
+                "taken out of it",
+                'rows = len(batch["labels"])',
+                'rows = len(batch.pop("labels"))',
+            ),
+            "a number every 40 steps": (
+                "brought to Python one by one",
+                "        steps += 1\n",
+                "        steps += 1\n        if steps % 40 == 0:\n            print(loss.item())\n",
+            ),
+            "gradients that are no numbers": (
+                "gradients that are not finite",
+                _BACKWARD,
+                _BACKWARD + "        for p in model.parameters():\n"
+                "            p.grad = None if p.grad is None else torch.nan_to_num(p.grad)\n",
+            ),
             "no report": ("nothing is returned", "    return {", "    report = {"),
             "a key is missing": (
                 "a key is missing",

@@ -183,6 +183,23 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "yield batch.tolist()",
                 "yield [str(i) for i in batch]",
             ),
+            "arrays of indices": ("`.tolist()` of an array", "yield batch.tolist()", "yield batch"),
+            "going through it moves the epoch on": (
+                "carries on from the last epoch",
+                "        rng = np.random.default_rng([self.seed, self.epoch])",
+                "        self.epoch += 1\n        rng = np.random.default_rng([self.seed, self.epoch])",
+            ),
+            "seeds cut to 256": (
+                "cut to a few values",
+                "[self.seed, self.epoch]",
+                "[self.seed % 256, self.epoch]",
+            ),
+            "one order begun elsewhere": (
+                "where one order begins",
+                "        rng.shuffle(batches := list(batches))\n",
+                "        np.random.default_rng(7).shuffle(batches := list(batches))\n"
+                "        turn = rng.integers(len(batches))\n        batches = batches[turn:] + batches[:turn]\n",
+            ),
             "random batches": (
                 "still mix short and long",
                 "np.lexsort((rng.random(len(self.lengths)), self.lengths))",

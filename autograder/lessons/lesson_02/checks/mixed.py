@@ -18,8 +18,16 @@ from autograder.lessons.checking import (
     watched,
 )
 from autograder.lessons.lesson_02 import baselines
+from autograder.lessons.lesson_02.checks.around import relative, require_reports_left
 from autograder.lessons.lesson_02.checks.rounding import all_of_16_bits
-from autograder.lessons.lesson_02.checks.traces import require_own_device, require_told
+from autograder.lessons.lesson_02.checks.traces import (
+    require_clipped,
+    require_left,
+    require_own_device,
+    require_told,
+    require_trained,
+    require_untouched,
+)
 
 MIN_SHARE = 0.9
 MAX_SAVED = 0.65
@@ -49,7 +57,7 @@ def check_mixed_step(job: Job) -> None:
     saved = answer["saved_bytes"] / full["saved_bytes"]
     job.counts["saved_bytes_ratio"] = round(saved, 3)
     watched(job, answer, "operators are not counted")
-    _require_reports(job, answer, len(twin["reports"]))
+    _require_reports(job, answer, len(twin["steps"]))
     _require_closed(job, answer)
     require_told(job, answer["stumbled"])  # an autocast that stays open after it changes all that comes later
     job.require(
@@ -71,7 +79,19 @@ def check_mixed_step(job: Job) -> None:
     for number, (norm, num_rows) in enumerate(zip(norms, rows, strict=True)):
         _require_loss(job, answer, twin, number, num_rows, arguments)
         _require_gradients(job, answer, twin, number, norm, arguments)
+        _require_kept(job, answer, twin, number)
     require_left_alone(job, answer["set_before"], answer["set_after"], when="after the steps")
+    require_untouched(job, answer["changed"])
+    require_reports_left(job, answer["changed_reports"])
+    odd = job.learner().call("odd_steps", seed=job.seed())
+    require_left(job, odd)
+    job.require(
+        math.isnan(odd["loss_of_nan"]),
+        expected="loss = NaN of a model that has a NaN among its weights",
+        got=f"{odd['loss_of_nan']:g}",
+        likely="a loss that is not finite is replaced in the report: a broken step looks like a good one",
+        look="report the loss as it comes",
+    )
     beside: dict[str, Any] = {"source": job.source, "entry": job.entry, "seed": job.seed()}
     require_own_device(job, job.learner().call("step_beside_a_gpu", **beside), "bfloat16")
 
@@ -135,18 +155,27 @@ def _require_reports(job: Job, answer: dict[str, Any], calls: int) -> None:
         likely="the step is missing, or taken twice",
         look="one `optimizer.step()` a call",
     )
-    for report, kinds in zip(answer["reports"], answer["kinds"], strict=True):
-        require_keys(job, report, ("loss", "grad_norm"))
+    for step in answer["steps"]:
+        kinds = step["kinds"]
+        require_keys(job, step["report"], ("loss", "grad_norm"))
+        require_trained(job, step["num_forwards"], is_evaluated=step["is_evaluated"])
         job.require(
-            kinds["loss"] == "0-d float32" and kinds["grad_norm"].startswith("0-d"),
-            expected="a float32 loss and a norm, both as 0-d tensors",
+            kinds["loss"] == "0-d float32" and kinds["grad_norm"] in ("0-d float32", "0-d float64"),
+            expected="a loss and a norm, both as 0-d tensors of float32",
             got=", ".join(f"{name}: {kind}" for name, kind in kinds.items()),
             likely="the loss is computed outside autocast, from bf16 logits: it has three digits left"
             if "16" in kinds["loss"]
             else "a number was read, which is a sync at every step, or a tensor has a dimension or a type too many",
             look=_INSIDE if "16" in kinds["loss"] else "`.detach()` keeps a tensor, and waits for nothing",
         )
-    losses = [report["loss"] for report in answer["reports"]]
+    losses, norms = ([step["report"][name] for step in answer["steps"]] for name in ("loss", "grad_norm"))
+    job.require(
+        not all_of_16_bits(norms, "bfloat16"),
+        expected="a norm that is computed in float32",
+        got=f"norms that are all bfloat16 numbers, such as {norms[0]:g}",
+        likely="the norm is computed of rounded gradients, or rounded: it has three digits left",
+        look="gradients are fp32, and so is their norm",
+    )
     job.require(
         not all_of_16_bits(losses, "bfloat16"),
         expected="a loss that is computed in float32",
@@ -175,7 +204,7 @@ def _require_loss(
     num_rows: int,
     arguments: dict[str, Any],
 ) -> None:
-    got, expected = (each["reports"][number]["loss"] for each in (answer, twin))
+    got, expected = (each["steps"][number]["report"]["loss"] for each in (answer, twin))
     if math.isclose(got, expected, rel_tol=TOLERANCES["float32"], abs_tol=1e-6):
         return
     likely = "another loss than the cross-entropy of the batch, or not all of it is computed in fp32"
@@ -184,7 +213,7 @@ def _require_loss(
     mistaken = twin_of(job, baselines.STEP, "bf16_steps", arguments)
     mistake = name_the_mistake(
         {name: text for name, text in _LIKELY.items() if name.startswith("mask")},
-        twin=lambda name: mistaken(name)["reports"][number]["loss"],
+        twin=lambda name: mistaken(name)["steps"][number]["report"]["loss"],
         is_same=lambda wrong: math.isclose(got, wrong, rel_tol=TOLERANCES["float32"]),
     )
     require_close(job, "loss", got, expected, likely=mistake or likely, look=_INSIDE)
@@ -202,14 +231,7 @@ def _require_gradients(
     for part in ("body", "head"):
         if not are_equal(own[part], right[part], "bfloat16"):
             _fail_by_name(job, own, right, number, part, arguments)
-    job.require(
-        max_norm < _ROOMY or not all_of_16_bits(own["body"], "bfloat16"),
-        expected="gradients in float32",
-        got="gradients that are all bfloat16 numbers",
-        likely="the gradients are rounded to 16 bits: they stay fp32, as the weights do",
-        look="backward leaves them in the type of the weights",
-    )
-    got, expected = (each["reports"][number]["grad_norm"] for each in (answer, twin))
+    got, expected = (each["steps"][number]["report"]["grad_norm"] for each in (answer, twin))
     is_after = math.isclose(got, min(expected, max_norm), rel_tol=1e-2)
     require_close(
         job,
@@ -219,6 +241,34 @@ def _require_gradients(
         likely="the norm after clipping" if is_after else "not the norm of all gradients",
         look="clip_grad_norm_ returns the norm from before",
         rel_tol=1e-2,
+    )
+    require_clipped(job, own, got, max_norm)
+
+
+def _require_kept(job: Job, answer: dict[str, Any], twin: dict[str, Any], number: int) -> None:
+    """Rounded is what autocast rounds by itself, and the weights move by the optimizer's step alone."""
+    own, right = (each["steps"][number] for each in (answer, twin))
+    job.require(
+        set(answer["rounded"][number]) <= set(twin["rounded"][number]),
+        expected="gradients in float32",
+        got="gradients that are all bfloat16 numbers, where autocast leaves them float32",
+        likely="the gradients are rounded to 16 bits: they stay fp32, as the weights do",
+        look="backward leaves them in the type of the weights",
+    )
+    job.require(
+        set(own["rounded_weights"]) <= set(right["rounded_weights"]),
+        expected="weights in float32",
+        got=f"bfloat16 numbers alone in {', '.join(sorted(own['rounded_weights'])[:2])}",
+        likely="the weights are rounded to 16 bits: updates smaller than that are lost",
+        look="autocast makes 16-bit copies for the products and leaves the weights alone",
+    )
+    away = relative(own["moved"], right["moved"])
+    job.require(
+        away <= TOLERANCES["bfloat16"],
+        expected="weights that move as the optimizer says",
+        got=f"weights that move otherwise, by {away:.0%} of the way",
+        likely="beside the optimizer's step the weights, its momentum or its learning rate are changed",
+        look="a step is one call of the optimizer",
     )
 
 

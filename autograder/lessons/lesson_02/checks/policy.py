@@ -25,6 +25,17 @@ UNKNOWN = (
     "f16-mixed",
     "32-true-mixed",
     "",
+    # What others call them, and what a config file does to a name.
+    "fp16",
+    "fp32",
+    "bf16-true",
+    "16-true",
+    "bf16_mixed",
+    " auto",
+    "16-mixed ",
+    "32-true\n",
+    "automatic",
+    "none",
 )
 GAINS = ("bf16 units that gain", "bf16 units that lose or hardly gain", "bf16 units at the limit")
 
@@ -59,14 +70,36 @@ def check_resolve_precision(job: Job) -> None:
         likely="the reason is the same sentence whatever decided",
         look="choose the sentence where you choose the precision, in the same branch",
     )
+    _require_left(job, answers)
     for case, answer in zip(unknown, answers[len(cases) :], strict=True):
         _require_refusal(job, case["requested"], answer)
+
+
+def _require_left(job: Job, answers: list[dict[str, Any]]) -> None:
+    job.require(
+        not any(answer["is_changed"] for answer in answers),
+        expected="facts as they were before",
+        got="facts with a key more or fewer, or another value",
+        likely="the caller's `facts` are changed on the way: the next call finds others",
+        look="read from `facts`, and write nothing into it",
+    )
+    job.require(
+        all(answer["is_kept"] for answer in answers),
+        expected="an answer that stays as it is when the function is called again",
+        got="another one",
+        likely="all calls return the same dict: the next answer is written over the last",
+        look="make the dict in the function",
+    )
 
 
 def _machine(rng: np.random.Generator, device_type: str, has_units: bool) -> dict[str, Any]:
     """One whose name says nothing of its type: that is a fact of its own."""
     maker = rng.choice(["Graphite", "McKinley", "Tensor", "ARMada"])
     name = f"{maker} {rng.choice(['X', 'Pro', 'mini'])}-{rng.integers(1000, 9999)}"
+    # As makers write them: with braces, a percent sign, two spaces and a number that is no gain.
+    name += str(
+        rng.choice(["", "  @ 2.20GHz", " {rev} 100 % (Engineering Sample)", " 64-Core Processor, 512 GB"])
+    )
     return {"device_type": device_type, "device_name": name, "bf16_units": has_units}
 
 
@@ -74,16 +107,19 @@ def _cases(rng: np.random.Generator) -> list[tuple[str, str, dict[str, Any], flo
     """What it is, requested, facts, what a measurement gives, the precision that is right."""
 
     def gain(low: float, high: float) -> float:
-        return round(float(rng.uniform(low, high)), 4)
+        value = round(float(rng.uniform(low, high)), 4)
+        return value + 0.0001 * (round(value * 1e4) % 100 == 50)  # halves are rounded in two ways, both right
 
     tenths = int(rng.integers(13, 40)) / 10  # two decimals, the last of which is a zero
     measured = [
         ("bf16 units that gain", tenths, "bf16-mixed"),
         ("bf16 units that gain", gain(1.16, 1.19), "bf16-mixed"),
         ("bf16 units that gain", gain(1.3, 4.0), "bf16-mixed"),
+        ("bf16 units that gain", gain(10.0, 40.0), "bf16-mixed"),
         ("bf16 units at the limit", MIN_GAIN, "bf16-mixed"),
         ("bf16 units at the limit", gain(1.1503, 1.1549), "bf16-mixed"),
         ("bf16 units that lose or hardly gain", gain(1.1453, 1.1497), "32-true"),  # 1.15 if it is rounded
+        ("bf16 units that lose or hardly gain", 1.14999, "32-true"),
         ("bf16 units that lose or hardly gain", gain(1.11, 1.14), "32-true"),
         ("bf16 units that lose or hardly gain", gain(1.01, 1.09), "32-true"),
         ("bf16 units that lose or hardly gain", gain(0.3, 0.99), "32-true"),
@@ -97,7 +133,7 @@ def _cases(rng: np.random.Generator) -> list[tuple[str, str, dict[str, Any], flo
         ]
         cases += [
             ("another kind of device", "auto", _machine(rng, kind, has_units), value, "32-true")
-            for kind in ("mps", "xpu", "xla")
+            for kind in ("mps", "xpu", "xla", "npu")
             for has_units in (True, False)
         ]
     cases += [
@@ -219,7 +255,7 @@ def _require_reason(job: Job, reason: str, requested: str, facts: dict[str, Any]
         wanted["the precision that was asked for"] = requested, _says(reason, requested)
     if gain is not None:
         number = f"{gain:.2f}"
-        is_there = re.search(rf"(?<![\d.]){re.escape(number)}(?!\d)", reason)
+        is_there = re.search(rf"(?<![\d.]){re.escape(number)}(?!\d)", reason.replace(name, ""))
         wanted["the gain that was measured, with two decimals"] = number, bool(is_there)
     for what, (text, is_there_too) in wanted.items():
         likely = "the reason does not say what decided: nobody can check it later"
@@ -253,7 +289,7 @@ def _require_refusal(job: Job, unknown: str, answer: dict[str, Any]) -> None:
         look="check the name before anything else",
     )
     job.require(
-        unknown in said and all(_says(said, name) for name in NAMES),
+        any(text in said for text in (unknown, repr(unknown))) and all(_says(said, name) for name in NAMES),
         expected=expected,
         got=f"ValueError: {said}",
         likely="the error does not say what was wrong, or what would be right",

@@ -5,23 +5,31 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from autograder.engine import Job, failure
 from autograder.lessons.checking import (
-    TOLERANCES,
-    name_the_mistake,
     require_close,
     require_keys,
     require_left_alone,
-    twin_of,
 )
 from autograder.lessons.lesson_02 import baselines
+from autograder.lessons.lesson_02.checks.around import (
+    require_far_scales,
+    require_high_scales,
+    require_kept,
+    require_kinds,
+    require_second_trainer,
+)
+from autograder.lessons.lesson_02.checks.gradients import BAD, ORDER, Where, require_gradients
 from autograder.lessons.lesson_02.checks.rounding import all_of_16_bits
 from autograder.lessons.lesson_02.checks.scales import Plan, likely_mistake
-from autograder.lessons.lesson_02.checks.traces import require_own_device, require_told
+from autograder.lessons.lesson_02.checks.traces import (
+    require_left,
+    require_own_device,
+    require_told,
+    require_trained,
+    require_untouched,
+)
 
-ORDER = "scale, backward, unscale, clip, step, update: write the six down, then compare with your code"
 _REFUSALS = {
     "already been called on this optimizer": "unscaled twice: the scaler lets you divide by the scale once a step",
     "FP16 gradients": "the weights themselves are fp16 (`.half()` on the model): autocast leaves them fp32",
@@ -34,7 +42,7 @@ def check_fp16_trainer(job: Job) -> None:
     """2.2: the gradients that a step uses, the steps that are skipped, the scale, and a run resumed elsewhere."""
     short, long = (int(n) for n in job.rng.permutation([2, 3]))
     clips = {"max_norm": round(float(job.rng.uniform(0.01, 0.05)), 4)}
-    _check_run(job, "g" * (short - 1) + "bgbb" + "g" * (short + 1), clips | _drawn(job, short))
+    _check_run(job, ("g" * (short - 1) + "b") * 2 + "b" + "g" * (short + 1), clips | _drawn(job, short))
     resume_at = long + 1
     roomy = {"max_norm": float(job.rng.integers(10**6, 10**7))}  # more than a norm times any scale
     _check_run(job, "bb" + "g" * (long - 1) + "gb" + "g" * (long + 1), roomy | _drawn(job, long), resume_at)
@@ -66,6 +74,12 @@ def _check_run(job: Job, kinds: str, options: dict[str, Any], resume_at: int | N
     if resume_at is not None:
         resumed = _both(job, arguments, resume_at, None, answer["saved"], twin["saved"])
         _require_run(job, *resumed, plan, arguments, [step["report"]["scale"] for step in answer["steps"]])
+        own, right = (
+            worker.call("high_scales", seed=arguments["seed"])
+            for worker in (job.learner(), job.twin(baselines.FP16_TRAINER))
+        )
+        require_high_scales(job, own, right)
+        require_left(job, job.learner().call("step_inside_another", seed=job.seed()))
         beside: dict[str, Any] = {"source": job.source, "entry": job.entry, "seed": job.seed()}
         require_own_device(job, job.learner().call("trainer_beside_a_gpu", **beside), "float16")
 
@@ -116,55 +130,23 @@ def _require_run(
         likely="the loss is computed outside autocast, from fp16 logits, or by operations that autocast leaves in fp16",
         look="inside autocast `F.cross_entropy` is one of the operations that are kept in fp32",
     )
+    norms = [step["report"].get("grad_norm", math.nan) for step in answer["steps"]]
+    job.require(
+        not all_of_16_bits(norms, "float16"),
+        expected="norms in float32",
+        got=f"norms that are all float16 numbers, such as {norms[-1]:.6g}",
+        likely="the norm is rounded to fp16: the true gradients are fp32, and so is their norm",
+        look="report the norm as `clip_grad_norm_` returns it",
+    )
     for number, (own, right) in enumerate(zip(answer["steps"], twin["steps"], strict=True), start=first):
-        where = _Where(number, plan.is_bad[number], is_resumed=scales is not None, arguments=arguments)
+        where = Where(number, plan.is_bad[number], is_resumed=scales is not None, arguments=arguments)
         _require_step(job, own, right, plan, where)
         _require_scale(job, scales_of_all, plan, where)
-        _require_gradients(job, own, right, where)
-    for own, right in zip(answer["beside"], twin["beside"], strict=True):
-        job.require(
-            not own["is_changed"] and math.isclose(own["report"]["scale"], right["report"]["scale"]),
-            expected="of a second trainer, made without options, unchanged weights and a scale of "
-            f"{right['report']['scale']:g}, for its gradients are infinite",
-            got=f"a scale of {own['report']['scale']:g}" + (" and changed weights" * own["is_changed"]),
-            likely="two trainers in one process share something, or the defaults of `__init__` are others",
-            look="what a trainer knows belongs to `self`; the first scale is 65,536 unless it is given",
-        )
-    _require_states_left(job, answer["changed_states"])
-    _require_low_scales(job, answer["low"], twin["low"])
-
-
-def _require_states_left(job: Job, changed: list[str]) -> None:
-    job.require(
-        not changed,
-        expected="states that stay as they are while training goes on",
-        got=f"a state that was {changed[0] if changed else ''} before, and is another one now",
-        likely="the trainer and its caller hold the same dict or tensor: training writes into a state that is saved "
-        "later, or loaded a second time",
-        look="copy what you are given, and hand out a copy",
-    )
-
-
-def _require_low_scales(job: Job, own: list[dict[str, float]], right: list[dict[str, float]]) -> None:
-    """Of a trainer whose scale is small, the scales after two bad steps and a good one, and its large loss."""
-    for step in own:
-        require_keys(job, step, ("loss", "scale"))
-    got, expected = ([step["scale"] for step in steps] for steps in (own, right))
-    job.require(
-        all(math.isclose(*pair, rel_tol=1e-6) for pair in zip(got, expected, strict=True)),
-        expected=f"scales of {', '.join(f'{scale:g}' for scale in expected)}, from 1.5 on: two bad steps, a good one",
-        got=", ".join(f"{scale:g}" for scale in got),
-        likely="the scale is kept above a limit: a bad step halves it, however small it is",
-        look="nothing is wrong with a scale below 1: the gradients were that large",
-    )
-    require_close(
-        job,
-        "loss",
-        own[-1]["loss"],
-        right[-1]["loss"],
-        likely="a loss of 20 and more is cut: the logarithm of a probability that was rounded, limited or added to",
-        look="`F.cross_entropy` takes logits, and never makes a probability of them",
-    )
+        require_gradients(job, own, right, where)
+    require_second_trainer(job, answer, twin, answer["defaults"])
+    require_kept(job, answer)
+    require_far_scales(job, answer["far"], twin["far"])
+    require_untouched(job, answer["changed"])
 
 
 def _require_no_refusal(job: Job, answer: dict[str, Any]) -> None:
@@ -205,39 +187,26 @@ def _require_fp16(job: Job, answer: dict[str, Any]) -> None:
     )
 
 
-class _Where:
-    """Which step of which run, and what is special about it."""
-
-    def __init__(self, number: int, is_bad: bool, *, is_resumed: bool, arguments: dict[str, Any]) -> None:
-        self.number, self.is_bad, self.is_resumed, self.arguments = number, is_bad, is_resumed, arguments
-        self.text = f"step {number}" + (", after a resume" if is_resumed else "")
-
-    @property
-    def spike(self) -> tuple[int, float, str]:
-        """Of a bad step: its number, the place of its bad gradient, the kind."""
-        found: tuple[int, float, str] = next(s for s in self.arguments["spikes"] if s[0] == self.number)
-        return found
-
-
-_BAD = {
-    "inf": "in whose gradient one number is infinite",
-    "-inf": "in whose gradient one number is infinite",
-    "nan": "in whose gradient one number is NaN",
-    "loss": "whose loss is NaN",
-}
-
-
-def _require_step(job: Job, own: dict[str, Any], right: dict[str, Any], plan: Plan, where: _Where) -> None:
+def _require_step(job: Job, own: dict[str, Any], right: dict[str, Any], plan: Plan, where: Where) -> None:
     if where.is_bad:
         _, place, kind = where.spike
         job.require(
             not own["is_changed"],
-            expected=f"unchanged weights in {where.text}, {_BAD[kind]}",
+            expected=f"unchanged weights in {where.text}, {BAD[kind]}",
             got="changed weights",
             likely=_why_used(where, place, kind),
             look="`scaler.step(optimizer)` skips it for you; `optimizer.step()` does not",
         )
+        job.require(
+            not own["is_average_changed"],
+            expected=f"the optimizer's momentum as it was in {where.text}, {BAD[kind]}",
+            got="another one",
+            likely="a step is taken after all, with gradients of zero, or the optimizer's averages are thrown away",
+            look="a step that overflowed never reaches the optimizer",
+        )
     require_keys(job, own["report"], ("loss", "grad_norm", "scale"))
+    require_kinds(job, own["kinds"])
+    require_trained(job, own["num_forwards"], is_evaluated=own["is_evaluated"])
     _require_loss(job, own, right)
     if not where.is_bad:
         job.require(
@@ -249,7 +218,7 @@ def _require_step(job: Job, own: dict[str, Any], right: dict[str, Any], plan: Pl
         )
 
 
-def _why_used(where: _Where, place: float, kind: str) -> str:
+def _why_used(where: Where, place: float, kind: str) -> str:
     """Of the bad gradients before this one none was used: that tells what is different now."""
     before = [
         spike for spike in where.arguments["spikes"] if spike[0] < where.number and not where.is_resumed
@@ -261,7 +230,7 @@ def _why_used(where: _Where, place: float, kind: str) -> str:
     return "a gradient that overflowed is used: one such step and all weights are NaN"
 
 
-def _why_not_one(num_steps: int, plan: Plan, where: _Where) -> str:
+def _why_not_one(num_steps: int, plan: Plan, where: Where) -> str:
     if num_steps > 1:
         return "a step is taken twice"
     if where.number and plan.is_bad[where.number - 1]:
@@ -290,7 +259,7 @@ def _require_loss(job: Job, own: dict[str, Any], right: dict[str, Any]) -> None:
     require_close(job, "loss", got, expected, likely=likely, look=look)
 
 
-def _require_scale(job: Job, scales: list[float], plan: Plan, where: _Where) -> None:
+def _require_scale(job: Job, scales: list[float], plan: Plan, where: Where) -> None:
     """`scales`: of all steps; up to this one they are right."""
     got, right = scales[where.number], plan.scales()[where.number]
     if not math.isclose(got, right, rel_tol=1e-6):
@@ -303,64 +272,3 @@ def _require_scale(job: Job, scales: list[float], plan: Plan, where: _Where) -> 
             or "the scale is not halved after a bad step and doubled after `growth_interval` good ones, and else kept",
             look="what does `scaler.state_dict()` hold?" if where.is_resumed else ORDER,
         )
-
-
-_LIKELY_GRADIENTS = {
-    "no scaling": "no loss scaling: small gradients underflow to zero in fp16 on their way through the model",
-    "divided alone": "no loss scaling before backward, and then a division by the scale all the same",
-    "clipped while scaled": "clipping without unscale: the norm is the scale times too large, so all is clipped",
-    "unscaled twice": "unscaled twice: the gradients are divided by the scale two times",
-    "never unscaled": "the gradients are never divided by the scale, so each step is the scale times too long",
-    "never clipped": "the gradients are not clipped, or only after the step, or not to `max_norm`",
-    "clipped by value": "each number is clipped by itself, and not the norm of all",
-    "always clipped": "gradients shorter than `max_norm` are made longer: only longer ones are to be clipped",
-    "not cleared": "gradients left over from the step before, or from another backward: they add up until they are "
-    "cleared",
-    "each group": "a group of the optimizer is clipped by itself, and not the norm of all gradients",
-    "mask ignored": "the model does not get the attention mask: padding is read as text",
-    "mask of ids": "the mask is made of the ids: what is padding, the batch's own mask says",
-    "smoothed": "another loss than the cross-entropy of the batch: its labels are smoothed",
-}
-
-
-def _require_gradients(job: Job, own: dict[str, Any], right: dict[str, Any], where: _Where) -> None:
-    if where.is_bad:
-        return
-    for part in ("body", "head"):
-        away = _away(own["gradients"][part], right["gradients"][part])
-        if not away <= TOLERANCES["float16"]:
-            raise failure(
-                expected=f"gradients of the {part} in {where.text} with loss scaling, unscaled and then clipped",
-                got="NaN or infinity" if math.isnan(away) else f"gradients that are {away:.0%} away",
-                likely=_mistake_in(job, own["gradients"], where)
-                or "gradients of another loss, or otherwise changed",
-                look=ORDER,
-            )
-    got, expected = own["report"]["grad_norm"], right["report"]["grad_norm"]
-    likely = "not the norm of all gradients"
-    if abs(got) > 50 * expected:
-        likely = "the norm of gradients that are still multiplied by the scale"
-    elif math.isclose(got, min(expected, where.arguments["options"]["max_norm"]), rel_tol=2e-2):
-        likely = "the norm after clipping"
-    look = "clip_grad_norm_ returns the norm from before; call it when the gradients are unscaled"
-    require_close(job, "grad_norm", got, expected, likely=likely, look=look, rel_tol=TOLERANCES["float16"])
-
-
-def _away(own: np.ndarray, right: np.ndarray) -> float:
-    """How long the difference is, as a share of the right gradient; single numbers are noise in fp16."""
-    return float(np.linalg.norm(own.astype(np.float64) - right) / np.linalg.norm(right.astype(np.float64)))
-
-
-def _mistake_in(job: Job, gradients: dict[str, np.ndarray], where: _Where) -> str:
-    def is_same(steps: list[dict[str, Any]]) -> bool:
-        wrong = steps[where.number]["gradients"]
-        return bool(wrong) and all(
-            _away(gradients[part], wrong[part]) <= TOLERANCES["float16"] for part in wrong
-        )
-
-    twin = twin_of(job, baselines.FP16_TRAINER, "fp16_steps", where.arguments)
-    return name_the_mistake(
-        {} if where.is_resumed else _LIKELY_GRADIENTS,
-        twin=lambda mistake: twin(mistake)["steps"],
-        is_same=is_same,
-    )

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
+from torch.overrides import TorchFunctionMode
 
 from autograder.lessons.checking.harness_shared import in_groups, learner, numbers, switches, weights_of
+from autograder.lessons.lesson_02.harness.handed import Handed, inside_another, kinds_of
 from autograder.lessons.lesson_02.harness.shared import (
     VOCABULARY,
     DeepClassifier,
     Recorder,
+    Stumble,
     beside_a_gpu,
     deep_model,
     dtypes_of,
@@ -39,11 +43,14 @@ def _uneven_batches(
     return batches
 
 
-def epochs(cases: list[dict[str, Any]]) -> dict[str, Any]:
-    """Epochs of the learner's loop in one process, each on a small model of its own."""
+def epochs(cases: list[dict[str, Any]], is_counted: bool = True) -> dict[str, Any]:
+    """Epochs of the learner's loop in one process: for each case one after the other on a small model of its own.
+
+    Without `is_counted` nothing is counted, and they take half the time.
+    """
     set_before = switches()
     try:
-        found = [_epoch_once(**case) for case in cases]
+        found = [epoch for case in cases for epoch in _epochs_of(**case, is_counted=is_counted)]
         return {"uncountable": "", "epochs": found, "set_before": set_before, "set_after": switches()}
     except RuntimeError as error:
         if not uncountable(error):
@@ -51,43 +58,85 @@ def epochs(cases: list[dict[str, Any]]) -> dict[str, Any]:
         return {"uncountable": str(error)}
 
 
-def _epoch_once(
-    seed: int, rows: list[int], precision: str, max_norm: float | None, is_in_groups: bool, is_sure: bool
-) -> dict[str, Any]:
-    """One epoch: weights before and after, report, and what was counted. Without `max_norm`, that of the signature."""
+def _epochs_of(
+    seed: int,
+    rows: list[int],
+    precisions: list[str],
+    max_norm: float | None,
+    is_in_groups: bool,
+    is_sure: bool,
+    is_counted: bool,
+) -> list[dict[str, Any]]:
+    """Epochs in these precisions on one model: weights before and after, report, and what was counted.
+
+    Without `max_norm`, that of the signature. In groups, each has settings of its own, and the batches are a list.
+    """
     rng = np.random.default_rng(seed)
     model = deep_model(seed)
     with torch.no_grad():
         model.head.weight.mul_(3.0)  # else all labels are about as likely
         model.head.bias[0] += 25.0 * is_sure  # another label costs 20 and more
-    optimizer = torch.optim.SGD(in_groups(model) if is_in_groups else model.parameters(), lr=0.05)
-    recorder = Recorder(model, optimizer)
+    groups: Any = in_groups(model) if is_in_groups else list(model.parameters())
+    if is_in_groups:
+        groups[0] |= {"weight_decay": 1e-4, "lr": 0.03}
+    optimizer = torch.optim.SGD(groups, lr=0.05, momentum=0.5 * is_in_groups)
+    recorder, handed = Recorder(model, optimizer), Handed(model)
     batches = _uneven_batches(model, rng, rows)
-    leave_gradients(model, 0.1)
-    model.eval()  # as an evaluation before it may have left it
-    modes: list[bool] = []
-    model.register_forward_pre_hook(lambda *_: modes.append(all(part.training for part in model.modules())))
-    before = weights_of(model)
-    with count_events(model) as counts:
-        given = (model, iter(batches), optimizer, precision)
-        report = learner(*given) if max_norm is None else learner(*given, max_norm)
-    return {
-        "before": before,
-        "weights": weights_of(model).float(),
-        "report": numbers(report),
-        "flops": counts.flops,
-        "forwards": counts.num_forwards,
-        "steps": counts.num_optimizer_steps,
-        "syncs": counts.num_syncs,
-        "unwatched": counts.num_unwatched,
-        "weight_dtypes": sorted(recorder.weight_dtypes | set(dtypes_of(model))),
-        "is_open_at_step": recorder.autocast_at_step,
-        "train_mode": all(modes),
-    }
+    seen: set[tuple[bool, str]] = set()
+
+    def note(*_: Any) -> None:
+        is_in_training = all(part.training for part in model.modules())
+        seen.add((is_in_training, torch.get_float32_matmul_precision()))
+
+    model.register_forward_pre_hook(note)
+    found = []
+    for precision in precisions:
+        leave_gradients(model, 0.1)
+        model.eval()  # as an evaluation before it may have left it
+        seen.clear()
+        handed.changed.clear()
+        before, num_before = weights_of(model), len(recorder.gradients)
+        given: tuple[Any, ...] = (model, batches if is_in_groups else iter(batches), optimizer, precision)
+        given += () if max_norm is None else (max_norm,)
+        counts: list[Any] = []
+
+        def counted(*arguments: Any, counts: list[Any] = counts) -> Any:
+            with count_events(model, operators=is_counted) as found:
+                counts.append(found)
+                return learner(*arguments)
+
+        report = handed.call(counted, *given, batches=batches)
+        [count] = counts
+        found.append(
+            {
+                "before": before,
+                "weights": weights_of(model).float(),
+                "report": numbers(report),
+                "kinds": kinds_of(report),
+                "changed": sorted(handed.changed),
+                "rounded": recorder.rounded[num_before:],
+                "norms": [_norm_of(used) for used in recorder.gradients[num_before:]],
+                "flops": count.flops,
+                "forwards": count.num_forwards,
+                "steps": count.num_optimizer_steps,
+                "syncs": count.num_syncs,
+                "unwatched": count.num_unwatched,
+                "weight_dtypes": sorted(recorder.weight_dtypes | set(dtypes_of(model))),
+                "is_open_at_step": recorder.autocast_at_step,
+                "train_mode": all(is_in_training for is_in_training, _ in seen),
+                "matmul_precisions": sorted({matmul for _, matmul in seen}),
+            }
+        )
+    return found
+
+
+def _norm_of(gradients: dict[str, torch.Tensor]) -> float:
+    return float(torch.linalg.vector_norm(torch.cat(list(gradients.values())).double()))
 
 
 def broken_epochs(seed: int, rows: list[int], at: int) -> dict[str, Any]:
-    """An epoch in which batch `at` has a NaN in one of its words, and one in whose second forward the model raises.
+    """Epochs of which batch `at` has a NaN in one of its words; in whose second forward the model raises, or whose
+    batches do; and one with an autocast of the caller's open.
 
     Who raises an error at the NaN has said it as loudly: then there is no report.
     """
@@ -98,29 +147,100 @@ def broken_epochs(seed: int, rows: list[int], at: int) -> dict[str, Any]:
         batch["input_ids"] = batch["input_ids"].clamp(max=VOCABULARY - 2)
         if number == at:
             batch["input_ids"][0, 0] = VOCABULARY - 1
+    good = batches[:at] + batches[at + 1 :]
     stumbled = stumble(
-        model,
-        lambda: learner(model, iter(batches[:at] + batches[at + 1 :]), optimizer, "bf16-mixed"),
-        at=2,
-        dtype=torch.float16,
+        model, lambda: learner(model, iter(good), optimizer, "bf16-mixed"), at=2, dtype=torch.float16
     )
+    inside = inside_another(lambda: learner(model, iter(good[:1]), optimizer, "bf16-mixed"))
+    is_loss_of_batches_told = _is_told(lambda: learner(model, _breaking(good), optimizer, "32-true"))
     with torch.no_grad():
         model.embedding.weight[-1] = float("nan")
+    reports = []
+    for precision in ("32-true", "bf16-mixed"):
+        fresh = deep_model(seed)
+        fresh.load_state_dict(model.state_dict())
+        try:
+            steps = torch.optim.SGD(fresh.parameters(), lr=0.05)
+            reports.append(numbers(learner(fresh, iter(batches), steps, precision)))
+        except (RuntimeError, ValueError, ArithmeticError):
+            continue
+    return {
+        "stumbled": stumbled,
+        "changed": [],
+        "inside_another": inside,
+        "is_told_by_batches": is_loss_of_batches_told,
+        "reports": reports,
+    }
+
+
+def _breaking(batches: list[dict[str, torch.Tensor]]) -> Iterator[dict[str, torch.Tensor]]:
+    """Two batches, and then the error of a file that cannot be read."""
+    yield from batches[:2]
+    raise Stumble("the batches raised this error")
+
+
+def _is_told(call: Callable[[], Any]) -> bool:
     try:
-        report = learner(model, iter(batches), optimizer, "32-true")
-    except (RuntimeError, ValueError, ArithmeticError):
-        report = None
-    return {"stumbled": stumbled, "report": numbers(report) if report is not None else None}
+        call()
+    except Stumble:
+        return True
+    return False
 
 
-def long_epoch(seed: int, num_batches: int) -> int:
-    """Syncs of an epoch of so many batches of one word, on a model that is hardly one."""
-    rng, model = np.random.default_rng(seed), deep_model(seed, d_model=4, num_blocks=0)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    batches = [full_batch(rng, 1, 1) for _ in range(num_batches)]
-    with count_events(model) as counts:
-        learner(model, iter(batches), optimizer, "32-true")
-    return counts.num_syncs
+_READ_BY: tuple[str, ...] = (
+    "item",
+    "tolist",
+    "numpy",
+    "__array__",
+    "__bool__",
+    "__int__",
+    "__float__",
+    "__index__",
+    "__complex__",
+)
+_READ_BY += (
+    "__format__",
+    "__repr__",
+    "__contains__",
+    "is_nonzero",
+    "equal",
+    "allclose",
+    "nonzero",
+    "argwhere",
+)
+_READ_BY += ("masked_select", "unique", "unique_consecutive", "bincount", "repeat_interleave")
+_READS = frozenset(
+    getattr(where, name) for where in (torch, torch.Tensor) for name in _READ_BY if hasattr(where, name)
+)
+
+
+class _Syncs(TorchFunctionMode):
+    """Counts the calls that read values and nothing else: a fraction of the time that `count_events` takes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.number = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        waits = func in _READS or (func is torch.where and len(args) == 1 and not kwargs)
+        if func is torch.Tensor.__getitem__:  # by a mask: how many there are hangs on values
+            index = args[1] if isinstance(args[1], tuple) else (args[1],)
+            waits = any(getattr(each, "dtype", None) is torch.bool for each in index)
+        self.number += waits
+        return func(*args, **(kwargs or {}))
+
+
+def long_epochs(seed: int, num_batches: int) -> dict[str, int]:
+    """Syncs of an epoch of so many batches of one word, on a model that is hardly one, in either precision."""
+    found = {}
+    for precision in ("32-true", "bf16-mixed"):
+        rng, model = np.random.default_rng(seed), deep_model(seed, d_model=4, num_blocks=0)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        batches = [full_batch(rng, 1, 1)] * num_batches
+        with _Syncs() as syncs:
+            learner(model, iter(batches), optimizer, precision)
+        found[precision] = syncs.number
+    return found
 
 
 def epoch_beside_a_gpu(source: str, entry: str, seed: int) -> dict[str, Any]:
@@ -143,13 +263,18 @@ def _wide() -> tuple[DeepClassifier, dict[str, torch.Tensor]]:
     return model, {name: value.clone() for name, value in model.state_dict().items()}
 
 
-def epoch_segment(seed: int, num_steps: int) -> dict[str, Any]:
+def brief_segment(seed: int, num_steps: int) -> dict[str, Any]:
+    """What `epoch_segment` gives, where nobody asks the clock: a tenth of the texts."""
+    return epoch_segment(seed, num_steps, rows=4, width=20)
+
+
+def epoch_segment(seed: int, num_steps: int, rows: int = ROWS, width: int = WIDTH) -> dict[str, Any]:
     """An epoch of that many batches in bf16; the baseline takes no notice and computes in fp32."""
     model, first = _wide()
     model.load_state_dict(first)
     rng = np.random.default_rng(seed)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
-    batches = [full_batch(rng, ROWS, WIDTH) for _ in range(num_steps)]
+    batches = [full_batch(rng, rows, width) for _ in range(num_steps)]
     report = learner(model, iter(batches), optimizer, "bf16-mixed", 1.0)
     probe = full_batch(rng, 4, 8)
     with torch.no_grad():

@@ -8,23 +8,35 @@ from autograder.lessons.checking.harness_shared import learner
 
 
 def resolve_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The learner's answers to requests on machines, one after the other, and how often each of them measured."""
-    return [_resolve_once(**case) for case in cases]
+    """The learner's answers to requests on machines, one after the other, and how often each of them measured.
+
+    An answer is read when it is given, and once more when all are: `is_kept` where it is still the same.
+    """
+    found = [_resolve_once(**case) for case in cases]
+    return [answer | {"is_kept": answer["answer"] == _plain(given)} for answer, given in found]
 
 
-def _resolve_once(requested: str, facts: dict[str, Any], gain: float) -> dict[str, Any]:
+def _resolve_once(requested: str, facts: dict[str, Any], gain: float) -> tuple[dict[str, Any], Any]:
     calls: list[float] = []
 
     def measure_gain() -> float:
         calls.append(gain)
         return gain
 
+    found: dict[str, Any] = {"error": "", "is_value_error": False, "said": ""}
+    handed, given = dict(facts), None
     try:
-        answer = learner(requested, dict(facts), measure_gain)
+        given = learner(requested, handed, measure_gain)
     except Exception as error:  # which one, and whether it is right to raise any, the check says
-        return {"error": type(error).__mro__[0].__name__, "is_value_error": isinstance(error, ValueError),
-                "said": str(error), "answer": {}, "calls": len(calls)}  # fmt: skip
-    found = dict(answer) if isinstance(answer, dict) else {}
+        found = {
+            "error": type(error).__mro__[0].__name__,
+            "is_value_error": isinstance(error, ValueError),
+            "said": str(error),
+        }
+    return found | {"answer": _plain(given), "calls": len(calls), "is_changed": handed != facts}, given
+
+
+def _plain(answer: Any) -> dict[str, Any]:
+    found = answer if isinstance(answer, dict) else {}
     kept = {key: found[key] for key in ("precision", "needs_scaler", "reason") if key in found}
-    plain = {key: value for key, value in kept.items() if isinstance(value, str | bool)}
-    return {"error": "", "is_value_error": False, "said": "", "answer": plain, "calls": len(calls)}
+    return {key: value for key, value in kept.items() if isinstance(value, str | bool)}

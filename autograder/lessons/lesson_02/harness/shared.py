@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 
 from autograder.lessons.checking.harness_shared import full_rows, switches
+from autograder.lessons.lesson_02.harness.handed import rounded_parts
 from course_lib.models import masked_mean
 
 VOCABULARY, CLASSES = 500, 7
@@ -82,6 +83,7 @@ class Recorder:
     def __init__(self, model: Any, optimizer: torch.optim.Optimizer) -> None:
         self.parameters = dict(model.named_parameters())
         self.gradients: list[dict[str, torch.Tensor]] = []
+        self.each: list[dict[str, torch.Tensor]] = []
         self.weight_dtypes: set[str] = set()
         self.autocast_in_backward = self.autocast_at_step = False
         optimizer.register_step_pre_hook(self._before_step)
@@ -96,6 +98,13 @@ class Recorder:
     def _after_step(self, *_: Any) -> None:
         # Head and body apart: the body's gradients are far smaller, and beside the head's no error in them would show.
         self.gradients.append({"head": self._rows(True), "body": self._rows(False)})
+        used = {name: p.grad.clone() for name, p in self.parameters.items() if p.grad is not None}
+        self.each.append(used)  # looked at later: it would be a sync of the learner's
+
+    @property
+    def rounded(self) -> list[list[str]]:
+        """Of each step the parameters whose gradients are all bfloat16 numbers."""
+        return [rounded_parts(used) for used in self.each]
 
     def _rows(self, of_head: bool) -> torch.Tensor:
         found = [p for name, p in self.parameters.items() if name.startswith("head") == of_head]

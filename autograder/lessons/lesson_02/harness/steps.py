@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from autograder.lessons.checking.harness_shared import learner, numbers, switches, weights_of
+from autograder.lessons.lesson_02.harness.handed import Handed, inside_another, kinds_of, rounded_parts
 from autograder.lessons.lesson_02.harness.shared import (
     Recorder,
     beside_a_gpu,
@@ -22,6 +23,35 @@ from autograder.lessons.lesson_02.harness.shared import (
 from course_lib.measuring import count_events
 
 
+class _Steps:
+    """Steps of the learner's function on one model, and what each of them did."""
+
+    def __init__(self, model: Any, optimizer: torch.optim.Optimizer) -> None:
+        self.model, self.optimizer, self.found = model, optimizer, list[dict[str, Any]]()
+        self.recorder, self.handed = Recorder(model, optimizer), Handed(model)
+        self.reports: list[tuple[Any, str]] = []
+        leave_gradients(model, 0.1)
+
+    def changed_reports(self) -> list[str]:
+        now = [(before, repr(numbers(report))) for report, before in self.reports]
+        return [f"{after}, where it was {before}" for before, after in now if before != after]
+
+    def step(self, batch: dict[str, torch.Tensor], max_norm: float) -> None:
+        before = weights_of(self.model)
+        report = self.handed.call(learner, self.model, batch, self.optimizer, max_norm, batches=[batch])
+        self.reports.append((report, repr(numbers(report))))
+        self.found.append(
+            {
+                "report": numbers(report),
+                "kinds": kinds_of(report),
+                "moved": weights_of(self.model).float() - before.float(),
+                "num_forwards": self.handed.num_forwards,
+                "is_evaluated": self.handed.is_evaluated,
+                "rounded_weights": rounded_parts(self.recorder.parameters),
+            }
+        )
+
+
 def bf16_steps(
     seed: int, rows: int, width: int, max_norms: list[float], others: list[tuple[int, int, float]]
 ) -> dict[str, Any]:
@@ -29,16 +59,16 @@ def bf16_steps(
 
     Those are of (rows, width, max_norm) each, with texts of uneven lengths, and nothing of them is counted. Gradients
     are left over from before the first steps, and between the two an error of the model reaches the learner's function.
-    In the last of them the model is sure of one class: whoever has another has a loss of 50 and more.
+    In the last of them the model is sure of one class: whoever has another has a loss of 50 and more. At the end a
+    weight is NaN.
     """
     rng, set_before = np.random.default_rng(seed), switches()
     model = deep_model(seed)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    recorder = Recorder(model, optimizer)
-    leave_gradients(model, 0.1)
+    first = _Steps(model, torch.optim.SGD(model.parameters(), lr=0.05))
     try:
         with count_events(model) as counts:
-            reports = [learner(model, full_batch(rng, rows, width), optimizer, norm) for norm in max_norms]
+            for norm in max_norms:
+                first.step(full_batch(rng, rows, width), norm)
     except RuntimeError as error:
         if not uncountable(error):
             raise
@@ -49,31 +79,50 @@ def bf16_steps(
     stumbled = stumble(
         other, lambda: learner(other, ragged_batch(rng, 3, 8), optimizer, 1.0), dtype=torch.float16
     )
-    later = Recorder(other, optimizer)
-    leave_gradients(other, 0.1)
+    later = _Steps(other, optimizer)
     for number, (*shape, norm) in enumerate(others):
         if number == len(others) - 1:
             with torch.no_grad():
                 other.head.bias[0] += 60.0
-        reports.append(learner(other, ragged_batch(rng, *shape), optimizer, norm))
+        later.step(ragged_batch(rng, *shape), norm)
+    recorders = first.recorder, later.recorder
     return {
         "uncountable": "",
         "stumbled": stumbled,
         "set_before": set_before,
         "set_after": switches(),
-        "reports": [numbers(report) for report in reports],
-        "kinds": [_kinds(report) for report in reports],
-        "gradients": recorder.gradients + later.gradients,
+        "changed": sorted(first.handed.changed | later.handed.changed),
+        "changed_reports": first.changed_reports() + later.changed_reports(),
+        "steps": first.found + later.found,
+        "gradients": [gradients for recorder in recorders for gradients in recorder.gradients],
+        "rounded": [names for recorder in recorders for names in recorder.rounded],
         "weights": torch.cat([weights_of(model).float(), weights_of(other).float()]),
         "weight_dtypes": sorted(
-            recorder.weight_dtypes | later.weight_dtypes | set(dtypes_of(model)) | set(dtypes_of(other))
+            first.recorder.weight_dtypes
+            | later.recorder.weight_dtypes
+            | set(dtypes_of(model))
+            | set(dtypes_of(other))
         ),
-        "autocast_in_backward": recorder.autocast_in_backward or later.autocast_in_backward,
-        "autocast_at_step": recorder.autocast_at_step or later.autocast_at_step,
+        "autocast_in_backward": any(recorder.autocast_in_backward for recorder in recorders),
+        "autocast_at_step": any(recorder.autocast_at_step for recorder in recorders),
         "flops": counts.flops,
         "saved_bytes": counts.peak_saved_bytes,
         "unwatched": counts.num_unwatched,
     }
+
+
+def odd_steps(seed: int) -> dict[str, Any]:
+    """A step under an autocast of the caller's, and the loss of one whose model has a NaN among its weights."""
+    model, batch = deep_model(seed, d_model=16, num_blocks=1), full_batch(np.random.default_rng(seed), 3, 5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    inside = inside_another(lambda: learner(model, batch, optimizer, 1.0))
+    with torch.no_grad():
+        model.head.bias[0] = float("nan")
+    try:
+        loss = numbers(learner(model, batch, optimizer, 1.0)).get("loss", 0.0)
+    except (RuntimeError, ValueError, ArithmeticError):  # it says it as loudly
+        loss = float("nan")
+    return {"changed": [], "inside_another": inside, "loss_of_nan": loss}
 
 
 def step_beside_a_gpu(source: str, entry: str, seed: int) -> dict[str, Any]:
@@ -87,13 +136,3 @@ def step_beside_a_gpu(source: str, entry: str, seed: int) -> dict[str, Any]:
         return counts.share_of_flops("bfloat16")
 
     return beside_a_gpu(source, entry, share)
-
-
-def _kinds(report: dict[str, Any]) -> dict[str, str]:
-    """What each value is, such as "0-d float32"."""
-    return {
-        str(key): f"{value.ndim}-d {str(value.dtype).removeprefix('torch.')}"
-        if isinstance(value, torch.Tensor)
-        else type(value).__name__
-        for key, value in report.items()
-    }

@@ -28,6 +28,7 @@ def _made(seed: int, loudness: str, sizes: tuple[int, ...]) -> torch.nn.Module:
     """The learner's classifier with hidden values that are loud, quiet, or loud for half of the words; or
     far beyond fp16. Those of "long" are loud."""
     torch.manual_seed(seed)
+    torch.rand(3)  # who seeds anew in `__init__` gets other weights
     model: Any = learner(*sizes)
     vocabulary = sizes[0]
     with torch.no_grad():
@@ -35,6 +36,8 @@ def _made(seed: int, loudness: str, sizes: tuple[int, ...]) -> torch.nn.Module:
             if isinstance(module, torch.nn.Embedding):
                 quiet = vocabulary // 2 if loudness == "mixed" else vocabulary
                 module.weight[quiet:].mul_(1e-7)
+                if loudness == "still":
+                    module.weight[1] = 0.0  # a text of this word alone has no features at all
                 if loudness == "deafening":
                     module.weight.mul_(2.0**12)
                 if loudness == "mixed":
@@ -84,7 +87,13 @@ def _fragile_once(
     rng = np.random.default_rng(seed)
     model = _made(seed, loudness, tuple(sizes)).train(is_training)
     batch = _texts(rng, rows, tuple(sizes), 400 if loudness == "long" else 40)
-    weights = weights_of(model)
+    if loudness == "still":
+        batch["input_ids"][0] = 1
+    with torch.no_grad(), resolve_precision(precision, torch.device("cpu")).autocast():
+        model(
+            batch["input_ids"][:1, :1], batch["attention_mask"][:1, :1]
+        )  # one text of one word, before the others
+    weights, before = weights_of(model), {name: value.clone() for name, value in batch.items()}
     with count_events(model) as counts:
         with resolve_precision(precision, torch.device("cpu")).autocast():
             set_before = switches()
@@ -96,6 +105,8 @@ def _fragile_once(
     return {
         "logits": logits.float(),
         "gradients": torch.cat([g.flatten() / scale for g in gradients]),
+        "is_left": all(torch.equal(batch[name], value) for name, value in before.items()),
+        "names": list(model.state_dict()),
         "num_weights": [p.numel() for p in model.parameters()],
         "weights": weights,
         "set_before": set_before,

@@ -187,7 +187,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ),
             ),
             "products in fp32 less precise from then on": (
-                "float32 matmul precision is switched for the whole process",
+                "fp32 products are made less precise",
                 "    model.train()\n",
                 '    model.train()\n    if is_mixed:\n        torch.set_float32_matmul_precision("medium")\n',
             ),
@@ -272,6 +272,25 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    for batch in batches:\n",
                 "    number = sum(1 for _ in batches)\n    for batch in batches:\n",
             ),
+            "gradients rounded": (
+                "the gradients are rounded",
+                _CLIP,
+                "        for p in model.parameters():\n"
+                "            p.grad = p.grad.bfloat16().float() if is_mixed else p.grad\n" + _CLIP,
+            ),
+            "forward left in autocast": (
+                "whatever was asked for",
+                "    model.train()\n",
+                "    model.train()\n    if is_mixed:\n"
+                '        model.forward = torch.autocast("cpu", torch.bfloat16)(model.forward)\n',
+            ),
+            "the loss as a tensor": ("a tensor or a text stands", "total.item() / num", "total / num"),
+            "an error of the batches swallowed": (
+                "the epoch ends early",
+                "    for batch in batches:\n",
+                "    waiting = iter(batches)\n    while True:\n        try:\n            batch = next(waiting)\n"
+                "        except Exception:\n            break\n",
+            ),
             "weights rounded": (
                 "the weights are rounded",
                 "        total +=",
@@ -339,7 +358,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "mean_square = (pooled * pooled).mean(dim=-1, keepdim=True)",
                 "mean_square = (pooled * pooled).sum(dim=-1, keepdim=True) / 64",
             ),
-            "no epsilon": ("another epsilon", "mean_square + 1e-6", "mean_square"),
+            "no epsilon": ("0 is divided by 0", "mean_square + 1e-6", "mean_square"),
             "another epsilon, hardly": ("another epsilon", "1e-6", "1e-7"),
             "fp16 whatever is open": (
                 "whatever autocast is open around it",
@@ -387,6 +406,25 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     'torch.einsum("bth,bt->bh", features, attention_mask.to(features.dtype))',
                 ),
                 (_REPAIR, "        pooled = pooled.float() / attention_mask.sum(dim=1, keepdim=True)\n"),
+            ),
+            "one scale for each text, and none for zeros": (
+                "0 is divided by 0",
+                (
+                    _REPAIR,
+                    "        scale = pooled.detach().abs().amax(dim=-1, keepdim=True).float()\n"
+                    "        pooled = pooled / scale\n",
+                ),
+                ("mean_square + 1e-6", "mean_square + 1e-6 / scale**2"),
+            ),
+            "a layer with another name": (
+                "no checkpoint of FragileClassifier",
+                "self.head",
+                "self.classifier",
+            ),
+            "the ids changed in place": (
+                "of the caller are changed",
+                "        weights = ",
+                "        input_ids.masked_fill_(~attention_mask, 0)\n        weights = ",
             ),
             "the divisor without its gradient": (
                 "a part of the graph is cut",

@@ -185,6 +185,28 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _TAKE,
                 _TAKE + "    for p in model.parameters():\n        p.data = p.data.bfloat16().float()\n",
             ),
+            "weights of matrices rounded": (
+                "the weights are rounded",
+                _TAKE,
+                _TAKE + "    for p in model.parameters():\n"
+                "        p.data = p.data.bfloat16().float() if p.ndim > 1 else p.data\n",
+            ),
+            "clipped a second time": (
+                "clipped a second time",
+                _CLIP,
+                _CLIP + _CLIP.replace("norm =", "_ =").replace("max_norm)", "0.95 * max_norm)"),
+            ),
+            "a second forward for the report": (
+                "a second forward for the report",
+                _TAKE,
+                _TAKE + _OPEN + "        with torch.no_grad():\n"
+                "            model(batch['input_ids'], batch['attention_mask'])\n",
+            ),
+            "a NaN replaced in the report": (
+                "a broken step looks like a good one",
+                "loss.detach()",
+                "torch.nan_to_num(loss.detach())",
+            ),
             "two steps": ("or taken twice", _TAKE, _TAKE + _TAKE),
             "no step": ("the step is missing", _TAKE, ""),
             "autocast around the step": (

@@ -161,6 +161,22 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '"needs_scaler": name == "16-mixed"',
                 '"needs_scaler": str(name == "16-mixed")',
             ),
+            "another name for fp16": (
+                "or what is like a name is taken for it",
+                "    names =",
+                '    requested = {"fp16": "16-mixed"}.get(requested, requested)\n    names =',
+            ),
+            "the facts emptied": (
+                "the caller's `facts` are changed",
+                "{facts['device_name']}: {reason}",
+                "{facts.pop('device_name')}: {reason}",
+            ),
+            "one dict for all answers": (
+                "all calls return the same dict",
+                ("@exercise", "ANSWER = {}\n\n@exercise"),
+                ("    return {", "    ANSWER.update({"),
+                (': {reason}"}', ': {reason}"})\n    return ANSWER'),
+            ),
             "no word on the scaler": ("a key is missing", '"needs_scaler": name == "16-mixed", ', ""),
         },
     )

@@ -267,6 +267,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _UPDATE,
                 _UPDATE + "        if self.scaler.get_scale() < 1:\n            self.scaler.update(1.0)\n",
             ),
+            "the scaler's own tensor in the report": (
+                "the next step writes into it",
+                '"scale": self.scaler.get_scale()',
+                '"scale": self.scaler._scale',
+            ),
             "the device that the machine has": (
                 "what the machine has",
                 'torch.autocast("cpu"',
@@ -311,6 +316,22 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "it stays as it is",
                 "self.scale / 2, 0",
                 "self.scale, 0",
+            ),
+            "no norm of a bad step": (
+                "the norm of a bad step is replaced",
+                '"grad_norm": norm',
+                '"grad_norm": norm if is_finite else 0.0',
+            ),
+            "a scale of 2 to the 24 at most": (
+                "kept below a limit",
+                "self.scale, self.num_good = 2 * self.scale, 0",
+                "self.scale, self.num_good = min(2 * self.scale, 2.0**24), 0",
+            ),
+            "a lower learning rate after a bad step": (
+                "its momentum or its learning rate are changed",
+                "            self.scale, self.num_good = self.scale / 2, 0",
+                "            self.scale, self.num_good = self.scale / 2, 0\n"
+                '            self.optimizer.param_groups[0]["lr"] *= 0.5',
             ),
             "the count goes on after a bad step": (
                 "a bad one in between must set their number back to 0",

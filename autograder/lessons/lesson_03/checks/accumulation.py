@@ -16,7 +16,9 @@ from autograder.lessons.lesson_03.checks.windows import (
     LOSS,
     ROUNDING,
     require_calls,
+    require_cleared,
     require_told,
+    require_untouched,
     require_updates,
 )
 
@@ -24,6 +26,7 @@ from autograder.lessons.lesson_03.checks.windows import (
 SAVED_BYTES_SLACK = 1.6
 _DIVIDED_WRONG = "divided by the wrong count: "
 WRONG_WEIGHTS = {
+    "thawed": "parameters that came frozen are trained: `requires_grad_(True)` is not asked for",
     "one group divided": "only the gradients of the optimizer's first parameter group are divided: those of the others "
     "stay sums",
     "one group cleared": "only the gradients of the optimizer's first parameter group are cleared",
@@ -66,16 +69,14 @@ def _cases(job: Job) -> list[dict[str, Any]]:
     rng, steps = job.rng, int(job.rng.integers(3, 6))
     short = int(rng.integers(1, steps))
     sizes = [
-        (2 * steps + short, steps, -1),
-        (2 * steps, steps, -1),
-        (
-            steps + short,
-            steps,
-            int(rng.integers(steps)),
-        ),  # a micro-batch without a label, in a window with some
-        (3, 1, -1),
-        (2, int(rng.integers(3, 9)), 0),
-        (1, int(rng.integers(2, 9)), -1),
+        (2 * steps + short, steps, []),
+        (2 * steps, steps, []),
+        # Micro-batches without a label, in windows with some; also at the end of a window and of all.
+        (steps + short, steps, [int(rng.integers(steps - 1))]),
+        (3, 1, []),
+        (2, int(rng.integers(3, 9)), [0]),
+        (1, int(rng.integers(2, 9)), []),
+        (2 * steps + 2, steps, [steps - 1, 2 * steps + 1]),
     ]
     return [
         {
@@ -84,6 +85,8 @@ def _cases(job: Job) -> list[dict[str, Any]]:
             "grad_accum_steps": grad_accum_steps,
             "empty": empty,
             "learning_rate": float(rng.uniform(0.05, 0.2)),
+            "left": {1: None, 4: None, 5: math.nan}.get(number, 0.1),
+            "is_frozen": number == 6,
             "is_in_groups": number % 2 == 0,
             "is_training": bool(number % 2),
             "is_counted": number == 0,  # operators: it costs, and one pass shows it
@@ -101,7 +104,7 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
             is_same=lambda wrong: are_equal(answer["moved"], wrong[0]["moved"], "float32"),
         )
 
-    num_micro_batches, has_empty = case["num_micro_batches"], case["empty"] >= 0
+    num_micro_batches, num_empty = case["num_micro_batches"], len(case["empty"])
     require_updates(
         job,
         answer,
@@ -110,8 +113,8 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
         updates=right["optimizer_steps"],
         name=name,
     )
-    require_calls(job, answer["calls"], right["calls"], spare=int(has_empty))
-    if has_empty:
+    require_calls(job, answer["calls"], right["calls"], spare=num_empty)
+    if num_empty:
         are_weights = not np.isfinite(answer["moved"]).all()
         job.require(
             not are_weights and math.isfinite(answer["report"].get("loss", 0.0)),
@@ -120,6 +123,7 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
             likely="the mean over the labels of one micro-batch: 0 / 0 where it has none",
             look="sum the losses; divide by the labels of the whole window, which always has some",
         )
+    require_cleared(job, answer["moved"], case["left"])
     if not are_equal(answer["moved"], right["moved"], "float32"):
         _fail_by_weights(answer, right, name(WRONG_WEIGHTS) or CUT_LOSS * case["is_sure"])
     job.require(
@@ -139,6 +143,7 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
         look="keep the loss of each micro-batch, a number, and not what it is made of",
     )
     require_left_alone(job, answer["set_before"], answer["set_after"], when="after the call")
+    require_untouched(job, answer["changed"])
     updates = {"": "something else than optimizer steps is counted, such as micro-batches"}
     require_told(job, answer, right["report"], {"loss": WRONG_LOSS, "num_updates": updates}, rel_tol=ROUNDING)
 

@@ -11,11 +11,20 @@ import numpy as np
 from autograder.engine import Job, failure, measure_speedup
 from autograder.lessons.checking import are_equal, name_the_mistake, require_equal, twin_of
 from autograder.lessons.lesson_03 import twins
-from autograder.lessons.lesson_03.checks.windows import CUT_LOSS, LOSS, ROUNDING, require_told
+from autograder.lessons.lesson_03.checks.windows import (
+    CUT_LOSS,
+    LOSS,
+    ROUNDING,
+    require_cleared,
+    require_told,
+    require_training,
+    require_untouched,
+)
 
 TEXTS_PER_UPDATE, LONGEST, ROWS_OF_THE_LONGEST = 64, 96, 12  # as in the harness
 BUDGET_SLACK = 1.05  # batches and indices are live too
 WRONG_WEIGHTS = {
+    "thawed": "parameters that came frozen are trained: `requires_grad_(True)` is not asked for",
     "one group divided": "only the gradients of the optimizer's first parameter group are divided: those of the others "
     "stay sums",
     "one group cleared": "only the gradients of the optimizer's first parameter group are cleared",
@@ -83,6 +92,8 @@ def _cases(job: Job) -> list[dict[str, Any]]:
                 "longest_rows": longest_rows,
                 # Counted bytes are those of our model, which lie on a line; other models' need not.
                 "bend": 0.0 if number == 0 else float(rng.uniform(0.7, 2.0)),
+                "left": {2: math.nan, 3: None}.get(number, 0.1),
+                "is_frozen": number == 1,
                 "is_in_groups": number % 2 == 0,
                 "is_training": bool(number % 2),
                 "is_counted": number == 0,
@@ -115,6 +126,7 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], plain:
             likely="each micro-batch is small enough, so the graphs of several are alive at once",
             look="call `backward()` for each micro-batch: it frees what its forward pass kept",
         )
+    require_cleared(job, answer["moved"], case["left"])
     if not are_equal(answer["moved"], plain["moved"], "float32"):
 
         def name(likely: Mapping[str, str]) -> str:
@@ -133,6 +145,14 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], plain:
             "the texts of the update: micro-batches are uneven, and each text must weigh the same",
             look="sum over the texts, divided by the number of texts of the update",
         )
+    job.require(
+        not answer["is_list_changed"],
+        expected="`samples` as it was",
+        got="another list",
+        likely="the caller's list is sorted or emptied in place: the next epoch has other updates, or none",
+        look="`sorted(samples[a:b])` makes a list of its own, `samples.sort()` and `del` change the one that came",
+    )
+    require_untouched(job, answer["changed"])
     updates = {"": "something else than optimizer steps is counted, such as micro-batches"}
     require_told(job, answer, plain["report"], {"loss": LOSS, "num_updates": updates}, rel_tol=ROUNDING)
 
@@ -161,13 +181,7 @@ def _require_samples(job: Job, answer: dict[str, Any], lengths: list[int]) -> No
             likely=likely,
             look="every text whole, and as many real tokens in its row as it is long",
         )
-    job.require(
-        all(is_training for *_, is_training in answer["calls"]),
-        expected="a model in training mode",
-        got="one in evaluation mode: no dropout",
-        likely="it came in evaluation mode, and `train()` is missing; or `eval()` was called",
-        look="`model.train()` before the first micro-batch",
-    )
+    require_training(job, answer["calls"])
 
 
 def _require_budget(

@@ -18,6 +18,7 @@ from autograder.lessons.lesson_03 import twins
 
 MAX_PEAK_SHARE = 0.6
 SAVED_SLACK = 0.95
+HELD_SHARE = 0.1  # of the plain peak: what Python's own objects may take
 IGNORED = "the mask that a block is called with does not reach it: its texts attend to padding"
 WRONG_LOGITS = {
     "every key": IGNORED,
@@ -64,8 +65,16 @@ def check_checkpoint_blocks(job: Job) -> None:
         return name_the_mistake(WRONG_LOGITS, twin=twin, is_same=is_same)
 
     for number, (case, answer, right) in enumerate(zip(cases, answers, plain, strict=True)):
-        for part in ("evaluated", "first", "second"):
+        for part in ("evaluated", "first", "second", "both"):
             _require_same_step(job, answer, right, part, case, lambda w, n=number, p=part: name(w, n, p))
+        changed = answer["state_changed"]
+        job.require(
+            not changed,
+            expected="the model as it was, but for what it keeps for backward",
+            got=f"another state of {' and '.join(changed)}",
+            likely="your function does more than it is asked for, such as `train()` or `requires_grad_`",
+            look="change what runs around the blocks, and nothing else",
+        )
     _require_less_memory(job, answers, plain)
     measure_speedup(
         job,
@@ -90,6 +99,14 @@ def _require_less_memory(job: Job, answers: list[dict[str, Any]], plain: list[di
             else "the mode that the model was given in decides for good: it trains later",
             look="a checkpoint for each block: then one block at a time is alive",
         )
+    elsewhere = max(answer["held"] - right["held"] for answer, right in zip(answers, plain, strict=True))
+    job.require(
+        elsewhere <= HELD_SHARE * plain[0]["peak"],
+        expected="activations that are computed again",
+        got=f"{elsewhere / 1e6:.1f} MB of them outside of torch between forward and backward",
+        likely="activations are kept all the same, as NumPy arrays or bytes, where torch does not see them",
+        look="a checkpoint keeps the input of a block, and computes what is inside again",
+    )
     job.require(
         answers[0]["saved_by_another"] >= SAVED_SLACK * plain[0]["saved_by_another"],
         expected="`model` changed, and no other one",
@@ -105,6 +122,7 @@ def _require_same_step(
     tolerance, got, right, dropout = TOLERANCES["float32"], answer[part], plain[part], case["dropout"]
     is_training = part != "evaluated"
     when = f"in training, with dropout {dropout:g} under the same seed" if is_training else "in evaluation"
+    when += ", of two batches whose losses go backward together" * (part == "both")
     is_same_shape = answer["before"].shape == plain["before"].shape
     is_sorted_alike = is_same_shape and np.array_equal(np.sort(answer["before"]), np.sort(plain["before"]))
     job.require(
@@ -154,7 +172,10 @@ def _require_same_step(
         _are_close(got["gradients"], right["gradients"], tolerance),
         expected=f"the plain model's gradients {when}",
         got=f"gradients that differ by up to {np.abs(got['gradients'] - right['gradients']).max():.3g}",
-        likely="the state of dropout's random numbers is lost: the second forward drops other values than the first"
+        likely="what the second forward needs, random state or mask, is kept once for each block: another forward pass "
+        "before backward takes its place"
+        if part == "both"
+        else "the state of dropout's random numbers is lost: the second forward drops other values than the first"
         if dropout and is_training
         else "the second forward is not the first one again",
         look="`preserve_rng_state`, whose default is right",

@@ -71,6 +71,33 @@ def recipes(rng: np.random.Generator, peak_slack: float) -> list[dict[str, Any]]
     return wanted
 
 
+def any_recipes(rng: np.random.Generator, number: int) -> list[dict[str, Any]]:
+    """Recipes without a plan: small and large ones, all batches larger than the recipe's, rates of many sizes."""
+
+    def up_to(most: float, least: float = 1.0) -> int:
+        return round(float(np.exp(rng.uniform(np.log(least), np.log(most)))))
+
+    wishes: list[dict[str, Any]] = []
+    for _ in range(number):
+        base = up_to(2000)
+        target = base + up_to(100 * base)
+        world_size, steps = up_to(64), up_to(40)
+        wishes.append(
+            {
+                "target_batch_size": target,
+                "max_micro_batch_size": max(
+                    1, round(target / (world_size * steps)) + int(rng.integers(-1, 2))
+                ),
+                "world_size": world_size,
+                "base_batch_size": base,
+                "base_learning_rate": float(10 ** rng.uniform(-7, 0.5)),
+                "max_steps": up_to(1000, 2),
+                "optimizer": ("sgd", "adamw")[int(rng.integers(2))],
+            }
+        )
+    return wishes
+
+
 def _base(rng: np.random.Generator, limit: int, world_size: int, target: int, peak_slack: float) -> int:
     """A size to scale from: one at which no two rules give the same rate, where the sizes allow it."""
     steps = math.ceil(target / (limit * world_size))

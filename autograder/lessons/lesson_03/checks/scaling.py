@@ -9,7 +9,7 @@ import numpy as np
 
 from autograder.engine import Job
 from autograder.lessons.checking import require_keys
-from autograder.lessons.lesson_03.checks.recipes import recipes
+from autograder.lessons.lesson_03.checks.recipes import any_recipes, recipes
 
 BASE_BATCH, BASE_RATE, GROWTH, UPDATES = 8, 0.02, 8, 60
 # Of the small batch's loss. Scaled rates reached 1.00 of it, with a decay to zero 1.05 to 1.09, unscaled 1.26 or more.
@@ -17,16 +17,29 @@ TARGET_SLACK = 1.15
 NUM_CLASSES, NUM_FEATURES = 5, 16
 PEAK_SLACK = 0.01  # a schedule in whole updates may just miss its peak
 WARMUP_SHARE = 0.05
+NUM_ANY = 150  # recipes of any kind, beside those that tell mistakes apart
 RULES = {"sgd": ("linear", 1.0), "adamw": ("square-root", 0.5)}
 
 
 def check_plan_large_batch(job: Job) -> None:
     """3.4: sizes that fit and reach the target, a rate scaled by rule and warmed up, and a loss that is reached."""
-    for wanted in recipes(job.rng, PEAK_SLACK):
-        plan = job.learner().call("plan_once", **wanted)
-        _require_sizes(job, plan, wanted)
-        _require_rates(job, plan, wanted)
+    for wishes in (recipes(job.rng, PEAK_SLACK), any_recipes(job.rng, NUM_ANY)):
+        for plan, wanted in zip(job.learner().call("plans_all", wishes=wishes), wishes, strict=True):
+            _require_plan(job, plan, wanted)
     _require_target_loss(job)
+
+
+def _require_plan(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> None:
+    _require_sizes(job, plan, wanted)
+    job.require(
+        "learning_rates" not in plan["odd"],
+        expected="learning rates in a list of floats",
+        got=f"a {plan['odd'].get('learning_rates')}",
+        likely="an array, a tensor or a generator in place of a list: JSON cannot write it, `if rates` is an error or "
+        "always true, and a generator is empty after it was read once",
+        look="`[float(rate) for rate in rates]`",
+    )
+    _require_rates(job, plan, wanted)
 
 
 def _require_sizes(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> None:
@@ -46,6 +59,15 @@ def _require_sizes(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> No
         got=f"{micro:g} rows, {steps:g} steps, {total:g} in all",
         likely="a division that is not rounded: half a row cannot be computed",
         look="`math.ceil(a / b)` rounds up",
+    )
+    odd = {name: kind for name, kind in plan["odd"].items() if name in names[:3]}
+    job.require(
+        not odd,
+        expected="sizes that are ints",
+        got=", ".join(f"{name}: a {kind}" for name, kind in odd.items()),
+        likely="a number that was rounded and is a float all the same, as of `np.ceil`: neither `range` nor a sampler "
+        "takes it",
+        look="`math.ceil(a / b)` and `-(-a // b)` give ints",
     )
     micro, steps, total = int(micro), int(steps), int(total)
     limit, world_size, target = (
@@ -185,8 +207,7 @@ def _require_target_loss(job: Job) -> None:
         "optimizer": "sgd",
     }
     plan = job.learner().call("plan_once", **wanted)
-    _require_sizes(job, plan, wanted)
-    _require_rates(job, plan, wanted)
+    _require_plan(job, plan, wanted)
     seed = job.seed()
     small = _loss_after(seed, np.full(GROWTH * UPDATES, BASE_RATE), BASE_BATCH)
     reached = _loss_after(seed, plan["learning_rates"], int(plan["global_batch_size"]))

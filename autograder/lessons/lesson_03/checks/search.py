@@ -10,24 +10,26 @@ import numpy as np
 
 from autograder.engine import Job
 from autograder.lessons.lesson_03 import baselines
+from autograder.lessons.lesson_03.checks.searches import (
+    Limits,
+    any_searches,
+    failing_searches,
+    telling_searches,
+)
 
 MAX_TRIES = 300  # as in the harness
-Limits = dict[str, int]
 
 
 def check_largest_micro_batch_size(job: Job) -> None:
     """3.2: exactly the largest size that fits, found in few steps, none of them far too large."""
     _require_real_steps(job)
-    drawn = [_drawn(job.rng, *case) for case in _cases(job.rng)]
-    for fails_at in (1, 2, 3):
-        of_size, limit, fits, where = _drawn(job.rng, int(job.rng.integers(150, 400)), 40 + fails_at, "exact")
-        drawn.append((of_size, limit | {"fails_at": fails_at}, fits, where))
-    peaks, limits = [case[0] for case in drawn], [case[1] for case in drawn]
+    searches = [*telling_searches(job.rng), *failing_searches(job.rng), *any_searches(job.rng)]
+    peaks, limits = [one.peaks for one in searches], [one.limits for one in searches]
     answers = job.learner().call("searched_all", peaks=peaks, limits=limits)
-    for answer, (of_size, limit, fits, where) in zip(answers, drawn, strict=True):
-        _require_search(job, answer, limit, fits)
-        if not limit.get("fails_at"):
-            _require_largest(job, answer, limit, fits, where, int(of_size[1]))
+    for answer, one in zip(answers, searches, strict=True):
+        _require_search(job, answer, one.limits, one.fits)
+        if answer["ended"] != "error":
+            _require_largest(job, answer, one.limits, one.fits, one.where, int(one.peaks[1]))
 
 
 def _require_real_steps(job: Job) -> None:
@@ -51,52 +53,6 @@ def _require_real_steps(job: Job) -> None:
     }
 
 
-def _cases(rng: np.random.Generator) -> list[tuple[int, int, str]]:
-    """(max_size, rows that fit, what limits them). The first are those that tell mistakes apart."""
-
-    def far() -> int:
-        return int(rng.integers(150, 400))
-
-    def odd() -> int:
-        return 2 * int(rng.integers(17, 30)) + 1  # neither a power of two nor next to one
-
-    power = 2 ** int(rng.integers(2, 7))
-    cases = [
-        (far(), odd(), "exact"),
-        (far(), odd(), "device"),
-        (far(), odd(), "below"),
-        (far(), odd(), "between"),
-    ]
-    cases += [(far(), fits, "exact") for fits in (power - 1, power, power + 1)]
-    cases.append((far(), 64 + int(rng.integers(1, 4)), "exact"))  # at the lower end of a wide gap
-    cases += [(far(), fits, "between") for fits in rng.integers(3, 12, size=3).tolist()]
-    cases += [(size, size, where) for where in ("exact", "plenty") for size in (far(), power, odd())]
-    cases += [(size, size - 1, where) for where in ("below", "device") for size in (far(), power)]
-    cases += [(far(), 0, "below"), (far(), 0, "device"), (far(), 1, "exact"), (far(), 1, "device")]
-    for size in (1, 2, 3, int(rng.integers(4, 9))):
-        wheres = ("exact", "below", "device") if size < 3 else ("exact", "device")
-        cases += [(size, fits, where) for where in wheres for fits in range(size + 1)]
-    return cases
-
-
-def _drawn(
-    rng: np.random.Generator, max_size: int, fits: int, where: str
-) -> tuple[np.ndarray, Limits, int, str]:
-    """Peaks by size that lie nearly on a line which does not begin at 0, and limits that let `fits` rows fit."""
-    slope = int(rng.integers(1_000, 9_000))
-    peaks = slope * np.arange(max_size + 2) + int(rng.integers(2, 9)) * slope
-    peaks += rng.integers(slope // 20, size=len(peaks))
-    where = where if fits or where == "device" else "below"
-    last, beyond, all_of_it = int(peaks[fits]), int(peaks[fits + 1]), 10 * int(peaks[-1])
-    budget = {
-        "exact": last,
-        "below": beyond - 1,
-        "between": int(rng.integers(last + 1, beyond - 1)),
-    }.get(where, all_of_it)
-    most_rows = fits if where == "device" else 10 * max_size
-    return peaks, {"budget_bytes": budget, "max_size": max_size, "most_rows": most_rows}, fits, where
-
-
 def _require_search(job: Job, answer: dict[str, Any], limits: Limits, fits: int) -> None:
     tried, ended, max_size = answer["tried"], answer["ended"], limits["max_size"]
     job.require(
@@ -105,6 +61,14 @@ def _require_search(job: Job, answer: dict[str, Any], limits: Limits, fits: int)
         got="its OutOfMemoryError, out of your function",
         likely="the out-of-memory error is not caught; it says the same as a peak above the budget: does not fit",
         look="`try` … `except torch.OutOfMemoryError`",
+    )
+    job.require(
+        ended != "another error",
+        expected="the error of the step itself, out of your function",
+        got="another error, raised in its place",
+        likely="an `except` takes every error and raises one of its own: who waits for the step's, such as for "
+        "KeyboardInterrupt, waits in vain",
+        look="`except torch.OutOfMemoryError` and nothing else",
     )
     fails_at = limits.get("fails_at", 0)
     job.require(
@@ -116,13 +80,13 @@ def _require_search(job: Job, answer: dict[str, Any], limits: Limits, fits: int)
     )
     last = tried[-1] if tried else 1.0
     job.require(
-        1 <= last <= max_size and last == int(last),
+        1 <= last <= max_size and not answer["odd_size"],
         expected=f"whole sizes from 1 to {max_size}",
-        got=f"{last:g}",
+        got=f"{last:g}, a {answer['odd_size']}" if answer["odd_size"] else f"{last:g}",
         likely="a size above `max_size` is tried: doubling or a guess runs past it"
         if last > max_size
-        else "half a row is tried"
-        if last != int(last)
+        else "a size that is no int, as a division with `/` gives: a step cannot take its rows"
+        if answer["odd_size"]
         else "fewer rows than 1 are tried: what lies below 1 is known without a step",
         look="`min(2 * size, max_size)`" if last > max_size else "print each size before it is tried",
     )
@@ -173,6 +137,13 @@ def _require_largest(
         likely="the function returns nothing on one of its ways out, or something else than the size",
         look="follow each `return`, also where nothing fits",
     )
+    job.require(
+        bool(tried),
+        expected="sizes that are tried",
+        got=f"{got}, and no step",
+        likely="an answer is remembered from another call, where another model ran",
+        look="what differs from one call to the next is `try_step`, also where the budget is the same",
+    )
     are_powers = all(math.log2(size).is_integer() for size in tried)
     likely = "the search ends too early, or compares the wrong way round"
     if fits == 0:
@@ -200,7 +171,7 @@ def _require_largest(
     elif got not in tried:
         likely = "the answer is computed from other sizes and never tried itself"
     elif fits not in tried:
-        likely = "sizes that fit are ruled out and never tried, as by a line through other peaks"
+        likely = "sizes that fit are never tried: ruled out, as by a line through peaks, or cut off by a count of tries"
     job.require(
         got == fits,
         expected=f"{fits}, the most rows of up to {max_size} that fit",

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from autograder.engine import Job
 from autograder.lessons.checking import TOLERANCES, require_close, require_keys
 
@@ -51,7 +53,7 @@ def require_updates(
     )
 
 
-def require_calls(job: Job, calls: list[list[int]], expected: list[list[int]], *, spare: int = 0) -> None:
+def require_calls(job: Job, calls: list[list[float]], expected: list[list[float]], *, spare: int = 0) -> None:
     """Fail unless each micro-batch went through the model alone, in training mode.
 
     Args:
@@ -73,12 +75,52 @@ def require_calls(job: Job, calls: list[list[int]], expected: list[list[int]], *
         likely=likely,
         look="one micro-batch at a time through the model",
     )
+    require_training(job, calls)
+
+
+def require_training(job: Job, calls: list[list[float]]) -> None:
+    """Fail unless all parts of the model were in training mode at each call."""
+    shares = [share for *_, share in calls]
     job.require(
-        all(is_training for *_, is_training in calls),
+        min(shares, default=1.0) == 1.0,
         expected="a model in training mode",
-        got="one in evaluation mode: no dropout",
-        likely="it came in evaluation mode, and `train()` is missing; or `eval()` was called",
+        got="one in evaluation mode: no dropout"
+        if min(shares, default=1.0) == 0.0
+        else "one of which some parts are in evaluation mode",
+        likely="it came in evaluation mode, and `train()` is missing; or `eval()` was called"
+        if min(shares, default=1.0) == 0.0
+        else "the mode is set on some modules alone; `train()` of the model reaches all that are in it",
         look="`model.train()` before the first micro-batch",
+    )
+
+
+def require_cleared(job: Job, moved: np.ndarray, left: float | None) -> None:
+    """Fail where NaN that was left in `p.grad` has reached the weights, or has kept them from moving."""
+    if left is not None and math.isnan(left):
+        job.require(
+            bool(np.isfinite(moved).all() and moved.any()),
+            expected="updates from gradients of this call alone, also where `p.grad` was NaN before",
+            got="weights that are NaN, or that no step has moved",
+            likely="gradients that were there before the call are multiplied by 0, not cleared: NaN stays NaN",
+            look="`optimizer.zero_grad()` before the first backward",
+        )
+
+
+def require_untouched(job: Job, changed: list[str]) -> None:
+    """Fail where the caller's data, or the random generators of the process, are others than before the call."""
+    job.require(
+        "what was handed in" not in changed,
+        expected="the data that were handed in, as they were",
+        got="others in their place",
+        likely="tensors or arrays of the caller are changed in place: the next epoch finds others",
+        look="`masked_fill` in place of `masked_fill_`, and a copy before `x[mask] = …`",
+    )
+    job.require(
+        not changed,
+        expected="random generators as they were: nothing is drawn here",
+        got="another state of them",
+        likely="a seed is set, or something is drawn: what the caller draws next is another",
+        look="no `manual_seed` inside of a training loop",
     )
 
 
@@ -110,14 +152,19 @@ def require_told(
         not others,
         expected="plain numbers",
         got="; ".join(others),
-        likely="a tensor in place of a number: it holds on to its device, and JSON cannot write it",
+        likely="a tensor in place of a number: it holds on to its device, and JSON cannot write it; nor one of NumPy's",
         look="`float(t)` or `t.item()`, once, at the end",
     )
     for name, likely in wrong.items():
         told = report[name]
-        close = [other for other in likely if other and math.isclose(told, right[other], rel_tol=rel_tol)]
-        closest = min(close, key=lambda other: abs(told - right[other]), default="")
-        require_close(job, name, told, right[name], likely=likely[closest], rel_tol=rel_tol)
+        away = {other: abs(told - right[other]) for other in likely if other}
+        least = min(away.values(), default=math.inf)
+        # Two mistakes may give the same number, as where the last is the largest: then both are named.
+        closest = [other for other, far in away.items() if far <= least + 1e-6 * abs(told)]
+        if not math.isfinite(told) or least > rel_tol * abs(told):
+            closest = [""]
+        why = "; or ".join(likely[other] for other in closest)
+        require_close(job, name, told, right[name], likely=why, rel_tol=rel_tol)
 
 
 LOSS = {

@@ -11,7 +11,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from autograder.lessons.checking.harness_shared import in_groups, learner, small_model, switches, weights_of
-from autograder.lessons.lesson_03.harness.shared import told, watched_calls
+from autograder.lessons.lesson_03.harness.shared import Handed, leave, told, watched_calls
 from course_lib.data import collate
 from course_lib.measuring import count_events
 from course_lib.models import ModelConfig, TokenClassifier
@@ -29,9 +29,9 @@ def token_model(seed: int) -> TokenClassifier:
 
 
 def token_batches(
-    rng: np.random.Generator, num_micro_batches: int, grad_accum_steps: int, empty: int
+    rng: np.random.Generator, num_micro_batches: int, grad_accum_steps: int, empty: list[int]
 ) -> list[dict[str, torch.Tensor]]:
-    """Micro-batches whose numbers of labels differ widely; the one at `empty` has none (-1: each has some).
+    """Micro-batches whose numbers of labels differ widely; those at `empty` have none.
 
     The first two of a window are the largest and alike: two of them at a time take twice the memory of one. The last
     of all is a lone row with one label. The id of padding comes inside of texts, too.
@@ -51,7 +51,7 @@ def token_batches(
         if index == num_micro_batches - 1:
             samples[0][1][:] = -100
         samples[0][1][-1] = rng.integers(5)
-        if index == empty:
+        if index in empty:
             for _, tags in samples:
                 tags[:] = -100
         batches.append(collate(samples))
@@ -100,12 +100,6 @@ class Outputs:
         return sum(any(not one.expired() for one in outputs) for outputs in early)
 
 
-def _leave_gradients(model: Any, value: float) -> None:
-    """Gradients as somebody may have left them: a loop that never clears them shows."""
-    for parameter in model.parameters():
-        parameter.grad = torch.full_like(parameter, value)
-
-
 def accumulated_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Passes of the learner's loop, one after the other in one process, each on a small tagger of its own."""
     return [accumulated_once(**case) for case in cases]
@@ -115,8 +109,10 @@ def accumulated_once(
     seed: int,
     num_micro_batches: int,
     grad_accum_steps: int,
-    empty: int,
+    empty: list[int],
     learning_rate: float,
+    left: float | None,
+    is_frozen: bool,
     is_in_groups: bool,
     is_training: bool,
     is_counted: bool,
@@ -130,9 +126,10 @@ def accumulated_once(
     before = weights_of(model)
     parameters = in_groups(model) if is_in_groups else model.parameters()
     optimizer = torch.optim.SGD(parameters, lr=learning_rate, momentum=0.5)
-    _leave_gradients(model, 0.1)
+    leave(model, left, is_frozen=is_frozen)
     batches = token_batches(np.random.default_rng(seed), num_micro_batches, grad_accum_steps, empty)
     report, passes, outputs, set_before = {}, OnePass(batches), Outputs(model), switches()
+    handed = Handed(tensor for batch in batches for tensor in batch.values())
     with watched_calls(model) as calls, count_events(model, operators=is_counted) as counts:
         try:
             report = learner(model, passes, optimizer, grad_accum_steps)
@@ -145,17 +142,21 @@ def accumulated_once(
         "calls": calls,
         "saved_bytes": counts.peak_saved_bytes,
         "num_kept": outputs.most_kept,
+        "changed": handed.changed(),
         "set_before": set_before,
         "set_after": switches(),
     }
 
 
-def text_batches(rng: np.random.Generator, rows: list[int]) -> list[dict[str, torch.Tensor]]:
-    """Micro-batches of so many texts, so that a mean of their means is no mean over texts."""
+def text_batches(rng: np.random.Generator, rows: list[int], easy: list[int]) -> list[dict[str, torch.Tensor]]:
+    """Micro-batches of so many texts: a mean of their means is no mean over texts. Those at `easy` are of class 0."""
     batches = []
-    for number in rows:
+    for index, number in enumerate(rows):
         lengths = rng.integers(3, 20, size=number)
-        batches.append(collate([(rng.integers(0, WORDS, size=n), int(rng.integers(5))) for n in lengths]))
+        labels = rng.integers(1 if easy else 0, 5, size=number) * (index not in easy)
+        batches.append(
+            collate([(rng.integers(0, WORDS, size=n), int(k)) for n, k in zip(lengths, labels, strict=True)])
+        )
     return batches
 
 
@@ -173,8 +174,11 @@ def mixed_once(
     learning_rate: float,
     init_scale: float,
     growth_interval: int,
+    left: float | None,
+    momentum: float,
+    easy: list[int],
+    is_frozen: bool,
     is_in_groups: bool,
-    has_gradients: bool,
     is_training: bool,
     is_counted: bool,
     is_sure: bool,
@@ -190,13 +194,13 @@ def mixed_once(
     before = weights_of(model)
     # Vectors first: of the gradient's length they are a part that is too small for the whole.
     parameters = in_groups(model)[::-1] if is_in_groups else model.parameters()
-    optimizer = torch.optim.SGD(parameters, lr=learning_rate)
-    if has_gradients:
-        _leave_gradients(model, 0.1)
+    optimizer = torch.optim.SGD(parameters, lr=learning_rate, momentum=momentum)
+    leave(model, left, is_frozen=is_frozen)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 / (1 + step))
     scaler = torch.amp.GradScaler("cpu", init_scale=init_scale, growth_interval=growth_interval)
     scaler_says, report, set_before = "", {}, switches()
-    passes = OnePass(text_batches(np.random.default_rng(seed), rows))
+    batches = text_batches(np.random.default_rng(seed), rows, easy)
+    passes, handed = OnePass(batches), Handed(tensor for batch in batches for tensor in batch.values())
     with watched_calls(model) as calls, count_events(model, operators=is_counted) as counts:
         try:
             report = learner(model, passes, optimizer, scheduler, scaler, grad_accum_steps, max_norm)
@@ -209,6 +213,7 @@ def mixed_once(
                 raise
     return told(report) | {
         "moved": weights_of(model) - before,
+        "changed": handed.changed(),
         "scaler_says": scaler_says,
         "set_before": set_before,
         "set_after": switches(),

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from autograder.lessons.checking.harness_shared import in_groups, learner, small_model, weights_of
 from autograder.lessons.lesson_03.harness.memory import ON_CPU, random_batch
-from autograder.lessons.lesson_03.harness.shared import told, watched_calls
+from autograder.lessons.lesson_03.harness.shared import Handed, leave, told, watched_calls
 from course_lib.measuring import Counts, count_events, peak_bytes
 
 TEXTS_PER_UPDATE = 64
@@ -34,10 +34,20 @@ def budget_model(
     return model, torch.optim.SGD(in_groups(model) if is_in_groups else model.parameters(), lr=0.05)
 
 
-def budget_samples(seed: int, lengths: np.ndarray) -> list[tuple[np.ndarray, int]]:
-    """Texts of these lengths; the id of padding comes inside of them, too."""
+def budget_samples(
+    seed: int, lengths: np.ndarray, *, has_twins: bool = False
+) -> list[tuple[np.ndarray, int]]:
+    """Texts of these lengths; the id of padding comes inside of them, too.
+
+    Where it `has_twins`, some stand in the list twice, as where a rare class is drawn more often.
+    """
     rng = np.random.default_rng(seed)
-    return [(rng.integers(0, 60, size=n), int(rng.integers(5))) for n in lengths]
+    samples = [(rng.integers(0, 60, size=n), int(rng.integers(5))) for n in lengths]
+    if has_twins:
+        for at in range(1, len(samples), 2):
+            if lengths[at] == lengths[at - 1]:
+                samples[at] = samples[at - 1]
+    return samples
 
 
 @functools.cache
@@ -74,6 +84,8 @@ def budget_once(
     global_batch_size: int,
     longest_rows: int,
     bend: float,
+    left: float | None,
+    is_frozen: bool,
     is_in_groups: bool,
     is_training: bool,
     is_counted: bool,
@@ -85,6 +97,9 @@ def budget_once(
         "global_batch_size": global_batch_size,
         "budget": budget,
         "bend": bend,
+        "left": left,
+        "is_frozen": is_frozen,
+        "has_twins": bend > 0,
         "is_in_groups": is_in_groups,
         "is_training": is_training,
         "is_sure": is_sure,
@@ -108,18 +123,21 @@ def _trained(
     global_batch_size: int = TEXTS_PER_UPDATE,
     budget: int = 0,
     bend: float = 0.0,
+    left: float | None = 0.1,
+    is_frozen: bool = False,
+    has_twins: bool = False,
     is_in_groups: bool = False,
     is_training: bool = True,
     is_sure: bool = False,
 ) -> tuple[dict[str, Any], Counts]:
     """One pass of the learner's loop over texts of these lengths: what both comparisons need, and all counts."""
-    samples = budget_samples(seed, lengths)
+    samples = budget_samples(seed, lengths, has_twins=has_twins)
     model, optimizer = budget_model(seed, is_in_groups=is_in_groups, is_sure=is_sure)
+    for group in optimizer.param_groups:  # where no bytes are counted: its state is of their number
+        group["momentum"] = 0.5 * (bend > 0)
     model.train(is_training)
-    for (
-        parameter
-    ) in model.parameters():  # as somebody may have left them: a loop that never clears them shows
-        parameter.grad = torch.full_like(parameter, 0.1)
+    leave(model, left, is_frozen=is_frozen)
+    listed, handed = list(samples), Handed(ids for ids, _ in samples)
     before = weights_of(model)
     spare: list[int] = []  # columns of a micro-batch beside its longest text
 
@@ -135,6 +153,8 @@ def _trained(
         "moved": weights_of(model) - before,
         "steps": counts.num_optimizer_steps,
         "calls": calls,
+        "changed": handed.changed(),
+        "is_list_changed": [*map(id, samples)] != [*map(id, listed)],
         "is_too_wide": any(spare),
     }
     return answer, counts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,14 @@ def checkpointed_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
             embedding.requires_grad_(not case["is_frozen"])
     untouched = _deep_model(cases[0]["seed"], cases[0]["dropout"], cases[0]["num_layers"])
     given = [list(model.parameters()) for model in models]
+    parts = [list(model.modules()) for model in models]  # those that wrap them have modes of their own
+    block = next(models[-1].blocks[0].parameters()).requires_grad_(
+        False
+    )  # while it is changed, and no longer
+    before = [_state_of(*each) for each in zip(parts, given, strict=True)]
     changed = [learner(model) for model in models]
+    after = [_state_of(*each) for each in zip(parts, given, strict=True)]
+    block.requires_grad_(True)
     found = [{"kind": type(model).__name__} for model in changed if not isinstance(model, torch.nn.Module)]
     if found:
         return found
@@ -48,8 +56,18 @@ def checkpointed_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
         _used(model, **case) | {"are_given": is_it}
         for model, case, is_it in zip(changed, cases, are_given, strict=True)
     ]
+    for answer, old, new in zip(answers, before, after, strict=True):
+        answer["state_changed"] = [name for name in old if old[name] != new[name]]
     answers[0]["saved_by_another"] = _saved_bytes(untouched, padded_batch(0, 4, 16))
     return answers
+
+
+def _state_of(parts: list[Any], parameters: list[torch.Tensor]) -> dict[str, list[bool]]:
+    """What a model has beside its weights, by the words for it."""
+    return {
+        "the mode of its parts": [part.training for part in parts],
+        "which parameters are frozen": [p.requires_grad for p in parameters],
+    }
 
 
 def _deep_model(seed: int, dropout: float, num_layers: int) -> Any:
@@ -57,30 +75,44 @@ def _deep_model(seed: int, dropout: float, num_layers: int) -> Any:
 
 
 def _used(model: Any, seed: int, rows: int, width: int, **_: Any) -> dict[str, Any]:
-    """Logits and gradients of two steps of training and one in evaluation, and the peak of the first."""
+    """Logits and gradients of steps in training, one of two micro-batches at once, and of one in evaluation.
+
+    With the peak of the first, and the bytes that Python holds between the second's two passes.
+    """
     before = weights_of(model)
     found: dict[str, Any] = {"kind": "model", "before": before}
-    for name, is_training in (("first", True), ("second", True), ("evaluated", False)):
+    for name, is_training in (("first", True), ("second", True), ("both", True), ("evaluated", False)):
         batch = padded_batch(seed + len(name), rows, width)
+        another = padded_batch(seed, rows - 1, width // 2)
         model.train(is_training)
         model.zero_grad(set_to_none=True)
         logits: list[torch.Tensor] = []
 
-        def step(batch: dict[str, torch.Tensor] = batch, logits: list[torch.Tensor] = logits) -> None:
-            output = model(batch["input_ids"], batch["attention_mask"])
-            logits.append(output.detach())
+        batches = (batch, another) if name == "both" else (batch,)
+
+        def step(batches: Any = batches, logits: list[torch.Tensor] = logits, name: str = name) -> None:
+            losses = []
+            for each in batches:
+                output = model(each["input_ids"], each["attention_mask"])
+                logits.append(output.detach())
+                losses.append(F.cross_entropy(output, each["labels"]))
+            if name == "second":
+                found["held"] = tracemalloc.get_traced_memory()[0]
             if output.requires_grad:
-                F.cross_entropy(output, batch["labels"]).backward()
+                torch.stack(losses).sum().backward()
 
         if name == "first":  # the second draws on from where the first one ended
             torch.manual_seed(seed + 1)
             found["peak"] = peak_bytes(step, ON_CPU)
         else:
+            if name == "second":
+                tracemalloc.start()
             step()
+            tracemalloc.stop()
         parameters = list(model.parameters())
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
         found[name] = {
-            "logits": logits[0],
+            "logits": torch.cat(logits),
             "gradients": torch.cat([g.flatten() for g in gradients]),
             "num_without": sum(p.grad is None for p in parameters),
         }

@@ -1,9 +1,9 @@
-"""Harness of 3.4: a plan for a larger batch."""
+"""Harness of 3.4: plans for a larger batch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from numbers import Real
+from collections.abc import Iterable, Mapping
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,30 @@ import numpy as np
 from autograder.lessons.checking.harness_shared import learner
 
 
+def plans_all(wishes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Plans for one wish after the other, in one process."""
+    return [plan_once(**wish) for wish in wishes]
+
+
 def plan_once(**arguments: Any) -> dict[str, Any]:
-    """What is in the learner's plan, as numbers, and of what kind the plan is."""
+    """What is in the learner's plan, as numbers, of what kind the plan is, and what in it is of another kind."""
     plan = learner(**arguments)
     if not isinstance(plan, Mapping):
         return {"kind": type(plan).__name__}
-    found: dict[str, Any] = {"kind": "dict"}
+    found: dict[str, Any] = {"kind": "dict", "odd": {}}
     for name, value in plan.items():
-        if isinstance(value, Real):
+        if name == "learning_rates" and isinstance(value, Iterable) and not isinstance(value, str | Mapping):
+            rates = list(value)
+            odd = [type(rate).__name__ for rate in rates if not _is_plain(rate)]
+            if not isinstance(value, list) or odd:
+                found["odd"][name] = f"{type(value).__name__} of {odd[0] if odd else 'float'}"
+            found["learning_rates"] = np.array([float(rate) for rate in rates])
+        elif isinstance(value, Real):
+            if not isinstance(value, Integral) or isinstance(value, bool):
+                found["odd"][str(name)] = type(value).__name__
             found[str(name)] = float(value)
-        elif name == "learning_rates" and not isinstance(value, str | Mapping | None):
-            found["learning_rates"] = np.array([float(rate) for rate in value])
     return found
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from numbers import Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,13 @@ from autograder.lessons.lesson_03.harness.memory import ON_CPU, random_batch
 from course_lib.measuring import peak_bytes
 
 MAX_TRIES = 300  # a search that never ends
-_ERRORS = (
-    RuntimeError("CUDA error: an illegal memory access was encountered"),
-    ValueError("the step of this model is broken"),
+_ERRORS: tuple[tuple[type[BaseException], str], ...] = (
+    (RuntimeError, "CUDA error: an illegal memory access was encountered"),
+    (ValueError, "the step of this model is broken"),
+    (RuntimeError, "a worker of the loader ran out of memory on the host"),
+    (MemoryError, ""),
+    (IndexError, "index out of range in self"),
+    (KeyboardInterrupt, ""),
 )
 
 
@@ -60,13 +64,19 @@ def _searched(
     The step of try number `fails_at` ends with an error that has nothing to do with memory.
     """
     tried: list[float] = []
+    odd_size = ""
+    kind, words = _ERRORS[fails_at % len(_ERRORS)]
+    failure = kind(words)
 
     def try_step(size: int) -> int:
+        nonlocal odd_size
         tried.append(float(size))
-        if len(tried) > MAX_TRIES or not 1 <= size <= max_size or size != int(size):
+        if not isinstance(size, Integral):
+            odd_size = type(size).__name__
+        if len(tried) > MAX_TRIES or not 1 <= size <= max_size or odd_size:
             raise SearchEnded
         if len(tried) == fails_at:
-            raise _ERRORS[fails_at % len(_ERRORS)]
+            raise failure
         if size > most_rows:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate more than the device has.")
         return peak(int(size))
@@ -79,14 +89,15 @@ def _searched(
         ended = "out of memory"
     except SearchEnded:
         ended = "try"
-    except Exception:
+    except BaseException as error:
         if not 0 < fails_at <= len(tried):
             raise
-        ended = "error"
-    number = answer if isinstance(answer, Real) else None
+        ended = "error" if error is failure else "another error"
+    number = answer if isinstance(answer, Integral) and not isinstance(answer, bool) else None
     return {
         "answer": -1.0 if number is None else float(number),
         "kind": type(answer).__name__ if number is None else "number",
         "tried": tried,
+        "odd_size": odd_size,
         "ended": ended,
     }

@@ -248,6 +248,27 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "            total = total + loss.detach()\n            kept.append(logits.detach())\n",
                 ),
             ),
+            "gradients multiplied by zero": (
+                "multiplied by 0, not cleared",
+                _CLEAR,
+                "        for parameter in model.parameters():\n            if parameter.grad is not None:\n"
+                "                parameter.grad.mul_(0)\n",
+            ),
+            "some parts in training mode": (
+                "the mode is set on some modules alone",
+                "    model.train()\n",
+                "    model.blocks.train()\n",
+            ),
+            "frozen parameters trained": (
+                "parameters that came frozen",
+                "    model.train()\n",
+                "    model.train().requires_grad_(True)\n",
+            ),
+            "labels changed in place": (
+                "changed in place",
+                _STEP,
+                _STEP + '        window[0]["labels"].clamp_(min=0)\n',
+            ),
             "nothing returned": ("a `return` is missing", "    return {", "    result = {"),
             "no number of updates": ("a key is missing", ', "num_updates": updates', ""),
         },

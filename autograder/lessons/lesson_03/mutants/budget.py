@@ -195,6 +195,28 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ),
                 ("float(total) / len(samples)", "sum(means) / len(means)"),
             ),
+            "samples sorted in place": (
+                "the caller's list is sorted or emptied in place",
+                "        optimizer.zero_grad(set_to_none=True)\n",
+                "        samples[start : start + global_batch_size] = window\n"
+                "        optimizer.zero_grad(set_to_none=True)\n",
+            ),
+            "the same sample counted once": (
+                "texts are left out",
+                "        rest = window\n",
+                "        rest = list({id(sample): sample for sample in window}.values())\n",
+            ),
+            "gradients multiplied by zero": (
+                "multiplied by 0, not cleared",
+                "        optimizer.zero_grad(set_to_none=True)\n",
+                "        for parameter in model.parameters():\n            if parameter.grad is not None:\n"
+                "                parameter.grad.mul_(0)\n",
+            ),
+            "frozen parameters trained": (
+                "parameters that came frozen",
+                "    model.train()\n",
+                "    model.train().requires_grad_(True)\n",
+            ),
             "loss not divided in the report": (
                 "a sum that is divided by nothing",
                 "float(total) / len(samples)",

@@ -29,6 +29,39 @@ def careless(block, forward, *inputs):
     with torch.no_grad():
         return forward(*inputs)
 """
+# Computes a block again by hand. Right: what the second forward needs is kept for each call.
+_BY_HAND = """
+import torch
+
+class Again(torch.autograd.Function):
+    @staticmethod
+    def forward(context, block, forward, hidden, mask, *parameters):
+        context.block, context.run, context.mask = block, forward, mask
+        context.save_for_backward(hidden)
+        context.state = torch.get_rng_state()
+        with torch.no_grad():
+            return forward(hidden, mask)
+
+    @staticmethod
+    def backward(context, gradient):
+        hidden = context.saved_tensors[0].detach().requires_grad_(True)
+        parameters, now = list(context.block.parameters()), torch.get_rng_state()
+        torch.set_rng_state(context.state)
+        with torch.enable_grad():
+            output = context.run(hidden, context.mask)
+        torch.set_rng_state(now)
+        gradients = torch.autograd.grad(output, [hidden, *parameters], gradient)
+        return None, None, gradients[0], None, *gradients[1:]
+
+def run_again(block, forward, hidden, mask):
+    return Again.apply(block, forward, hidden, mask, *block.parameters())
+
+@exercise("3.5")
+def checkpoint_blocks(model):
+    for block in model.blocks:
+        block.forward = lambda *inputs, b=block, f=block.forward: run_again(b, f, *inputs)
+    return model
+"""
 # Right and too slow: it must never pass.
 SLOW_BLOCKS = edited(
     _CHECKPOINT,
@@ -126,11 +159,40 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _ONE,
                 "functools.partial(drawing, block.forward)",
             ),
+            "left in training mode": (
+                "more than it is asked for",
+                "    return model",
+                "    return model.train()",
+            ),
+            "kept as arrays": (
+                "as NumPy arrays or bytes",
+                (_ONE, "functools.partial(kept_as_arrays, block.forward)"),
+                (
+                    "def careless(",
+                    "def kept_as_arrays(forward, *inputs):\n"
+                    "    def pack(t):\n"
+                    "        return t if isinstance(t, torch.nn.Parameter) else t.detach().numpy().copy()\n"
+                    "    def unpack(kept):\n"
+                    "        return kept if isinstance(kept, torch.Tensor) else torch.from_numpy(kept)\n"
+                    "    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):\n"
+                    "        return forward(*inputs)\n\ndef careless(",
+                ),
+            ),
             "gradients lost in evaluation": (
                 "a gradient for every parameter, in evaluation",
                 _ONE,
                 "functools.partial(careless, block, block.forward)",
             ),
+        },
+    )
+    + wrong(
+        _BY_HAND,
+        {
+            "random state kept on the block": (
+                "is kept once for each block",
+                "context.state",
+                "context.run.__self__.state",
+            )
         },
     )
     + wrong(SLOW_BLOCKS, {"computed again and again": ("computed again more than once",)}, is_timed=True),

@@ -108,7 +108,8 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             "one group clipped": (
                 "only the gradients of the optimizer's first parameter group are clipped",
                 _CLIP,
-                "        norms.append(torch.nn.utils.get_total_norm([p.grad for p in model.parameters()]))\n"
+                "        grads = [p.grad for p in model.parameters() if p.grad is not None]\n"
+                "        norms.append(torch.nn.utils.get_total_norm(grads))\n"
                 '        torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], max_norm)\n',
             ),
             "norm of one group": (
@@ -267,6 +268,27 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "a tensor in place of a number",
                 "float(sum(norms)) / len(norms)",
                 "sum(norms) / len(norms)",
+            ),
+            "gradients multiplied by zero": (
+                "multiplied by 0, not cleared",
+                _CLEAR,
+                "        for parameter in model.parameters():\n            if parameter.grad is not None:\n"
+                "                parameter.grad.mul_(0)\n",
+            ),
+            "frozen parameters trained": (
+                "parameters that came frozen",
+                "    model.train()\n",
+                "    model.train().requires_grad_(True)\n",
+            ),
+            "labels changed in place": (
+                "changed in place",
+                _GATHER,
+                _GATHER + '            batch["labels"].zero_()\n',
+            ),
+            "root mean square of the norms": (
+                "the root of the mean of the squared norms",
+                "float(sum(norms)) / len(norms)",
+                "(float(sum(norm**2 for norm in norms)) / len(norms)) ** 0.5",
             ),
             "nothing returned": ("a `return` is missing", "    return {", "    result = {"),
         },

@@ -129,6 +129,16 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "min(1.0, (step + 1) / warmup)",
                 "((step + 1) / max_steps) ** 6",
             ),
+            "rates in an array": (
+                "an array, a tensor or a generator in place of a list",
+                ("import math\n", "import math\nimport numpy as np\n"),
+                ('"learning_rates": rates', '"learning_rates": np.array(rates)'),
+            ),
+            "sizes as floats": (
+                "is a float all the same",
+                '"micro_batch_size": micro,',
+                '"micro_batch_size": float(micro),',
+            ),
             "no learning rates": ("a key is missing", ', "learning_rates": rates', ""),
             "nothing returned": ("a `return` is missing", "    return {", "    plan = {"),
         },

@@ -91,7 +91,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "min(good + max(1, good // 2), max_size) if",
             ),
             "sizes ruled out by a line": (
-                "ruled out and never tried",
+                "sizes that fit are never tried",
                 _LOOP,
                 "    good, bad, peaks = 0, max_size + 1, {}\n    size = 1\n    while good + 1 < bad:\n"
                 "        try:\n            peaks[size] = try_step(size)\n        except torch.OutOfMemoryError:\n"
@@ -121,7 +121,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "bad, size = 0, max_size + 1, 0",
             ),
             "half a row tried": (
-                "half a row is tried",
+                "a size that is no int, as a division with `/` gives",
                 _NEXT,
                 _NEXT.replace("(good + bad) // 2", "(good + bad) / 2"),
             ),
@@ -143,6 +143,23 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ),
             ),
             "one row at least": ("the answer to that is 0", "return good", "return max(1, good)"),
+            "errors raised anew": (
+                "raises one of its own",
+                "            return False",
+                "            return False\n        except Exception as error:\n"
+                '            raise RuntimeError(f"the step of {size} rows failed") from error',
+            ),
+            "out of memory by its words": (
+                "takes every error for a full device",
+                "        except torch.OutOfMemoryError:\n",
+                "        except RuntimeError as error:\n"
+                '            if "out of memory" not in str(error):\n                raise\n',
+            ),
+            "twenty tries at most": (
+                "cut off by a count of tries",
+                "    while good + 1 < bad:",
+                "    for _ in range(20):\n        if good + 1 == bad:\n            break",
+            ),
             "nothing where nothing fits": (
                 "the function returns nothing",
                 "return good",

@@ -11,6 +11,7 @@ from autograder.lessons.lesson_04 import baselines
 
 NUM_KILLS = 20
 _RECIPE = "write all of it under another name in the same folder, force it to the disk, then rename"
+_IN_PLACE = "where the rename fails it is written or copied in place: a kill meanwhile leaves half a file"
 _SWALLOWED = {
     "fsync": "the error of `fsync` is swallowed: it says that the bytes are not on the disk",
     "rename": "the error of the rename is swallowed: the new checkpoint has no name, and the old one stays",
@@ -52,7 +53,7 @@ def check_save_atomically(job: Job) -> None:
     job.counts["kills"] = min(NUM_KILLS, len(killed["files"]))
     _require_survived(job, killed, _versions(job, killed["files"], seed))
     job.progress("A disk without space", 0.9)
-    for how in ("unsavable", "stopped", "full", "nearly"):
+    for how in ("unsavable", "too large", "of no kind", "stopped", "full", "nearly"):
         _require_refusal(job, seed, how)
     _require_synced(job, answer)
     for how in ("fsync", "rename"):
@@ -78,12 +79,30 @@ def _require_plain_saves(job: Job, answer: dict[str, Any], found: list[int]) -> 
         look="load the file yourself after one save, and compare",
     )
     _require_nothing_beside(job, answer["beside"], "after three saves")
+    _require_others(job, answer["others"])
     job.require(
-        bool(answer["other"]),
-        expected="the other checkpoint in the same folder untouched",
-        got="another content of best.pt",
-        likely="a temporary name that another file has",
-        look="make the name from `path`, or at random",
+        not any(version < 0 for version in answer["changed"]),
+        expected="the same working folder after a save",
+        got="another one",
+        likely="`os.chdir` moves the whole process: every other relative path means another file now",
+        look="put the folder into the names: `path.with_name(…)`",
+    )
+    job.require(
+        not answer["changed"],
+        expected="a checkpoint that is afterwards what the caller gave",
+        got="another dict, or other tensors in it",
+        likely="something is taken out of the dict, put into it or cast, in place: the run goes on with it",
+        look="`save_atomically` only reads what it is given",
+    )
+
+
+def _require_others(job: Job, changed: list[str]) -> None:
+    job.require(
+        not changed,
+        expected="the other files in the same folder untouched",
+        got=f"another content of {', '.join(changed)}, or it is gone",
+        likely="a temporary name that another file has, or a cleaning that takes files of others",
+        look="make the name from `path`, or at random, and remove that file alone",
     )
 
 
@@ -135,8 +154,19 @@ def _require_refusal(job: Job, seed: int, how: str) -> None:
     if not answer["is_tried"]:
         return  # it never asked for what would have failed
     (version,) = _versions(job, answer["files"], seed)
-    if how != "fsync" and version == 1 and not answer["raised"]:
-        return  # another way to the same end, or a file that is a little smaller
+    if how in ("full", "nearly") and version == 1 and not answer["raised"]:
+        return  # a file that is a little smaller
+    job.require(
+        how != "rename" or version == 0,
+        expected="the old checkpoint, where the rename fails",
+        got="the new one, under a name that could not be given to it"
+        if version == 1
+        else "a broken file, or none",
+        likely=_IN_PLACE
+        if version == 1
+        else "overwriting in place: the old file is emptied, or removed, before the new one is there",
+        look=_RECIPE,
+    )
     job.require(
         version == 0 or (how == "fsync" and version == 1 and not answer["raised"]),
         expected="the old checkpoint, when a save fails half way",
@@ -157,6 +187,16 @@ def _require_refusal(job: Job, seed: int, how: str) -> None:
         ),
         look="`try … finally` cleans up and lets the error pass; `except: pass` does not",
     )
+    job.require(
+        bool(answer["heard"]),
+        expected="Ctrl-C that stays one, and ends the run" if how == "stopped" else "the error that it was",
+        got="another error",
+        likely="Ctrl-C is turned into another error, which `except Exception` of a loop would swallow"
+        if how == "stopped"
+        else "the error is swallowed, and another one raised that does not tell of it",
+        look="let it pass: `finally` needs no `except`; else end with a bare `raise`",
+    )
+    _require_others(job, answer["others"])
     _require_nothing_beside(job, answer["beside"], "after a save that failed")
 
 

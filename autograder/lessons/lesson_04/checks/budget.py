@@ -17,7 +17,9 @@ from autograder.lessons.lesson_04 import baselines
 RATES = (5e-3, 4e-3, 3e-3, 3e-3, 2e-3, 2e-3, 1.5e-3, 1.2e-3)
 """Learning rates of the runs: one needs four times as many steps as another."""
 TO_THE_END = 2e-4
-"""That of two runs more, which are in no mean and show how a loop ends at 400: one gets better at every validation."""
+"""That of two runs more, which are in no mean and show how a loop ends: one gets better at every validation."""
+SHORTER = (383, 389, 397)
+"""It may have so many steps, which no other piece than single steps fills."""
 TURNS_AT = (384, 393)
 """The other falls apart from a step between these on: it comes to the end too, and its best lies behind it."""
 MAX_STEPS = 400
@@ -25,16 +27,20 @@ MIN_SAVED = 0.30
 MARGIN = 3.0
 """Points of test accuracy below that at the lowest loss on the whole validation set, mean over the runs."""
 _KEYS = ("best_step", "loss")
+_HARDLY = 0.02  # above the lowest loss, as with a margin
 
 
 @dataclass(frozen=True)
 class _Run:
     """What the loop did with one run, and what a worker of ours found of it."""
 
+    rate: float
     num_steps: int
+    max_steps: int
     report: dict[str, float]
     seen: list[dict[str, float]]
     weights_at: int
+    parameters_at: int
     nearly_at: int
     again: float
     above_the_best: float
@@ -65,7 +71,7 @@ def check_stop_early(job: Job) -> None:
         runs.append(_trained(job, float(rate)))
     if all(run.is_kept for run in runs) and len({run.num_steps for run in runs}) > 1:
         _require_patience(job, runs)  # now: who gives up at once keeps nothing where the first loss is NaN
-    longest = _trained(job, TO_THE_END)
+    longest = _trained(job, TO_THE_END, max_steps=int(job.rng.choice(SHORTER)))
     turning = _trained(job, TO_THE_END, turns_at=int(job.rng.integers(*TURNS_AT)))
     _require_best(job, [*runs, longest, turning])
     _require_report(job, [*runs, longest, turning])
@@ -81,14 +87,26 @@ def check_stop_early(job: Job) -> None:
         else "patience is too large, or validations are too frequent",
         look="patience × steps between validations is what each run spends after its best",
     )
+    _require_by_validations(job, runs)
+    _require_patience(job, runs)
+
+
+def _require_by_validations(job: Job, runs: list[_Run]) -> None:
+    by_rate = [run.num_steps for run in sorted(runs, key=lambda run: -run.rate)]
+    half = len(runs) // 2
+    fast, slow = float(np.mean(by_rate[:half])), float(np.mean(by_rate[half:]))
+    is_fixed = len(set(by_rate)) == 1
     job.require(
-        len({run.num_steps for run in (*runs, longest)}) > 1,
+        slow > fast,
         expected="an end that comes later where a run learns more slowly",
-        got=f"{runs[0].num_steps} steps in each of {len(runs)} runs; one needs four times as many as another",
-        likely="a fixed number of steps ends the loop, and no validation does",
+        got=f"{by_rate[0]} steps in each of {len(runs)} runs; one needs four times as many as another"
+        if is_fixed
+        else f"{fast:.0f} steps on average where it learns fast, {slow:.0f} where it learns slowly",
+        likely="a fixed number of steps ends the loop, and no validation does"
+        if is_fixed
+        else "something else than the validations ends the loop, or the count of bad ones goes on at the good ones",
         look="end it when several validations in a row have not been better than the best",
     )
-    _require_patience(job, runs)
 
 
 def _require_patience(job: Job, runs: list[_Run]) -> None:
@@ -103,9 +121,15 @@ def _require_patience(job: Job, runs: list[_Run]) -> None:
     )
 
 
-def _trained(job: Job, rate: float, turns_at: int = MAX_STEPS) -> _Run:
-    seed, trusted = job.seed(), job.worker("baseline", baselines.STOP_EARLY)
-    which = {"seed": seed, "rate": rate, "is_exact": rate == TO_THE_END, "turns_at": turns_at}
+def _trained(job: Job, rate: float, turns_at: int = MAX_STEPS, max_steps: int = MAX_STEPS) -> _Run:
+    trusted = job.worker("baseline", baselines.STOP_EARLY)
+    which = {
+        "seed": job.seed(),
+        "rate": rate,
+        "is_exact": rate == TO_THE_END,
+        "turns_at": turns_at,
+        "max_steps": max_steps,
+    }
     answer = job.learner().call("stop_early", **which)
     job.require(
         bool(answer["validated"]) and answer["num_steps"] > 0,
@@ -115,15 +139,16 @@ def _trained(job: Job, rate: float, turns_at: int = MAX_STEPS) -> _Run:
         look="train a few steps, validate, decide; again",
     )
     require_keys(job, answer["report"], _KEYS)
-    asked = {name: answer[name] for name in ("validated", "num_steps", "weights")}
+    asked = {name: answer[name] for name in ("validated", "num_steps", "state")}
     found = trusted.call("judge", **which, **asked)
     return _Run(
+        rate=rate,
         num_steps=answer["num_steps"],
+        max_steps=max_steps,
         report=answer["report"],
         # As often as it was asked, for each time counts.
         seen=[at for step in answer["validated"] for at in found["seen"] if at["step"] == step],
-        weights_at=found["weights_at"],
-        nearly_at=found["nearly_at"],
+        **{name: found[name] for name in ("weights_at", "parameters_at", "nearly_at")},
         again=found["again"],
         above_the_best=found["accuracy"] - found["accuracy_at_best"],
     )
@@ -194,18 +219,24 @@ def _require_best(job: Job, runs: list[_Run]) -> None:
     names = [n for n, (_, kept) in _MISTAKES.items() if all(each.weights_at in kept(each) for each in wrong)]
     if "train" in names and all(each.reports("best_step", each.weights_at) for each in wrong):
         names = ["train"]  # chosen, and the last only because its training loss is the lowest
+    if "once" in names and all(0.0 < each.report["loss"] - each.best["loss"] < _HARDLY for each in wrong):
+        names = ["once"]
     name = names[0] if names else ""
     likely = "other weights are kept than those that were validated"
     if wrong == named_nan:
         name = "NaN"
         likely = "a loss that is NaN becomes the best: it stays it, or hides the one before, for no comparison is True"
-    elif name == "last" and len(wrong) < len(runs) and {each.num_steps for each in wrong} == {MAX_STEPS}:
+    elif (
+        name == "last" and len(wrong) < len(runs) and all(each.num_steps == each.max_steps for each in wrong)
+    ):
         likely = (
             "the best weights are put back only where validations end the loop: a run that comes to "
             "`max_steps` keeps its last"
         )
     elif name:
         likely = _MISTAKES[name][0]
+    elif all(each.parameters_at == each.best["step"] for each in wrong):
+        likely = "the parameters alone are put back: the `state_dict()` of a model has its buffers too"
     elif all(each.nearly_at == each.best["step"] for each in wrong):
         likely = "the right weights are kept, and rounded, as by a cast to 16 bits"
     job.require(

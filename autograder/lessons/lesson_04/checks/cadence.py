@@ -13,6 +13,7 @@ from autograder.lessons.lesson_04.checks.cadence_runs import (
     BEGUN_LATER,
     DEAR_AT_FIRST,
     FASTER,
+    QUICKER,
     SLOWER,
     SLOWER_STEPS,
     SMALL_BUDGET,
@@ -98,14 +99,15 @@ def check_cadence(job: Job) -> None:
 
 
 def _require_steady(job: Job) -> None:
-    growth = job.learner().call("growth_of_asking", seed=job.seed())
-    job.require(
-        growth <= _GROWN,
-        expected="a call of `is_due` that takes as long late in a run as it did early",
-        got=f"{growth:.0f} times as long, some thousand steps later",
-        likely="each step makes the next call dearer: all steps so far are kept, and gone through at every call",
-        look="keep a few numbers in `self`, and no list that grows",
-    )
+    for what, growth in job.learner().call("growth_of_asking", seed=job.seed()).items():
+        job.require(
+            growth <= _GROWN,
+            expected="a call of `is_due` that takes as long late in a run as it did early",
+            got=f"{growth:.0f} times as long, some thousand {what} later",
+            likely=f"each of the {what} makes the next call dearer: all so far are kept, and every call goes through "
+            "them",
+            look="keep a few numbers in `self`, and no list that grows",
+        )
 
 
 def _played(job: Job, played: list[Scenario], *, side_by_side: bool) -> list[_Played]:
@@ -180,7 +182,7 @@ def _why_too_late(found: list[_Played], first: _Played) -> str:
         return "it waits far longer than the budget asks for"
     if wrong.keys() == {FASTER}:
         return "it waits longer than `max_lost_seconds` where a save costs less than what the budget allows by then"
-    if wrong.keys() == {DEAR_AT_FIRST}:
+    if wrong.keys() <= {DEAR_AT_FIRST, QUICKER}:
         return _KEPT
     return "it saves too late: `is_due()` is False although `max_lost_seconds` of work are at risk"
 

@@ -11,6 +11,7 @@ STEADY = "steady steps"
 SLOWER_STEPS = "steps that become 5 times slower"
 FASTER = "steps that become 4 times faster"
 SLOWER = "a disk that becomes 8 times slower"
+QUICKER = "a disk that becomes 8 times faster"
 DEAR_AT_FIRST = "a first save that took 20 times as long"
 SMALL_BUDGET = "a slow disk and a small budget"
 BEGUN_LATER = "saves that begin some steps after they were due"
@@ -53,6 +54,8 @@ def scenarios(rng: np.random.Generator) -> list[Scenario]:
         costs = budget * limit * cost * rng.uniform(0.97, 1.03, size=len(steps))
         if name == SLOWER:
             costs[half:] *= 8
+        if name == QUICKER:
+            costs[: len(steps) // 2] *= 8
         given = {"max_lost_seconds": limit, "first_save": float(costs[0])} | settings
         return Scenario(name=name, max_overhead=budget, steps=steps.tolist(), saves=costs.tolist(), **given)
 
@@ -67,6 +70,7 @@ def scenarios(rng: np.random.Generator) -> list[Scenario]:
         run(SMALL_BUDGET, twice, small, dear, is_dear=True, begins_at=0.0),
         run("a slow disk and a large budget", twice, large, dear, is_dear=True),
         run("no work may be lost", steady, large, 0.6, is_dear=True, max_lost_seconds=0.0),
+        run(QUICKER, twice, 0.05, 0.3),
         run(DEAR_AT_FIRST, twice, 0.05, 0.12, first_save=20 * cheap),
         run(BEGUN_LATER, steady, small, 0.12, delay=int(rng.integers(2, 5))),
         run("saves that cost nothing", steady, large, 0.0, begins_at=0.0),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import CheckFailed, Job
-from autograder.lessons.checking import require_same_parts
+from autograder.lessons.checking import require_left_alone, require_same_parts
 from autograder.lessons.lesson_04 import baselines
 
 NUM_AFTER = 6  # as an epoch has
@@ -62,6 +62,7 @@ _CHANGED = "saving changes what it saves"
 _RUNS_CODE = {
     "pickle": "`weights_only=False`, or plain pickle: a pickle can name any function, and loading calls it",
     "inside": "a pickle lies inside what was loaded safely, as bytes or numbers, and is unpickled then",
+    "own": "a pickle is trusted for a checksum or a word in the file: a stranger can make that as well",
     "text": "a text of the file is run as Python, by `eval` or `exec`",
 }
 _OBJECTS = (
@@ -87,6 +88,7 @@ def check_checkpoint(job: Job) -> None:
     _require_one_file(job, saved)
     moments = [right[stop] for stop in stops]
     _require_undisturbed(job, saved, moments, straight["losses"], right[looked_at[-1]])
+    require_left_alone(job, *saved["switches"], when="before `save`")
     job.progress("Resuming in another process", 0.4)
     fresh = job.worker("resumed", job.source)
     own_seed = job.seed()
@@ -107,6 +109,22 @@ def check_checkpoint(job: Job) -> None:
             likely="something is put back that the next steps do not use: a copy of the optimizer, or of the model",
             look="load into the objects that `__init__` was given",
         )
+        require_left_alone(job, *found["switches"], when="before `load`")
+        job.require(
+            not found["taken"],
+            expected="a `load` that raises an error where there is no whole checkpoint",
+            got=f"a return as if all were well: {', '.join(found['taken'])}",
+            likely="the error is swallowed: the run would begin anew, or go on with half of its state, unnoticed",
+            look="let the error pass; whoever calls `load` decides what comes then",
+        )
+    _require_nothing_beside(job, saved["beside"])
+    job.require(
+        not saved["lost"],
+        expected="an error, where the checkpoint cannot be written: here its folder is missing",
+        got="a return as if all were well, and no file",
+        likely="the error is swallowed: the run would train on for hours without a checkpoint",
+        look="let it pass: `except: pass` hides it",
+    )
     _require_safe(job, saved["files"][1])
 
 
@@ -136,7 +154,7 @@ def _require_nothing_beside(job: Job, beside: list[str]) -> None:
         not beside,
         expected="everything in the one file at the given path: `load` gets nothing else",
         got=f"{', '.join(beside[:3])} beside it",
-        likely="a part of the run is written into a file of its own",
+        likely="a part of the run is written into a file of its own, or a copy is left behind",
         look="put all states into one dict, and write that",
     )
 
@@ -226,8 +244,8 @@ def _require_all_back(
 def _require_safe(job: Job, file: np.ndarray) -> None:
     trusted = job.worker("baseline", baselines.CHECKPOINT)
     foreign = trusted.call("foreign_files", file=file)
-    ran = job.learner().call("load_foreign", seed=job.seed(), files=[each["file"] for each in foreign])
-    kinds = [each["kind"] for each, did in zip(foreign, ran, strict=True) if did]
+    answer = job.learner().call("load_foreign", seed=job.seed(), files=[each["file"] for each in foreign])
+    kinds = [each["kind"] for each, did in zip(foreign, answer["ran"], strict=True) if did] + answer["own"]
     if not kinds:
         return
     are_objects = kinds[0] == "pickle" and not trusted.call("reads_safely", file=file)

@@ -13,67 +13,47 @@ from autograder.lessons.lesson_04.checks.stopping_cases import (
     FRESH,
     KINDS,
     Start,
+    better,
     draw_cases,
     no_better,
     simulate,
     with_nothing_else,
 )
+from autograder.lessons.lesson_04.checks.stopping_words import ELSE, LIKELY, SHARED
 
 Case = Mapping[str, Any]
-_PLAIN = {
-    "mode inverted": "`mode` is inverted: the metric that gets worse counts as the better one",
-    "mode ignored": "`mode` is not used: an accuracy is treated like a loss",
-    "counter not reset": "the counter is not reset: bad validations add up over the whole run, not in a row",
-    "min_delta ignored": "`min_delta` is not used: a change smaller than it counts as an improvement",
-    "min_delta reached": "an improvement by exactly `min_delta` counts, where it must be by more",
-    "equal": "an equal value counts: the comparison is not strict, and exactly `min_delta` is taken for more",
-    "one late": "`patience` is off by one: it stops one validation late",
-    "one early": "`patience` is off by one: it stops one validation early",
-    "train loss": "it watches `train_loss`, and not the metric called `monitor`",
-    "loss": "it watches `loss`, and not the metric called `monitor`",
-}
-# A best may be 0.0 in any sequence; those called "zero" make sure of it.
-_ZERO = {"zero is none": "a best of 0.0 is taken for none: `if not self.best` is true for None and for 0.0"}
-_LIKELY: dict[str, dict[str, str]] = {
-    "plain": _PLAIN | _ZERO,
-    "default": _ZERO,
-    "zero": _ZERO,
-    "NaN": {
-        "NaN is best": "a NaN becomes the best: nothing compares as better than NaN, so nothing ever improves on it",
-        "NaN is skipped at first": "a NaN before the first best is skipped, and does not count as a validation without "
-        "improvement",
-        "NaN is skipped": "a NaN is skipped, and does not count as a validation without improvement",
-    },
-    "infinite": {
-        "begins at infinity": "the best begins at an infinity, and not at None: a first value that is infinite does "
-        "not improve on it"
-    },
-}
-_SHARED = {"taken": "`state_dict` gave", "given": "was loaded"}
-_ELSE = {
-    "plain": "a comparison or the counting is off",
-    "default": "a default of `__init__` is another: they are "
-    + ", ".join(f"{k}={v!r}" for k, v in DEFAULTS.items()),
-    "zero": "0 is a value like any other: something takes it for False, or for the end of a range",
-    "NaN": "something that is only so with NaN: no comparison with it is True",
-    "infinite": "something that is only so with infinity: an infinite value is one, and inf - inf is NaN",
-}
 
 
 def check_early_stopping(job: Job) -> None:
     """4.3: stops when it must on random metrics, whole and resumed from its state."""
     cases = draw_cases(job.rng)
-    answers = _followed(job, cases)
     expected = [simulate(case) for case in cases]
+    answers = _followed(
+        job, cases, improved=[better(c, r["best"]) for c, r in zip(cases, expected, strict=True)]
+    )
     for kind in dict.fromkeys(KINDS):
         _require_right(job, kind, cases, answers, expected)
     for case, answer, right in zip(cases, answers, expected, strict=True):
         job.require(
-            not right["stop"] or answer["after_stop"] == [True, True],
+            not right["stop"] or answer["after_stop"][:2] == [True, True],
             expected="True also at the next validation that does not improve, where the run was not ended",
             got=f"{answer['after_stop'][0]}",
             likely="only the validation at which patience ends says stop, as with `==` for `>=`",
             look=f"two more bad ones after the stop of {_shown(case)}",
+        )
+        job.require(
+            not right["stop"] or answer["after_stop"][2:] in ([], [False]),
+            expected="False at a validation that improves, also after a stop at which the run was not ended",
+            got="True",
+            likely="once it has said stop, it says so for ever: no validation in a row is bad by then",
+            look=f"a better one after the stop of {_shown(case)}",
+        )
+        job.require(
+            answer["num_bad"] == right["bad"],
+            expected=f"`num_bad`, the validations in a row that have not improved: {right['bad']}",
+            got=f"{answer['num_bad']}",
+            likely="`num_bad` is not counted, or set back, where another attribute is",
+            look=f"read it after the last of {_shown(case)}",
         )
     _check_resumed(job, cases)
 
@@ -84,19 +64,29 @@ def _followed(
     states: Sequence[str | None] = (),
     firsts: Sequence[int] = (),
     *,
-    whole: bool = True,
+    improved: Sequence[dict[str, float] | None] | None = None,
 ) -> list[dict[str, Any]]:
-    """What objects of the learner's answer. `whole`: and two validations more after a stop."""
+    """What objects of the learner's answer. With `improved`: and after a stop, at two validations more and at that one.
+
+    Of the objects that get a state, those that are used have seen validations of their own by then.
+    """
     asked = [
         {
             "settings": case["settings"],
             "metrics": case["metrics"][first:],
             "steps": case["steps"][first:],
             "state": state,
-            "after_stop": [no_better(case)] * 2 if whole else [],
+            "after_stop": [] if improved is None else [no_better(case)] * 2 + [better_one] * bool(better_one),
+            "before": [better(case, None), no_better(case)] if state and _is_used(number) else [],
         }
-        for case, state, first in zip(
-            cases, states or [None] * len(cases), firsts or [0] * len(cases), strict=True
+        for number, (case, state, first, better_one) in enumerate(
+            zip(
+                cases,
+                states or [None] * len(cases),
+                firsts or [0] * len(cases),
+                improved or [None] * len(cases),
+                strict=True,
+            )
         )
     ]
     answers: list[dict[str, Any]] = job.learner().call("follow_all", cases=asked)
@@ -109,7 +99,7 @@ def _followed(
             likely="a way through `update` has no `return`, or returns something else",
             look="every validation gets an answer, also one that improves",
         )
-        for which, words in _SHARED.items():
+        for which, words in SHARED.items():
             job.require(
                 which not in answer["changed"],
                 expected="a state that stays what it is, whatever `update` is told afterwards",
@@ -117,7 +107,18 @@ def _followed(
                 likely=f"what {words} goes on changing: it is the object's own dict, not one of its own",
                 look="make a new dict of the values in `state_dict`, and take them out again in `load_state_dict`",
             )
+        job.require(
+            "metrics" not in answer["changed"],
+            expected="metrics that are after `update` what they were",
+            got="others",
+            likely="something is taken out of the dict that the caller gave, as by `pop`",
+            look="`metrics[…]` only reads",
+        )
     return answers
+
+
+def _is_used(number: int) -> bool:
+    return number % 4 < 2
 
 
 def _stop(answer: Mapping[str, Any]) -> int | None:
@@ -154,11 +155,11 @@ def _require_right(
         return lambda twins: all(one(a, twin) for (_, a, _), twin in zip(some, twins, strict=True))
 
     mistake = name_the_mistake(
-        _LIKELY[kind],
+        LIKELY[kind],
         twin=lambda mistake: [simulate(c, mistake) for c, _, _ in some],
         is_same=same(lambda a, twin: _stop(a) == twin["stop"]) if late else same(_is_right),
     )
-    if not mistake and all(_is_right(_followed(job, [c], whole=False)[0], r) for c, _, r in wrong):
+    if not mistake and all(_is_right(_followed(job, [c])[0], r) for c, _, r in wrong):
         mistake = "something is kept in the class or in a global variable, where all objects share it"
     settings = ", ".join(f"{name}={value!r}" for name, value in case["settings"].items()) or "the defaults"
     if not late:
@@ -169,7 +170,7 @@ def _require_right(
         expected=f"with {settings}: {_stops(right['stop']) if late else _bests(right)}",
         got=f"{_stops(_stop(answer)) if late else _bests(answer)} ({len(wrong)} of {len(some)} such "
         "sequences are wrong)",
-        likely=mistake or _ELSE[kind],
+        likely=mistake or ELSE[kind],
         look=f"go through this one by hand: {_shown(case)}",
     )
 
@@ -187,7 +188,7 @@ def _check_resumed(job: Job, cases: list[dict[str, Any]]) -> None:
         case | {"metrics": case["metrics"][:cut], "steps": case["steps"][:cut]}
         for case, cut in zip(cases, cuts, strict=True)
     ]
-    states = [answer["state"] for answer in _followed(job, begun, whole=False)]
+    states = [answer["state"] for answer in _followed(job, begun)]
     job.require(
         None not in states,
         expected="a `state_dict()` of plain values: numbers, text, None, and lists or dicts of them",
@@ -199,7 +200,7 @@ def _check_resumed(job: Job, cases: list[dict[str, Any]]) -> None:
         case | {"metrics": [*case["metrics"][:n], no_better(case)], "steps": [*case["steps"][:n], 10**6]}
         for case, n in zip(cases, lengths, strict=True)
     ]
-    answers = _followed(job, more, states, cuts, whole=False)
+    answers = _followed(job, more, states, cuts)
     kept = [simulate(case) for case in begun]
 
     def resumed(start: Callable[[dict[str, Any]], Start]) -> list[dict[str, Any]]:
@@ -210,7 +211,9 @@ def _check_resumed(job: Job, cases: list[dict[str, Any]]) -> None:
 
     def is_same(twins: list[dict[str, Any]]) -> bool:
         return all(
-            _stop_of_all(a, cut) == twin["stop"] for a, twin, cut in zip(answers, twins, cuts, strict=True)
+            _stop_of_all(a, cut) == twin["stop"]
+            for number, (a, twin, cut) in enumerate(zip(answers, twins, cuts, strict=True))
+            if not _is_used(number)
         )
 
     expected = resumed(lambda had: (had["best"], had["best_step"], had["bad"]))
@@ -229,16 +232,19 @@ def _check_resumed(job: Job, cases: list[dict[str, Any]]) -> None:
             FRESH
         ),
     }
-    for case, answer, right, cut in zip(more, answers, expected, cuts, strict=True):
+    for number in sorted(range(len(more)), key=_is_used):
+        case, answer, right, cut = more[number], answers[number], expected[number], cuts[number]
         stop = _stop_of_all(answer, cut)
         if stop == right["stop"] and _has_best(answer, right):
             continue
         likely = "the best value, its step or the counter is not in the state, or not put back"
-        if any(_is_nearly(a["best"], r["best"]) for a, r in zip(answers, expected, strict=True)):
+        if _is_used(number):
+            likely = "something that the object had before stays, where the state has none of it"
+        elif any(_is_nearly(a["best"], r["best"]) for a, r in zip(answers, expected, strict=True)):
             likely = "the best value is rounded in the state: after a resume, another number is to be beaten"
         elif stop == right["stop"] and answer["best"] == right["best"]:
             likely = "`best_step` is not in the state, or not put back"
-        if not is_same(expected):
+        if not _is_used(number) and not is_same(expected):
             likely = next((text for text, start in forgetful.items() if is_same(resumed(start))), likely)
         raise failure(
             expected=f"resumed after {cut} validations, what the uninterrupted one does: "

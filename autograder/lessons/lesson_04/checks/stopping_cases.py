@@ -12,6 +12,7 @@ METRICS = ("loss", "accuracy", "macro_f1", "train_loss")
 DEFAULTS = {"monitor": "loss", "mode": "min", "patience": 3, "min_delta": 0.0}
 KINDS = ("plain",) * 30 + ("default",) * 4 + ("zero",) * 8 + ("NaN",) * 10 + ("infinite",) * 8
 _LENGTH = 24
+_HAIR = 2.0**-40
 Start = tuple[float | None, int | None, int]
 FRESH: Start = (None, None, 0)
 
@@ -28,6 +29,7 @@ def simulate(
     mode = settings["mode"] if mistake != "mode ignored" else "min"
     sign = -1.0 if (mode == "min") != (mistake == "mode inverted") else 1.0
     min_delta = 0.0 if mistake == "min_delta ignored" else settings["min_delta"]
+    min_delta += 1e-9 if mistake == "tolerance" else 0.0
     patience = settings["patience"] + {"one late": 1, "one early": -1}.get(mistake, 0)
     name = {"train loss": "train_loss", "loss": "loss"}.get(mistake, settings["monitor"])
     best, best_step, bad = start
@@ -64,6 +66,16 @@ def no_better(case: Mapping[str, Any]) -> dict[str, float]:
     return dict.fromkeys({*METRICS, (DEFAULTS | case["settings"])["monitor"]}, math.nan)
 
 
+def better(case: Mapping[str, Any], best: float | None) -> dict[str, float] | None:
+    """A validation that improves on this best; None where nothing can."""
+    whole = DEFAULTS | case["settings"]
+    sign = -1.0 if whole["mode"] == "min" else 1.0
+    if best == sign * math.inf:
+        return None
+    start = best if best is not None and math.isfinite(best) else 0.0
+    return dict.fromkeys({*METRICS, whole["monitor"]}, start + sign * 100.0)
+
+
 def with_nothing_else(case: Mapping[str, Any]) -> dict[str, Any]:
     """The same case, in which the monitored metric is the only one."""
     monitor = (DEFAULTS | case["settings"])["monitor"]
@@ -88,6 +100,11 @@ def _case(rng: np.random.Generator, kind: str, number: int) -> dict[str, Any]:
         settings |= {"min_delta": min_delta, "patience": int(rng.integers(2, 5))}
         watched[1] = watched[0] + sign * min_delta
         watched[2:] = watched[0] - sign * rng.integers(0, 4, size=_LENGTH - 2) / 8
+    if kind == "plain" and number % 10 in (1, 8):  # better by hardly more than `min_delta`, again and again
+        min_delta = (0.0, 0.25, 0.0)[number // 10]
+        settings |= {"min_delta": min_delta, "patience": int(rng.integers(1, 4))}
+        climb = np.minimum(np.arange(_LENGTH), int(rng.integers(4, 9)))
+        watched = watched[0] + sign * (min_delta + _HAIR) * climb
     if kind == "zero":  # it is the best for a while, then something better or worse comes
         settings |= {"patience": int(rng.integers(2, 5)), "min_delta": (0.0, 0.25)[number // 2 % 2]}
         small = np.array([-2.0, -1.0, 0.0, -1.0 if number // 4 % 2 else 0.125, -0.5, -0.25])
@@ -108,10 +125,10 @@ def _case(rng: np.random.Generator, kind: str, number: int) -> dict[str, Any]:
         if number // 2 % 4 == 1:  # twice, so that patience would end before the first finite one
             watched[1] = worst
     if kind != "zero":  # more digits than anyone would print, and sums that are exact all the same
-        watched += (2 * int(rng.integers(2**10, 2**21)) + 1) * 2.0**-40
+        watched += (2 * int(rng.integers(2**10, 2**21)) + 1) * _HAIR
     columns = {name: 8.0 + np.cumsum(rng.integers(-4, 5, size=_LENGTH)) / 8 for name in METRICS}
     columns[str(whole["monitor"])] = watched
     metrics = [{name: float(values[at]) for name, values in columns.items()} for at in range(_LENGTH)]
-    steps = np.cumsum(rng.integers(1, 40, size=_LENGTH)) - (1 if number % 4 else 0)
+    steps = np.cumsum(rng.integers(number % 2, 40, size=_LENGTH)) - (1 if number % 4 else 0)
     steps[0] = 0 if number % 2 else steps[0]
     return {"kind": kind, "settings": settings, "metrics": metrics, "steps": steps.tolist()}

@@ -1,4 +1,4 @@
-"""Harness of 4.2: saves that are killed, looked at between any two calls to the system, and refused."""
+"""Harness of 4.2: saves that are killed, and looked at between any two calls to the system."""
 
 from __future__ import annotations
 
@@ -18,15 +18,13 @@ import torch
 from autograder.lessons.checking.harness_shared import learner
 from autograder.lessons.lesson_04.harness.disk import (
     FOLDER,
-    can_be_full,
     expect,
-    files_of_at_most,
     is_synced,
-    refusing,
     renamed,
 )
 from autograder.lessons.lesson_04.harness.tracing import forked, stops
 
+_OTHERS = ("best.pt", "best.pt.tmp", "last.pt.json")  # such as one that another process is just writing
 _MAX_SEEN = 12  # different contents of the file; what is wrong shows in the first few
 
 
@@ -34,11 +32,28 @@ def _content(seed: int, version: int) -> dict[str, Any]:
     """A checkpoint of about 128 kB; each version differs from the others everywhere, and in size."""
     weight = np.random.default_rng([seed, version]).random((64 - 8 * (version % 3), 512), dtype=np.float32)
     model, moments = torch.from_numpy(weight), torch.from_numpy(weight[::-1, :16].copy())
-    plain = {"lr": 1e-3, "name": "AdamW", "betas": [0.9, 0.999], "amsgrad": False, "best": None, "scores": []}
-    half = {"bias": moments[0].bfloat16(), "count": torch.tensor(version), "mask": moments[:, 0] > 0.5}
+    plain = {
+        "lr": 1e-3,
+        "name": "Adam\u2009W\n",
+        "betas": [0.9, -0.0],
+        "amsgrad": False,
+        "best": None,
+        "scores": [],
+    }
+    half: dict[Any, Any] = {
+        "bias": moments[0].bfloat16(),
+        "count": torch.tensor(version),
+        "mask": moments[:, 0] > 0.5,
+    }
+    half |= {
+        "": moments[1].half(),
+        "bytes": moments[2].clone().view(torch.uint8),
+        "none": torch.zeros(0, 3),
+        -1: [[], [2**70]],
+    }
     return {
         "step": version,
-        "model": {"weight": model, "half": half, "loss": float("inf")},
+        "model": {"weight": model, "half": half, "loss": float("inf"), "worst": float("nan")},
         "optimizer": {"moments": moments.double(), "groups": [plain, {0: moments[:2].t(), 1: {}}]},
     }
 
@@ -48,8 +63,10 @@ def _are_equal(one: Any, other: Any) -> bool:
         return False
     if isinstance(one, torch.Tensor):
         return one.dtype == other.dtype and torch.equal(one, other)
+    if isinstance(one, float):
+        return repr(one) == repr(other)  # NaN is NaN, and -0.0 not 0.0
     if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_are_equal(one[key], other[key]) for key in one)
+        return list(one) == list(other) and all(_are_equal(one[key], other[key]) for key in one)
     if isinstance(one, list):
         return len(one) == len(other) and all(map(_are_equal, one, other))
     return bool(one == other)
@@ -90,31 +107,46 @@ def _begin(seed: int, name: str = "last.pt") -> Path:
     FOLDER.mkdir()
     path = FOLDER / name
     path.write_bytes(_as_file(_content(seed, 0)))
-    (FOLDER / "best.pt").write_bytes(b"another checkpoint")
+    for other in _OTHERS:
+        (FOLDER / other).write_bytes(b"another checkpoint")
     expect(path)
     return path
 
 
 def _beside(*paths: Path) -> list[str]:
-    return sorted({path.name for path in FOLDER.iterdir()} - {"best.pt", *(path.name for path in paths)})
+    return sorted({path.name for path in FOLDER.iterdir()} - {*_OTHERS, *(path.name for path in paths)})
+
+
+def _changed_others() -> list[str]:
+    """Which of the other files are no longer what they were."""
+    return [name for name in _OTHERS if _read(FOLDER / name).tobytes() != b"another checkpoint"]
 
 
 def save_thrice(seed: int) -> dict[str, Any]:
     """Saves in a row, the first where there is no file yet: what is there after each, and what was forced to the disk.
 
-    It is one dict whose content changes, as a training's does.
+    It is one dict whose content changes, as a training's does. The second time the path is absolute, the third time it
+    is a bare name. "changed" are the versions whose dict was another one afterwards, negative where the working folder
+    was.
     """
     path, content = _begin(seed, "last.pt"), _content(seed, 0)
     path.unlink()
-    files, synced, early, seconds = [], [], [], []
+    files, synced, early, seconds, changed = [], [], [], [], []
+    home = Path.cwd()
     for version in (1, 2, 3):
         content.clear()
         content |= _content(seed, version)
-        given = path.absolute() if version == 2 else path
+        given = {1: path.relative_to(home), 2: path, 3: Path(path.name)}[version]
+        os.chdir(FOLDER if version == 3 else home)
         expect(path)
         start = time.perf_counter()
         learner(content, given)
         seconds.append(time.perf_counter() - start)
+        if Path.cwd() != (FOLDER if version == 3 else home):
+            changed.append(-version)
+        os.chdir(home)
+        if not _are_equal(content, _content(seed, version)):
+            changed.append(version)
         files.append(_read(path))
         is_on_disk, was_before = is_synced(path)
         synced.append(is_on_disk)
@@ -122,7 +154,8 @@ def save_thrice(seed: int) -> dict[str, Any]:
     return {
         "files": files,
         "beside": _beside(path),
-        "other": _read(FOLDER / "best.pt").tobytes() == b"another checkpoint",
+        "others": _changed_others(),
+        "changed": changed,
         "synced": synced,
         "early": early,
         "seconds": min(seconds),
@@ -222,38 +255,3 @@ def look_between_calls(seed: int, is_odd: bool) -> dict[str, Any]:
                 if not files or not np.array_equal(file, files[-1]):
                     files.append(file)
     return {"files": seen[path], "first": seen[new], "num_looks": num_looks}
-
-
-class _Unsavable:
-    """What cannot be written: the disk is full by the time it comes to it, or someone presses Ctrl-C."""
-
-    def __init__(self, error: BaseException) -> None:
-        self._error = error
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        raise self._error
-
-
-def save_refused(seed: int, how: str) -> dict[str, Any]:
-    """A save that fails: whether it came to that, whether the caller hears of it, and what is left.
-
-    how: "unsavable", a content that cannot be written; "stopped", Ctrl-C; "full" or "nearly", a disk that is full half
-    way, or at the end; "fsync" or "rename", a call that fails.
-    """
-    path, content, raised = _begin(seed), _content(seed, 1), False
-    refused: contextlib.AbstractContextManager[Any] = contextlib.nullcontext(lambda: 1)
-    if how == "stopped":
-        content["too_much"] = _Unsavable(KeyboardInterrupt("the check pretends"))
-    elif how == "unsavable" or not can_be_full():
-        content["too_much"] = _Unsavable(OSError(28, "No space left on device (the check pretends)"))
-    if how in ("fsync", "rename"):
-        refused = refusing(how)
-    small = {"full": 2**16, "nearly": len(_as_file(_content(seed, 1))) - 4000}.get(how)
-    with refused as num_refused:
-        try:
-            with files_of_at_most(small) if small and can_be_full() else contextlib.nullcontext():
-                learner(content, path)
-        except (Exception, KeyboardInterrupt):
-            raised = True
-        is_tried = num_refused() > 0
-    return {"files": [_read(path)], "raised": raised, "is_tried": is_tried, "beside": _beside(path)}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path("checkpoints")
+FOLDER = Path("checkpoints").absolute()  # also while a save is asked for from within it
 # Inode, size, time of change, and whether it had a checkpoint's name already.
 synced: list[tuple[int, int, int, bool]] = []
 _always_synced: set[int] = set()

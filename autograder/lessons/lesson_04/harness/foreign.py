@@ -13,6 +13,7 @@ import json
 import lzma
 import os
 import pickle
+import random
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -45,10 +46,19 @@ _Changed = Iterator[tuple[str, Any]]
 
 
 class _Planted:
-    """An object whose pickle makes a folder when it is read: it stands for any code at all."""
+    """An object whose pickle makes a folder when it is read, and its text when it is run: it stands for any code."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return os.mkdir, (_MADE,)
+
+    def __repr__(self) -> str:
+        return _CALL
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"planted": self}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        pass
 
 
 def _saved(content: object) -> bytes:
@@ -146,17 +156,55 @@ def _of_value(value: Any, depth: int) -> _Changed:
                 yield kind, tuple(whole) if isinstance(value, tuple) else whole
 
 
-def load_foreign(seed: int, files: list[np.ndarray]) -> list[bool]:
-    """For each file whether loading it ran what stands in it."""
-    keeper, path, made, ran = learner(**SmallRun(seed, seed).parts()), Path("foreign.pt"), Path(_MADE), []
+def load_foreign(seed: int, files: list[np.ndarray]) -> dict[str, Any]:
+    """For each file whether loading it ran what stands in it; "own": so of files that the learner's own save made.
+
+    A stranger can have that too, with a planted part or a planted generator in the run: a checksum or a secret word in
+    the file is then the right one.
+    """
+    parts, path = SmallRun(seed, seed).parts(), Path("foreign.pt")
+    keeper, ran = learner(**parts), []
     for file in files:
         path.write_bytes(file.tobytes())
-        with contextlib.suppress(Exception):  # a refusal is what we hope for
-            keeper.load(path)
-        ran.append(made.exists())
-        if made.exists():
-            made.rmdir()
-    return ran
+        ran.append(_runs(keeper, path))
+    own = []
+    for name in (*parts, "random", "numpy"):
+        path.unlink(missing_ok=True)
+        planted = {key: _Planted() if key == name else part for key, part in parts.items()}
+        with contextlib.suppress(Exception), _planted_generator(name):
+            learner(**planted).save(path, 1)
+        own += ["own"] if path.exists() and _runs(keeper, path) else []
+    return {"ran": ran, "own": own}
+
+
+def _runs(keeper: Any, path: Path) -> bool:
+    made = Path(_MADE)
+    with contextlib.suppress(Exception):  # a refusal is what we hope for
+        keeper.load(path)
+    if is_made := made.exists():
+        made.rmdir()
+    return is_made
+
+
+@contextlib.contextmanager
+def _planted_generator(name: str) -> Iterator[None]:
+    """The generator of this name, if it is one, says as its state something planted."""
+    modules = {"random": (random, "getstate"), "numpy": (np.random, "get_state")}
+    module, function = modules.get(name, (None, ""))
+    if module is None:
+        yield
+        return
+    real = getattr(module, function)
+    state = list(real())
+
+    def planted(*_: Any, **__: Any) -> tuple[Any, ...]:
+        return (*state[:-1], _Planted())
+
+    setattr(module, function, planted)
+    try:
+        yield
+    finally:
+        setattr(module, function, real)
 
 
 def reads_safely(file: np.ndarray) -> bool:

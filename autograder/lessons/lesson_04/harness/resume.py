@@ -11,7 +11,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.checking.harness_shared import learner, small_model
+from autograder.lessons.checking.harness_shared import learner, small_model, switches
 from course_lib.data import collate
 
 FP16_MAX = 65504.0
@@ -46,6 +46,13 @@ class _Order:
 
     def where(self) -> list[float]:
         return [float(self._epoch), *map(float, self._taken), *map(float, self._order)]
+
+
+class _Nothing:
+    """A part that has nothing to tell."""
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
 
 
 class _Model(torch.nn.Module):
@@ -120,6 +127,13 @@ class SmallRun:
             group["weight_decay"] *= 1.01  # a plan of the loop's own, which no scheduler knows
         return float(loss.detach())
 
+    def _schedule(self) -> list[float]:
+        plan = self.scheduler
+        return [
+            float(number)
+            for number in (plan.last_epoch, plan._step_count, *plan.base_lrs, *plan.get_last_lr())
+        ]
+
     def facts(self) -> dict[str, Any]:
         """Where the run is, in numbers that can be compared to the bit. Draws from no generator."""
         states = [self.optimizer.state.get(p, {}) for p in self.model.parameters()]
@@ -132,7 +146,7 @@ class SmallRun:
             "model": torch.cat(wide),
             "moments": torch.cat([torch.zeros(1) if m is None else m.detach().flatten() for m in moments]),
             "groups": np.array(groups, dtype=np.float64),
-            "schedule": int(self.scheduler.last_epoch),
+            "schedule": self._schedule(),
             "scale": [float(self.scaler.get_scale()), float(self.scaler._get_growth_tracker())],
             "place": self.sampler.where(),
             "gradients": torch.cat(gradients) if gradients else torch.zeros(0),
@@ -188,7 +202,8 @@ def save_and_go_on(
 ) -> dict[str, Any]:
     """The same run, saved at each stop by the learner's class: the files, and where the run is after each.
 
-    A file of no meaning has the name before. At the second stop the run has just been validated.
+    A file of no meaning has the name before. At the second stop the run has just been validated. At the end one more
+    save, into a folder that is not there: "lost" where it says nothing, and nothing is there.
     """
     other, run, folder = SmallRun(seed + 1, seed + 1), SmallRun(seed, seed), Path("checkpoints")
     keeper = learner(**run.parts())
@@ -197,6 +212,8 @@ def save_and_go_on(
     for name in names:
         (folder / name).write_bytes(b"no checkpoint " * 30_000)
     files: list[bytes] = []
+    before = switches()
+    set_as: dict[str, str] = {}
     after: list[dict[str, Any]] = []
     losses: list[float] = []
     for number, (stop, step, name) in enumerate(zip(stops, steps, names, strict=True)):
@@ -209,10 +226,19 @@ def save_and_go_on(
         files.append((folder / name).read_bytes() if (folder / name).is_file() else b"")
         with _as_they_were():
             after.append({**run.facts(), "draws": _draws()})
+        set_as |= switches()
         run.model.train()
     beside = sorted({path.name for path in folder.iterdir()} - set(names))
     end = reached if reached["error"] else _going_on(run, num_after)
+    nowhere = Path("no folder") / "last.pt"
+    try:
+        keeper.save(nowhere, steps[-1])
+        is_lost = not nowhere.exists()
+    except Exception:
+        is_lost = False
     return {
+        "switches": [before, {**before, **set_as}],
+        "lost": is_lost,
         "files": [np.frombuffer(file, np.uint8) for file in files],
         "beside": beside,
         "after": after,
@@ -234,7 +260,40 @@ def resume(seed: int, own_seed: int, file: np.ndarray, num_after: int) -> dict[s
         learner(**SmallRun(seed + 1, own_seed + 1).parts())
     run, keeper, path = _resumed["run"], _resumed["keeper"], Path("resumed.pt")
     path.write_bytes(file.tobytes())
+    before = switches()
     step = keeper.load(path)
+    set_as = switches()
     loaded = {"step": step if type(step) is int else -1, **run.facts(), "draws": _draws()}
     keeper.load(path)  # as it was before the numbers were drawn
-    return {"loaded": loaded, "end": _going_on(run, num_after)}
+    end = _going_on(run, num_after)
+    return {
+        "loaded": loaded,
+        "end": end,
+        "switches": [before, set_as],
+        "taken": _broken_ones_taken(keeper, file),
+    }
+
+
+def _broken_ones_taken(keeper: Any, file: np.ndarray) -> list[str]:
+    """What a load lets pass without a word: no file at all, an empty one, half of one, one that lacks a state."""
+    taken, path = [], Path("broken.pt")
+    path.unlink(missing_ok=True)
+    with contextlib.suppress(Exception):
+        learner(**(SmallRun(0, 0).parts() | {"sampler": _Nothing()})).save(path, 1)
+    contents: dict[str, bytes | None] = {
+        "no file": None,
+        "an empty file": b"",
+        "half a file": bytes(file[: len(file) // 2]),
+    }
+    if path.exists():
+        contents["a file without the sampler's state"] = path.read_bytes()
+    for name, content in contents.items():
+        path.unlink(missing_ok=True)
+        if content is not None:
+            path.write_bytes(content)
+        try:
+            keeper.load(path)
+            taken.append(name)
+        except Exception:
+            continue
+    return taken

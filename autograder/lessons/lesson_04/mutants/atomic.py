@@ -102,6 +102,28 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _RENAME,
                 "        try:\n    " + _RENAME + "        except OSError:\n            pass\n",
             ),
+            "written in place where the rename fails": (
+                "where the rename fails it is written or copied in place",
+                _RENAME,
+                "        try:\n    " + _RENAME + "        except OSError:\n"
+                "            shutil.copyfile(temporary, path)\n",
+            ),
+            "the checkpoint emptied once it is saved": (
+                "the run goes on with it",
+                _RENAME,
+                _RENAME + '        checkpoint.pop("model")\n',
+            ),
+            "files of others cleaned up": (
+                "a cleaning that takes files of others",
+                "    temporary = path",
+                '    for old in path.parent.glob("*.tmp"):\n        old.unlink()\n    temporary = path',
+            ),
+            "Ctrl-C turned into another error": (
+                "Ctrl-C is turned into another error",
+                "    finally:\n",
+                "    except BaseException as error:\n        raise RuntimeError('not saved') from error\n"
+                "    finally:\n",
+            ),
             "removed first where the rename fails": (
                 "emptied, or removed",
                 _RENAME,

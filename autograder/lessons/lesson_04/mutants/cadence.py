@@ -75,6 +75,13 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '        self.costs = [*getattr(self, "costs", []), seconds]\n'
                 + _WAIT.replace("seconds /", "1.1 * sum(self.costs) / len(self.costs) /"),
             ),
+            "the dearer of the last save and the mean": (
+                "the cost of an earlier save is kept for ever",
+                _WAIT,
+                '        self.costs = [*getattr(self, "costs", []), seconds]\n'
+                "        cost = max(seconds, sum(self.costs[1:]) / max(1, len(self.costs) - 1))\n"
+                + _WAIT.replace("seconds /", "cost /"),
+            ),
             "the share of the work, not of all the time": (
                 "more often than the cost of a save allows",
                 "seconds / self.max_overhead)",
@@ -138,9 +145,15 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
         _CADENCE,
         {
             "goes through all steps so far": (
-                "each step makes the next call dearer",
+                "each of the steps makes the next call dearer",
                 ("clock\n\n", "clock\n        self.times = []\n\n"),
                 (_DUE, "        self.times.append(self.clock())\n        max(self.times)\n" + _DUE),
+            ),
+            "goes through all saves so far": (
+                "each of the saves makes the next call dearer",
+                ("clock\n\n", "clock\n        self.costs = []\n\n"),
+                (_SAVED_AT, _SAVED_AT + "        self.costs.append(seconds)\n"),
+                (_DUE, "        sum(self.costs)\n" + _DUE),
             ),
         },
         is_timed=True,

@@ -189,6 +189,27 @@ _FILES = wrong(
             _WRITE,
             "        if not path.exists():\n    " + _WRITE,
         ),
+        "a copy beside it": (
+            "beside it",
+            _WRITE,
+            _WRITE + '        torch.save(saved, path.with_name("backup.pt"))\n',
+        ),
+        "an error of save swallowed": (
+            "train on for hours without a checkpoint",
+            _WRITE,
+            "        try:\n    " + _WRITE + "        except Exception:\n            pass\n",
+        ),
+        "an error of load swallowed": (
+            "the run would begin anew",
+            "        saved = torch.load(path, weights_only=True)\n",
+            "        try:\n            saved = torch.load(path, weights_only=True)\n"
+            "        except Exception:\n            return 0\n",
+        ),
+        "an error of a part swallowed": (
+            "go on with half of its state",
+            _PUT_BACK,
+            "            try:\n    " + _PUT_BACK + "            except Exception:\n                pass\n",
+        ),
         "a file beside it": (
             "a part of the run is written into a file of its own",
             (_WRITE, '        torch.save(saved.pop("torch"), f"{path}.rng")\n' + _WRITE),
@@ -224,6 +245,11 @@ _DISTURBS = wrong(
             "a global setting",
             _WRITE,
             _WRITE + "        torch.set_grad_enabled(False)\n",
+        ),
+        "saving switches to deterministic algorithms": (
+            "switched for the whole process",
+            _WRITE,
+            _WRITE + "        torch.use_deterministic_algorithms(True)\n",
         ),
         "loading leaves the model in evaluation mode": (
             "`load` calls `model.eval()`",
@@ -265,6 +291,20 @@ _RUNS_CODE = wrong(
                 '        saved["python"] = base64.b64encode(pickle.dumps(random.getstate())).decode()\n',
             ),
             (_SET_PYTHON, '        random.setstate(pickle.loads(base64.b64decode(saved["python"])))\n'),
+        ),
+        "a pickle with a checksum": (
+            "trusted for a checksum",
+            ("import json\n", "import hashlib\nimport json\n"),
+            (
+                _WRITE,
+                "        blob = pickle.dumps(saved)\n        path.write_bytes(hashlib.sha256(blob).digest() + blob)\n",
+            ),
+            (
+                "        saved = torch.load(path, weights_only=True)\n",
+                "        content = path.read_bytes()\n"
+                "        assert hashlib.sha256(content[32:]).digest() == content[:32]\n"
+                "        saved = pickle.loads(content[32:])\n",
+            ),
         ),
         "a trusted file inside a tensor": (
             "a pickle lies inside",

@@ -1,4 +1,4 @@
-"""Wrong solutions of 4.3 and 4.4, each with the mistake that its check must name."""
+"""Wrong solutions of 4.3, each with the mistake that its check must name."""
 
 from __future__ import annotations
 
@@ -33,24 +33,6 @@ class EarlyStopping:
 
     def load_state_dict(self, state):
         self.best, self.best_step, self.num_bad = state["best"], state["best_step"], state["num_bad"]
-"""
-
-_TRAIN = """
-import copy
-import math
-
-@exercise("4.4")
-def train_with_early_stopping(run):
-    best, weights, bad = None, {}, 0
-    while run.num_steps < run.max_steps and bad < 6:
-        run.train(10)
-        found = run.validate()
-        if not math.isnan(found["loss"]) and (best is None or found["loss"] < best["loss"]):
-            best, weights, bad = found, copy.deepcopy(run.model.state_dict()), 0
-        else:
-            bad += 1
-    run.model.load_state_dict(weights)
-    return {"best_step": best["step"], "loss": best["loss"]}
 """
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
@@ -138,6 +120,37 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ("        value = metrics", "        self.number += 1\n        value = metrics"),
                 ("= value, step, 0", "= value, self.number, 0"),
             ),
+            "a tolerance on top of min_delta": (
+                "a tolerance is taken on top of `min_delta`",
+                ("value < self.best - self.min_delta", "value < self.best - self.min_delta - 1e-8"),
+                ("value > self.best + self.min_delta", "value > self.best + self.min_delta + 1e-8"),
+            ),
+            "says stop for ever": (
+                "once it has said stop, it says so for ever",
+                (
+                    "        self.num_bad = 0\n\n",
+                    "        self.num_bad = 0\n        self.has_said = False\n\n",
+                ),
+                (
+                    "        return self.num_bad >= self.patience\n",
+                    "        self.has_said |= self.num_bad >= self.patience\n        return self.has_said\n",
+                ),
+            ),
+            "an older best stays where none was saved": (
+                "something that the object had before stays",
+                "        self.best, self.best_step, self.num_bad = state",
+                '        if state["best"] is None:\n            self.num_bad = state["num_bad"]\n'
+                "            return\n        self.best, self.best_step, self.num_bad = state",
+            ),
+            "another counter than num_bad": (
+                "`num_bad` is not counted",
+                ("self.best_step, self.num_bad = value", "self.best_step, self.num_worse = value"),
+                ("self.num_bad +=", "self.num_worse +="),
+                ("self.num_bad >=", "self.num_worse >="),
+                ("        self.num_bad = 0\n", "        self.num_bad = self.num_worse = 0\n"),
+                ('"num_bad": self.num_bad', '"num_bad": self.num_worse'),
+                ("self.best_step, self.num_bad = state", "self.best_step, self.num_worse = state"),
+            ),
             "another default patience": ("a default of `__init__`", "patience=3", "patience=4"),
             "another default monitor": ("a default of `__init__`", 'monitor="loss"', 'monitor="train_loss"'),
             "another default mode": ("a default of `__init__`", 'mode="min"', 'mode="max"'),
@@ -204,126 +217,6 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "it watches `train_loss`",
                 "metrics[self.monitor]",
                 'metrics["train_loss"]',
-            ),
-        },
-    ),
-    "4.4": wrong(
-        _TRAIN,
-        {
-            "best chosen on train loss": (
-                "chosen on the training loss",
-                'found["loss"] < best["loss"]',
-                'found["train_loss"] < best["train_loss"]',
-            ),
-            "final report from the last, not the best": (
-                "the last weights, not the best",
-                "    run.model.load_state_dict(weights)\n",
-                "",
-            ),
-            "best kept without a copy": (
-                "was no copy",
-                "copy.deepcopy(run.model.state_dict())",
-                "run.model.state_dict()",
-            ),
-            "mode inverted": (
-                "the worst validation is taken for the best",
-                'found["loss"] < best["loss"]',
-                'found["loss"] > best["loss"]',
-            ),
-            "never stops": ("nothing ends the loop", " and bad < 6", ""),
-            "a fixed number of steps": (
-                "a fixed number of steps ends the loop",
-                "run.num_steps < run.max_steps and bad < 6",
-                "run.num_steps < 0.6 * run.max_steps",
-            ),
-            "too patient": ("patience is too large", "bad < 6", "bad < 22"),
-            "validated at every step": (
-                "validations are too frequent",
-                ("bad < 6", "bad < 120"),
-                ("run.train(10)", "run.train(1)"),
-            ),
-            "trains beyond the end": (
-                "ValueError: 400 + 10 steps",
-                "run.num_steps < run.max_steps and",
-                "True and",
-            ),
-            "best chosen on the accuracy": (
-                "chosen on the accuracy",
-                'found["loss"] < best["loss"]',
-                'found["accuracy"] > best["accuracy"]',
-            ),
-            "NaN hides the best before it": (
-                "a loss that is NaN becomes the best",
-                'not math.isnan(found["loss"]) and (best is None or found["loss"] < best["loss"])',
-                'best is None or not found["loss"] >= best["loss"]',
-            ),
-            "a NaN that comes first stays the best": (
-                "a loss that is NaN becomes the best",
-                'not math.isnan(found["loss"]) and (best is None or found["loss"] < best["loss"])',
-                'best is None or found["loss"] < best["loss"]',
-            ),
-            "kept only when much better": (
-                "a margin such as `min_delta`",
-                'found["loss"] < best["loss"]',
-                'found["loss"] < best["loss"] - 0.05',
-            ),
-            "compared with the validation before": (
-                "compared with the one before it",
-                ('found["loss"] < best["loss"]', 'found["loss"] < before["loss"]'),
-                (
-                    "        else:\n            bad += 1\n",
-                    "        else:\n            bad += 1\n        before = found\n",
-                ),
-            ),
-            "best kept in 16 bits": (
-                "the right weights are kept, and rounded",
-                "copy.deepcopy(run.model.state_dict())",
-                "{name: value.half() for name, value in run.model.state_dict().items()}",
-            ),
-            "put back only where it stops early": (
-                "a run that comes to `max_steps` keeps its last",
-                "    run.model.load_state_dict(weights)\n",
-                "    if bad >= 6:\n        run.model.load_state_dict(weights)\n",
-            ),
-            "kept after further steps": (
-                "other weights are kept than those that were validated",
-                ("run.train(10)", "run.train(min(10, run.max_steps - run.num_steps))"),
-                (
-                    "            best, weights, bad =",
-                    "            if run.num_steps < run.max_steps:\n                run.train(1)\n"
-                    "            best, weights, bad =",
-                ),
-            ),
-            "never trains": ("is never called", "run.train(10)", "bad += 1"),
-            "no report": (
-                "a key is missing",
-                '    return {"best_step": best["step"], "loss": best["loss"]}\n',
-                "",
-            ),
-            "the number of the validation": (
-                "validations are counted, not steps",
-                '"best_step": best["step"]',
-                '"best_step": best["step"] // 10',
-            ),
-            "the training loss reported": (
-                "the training loss is reported",
-                '"loss": best["loss"]',
-                '"loss": best["train_loss"]',
-            ),
-            "validated once more for the report": (
-                "validated once more at the end",
-                '"loss": best["loss"]',
-                '"loss": run.validate()["loss"]',
-            ),
-            "gives up at the first bump": (
-                "patience is too small",
-                ("bad < 6", "bad < 1"),
-                ("run.train(10)", "run.train(2)"),
-            ),
-            "report of another validation": (
-                "of the last, not the best",
-                '"loss": best["loss"]',
-                '"loss": found["loss"]',
             ),
         },
     ),

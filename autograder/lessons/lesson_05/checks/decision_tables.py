@@ -33,13 +33,17 @@ def broken_tables(
     return losses
 
 
-def tied_tables(rng: np.random.Generator, num_configs: int, num_seeds: int, num: int = 10) -> np.ndarray:
-    """Tables whose best candidate has at every seed the loss of row 0, to the bit; all others are far worse."""
-    means = np.full((num, num_configs), 30.0)
-    means[:, 0] = 0.0
-    losses, _ = tables(rng, means, num_seeds)
-    losses[np.arange(num), rng.integers(1, num_configs, size=num)] = losses[:, 0]
-    return losses
+def even_tables(
+    rng: np.random.Generator, num_configs: int, num_seeds: int, lead: int, num: int = 10
+) -> np.ndarray:
+    """Tables whose best candidate is better than row 0 by the same at every seed, to the bit; all others are far worse.
+
+    `lead`: 1 better, 0 equal, -1 worse; times a power of two.
+    """
+    losses = rng.integers(-40, 40, size=(num, num_configs, num_seeds)).astype(np.float64)
+    losses[:, 1:] += 200
+    losses[np.arange(num), rng.integers(1, num_configs, size=num)] = losses[:, 0] - lead
+    return np.asarray(losses * 2.0 ** rng.integers(-30, 3))
 
 
 def best_rows(losses: np.ndarray) -> np.ndarray:

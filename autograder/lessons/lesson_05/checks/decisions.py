@@ -16,9 +16,9 @@ from autograder.lessons.checking import name_the_mistake
 from autograder.lessons.lesson_05.checks.decision_tables import (
     best_rows,
     broken_tables,
+    even_tables,
     half_widths,
     tables,
-    tied_tables,
 )
 
 MORE_TABLES = 5000
@@ -51,6 +51,8 @@ class _Setting:
     look: str
     merit: float = 0.0
     """How far configurations truly differ, in units of the noise."""
+    size: tuple[float, float] = (-3, 2)
+    """The least and the largest power of ten of the noise."""
 
 
 def check_choose_winner(job: Job) -> None:
@@ -62,10 +64,10 @@ def check_choose_winner(job: Job) -> None:
 
 
 def _settings(rng: np.random.Generator) -> list[_Setting]:
-    low, middle, high = rng.uniform(0.6, 0.7), rng.uniform(0.8, 0.9), rng.uniform(0.993, 0.997)
+    low, middle, high = rng.uniform(0.6, 0.7), rng.uniform(0.8, 0.9), rng.uniform(0.998, 0.999)
     few = "an interval too narrow for so few seeds: its quantile, its degrees of freedom or its spread is too small"
     return [
-        _Setting(12, 30, 0.95, 500, _MANY, _LOOK_MANY),
+        _Setting(12, 30, 0.95, 500, _MANY, _LOOK_MANY, size=(-11, -9)),
         _Setting(12, 4, 0.95, 500, few, _QUANTILE),
         # With one candidate an exact interval misses as often as it may.
         _Setting(2, 2, low, 1200, few, _QUANTILE),
@@ -73,7 +75,7 @@ def _settings(rng: np.random.Generator) -> list[_Setting]:
             2,
             int(rng.integers(3, 6)),
             high,
-            600,
+            1200,
             "`confidence` is ignored, or the interval is too narrow",
             "where does `confidence` go in, and the number of candidates?",
         ),
@@ -84,7 +86,8 @@ def _settings(rng: np.random.Generator) -> list[_Setting]:
             500,
             _MANY,
             "what is the chance that the best of five lies above its own interval?",
-            1.0,
+            merit=1.0,
+            size=(0.5, 2),
         ),
     ]
 
@@ -134,13 +137,15 @@ def _require_consistent(job: Job, losses: np.ndarray, answers: dict[str, np.ndar
         look="a configuration that diverges at one seed is out",
     )
     low, high = answers["low"], answers["high"]
-    is_tie = (losses[:, 0] == losses[np.arange(len(losses)), best]).all(axis=1)
+    gains = losses[:, 0] - losses[np.arange(len(losses)), best]
+    is_even = (gains == gains[:, :1]).all(axis=1)
     job.require(
-        not np.isnan(low[is_tie]).any(),
-        expected="an interval (low, high) with a finite low, though the candidate has the losses of row 0",
-        got=f"NaN in {int(np.isnan(low[is_tie]).sum())} of {int(is_tie.sum())} tables",
-        likely="where candidate and row 0 are equal at every seed, the spread of their difference is 0, and 0 is "
-        "divided by it",
+        not np.isnan(low[is_even]).any(),
+        expected="an interval (low, high) with a finite low, though the candidate differs from row 0 by the same at "
+        "every seed",
+        got=f"NaN in {int(np.isnan(low[is_even]).sum())} of {int(is_even.sum())} tables",
+        likely="where candidate and row 0 differ by the same at every seed, or not at all, the spread of their "
+        "difference is 0, and 0 is divided by it",
         look="what is the improvement there, and how far can it be from 0?",
     )
     job.require(
@@ -150,12 +155,12 @@ def _require_consistent(job: Job, losses: np.ndarray, answers: dict[str, np.ndar
         likely="a sign lost on the way, or the interval of a row that diverged",
         look="the mean minus and plus the same positive number",
     )
-    gain = (losses[:, 0] - losses[np.arange(len(losses)), best]).mean(axis=1)
+    gain = gains.mean(axis=1)
     job.require(
         bool(((low <= gain) & (gain <= high)).all()),
         expected="the mean improvement over row 0 inside its interval",
         got="an interval without it",
-        likely="the interval of a loss, or of the improvement with the wrong sign",
+        likely="the interval of a loss, or of the improvement with the wrong sign, or ends that are rounded",
         look="positive: the candidate's loss is lower than row 0's",
     )
     is_other_winner = answers["winner"] != np.where(low > 0, best, 0)
@@ -170,8 +175,10 @@ def _require_consistent(job: Job, losses: np.ndarray, answers: dict[str, np.ndar
         not is_other_winner.any(),
         expected="the candidate as winner where the whole interval is above 0, else row 0",
         got="winners that contradict their interval",
-        likely="best of noise: the lowest mean wins, and the interval is only reported",
-        look="what does an interval say that begins below 0?",
+        likely="best of noise: the lowest mean wins, and the interval is only reported"
+        if bool((low[is_other_winner] <= 0).all())
+        else "the winner is not decided by `low` alone, but by another test, a least difference, or a spread above 0",
+        look="what does an interval say that begins below 0, and what one that begins above?",
     )
 
 
@@ -180,9 +187,17 @@ def _require_plain_cases(job: Job) -> None:
     for num_configs, num_seeds, num_broken in ((6, 5, 2), (2, 2, 0), (7, 3, 5)):
         _decide(job, broken_tables(job.rng, num_configs, num_seeds, num_broken), 0.9, by_name=True)
     for num_configs, num_seeds in ((2, 3), (4, 5)):
-        _decide(job, tied_tables(job.rng, num_configs, num_seeds))
+        for lead in (0, 1, -1):
+            _decide(job, even_tables(job.rng, num_configs, num_seeds, lead))
     losses, _ = tables(job.rng, np.zeros((40, 4)), 5)
-    asked, default = (_decide(job, losses, confidence) for confidence in (0.95, None))
+    lower, asked, default = (_decide(job, losses, confidence) for confidence in (0.5, 0.95, None))
+    job.require(
+        bool((lower["low"] > asked["low"]).all()),
+        expected="intervals of confidence=0.5 that begin above those of 0.95, over the same losses",
+        got=f"none such in {int((lower['low'] <= asked['low']).sum())} of {len(losses)} tables",
+        likely="`confidence` is ignored, or a quantile is kept from a call before",
+        look="where does `confidence` go in?",
+    )
     ratio = float(np.median((default["high"] - default["low"]) / (asked["high"] - asked["low"])))
     job.require(
         abs(ratio - 1) < 0.05 or bool(np.isinf(asked["high"]).any()),
@@ -198,7 +213,7 @@ def _require_few_errors(job: Job, setting: _Setting) -> float:
     error, num, wrong, missed = 1 - setting.confidence, 0, 0, 0
     for size, z in ((setting.number, 1.0), (MORE_TABLES, float(stats.norm.isf(FALSE_ALARM)))):
         means = setting.merit * job.rng.normal(size=(size - num, setting.configs))
-        losses, noise = tables(job.rng, means, setting.seeds, (0.5, 2) if setting.merit else (-3, 2))
+        losses, noise = tables(job.rng, means, setting.seeds, setting.size)
         answers = _decide(job, losses, setting.confidence)
         truth = noise * (means[:, 0] - means[np.arange(len(means)), answers["candidate"].astype(int)])
         wrong += int(((answers["winner"] != 0) & (truth <= 0)).sum())
@@ -222,7 +237,7 @@ def _why_narrow(losses: np.ndarray, answers: dict[str, np.ndarray], setting: _Se
     return name_the_mistake(
         _NARROW,
         twin=lambda mistake: half_widths(losses, setting.confidence, mistake),
-        is_same=lambda half: bool(np.allclose(own, half, rtol=1e-4)),
+        is_same=lambda half: bool(np.allclose(own, half, rtol=1e-4, atol=0)),
     )
 
 
@@ -232,7 +247,7 @@ def _require_true_winners(job: Job) -> None:
     means = np.zeros((num_tables, num_configs))
     best = job.rng.integers(1, num_configs, size=num_tables)
     means[np.arange(num_tables), best] = -4.0
-    losses, _ = tables(job.rng, means, 8, (-3, -1))
+    losses, _ = tables(job.rng, means, 8, (-11, -9))
     answers = _decide(job, losses)
     found = float(np.mean(answers["winner"] == best))
     job.counts["true_winners_found"] = round(found, 3)
@@ -244,7 +259,7 @@ def _require_true_winners(job: Job) -> None:
         expected="with 8 seeds, a lead of 4 times the noise found in at least 80 % of the tables",
         got=f"{found:.0%}",
         likely="the pairs are not used: a seed that is hard is hard for all rows and cancels in differences only"
-        if wide > 0.5
+        if 0.5 < wide < 2
         else "intervals that are far too wide, such as that of single values, not of their mean",
         look="subtract column by column first; the error of a mean falls with the square root of the number of seeds",
     )

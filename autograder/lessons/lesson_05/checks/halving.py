@@ -9,7 +9,7 @@ from typing import Any
 from autograder.engine import Job, failure
 from autograder.lessons.checking import name_the_mistake
 from autograder.lessons.lesson_05.checks.billing import Bill, Raised, converse, key_of, raise_again
-from autograder.lessons.lesson_05.checks.halving_plan import Search, draw_searches, draw_tie, halve
+from autograder.lessons.lesson_05.checks.halving_plan import Search, draw_searches, draw_ties, halve
 from autograder.lessons.lesson_05.checks.halving_report import is_number, require_bill, require_winner
 
 _NO_BUDGET = "the search does not look at its budget, or pruned trials are counted as free"
@@ -89,7 +89,8 @@ def check_successive_halving(job: Job) -> None:
         paid += sum(spent)
         unhalved += len(spent) * max(spent)
     job.counts["steps_paid"], job.counts["steps_without_halving"] = paid, unhalved
-    _require_ties(job, draw_tie(job.rng, searches[0]))
+    for search in draw_ties(job.rng, searches[0]):
+        _require_ties(job, search)
     for search in draw_searches(job.rng)[:3]:
         _require_refusal(job, search)
 
@@ -193,13 +194,14 @@ def _shown(steps: list[int]) -> str:
 def _require_ties(job: Job, search: Search) -> None:
     """Where all are equal, or all have diverged, any of them will do; and nothing is left from the search before."""
     num, plan = len(search.configs), halve(search)
+    is_broken = any(math.isnan(search.loss(place, search.min_steps)) for place in range(num))
     bill = Bill(search.train, most_steps=4 * search.budget, says=_NO_BUDGET)
     answer = _search(job, search, bill)
     spent = [bill.steps.get(key_of(config), 0) for config in search.configs]
     if isinstance(answer, Raised):
         _require_order(job, answer)
         job.require(
-            bill.total <= num * search.min_steps,
+            bill.total <= num * search.min_steps and not is_broken,
             expected="a search in which all losses of the last round may be NaN",
             got=f"{answer.error}: {answer.message}",
             likely="there is nothing to choose from where the whole last round diverged",
@@ -215,9 +217,11 @@ def _require_ties(job: Job, search: Search) -> None:
     )
     job.require(
         sorted(spent) == sorted(plan["spent"]),
-        expected=f"where all losses are equal, steps of the trials, most first: {_shown(plan['spent'])}",
+        expected=f"where losses are equal or NaN, steps of the trials, most first: {_shown(plan['spent'])}",
         got=_shown(spent),
-        likely="too many or too few go on where losses are equal: it is n // reduction_factor of them, any",
+        likely="too few go on where most trials have diverged: n // reduction_factor of them do, whatever their losses"
+        if is_broken and sum(spent) < sum(plan["spent"])
+        else "too many or too few go on where losses are equal: it is n // reduction_factor of them, any",
         look="sort, then take the first ones; do not compare with the loss of the last that goes on",
     )
     require_bill(job, answer, spent)

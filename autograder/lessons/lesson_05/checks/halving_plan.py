@@ -90,7 +90,7 @@ def _ranked(losses: dict[int, float], mistake: str) -> list[int]:
     if mistake == "NaN in the sort":
         return sorted(losses, key=losses.__getitem__)
     if mistake == "NaN left out":
-        losses = {place: loss for place, loss in losses.items() if not math.isnan(loss)} or losses
+        losses = {place: loss for place, loss in losses.items() if math.isfinite(loss)} or losses
     worst = -math.inf if mistake == "NaN is best" else math.inf
     clean = {place: worst if math.isnan(loss) else loss for place, loss in losses.items()}
     return sorted(clean, key=clean.__getitem__, reverse=mistake == "the worst go on")
@@ -153,13 +153,13 @@ KINDS = (
     Kind(most=1, level=1.0, beyond=100, shows=("alone for ever",)),
     Kind(
         most=20,
-        level=1e12,
+        level=1e305,
         rounds=2,
         beyond=-1,
         shows=(*_GO_ON, "no budget", "one step over", "part of a round", "lowest of all rounds"),
     ),
     Kind(most=17, level=2.0, rounds=2, shows=(*_GO_ON, *_REPORT, "no exact fit")),
-    Kind(most=15, level=-1.0, shows=("rounded up", "no exact fit", "its lowest loss")),
+    Kind(most=15, level=-1e-12, shows=("rounded up", "no exact fit", "its lowest loss", "the first go on")),
     Kind(most=8, level=30.0, rounds=1, shows=("no budget", "NaN in the minimum")),
 )
 
@@ -173,13 +173,20 @@ def draw_searches(rng: np.random.Generator) -> list[Search]:
             return searches
 
 
-def draw_tie(rng: np.random.Generator, before: Search) -> Search:
-    """A search over the configurations of one before: equal losses in round 1, NaN alone in round 2, the last."""
-    num, first, factor = len(before.configs), before.min_steps, int(rng.integers(2, 4))
-    search = Search(before.configs, first, factor, level=before.level, spread=0.0, seed=0)
-    search.known = {(place, first * factor): math.nan for place in range(num)}
-    search.budget = first * (num + num // factor * (factor - 1))
-    return search
+def draw_ties(rng: np.random.Generator, before: Search) -> list[Search]:
+    """Searches over the configurations of one before, NaN alone in round 2, the last.
+
+    In round 1 losses are equal; or none is a number; or one alone is, though more than one goes on.
+    """
+    searches = []
+    for num_sound in (len(before.configs), 0, 1):
+        num, first, factor = len(before.configs), before.min_steps, int(rng.integers(2, 4))
+        search = Search(before.configs, first, factor, level=before.level, spread=0.0, seed=0)
+        search.known = {(place, first * factor): math.nan for place in range(num)}
+        search.known |= {(place, first): math.nan for place in rng.permutation(num)[num_sound:].tolist()}
+        search.budget = first * (num + num // factor * (factor - 1))
+        searches.append(search)
+    return searches
 
 
 def _draw(rng: np.random.Generator, kind: Kind, min_steps: int) -> Search:
@@ -208,7 +215,7 @@ def _set_losses(rng: np.random.Generator, search: Search, kind: Kind) -> None:
     num_pruned = num - max(1, num // search.factor) if kind.rounds > 1 else num - 1
     diverged = [0, num - 1, num // 2][: min(3, num_pruned)] if num > 1 else []
     for place in diverged:
-        search.known[place, first] = math.nan
+        search.known[place, first] = math.inf if kind.level < 0 and place == num // 2 else math.nan
     early = int(rng.choice([place for place in range(num) if place not in diverged]))
     # As a loss that decides, 0 is no "nothing".
     search.known[early, first] = 0.0 if kind.rounds == 1 else search.level - 1.5 * search.spread
@@ -234,10 +241,11 @@ def _budget(search: Search, kind: Kind) -> int:
 
 
 def _configs(rng: np.random.Generator, num: int) -> list[Config]:
-    """All different, though a learning rate comes again and again, as in a grid."""
-    rates = 10 ** rng.uniform(-5, -1, size=3)
-    decays = rng.uniform(0, 0.1, size=num)
+    """All different, by the last bits or the last of some names alone: values come again and again, as in a grid."""
+    rates, decays = 10 ** rng.uniform(-5, -1, size=3), rng.uniform(0.01, 0.1, size=2)
+    names = ["learning_rate", *rng.permutation(["weight_decay", "dropout", "momentum"]).tolist()]
+    shares = rng.uniform(0.1, 0.2) + (rng.permutation(num) + 1) * 10.0 ** -rng.integers(9, 12)
     return [
-        {"learning_rate": float(rates[place % 3]), "weight_decay": float(decay)}
-        for place, decay in enumerate(decays)
+        {names[0]: float(rates[place % 3]), names[1]: float(decays[place % 2]), names[2]: float(share)}
+        for place, share in enumerate(shares)
     ]

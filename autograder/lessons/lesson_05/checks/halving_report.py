@@ -29,11 +29,13 @@ def require_bill(job: Job, answer: Any, spent: list[int]) -> None:
     require_keys(job, answer, ("best", "value", "total_steps", "num_steps"), what="a result")
     total, steps = answer["total_steps"], answer["num_steps"]
     job.require(
-        is_number(total) and total == sum(spent),
+        isinstance(total, int) and total == sum(spent),
         expected=f"total_steps = {sum(spent)}, as billed",
         got=f"{str(total)[:80]}",
         likely="the steps of all trials are not added up to one number"
         if not is_number(total)
+        else "the right sum, but a float"
+        if total == sum(spent)
         else "pruned trials are counted as free"
         if total < sum(spent)
         else "steps that are counted twice, or the budget instead of the bill",
@@ -58,7 +60,7 @@ def require_winner(job: Job, answer: dict[str, Any], search: Search, plan: dict[
         is_same=lambda place: bool(place == best),
     )
     job.require(
-        isinstance(best, int) and best == plan["best"],
+        isinstance(best, int) and not isinstance(best, bool) and best == plan["best"],
         expected="as best the place, in `configs`, of the lowest loss of the last round",
         got=f"{str(best)[:80]}",
         likely=likely or "it is no place in `configs`, or another than that of the lowest loss",
@@ -67,7 +69,7 @@ def require_winner(job: Job, answer: dict[str, Any], search: Search, plan: dict[
     number = range(len(plan["rounds"]) - 1)
     earlier = [search.loss(plan["best"], search.min_steps * search.factor**n) for n in number]
     job.require(
-        is_number(value) and math.isclose(value, plan["value"], rel_tol=1e-6),
+        is_number(value) and math.isclose(value, plan["value"], rel_tol=1e-12),
         expected=f"value = {plan['value']:.6g}, its loss after its last step",
         got=f"{str(value)[:80]}",
         likely="the loss of an earlier round, such as its lowest: that is another model than the one at hand"

@@ -1,8 +1,9 @@
 """What 5.5 asks of a search before its winners are judged: its bill, its ranges, and that it can be repeated.
 
 The losses are made up and cost nothing, so lengths of trials, ranges and the order of the space can be any. The best
-configuration stands in a corner of the space: what tries values beside it has to stay inside. The first trial of all
-diverges, and so do the highest learning rates.
+configuration stands in a corner of the space, at the low end of one range and the high end of the other: what tries
+values beside it has to stay inside. The first trial of all diverges, so do the highest learning rates, and, in the
+second half of its length, the trial that gets there first.
 """
 
 from __future__ import annotations
@@ -18,22 +19,41 @@ SAYS = "pruned trials are counted as free, or every trial gets its full length; 
 
 
 class _Losses:
-    """Made up: a configuration's loss falls with its steps, and with its distance from the corner of low values."""
+    """Made up: a configuration's loss falls with its steps, and with its distance from the best corner."""
 
-    def __init__(self, space: Space) -> None:
-        self.space, self.configs = space, list[Config]()
+    def __init__(self, space: Space, full_steps: int) -> None:
+        self.space, self.configs, self.full_steps = space, list[Config](), full_steps
         self.steps: dict[tuple[Any, ...], int] = {}
+        self.late: tuple[Any, ...] | None = None
+        """The trial that diverges when it has more than half of its steps."""
 
     def train(self, config: Config, num_steps: int) -> float:
         key = key_of(config)
         if key not in self.steps:
             self.configs.append(config)
         self.steps[key] = self.steps.get(key, 0) + num_steps
-        if self.diverges(config):
+        if self._is_lost(config):
             return math.nan
-        return 0.1 + sum(self._place(config, name) for name in self.space) + 1 / self.steps[key]
+        if self.late is None and 2 * self.steps[key] > self.full_steps:
+            self.late = key
+        if key == self.late:
+            return math.nan
+        distance = self._place(config, "learning_rate") + 1 - self._place(config, "weight_decay")
+        return 0.1 + distance + 1 / self.steps[key]
 
     def diverges(self, config: Config) -> bool:
+        """Whether it is lost, though a trial that has had no fewer steps is not."""
+        key = key_of(config)
+        sound = [
+            self.steps[key_of(one)]
+            for one in self.configs
+            if not self._is_lost(one) and key_of(one) != self.late
+        ]
+        if key == self.late:
+            return max(sound, default=0) >= self.steps[key]
+        return self._is_lost(config) and bool(sound)
+
+    def _is_lost(self, config: Config) -> bool:
         return config == self.configs[0] or self._place(config, "learning_rate") > 0.8
 
     def _place(self, config: Config, name: str) -> float:
@@ -53,7 +73,7 @@ def require_sound_search(job: Job) -> None:
         low = 10 ** rng.uniform(lowest, lowest + 1)
         space[name] = {"kind": "log", "low": float(low), "high": float(low * 10 ** rng.uniform(2, 4))}
     given = {"space": space, "full_steps": full_steps, "max_total_steps": 6 * full_steps, "seed": seed}
-    found = [_rehearse(job, given) for _ in range(2)]
+    found = [_rehearse(job, given | {"seed": 0}) for _ in range(2)]  # 0 is a seed like any other
     job.require(
         found[0] == found[1],
         expected="the same trials and the same configuration for the same seed",
@@ -82,7 +102,7 @@ def require_sound_search(job: Job) -> None:
 def _rehearse(job: Job, given: dict[str, Any]) -> tuple[list[Config], Any]:
     """The configurations that were tried, in their order, and what was returned."""
     space, budget = given["space"], given["max_total_steps"]
-    losses = _Losses(space)
+    losses = _Losses(space, given["full_steps"])
     bill = Bill(
         losses.train, most_steps=4 * budget, says=SAYS
     )  # let go on for a while: what it does says why
@@ -104,7 +124,7 @@ def _rehearse(job: Job, given: dict[str, Any]) -> tuple[list[Config], Any]:
         look="one counter, beside the one call of `train`, that is asked before it",
     )
     job.require(
-        all(losses.diverges(config) for config in losses.configs) or not losses.diverges(answer),
+        not losses.configs or not losses.diverges(answer),
         expected="a configuration that does not diverge, as some of those that were tried",
         got=f"{str(answer)[:100]}, which ends in NaN",
         likely="a configuration that diverges is returned: NaN is neither smaller nor larger than anything",

@@ -7,6 +7,7 @@ in fewer than one check in 10,000.
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def _require_range(job: Job, name: str, part: dict[str, Any], values: np.ndarray
         (np.isclose(values, low, rtol=1e-9, atol=0) | np.isclose(values, high, rtol=1e-9, atol=0)).sum()
     )
     job.require(
-        at_ends <= 2,
+        at_ends <= 2 or bool((values == np.round(values)).all()),
         expected=f"{name} between its ends; an end itself almost never",
         got=f"{at_ends} of {len(values)} draws exactly on an end",
         likely="the search space is silently clipped: what falls outside is moved to the end, which is tried again "
@@ -51,10 +52,16 @@ def _require_range(job: Job, name: str, part: dict[str, Any], values: np.ndarray
         expected=f"{name} within {shown}",
         got=f"{outside} of {len(values)} outside",
         likely="values are rounded, and so leave the range"
-        if len(np.unique(values)) < 0.9 * len(values)
-        else "the ends are mixed up, or powers of ten with the natural logarithm",
+        if len(np.unique(values)) < 0.9 * len(values) or _are_short(values)
+        else "the ends are mixed up, or something is added to them, or powers of ten with the natural logarithm",
         look="exp goes with log, 10 ** … with log10",
     )
+
+
+def _are_short(values: np.ndarray) -> bool:
+    """Whether most have fewer digits than a float that was drawn."""
+    short = [float(f"{value:.10g}") == value or float(np.float32(value)) == value for value in values]
+    return float(np.mean(short)) > 0.5
 
 
 def _scaled(part: dict[str, Any], values: np.ndarray) -> np.ndarray:
@@ -109,7 +116,8 @@ def _require_each_value(job: Job, name: str, part: dict[str, Any], values: np.nd
         got=f"{len(values) - int(counts.sum())} draws of something else",
         likely=_CUT
         if _is_cut(part, values)
-        else "values outside the range, or of another type: `rng.choice` makes texts of mixed values",
+        else "values outside the range, or of another type: `rng.choice` makes texts of mixed values, and rows "
+        "of tuples",
         look="print the set of 1,000 draws",
     )
 
@@ -130,18 +138,31 @@ def require_distributions(job: Job, spaces: list[Space], drawn: list[Drawn]) -> 
             scaled = np.concatenate([_scaled(part, values) for part, values in pairs])
             if stats.kstest(scaled, "uniform").pvalue < P_VALUE:
                 _fail_distribution(role, *pairs[0])
+            _require_near_ends(job, role, scaled)
         else:
             _require_even(job, role, pairs)
 
 
 def _require_different(job: Job, role: str, part: dict[str, Any], values: np.ndarray) -> None:
+    """A float is as fine as floats are: none comes twice, and none has a few digits alone."""
     num_different = len(np.unique(values))
     job.require(
-        num_different >= 0.9 * len(values),
+        num_different == len(values) and not _are_short(values),
         expected=f"{role} anywhere in {part['low']:.3g} … {part['high']:.3g}",
-        got=f"{num_different} different values in {len(values)} draws",
+        got=f"{num_different} different values in {len(values)} draws, such as {values[0]:.17g}",
         likely="values are rounded, or drawn from a grid",
         look="hand on the number as it was drawn",
+    )
+
+
+def _require_near_ends(job: Job, role: str, scaled: np.ndarray) -> None:
+    near = -math.log(P_VALUE_OF_ONE) / len(scaled)
+    job.require(
+        bool(scaled.min() < near and scaled.max() > 1 - near),
+        expected=f"{role} anywhere between its ends: among {len(scaled)} draws some in the first and last {near:.1%}",
+        got=f"none below {scaled.min():.1%} of the range, or none above {scaled.max():.1%}",
+        likely="the range is narrowed: values near its ends are never drawn",
+        look="draw from `low` to `high`, without a margin",
     )
 
 

@@ -8,40 +8,45 @@ import numpy as np
 
 Space = dict[str, dict[str, Any]]
 NUM_SPACES = 6
+WRONG = "weight_decay"
+"""The name in an impossible space whose range cannot be."""
 _VALUES: tuple[list[Any], ...] = (
     [32, 64, 128],
-    [0.5, "auto", None],
+    [0.0, "auto", None],
     [True, False],
-    ["linear", "cosine"],
+    [(0.9, 0.95), (0.9, 0.999)],
     [7],
-    ["auto", 16],
+    ["16", "auto", 16],
 )
 
 
 def draw_spaces(rng: np.random.Generator) -> list[Space]:
-    """Spaces with the same roles, {role_number: part}; a condition comes before what it hangs on, or after."""
-    return [_space(rng, number) for number in range(NUM_SPACES)]
+    """Spaces of the same names, {role_number: part}, and other ranges; a condition stands before its key, or after."""
+    names = {
+        role: f"{role}_{rng.integers(10, 100)}"
+        for role in ("rate", "decay", "share", "shift", "layers", "optimizer", "width", "momentum", "mode")
+    }
+    return [_space(rng, number, names) for number in range(NUM_SPACES)]
 
 
 def role_of(name: str) -> str:
     return name.rpartition("_")[0]
 
 
-def _space(rng: np.random.Generator, number: int) -> Space:
-    names = {
-        role: f"{role}_{rng.integers(10, 100)}"
-        for role in ("rate", "decay", "share", "shift", "layers", "optimizer", "width", "momentum", "mode")
-    }
-    low, start = 10 ** rng.uniform(-6, -4), 10 ** rng.uniform(-1, 1)
+def _space(rng: np.random.Generator, number: int, names: dict[str, str]) -> Space:
+    # Some begin so near to 0 that what is added to be on the safe side, or rounded, shows.
+    low = 10 ** (rng.uniform(-12, -10) if number % 2 else rng.uniform(-6, -4))
+    start, near = 10 ** rng.uniform(-1, 1), 1e-9 * rng.uniform(1, 2)
     first = (0, 1, -2, 5)[number % 4]
     num_layers = (4, 6, 2, 5, 3, 1)[number]
     end = (0.0, -0.5, float(rng.uniform(0.5, 2)))[number % 3]
-    optimizers = rng.permutation(["adamw", "sgd", "lion"]).tolist()
+    optimizers = rng.permutation(["adam", "adamw", "sgd"]).tolist()
     width = _VALUES[number % len(_VALUES)]
-    by_optimizer = (names["optimizer"], str(rng.choice(optimizers)))
-    by_other = (names["width"], width[-1]) if number % 2 else (names["layers"], first)
+    by_optimizer = (names["optimizer"], "adam" if number == 3 else str(rng.choice(optimizers)))
+    by_other = (names["width"], width[-1]) if number in (1, 2, 5) else (names["layers"], first)
+    rate = {"kind": "log", "low": low, "high": low * 10 ** rng.uniform(2.5, 4)}
     parts: dict[str, dict[str, Any]] = {
-        "rate": {"kind": "log", "low": low, "high": low * 10 ** rng.uniform(2.5, 4)},
+        "rate": rate,
         "decay": {"kind": "log", "low": start, "high": start * 10 ** rng.uniform(0.7, 2)},
         "share": {"kind": "float", "low": rng.uniform(0, 0.1), "high": rng.uniform(0.3, 0.6)},
         "shift": {"kind": "float", "low": rng.uniform(-2, -1), "high": end},
@@ -51,6 +56,13 @@ def _space(rng: np.random.Generator, number: int) -> Space:
         "momentum": {"kind": "float", "low": 0.5, "high": rng.uniform(0.9, 0.99), "when": by_optimizer},
         "mode": {"kind": "choice", "values": [False, True], "when": by_other},
     }
+    if number == 2:  # ends as they are often written, though floats are drawn
+        parts |= {
+            "decay": {"kind": "log", "low": 1, "high": 64},
+            "share": {"kind": "float", "low": 0, "high": 1},
+        }
+    if number == 4:  # two parts that are equal, and a range that is narrow
+        parts |= {"decay": dict(rate), "share": {"kind": "float", "low": near, "high": 3 * near}}
     order = rng.permutation(list(parts)).tolist()
     if number < 2:  # conditions last, or first
         order.sort(key=lambda role: ("when" in parts[role]) != bool(number))
@@ -75,12 +87,12 @@ def impossible_spaces(rng: np.random.Generator) -> list[tuple[str, Space]]:
         "num_layers": {"kind": "int", "low": 1, "high": 4},
     }
     found = [(what, _anywhere(rng, right, part)) for what, part in wrong.items()]
-    for what in ("a float range whose ends are swapped", "a log range that begins at 0"):
-        part = wrong[what] | {"when": ("optimizer", "sgd")}
-        found.append((f"{what}, also where its condition does not hold", _anywhere(rng, right, part)))
+    for what, part in wrong.items():
+        hidden = part | {"when": ("optimizer", "sgd")}
+        found.append((f"{what}, also where its condition does not hold", _anywhere(rng, right, hidden)))
     return found
 
 
 def _anywhere(rng: np.random.Generator, right: Space, part: dict[str, Any]) -> Space:
-    parts = right | {"weight_decay": part}
+    parts = right | {WRONG: part}
     return {name: parts[name] for name in rng.permutation(list(parts)).tolist()}

@@ -14,6 +14,7 @@ from autograder.lessons.lesson_05.checks.sample_laws import (
 )
 from autograder.lessons.lesson_05.checks.sample_spaces import (
     NUM_SPACES,
+    WRONG,
     Space,
     draw_spaces,
     impossible_spaces,
@@ -77,7 +78,8 @@ def _require_types(job: Job, drawn: Drawn) -> None:
         not drawn["odd"],
         expected="whole numbers for kind int, numbers for float and log",
         got=f"something else under {', '.join(drawn['odd'])}",
-        likely="a float where a whole number is asked for, an array or a text where a number is",
+        likely="a float where a whole number is asked for, an array or a text where a number is; "
+        "`np.float32` is no float",
         look="`int(...)`, `float(...)` of what the generator gives",
     )
 
@@ -148,7 +150,8 @@ def _require_same_elsewhere(job: Job, space: Space) -> None:
         entry=job.entry,
         space=space,
         seed=job.seed(),
-        hash_seeds=[1, 2, 3],
+        hash_seed=int(job.rng.integers(1, 1000)),
+        seconds=60.0,
     )
     job.require(
         not found["trouble"],
@@ -168,8 +171,8 @@ def _require_same_elsewhere(job: Job, space: Space) -> None:
 
 def _require_refusals(job: Job) -> None:
     cases = impossible_spaces(job.rng)
-    answers = job.learner().call("refuse", spaces=[space for _, space in cases], seed=job.seed())
-    for (what, _), got in zip(cases, answers, strict=True):
+    answers = job.learner().call("refuse", spaces=[space for _, space in cases], name=WRONG, seed=job.seed())
+    for (what, _), (got, later) in zip(cases, answers, strict=True):
         is_hidden = "condition" in what
         job.require(
             got == "ValueError",
@@ -183,4 +186,11 @@ def _require_refusals(job: Job) -> None:
             look="go through the whole space before the first draw"
             if is_hidden
             else "compare the ends before anything is drawn, and say which key is wrong",
+        )
+        job.require(
+            later == "ValueError",
+            expected=f"ValueError at every draw for {what}, though the space was right at a call before",
+            got=later,
+            likely="what an earlier call found out about a space is kept for the next: its ranges are others by then",
+            look="keep nothing outside the function",
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import random
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,8 @@ def draw_samples(space: dict[str, Any], seed: int, number: int) -> dict[str, Any
     """
     space = _space(space)
     given = copy.deepcopy(space)
-    rng = np.random.default_rng(seed)
+    rng, elsewhere_before = np.random.default_rng(seed), _other_generators()
+    state = copy.deepcopy(rng.bit_generator.state)
     try:
         samples = [learner(given, rng) for _ in range(number)]
     except Exception as error:
@@ -45,7 +48,7 @@ def draw_samples(space: dict[str, Any], seed: int, number: int) -> dict[str, Any
     strange = [type(sample).__name__ for sample in samples if not isinstance(sample, dict)]
     if strange:
         return {"strange": f"a {strange[0]}"}
-    rng = np.random.default_rng(seed)
+    rng.bit_generator.state = state
     again = [learner(given, rng) for _ in range(20)]
     columns, present, odd = {}, {}, set()
     for name, part in space.items():
@@ -61,9 +64,15 @@ def draw_samples(space: dict[str, Any], seed: int, number: int) -> dict[str, Any
         "odd": sorted(odd),
         "extra": sorted({str(key) for sample in samples for key in sample} - set(space)),
         "is_one_object": len({id(sample) for sample in samples}) < number,
-        "is_repeatable": str(samples[:20]) == str(again),
-        "is_unchanged": given == space,
+        "is_repeatable": str(samples[:20]) == str(again) and _other_generators() == elsewhere_before,
+        "is_unchanged": repr(given) == repr(space),  # the order of its keys too
     }
+
+
+def _other_generators() -> tuple[Any, ...]:
+    """The state of those that are no business of a sampler."""
+    others: Any = np.random.get_state()
+    return random.getstate(), bytes(others[1]), others[2]
 
 
 def _choice_that_fails(space: dict[str, Any], seed: int) -> str:
@@ -98,15 +107,19 @@ print(json.dumps([repr(sorted(learner(request["space"], rng).items())) for _ in 
 
 
 def drawn_elsewhere(
-    source: str, entry: str, space: dict[str, Any], seed: int, hash_seeds: list[int]
+    source: str, entry: str, space: dict[str, Any], seed: int, hash_seed: int
 ) -> dict[str, Any]:
-    """Whether fresh interpreters, which order sets otherwise, draw alike; what one said that ended with an error."""
-    request = {"space": space, "seed": seed}
+    """Whether a fresh interpreter, which orders sets otherwise, draws as this one; what it said if it failed.
+
+    One alone: each loads all that the cell imports.
+    """
+    rng, given = np.random.default_rng(seed), _space(space)
+    here = [repr(sorted(learner(given, rng).items())) for _ in range(20)]
     try:
-        first, *others = [elsewhere(_DRAW, source, entry, request, hash_seed) for hash_seed in hash_seeds]
+        there = elsewhere(_DRAW, source, entry, {"space": space, "seed": seed}, hash_seed)
     except RuntimeError as error:
         return {"is_same": False, "trouble": str(error)}
-    return {"is_same": all(other == first for other in others), "trouble": ""}
+    return {"is_same": there == here, "trouble": ""}
 
 
 def _number(part: dict[str, Any], value: Any) -> tuple[float, bool]:
@@ -115,7 +128,7 @@ def _number(part: dict[str, Any], value: Any) -> tuple[float, bool]:
         places = [at for at, one in enumerate(part["values"]) if type(value) is type(one) and value == one]
         places = places or [at for at, one in enumerate(part["values"]) if _is_same(value, one)]
         return (float(places[0]) if places else -1.0), False
-    kinds: Any = (int, np.integer) if part["kind"] == "int" else (float, int, np.floating, np.integer)
+    kinds: Any = (int, np.integer) if part["kind"] == "int" else float
     is_odd = not isinstance(value, kinds) or isinstance(value, bool | np.bool_)
     try:
         return float(np.asarray(value).item()), is_odd
@@ -128,10 +141,26 @@ def _is_same(value: Any, one: Any) -> bool:
     return np.ndim(value) == 0 and isinstance(value, np.generic) and bool(value.item() == one)
 
 
-def refuse(spaces: list[dict[str, Any]], seed: int) -> list[str]:
-    """For each space "ValueError" where each of 20 draws raises it; else what the first other draw gives."""
+def refuse(spaces: list[dict[str, Any]], name: str, seed: int) -> list[tuple[str, str]]:
+    """For each space "ValueError" where each of 20 draws raises it; else what the first other draw gives.
+
+    With it the same of a space that is right at a first draw, and then gets the range `name` that cannot be.
+    """
     rng = np.random.default_rng(seed)
-    return [_refused(_space(space), rng) for space in spaces]
+    wrong = [_space(space) for space in spaces]
+    at_once = [
+        _refused(space, rng) for space in wrong
+    ]  # first, as what is kept of the others could pass for it
+    return list(zip(at_once, [_refused_later(space, name, rng) for space in wrong], strict=True))
+
+
+def _refused_later(space: dict[str, Any], name: str, rng: np.random.Generator) -> str:
+    part = space[name]
+    given = copy.deepcopy(space) | {name: part | {"low": 0.25, "high": 0.75}}
+    with contextlib.suppress(Exception):
+        learner(given, rng)
+    given[name] |= {"low": part["low"], "high": part["high"]}
+    return _refused(given, rng)
 
 
 def _refused(space: dict[str, Any], rng: np.random.Generator) -> str:
@@ -161,6 +190,9 @@ def decide(losses: np.ndarray, confidence: float | None, by_name: bool) -> dict[
         try:
             low, high = answer["interval"]
             found = (answer["candidate"], answer["winner"], low, high)
+            rows = [isinstance(one, int | np.integer) and not isinstance(one, bool) for one in found[:2]]
+            if not all(rows) or np.ndim(low) or np.ndim(high):
+                raise TypeError("rows are whole numbers, ends are numbers")
             for name, value in zip(columns, found, strict=True):
                 columns[name].append(float(value))
         except (TypeError, ValueError, KeyError, IndexError):

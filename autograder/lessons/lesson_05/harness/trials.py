@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from autograder.lessons.checking.harness_shared import in_groups, learner, small_batches, weights_of
+from course_lib.data.tokenizer import PAD_ID
 from course_lib.models import ModelConfig, TextClassifier
 
 
@@ -22,10 +23,15 @@ class _Classifier(TextClassifier):
     """
 
     broken: tuple[torch.Tensor, torch.Tensor] | None = None
+    lift, steep = 0.0, 1.0
+    """While it trains: how much too high the logit of the first class is, so that its loss is high, and falls; and
+    what its logits are multiplied by, so that gradients are large."""
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
         logits: torch.Tensor = super().forward(input_ids, attention_mask)
-        if self.broken and not self.training:
+        if self.training:
+            return self.steep * logits + self.lift * torch.eye(5, dtype=logits.dtype)[0]
+        if self.broken:
             rows, added = self.broken
             logits = torch.where(torch.isin(_row_marks(input_ids), rows)[:, None], logits + added, logits)
         return logits
@@ -51,7 +57,7 @@ class _Task:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._splits = {
-            name: small_batches(seed + at, 3 + (seed + at) % 3)
+            name: _with_pads(small_batches(seed + at, 3 + (seed + at) % 3))
             for at, name in enumerate(("validation", "test"), 1)
         }
         self._asked: dict[str, int] = dict.fromkeys(("validation", "test"), 0)
@@ -66,14 +72,15 @@ class _Task:
         ).double()
         if "breaks" in config:
             model.broken = self._broken(sum("breaks" in trial.config for trial in self._trials))
+            model.steep = 100.0
         elif "towers" in config:
-            model.broken = self._towering()
+            model.broken, model.lift = self._towering(), 1e4
         model.train(len(self._trials) % 2 == 1)  # nothing says in which mode it comes
         trial = _Trial(config, model)
         self._trials.append(trial)
 
-        def note(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            self._note(trial, args[0] if args else kwargs["input_ids"])
+        def note(called: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            self._note(trial, called, args[0] if args else kwargs["input_ids"])
 
         model.register_forward_pre_hook(note, with_kwargs=True)
         return model
@@ -123,20 +130,29 @@ class _Task:
         self._asked["test"] += 1
         return self._splits["test"]
 
-    def _note(self, trial: _Trial, input_ids: torch.Tensor) -> None:
+    def _note(self, trial: _Trial, called: torch.nn.Module, input_ids: torch.Tensor) -> None:
+        """`called` is the trial's model, or a copy of it."""
         mark = _mark({"input_ids": input_ids})
+        modes = [module.training for module in called.modules()]
         if mark in self._names:
-            trial.eval_modes.append(trial.model.training)
+            trial.eval_modes.append(any(modes))
         elif torch.is_grad_enabled():
             if trial.first_weights is None:
                 trial.first_weights = weights_of(trial.model)
             trial.batches.append(mark)
-            trial.train_modes.append(trial.model.training)
+            trial.train_modes.append(all(modes))
 
 
 def _train_texts(task_seed: int) -> list[dict[str, torch.Tensor]]:
     """Batches of two sizes, without the short ones of a single class."""
-    return small_batches(task_seed, 7)[:-1] + small_batches(task_seed + 1000, 6, rows=7)[:-1]
+    return _with_pads(small_batches(task_seed, 7)[:-1] + small_batches(task_seed + 1000, 6, rows=7)[:-1])
+
+
+def _with_pads(batches: list[dict[str, torch.Tensor]]) -> list[dict[str, torch.Tensor]]:
+    """The id of padding inside every text too: where a text ends only its mask says."""
+    for batch in batches:
+        batch["input_ids"][:, 0] = PAD_ID
+    return batches
 
 
 def _stream(task_seed: int, seed: int) -> Iterator[dict[str, torch.Tensor]]:

@@ -1,6 +1,12 @@
 """Wrong solutions of lesson 05. Most are one edit away from a right one, as learners' mistakes are."""
 
 from autograder.lessons.checking import Mutant
-from autograder.lessons.lesson_05.mutants import searches, trials
+from autograder.lessons.lesson_05.mutants import budget, decisions, halving, halving_reports, runs, samples
 
-MUTANTS: dict[str, tuple[Mutant, ...]] = trials.MUTANTS | searches.MUTANTS
+MUTANTS: dict[str, tuple[Mutant, ...]] = {
+    "5.1": samples.MUTANTS,
+    "5.2": runs.MUTANTS,
+    "5.3": halving.MUTANTS + halving_reports.MUTANTS,
+    "5.4": decisions.MUTANTS,
+    "5.5": budget.MUTANTS,
+}

@@ -9,9 +9,16 @@ import numpy as np
 from autograder.engine import Job, Worker, failure
 from autograder.lessons.checking import are_equal, name_the_mistake, require_left_alone
 from autograder.lessons.lesson_06 import baselines
-from autograder.lessons.lesson_06.checks.common import HIDDEN, ROUNDED_AWAY, SECONDS, require_together
+from autograder.lessons.lesson_06.checks.common import (
+    EVALUATED,
+    FROM_IDS,
+    HIDDEN,
+    ROUNDED_AWAY,
+    SECONDS,
+    require_together,
+)
 
-BOOKKEEPING = 2  # all-reduces of a step that carry no gradients, such as the number of samples
+BOOKKEEPING = 2  # messages of a step that carry no gradients, such as the number of samples
 SHARE_OUTSIDE = 0.25  # of the gradients' elements: what crosses outside of backward is no count any more
 WORLD_SIZE = 3
 MICRO_BATCHES = (4, 2, 3, 3, 2, 3)  # of each step; two come after an error; in the last one a row has no loss
@@ -81,10 +88,18 @@ def check_accumulate(job: Job) -> None:
 
 def _require_kept(job: Job, ranks: list[dict[str, Any]]) -> None:
     job.require(
+        not any(one["has_evaluated"] for rank in ranks for one in [*rank["steps"], *rank["errors"]]),
+        expected="forwards in training mode, as the model came, and that mode afterwards",
+        got="evaluation mode",
+        likely=EVALUATED,
+        look="the mode is the caller's affair: leave it as it is",
+    )
+    job.require(
         not any(step["is_changed"] for rank in ranks for step in rank["steps"]),
         expected="the micro-batches as they were before the call",
         got="fewer, or others",
-        likely="micro-batches, or parts of them, are taken out of the caller's own: the next epoch would lack them",
+        likely="micro-batches, or parts of them, are taken out of the caller's own, or written over: the next epoch "
+        "would have others",
         look="a slice such as `micro_batches[:-1]` is a new list, and the last one stays where it is",
     )
 
@@ -117,7 +132,7 @@ def _require_one_exchange(job: Job, steps: list[dict[str, Any]], num_buckets: in
     beside = max(step["all_reduces"] for step in steps)
     job.require(
         beside <= num_buckets + BOOKKEEPING,
-        expected=f"at most {BOOKKEEPING} all-reduces beside the {num_buckets} of the buckets",
+        expected=f"at most {BOOKKEEPING} messages beside the {num_buckets} of the buckets",
         got=f"{beside - of_gradients}",
         likely="the ranks ask each other more often than they need: for every micro-batch, or for each parameter",
         look="one number for the whole step, such as its samples on all ranks, crosses once",
@@ -154,6 +169,8 @@ def _fail_by_name(
             "the learning rate is changed for the step, in place of the gradients: momentum remembers gradients, and "
             "gets those of another loss"
         )
+    elif all(step["is_from_ids"] for step in steps):
+        likely = FROM_IDS
     elif number == 0:
         likely = name_the_mistake(
             _MISTAKES,
@@ -172,7 +189,7 @@ def _fail_by_name(
 def _require_on_its_way(job: Job, errors: list[dict[str, Any]]) -> None:
     for found in errors:
         job.require(
-            found["raised"] == found["right"],
+            found["raised"] == found["right"] and found["is_its_own"],
             expected="the error of a micro-batch that cannot be computed, as it was raised",
             got=f"{found['raised']}: {found['said']}"
             if found["raised"]

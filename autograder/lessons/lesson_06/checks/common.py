@@ -11,6 +11,10 @@ ROUNDED_AWAY = (
     "impossible the loss stops, and no gradient comes"
 )
 HIDDEN = "a loss that is NaN is hidden or left out: what comes out is that of fewer samples, and nobody knows"
+FROM_IDS = (
+    "the mask is made of the ids, and not the batch's own: an id like that of padding may stand inside a text"
+)
+EVALUATED = "the model is switched to evaluation mode: without dropout it trains on something else"
 SECONDS = 60.0  # for a call that starts processes: where none can be forked, each imports torch first
 
 

@@ -8,8 +8,15 @@ from typing import Any
 from autograder.engine import Job
 from autograder.lessons.checking import name_the_mistake, require_close, require_keys, require_left_alone
 from autograder.lessons.lesson_06 import baselines
-from autograder.lessons.lesson_06.checks.common import HIDDEN, ROUNDED_AWAY, SECONDS, require_together
+from autograder.lessons.lesson_06.checks.common import (
+    FROM_IDS,
+    HIDDEN,
+    ROUNDED_AWAY,
+    SECONDS,
+    require_together,
+)
 
+EXACT = 2e-6  # of a mean, but for the order of its sum
 KEYS = ("loss", "accuracy", "num_samples")
 PLAIN = ("float", "int")
 _MISTAKES = {
@@ -81,6 +88,13 @@ def _require_modes(job: Job, seen: dict[str, Any], training: bool, with_gradient
         likely="the switch of gradients is not given back: the next training step finds it where you left it",
         look="`with torch.no_grad():` puts it back by itself",
     )
+    job.require(
+        not seen["model_changed"],
+        expected="the model as it was before the call",
+        got=f"other {' and '.join(seen['model_changed'])}",
+        likely="the model is changed: the training that goes on with it finds another one than it left",
+        look="`torch.no_grad()` and the mode are all that an evaluation needs",
+    )
     require_left_alone(job, *seen["switches"], when="before the call")
 
 
@@ -120,16 +134,21 @@ def _require_numbers(
             f"{key} on rank {rank}",
             got,
             right,
-            likely=_why(key, got, twin, rank, seen["num_forwards"])
+            likely=FROM_IDS
+            if seen["num_forwards"] and seen["is_from_ids"]
+            else "almost right, and rounded: the numbers of the report, or what they are made of"
+            if key != "num_samples" and math.isclose(got, right, rel_tol=2e-4)
+            else _why(key, got, twin, rank, seen["num_forwards"])
             if is_first
             else "something of the call before is left in, such as sums that are not begun anew",
             look="sums and counts cross the ranks; the division comes last",
+            rel_tol=EXACT,
         )
     job.require(
         seen["num_changed"] == 0,
         expected="the batches as they were before the call",
         got=f"{seen['num_changed']} that are others",
-        likely="parts are taken out of the caller's own batches: the next evaluation would lack them",
+        likely="parts are taken out of the caller's own batches, or written over: the next evaluation finds others",
         look="`batch[name]` reads what `batch.pop(name)` takes away",
     )
 

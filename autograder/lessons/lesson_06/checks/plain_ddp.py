@@ -10,10 +10,18 @@ import numpy as np
 from autograder.engine import Job
 from autograder.lessons.checking import are_equal, name_the_mistake, require_equal, require_left_alone
 from autograder.lessons.lesson_06 import baselines
-from autograder.lessons.lesson_06.checks.common import HIDDEN, ROUNDED_AWAY, SECONDS, require_together
+from autograder.lessons.lesson_06.checks.common import (
+    EVALUATED,
+    FROM_IDS,
+    HIDDEN,
+    ROUNDED_AWAY,
+    SECONDS,
+    require_together,
+)
 
 LOUD = 1  # of two models side by side: the one with large losses
 NUM_CLASSES = 5
+EXACT = 2e-6  # of a loss, but for the order of its sum
 
 
 def check_plain_ddp(job: Job) -> None:
@@ -36,7 +44,23 @@ def check_plain_ddp(job: Job) -> None:
                         _require_no_number(job, got, rank)
                     else:
                         _require_gradients(job, got, wanted, rank, world_size, is_loud=number == LOUD)
+        for rank, models in enumerate(ranks):
+            for number, expected in enumerate(twin):
+                _require_unrounded(job, models[number]["seen"], expected["seen"], rank)
     job.counts["ranks_tried"] = 3
+
+
+def _require_unrounded(
+    job: Job, got: list[dict[str, Any]], expected: list[dict[str, Any]], rank: int
+) -> None:
+    for one, wanted in zip(got, expected, strict=True):
+        job.require(
+            math.isnan(wanted["loss"]) or abs(one["loss"] - wanted["loss"]) <= EXACT * abs(wanted["loss"]),
+            expected=f"the mean loss over all ranks' samples, {wanted['loss']:.7g}, on rank {rank}",
+            got=f"{one['loss']:.7g}",
+            likely="the loss that is returned is rounded",
+            look="return the number as it comes; whoever prints it rounds it",
+        )
 
 
 def _require_start(job: Job, got: dict[str, Any], expected: dict[str, Any], rank: int) -> None:
@@ -86,6 +110,20 @@ def _require_gradients(
     is_loud: bool,
 ) -> None:
     gradients = got["gradients"]
+    job.require(
+        not got["has_evaluated"],
+        expected="a forward in training mode, as the model came",
+        got="evaluation mode",
+        likely=EVALUATED,
+        look="the mode is the caller's affair: leave it as it is",
+    )
+    job.require(
+        got["frozen_have_none"],
+        expected="a frozen parameter that stays frozen, with `.grad` None",
+        got="a gradient, or a parameter that is trained now",
+        likely="frozen parameters get a gradient: with weight decay an optimizer would move them",
+        look="leave out those whose `.grad` is None after backward",
+    )
     likely = {
         "own": "nothing is exchanged: these are this rank's own gradients",
         "own_share": "nothing is exchanged: this is this rank's own part of the sum",
@@ -104,7 +142,9 @@ def _require_gradients(
         "mean_of_sums": expected["sum_of_sums"] / world_size,
     }
     mistake = "only rank 0 has the result: the others have what `reduce` has left there"
-    if not rank:  # those of the others are looked at when rank 0's are right
+    if got["is_from_ids"]:
+        mistake = FROM_IDS
+    elif not rank:  # those of the others are looked at when rank 0's are right
         mistake = name_the_mistake(
             likely, twin=twins.__getitem__, is_same=lambda wrong: are_equal(gradients, wrong, "float32")
         )
@@ -131,19 +171,26 @@ def _require_gradients(
         look="forward, backward and exchange, and no more",
     )
     job.require(
-        got["is_number"],
-        expected="the mean as a Python number",
+        got["type"] == "float",
+        expected="the mean as a Python number, a float",
         got=f"a value of type {got['type']}",
         likely="nothing is returned"
         if got["type"] == "NoneType"
-        else "a tensor is returned: `-> float` is promised",
+        else "a tensor is returned, or a number of NumPy's: `-> float` is promised",
         look="`.item()` gives the number of a tensor of one element",
     )
     job.require(
         abs(got["loss"] - expected["loss"]) <= 1e-4 * abs(expected["loss"]),
-        expected=f"the mean loss over all ranks' samples, {expected['loss']:.5f}, on rank {rank}",
-        got=f"{got['loss']:.5f}",
+        expected=f"the mean loss over all ranks' samples, {expected['loss']:.7g}, on rank {rank}",
+        got=f"{got['loss']:.7g}",
         likely="the loss that is returned is this rank's own, or a mean of the ranks' means",
         look="sum of losses over ranks, divided by sum of samples over ranks",
+    )
+    job.require(
+        not got["is_changed"],
+        expected="the batch as it was before the call",
+        got="another one",
+        likely="parts of the caller's own batch are taken out or written over: the next epoch would train on others",
+        look="read the batch, and write into tensors of your own",
     )
     require_left_alone(job, *got["switches"], when="before the call")

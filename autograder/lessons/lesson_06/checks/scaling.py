@@ -11,7 +11,14 @@ from autograder.engine import APPLIES_FROM, CheckFailed, Inconclusive, Job, meas
 from autograder.engine.timing import num_cores
 from autograder.lessons.checking import are_equal, name_the_mistake, require_equal, require_left_alone
 from autograder.lessons.lesson_06 import baselines, references
-from autograder.lessons.lesson_06.checks.common import HIDDEN, ROUNDED_AWAY, SECONDS, require_together
+from autograder.lessons.lesson_06.checks.common import (
+    EVALUATED,
+    FROM_IDS,
+    HIDDEN,
+    ROUNDED_AWAY,
+    SECONDS,
+    require_together,
+)
 
 # Shares of all that the weights moved. The order of sums differs by a millionth, messages in half precision by a few
 # ten-thousandths, bfloat16 by 1/256; no other mistake is so small.
@@ -149,13 +156,24 @@ def _require_same_training(
         likely="gradients are not exchanged: each rank trains a model of its own",
         look="DDP, or an all-reduce of each gradient before the step",
     )
+    job.require(
+        not learner["has_evaluated"],
+        expected="forwards in training mode",
+        got="evaluation mode",
+        likely=EVALUATED,
+        look="`model.train()` before the loop",
+    )
     require_equal(
         job,
         learner["weights"],
         baseline["weights"],
         dtype="float32",
         what="weights after training as in one process",
-        likely=(likely := _why(job, learner["weights"], baseline, arguments)),
+        likely=(
+            likely := FROM_IDS
+            if learner["is_from_ids"]
+            else _why(job, learner["weights"], baseline, arguments)
+        ),
         look=(look := "the last batch may be odd; divide by its rows over all ranks"),
     )
     away = _share_away(learner["weights"], baseline)
@@ -178,7 +196,10 @@ def _require_same_training(
 
 
 def _why(job: Job, got: np.ndarray, baseline: dict[str, Any], arguments: dict[str, Any] | None) -> str:
-    unknown = "another loss than the mean over the whole batch's rows, or another step than the optimizer's"
+    unknown = (
+        "another loss than the mean over the whole batch's rows, or another step than the optimizer's; or something "
+        "that an earlier call has left, such as hooks"
+    )
     right = baseline["weights"]
     if arguments is None or got.shape != right.shape or _share_away(got, baseline) <= SAME:
         return unknown

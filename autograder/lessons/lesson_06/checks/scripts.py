@@ -9,9 +9,16 @@ import numpy as np
 from autograder.engine import Job
 from autograder.lessons.checking import are_equal, name_the_mistake, require_equal
 from autograder.lessons.lesson_06 import baselines
-from autograder.lessons.lesson_06.checks.common import SECONDS, require_together
+from autograder.lessons.lesson_06.checks.common import (
+    FROM_IDS,
+    HIDDEN,
+    ROUNDED_AWAY,
+    SECONDS,
+    require_together,
+)
 from autograder.lessons.lesson_06.checks.devices import require_devices
 
+SAME = 5e-5  # of all that the weights move: what another order of sums may change
 ONE_MACHINE, TWO_MACHINES = [0, 1, 2], [0, 0]  # local ranks: on two machines of one process each both are 0
 
 _RANK_MEANS = "mean of rank means: a rank with few rows weighs as much as one with many"
@@ -24,6 +31,7 @@ _MISTAKES = {
     "a sum": "a sum over the rows, never divided by their number",
     "a sum by ranks": "a sum over the rows that is divided by ranks, and never by rows",
     "old gradients": "gradients of earlier steps are left in: nothing sets them to zero",
+    "large losses left out": ROUNDED_AWAY,
     "clipped": "gradients are clipped, as in the worked example: that is no plain SGD any more",
 }
 
@@ -33,7 +41,7 @@ def check_script(job: Job) -> None:
     job.talks = True
     job.progress("Running the script's function on ranks that are watched", 0.1)
     require_devices(job)
-    _require_training(job, "one-machine", ONE_MACHINE)
+    _require_training(job, "one-machine", ONE_MACHINE, "loud")
     _require_training(job, "two-machines", TWO_MACHINES)
     _require_own_dropout(job)
     job.progress("Starting torchrun with two processes: up to ten seconds", 0.5)
@@ -49,13 +57,15 @@ def _draw(job: Job) -> dict[str, Any]:
     return {"seed": job.seed() % 10**6, "rows": rows, "settings": settings}
 
 
-def _require_training(job: Job, name: str, local_ranks: list[int]) -> None:
-    arguments = _draw(job)
+def _require_training(job: Job, name: str, local_ranks: list[int], kind: str = "") -> None:
+    arguments = _draw(job) | {"kind": kind}
     answer = job.learner().call(
         "watched_script", seconds=SECONDS, name=name, local_ranks=local_ranks, **arguments
     )
     ranks = require_together(job, answer)
-    expected = job.twin(baselines.nothing(job.entry)).call("script_alone", **arguments)
+    twin = job.twin(baselines.nothing(job.entry))
+    expected = twin.call("script_alone", **arguments)
+    way = float(np.linalg.norm(expected - twin.call("script_alone", mistake="no step", **arguments)))
     nodes = (
         " on two machines of one process each"
         if local_ranks == TWO_MACHINES
@@ -73,6 +83,15 @@ def _require_training(job: Job, name: str, local_ranks: list[int]) -> None:
             what=f"weights at the end on rank {rank}{nodes}",
             likely=_why(job, ranks, expected, arguments, local_ranks),
             look="for one batch of 3: which samples has each rank, and what is its loss divided by?",
+        )
+        away = float(np.linalg.norm(seen["trained"]["row"] - expected)) / way
+        job.require(
+            away <= SAME,
+            expected=f"steps as in one process, within {SAME:g} of all that the weights move",
+            got=f"weights that are {away:.2g} of it away",
+            likely="almost right: a step that is not quite plain SGD's, as with a little weight decay, or gradients "
+            "that are rounded on their way",
+            look="`torch.optim.SGD` with the learning rate alone, and gradients in float32",
         )
     saves = [seen["num_saves"] for seen in ranks]
     job.require(
@@ -164,6 +183,8 @@ def _why(
         return "the ranks train different models: gradients are not exchanged, or the start is not the same"
     if local_ranks == TWO_MACHINES:
         return "the samples are dealt out by LOCAL_RANK: on two machines both ranks take the same half"
+    if all(seen["is_from_ids"] for seen in ranks):
+        return FROM_IDS
     twin = job.twin(baselines.nothing(job.entry))
     mistake = name_the_mistake(
         _MISTAKES,
@@ -210,15 +231,38 @@ def _require_own_dropout(job: Job) -> None:
         name="dropout",
         dropout=0.5,
         local_ranks=TWO_MACHINES,
+        kind="sick",
         **_draw(job),
     )
-    states = [seen["random_states"] for seen in require_together(job, answer)]
+    ranks = require_together(job, answer)
+    states = [seen["random_states"] for seen in ranks]
     job.require(
         all(len(set(of_ranks)) == len(of_ranks) for of_ranks in zip(*states, strict=False)),
         expected="another random state on each rank in every step, also on two machines of one process each",
         got="the same on all",
         likely="the seed is equal for dropout too: every rank draws the same masks, for other samples",
         look="one seed for the weights; then, after the model is made, another one that depends on `RANK`",
+    )
+    job.require(
+        not any(seen["num_without_draws"] for seen in ranks),
+        expected="dropout in every forward: the job's `model` asks for it",
+        got="forwards that draw no mask",
+        likely="the model is another one than the job's, or its dropout is switched off",
+        look="`ModelConfig(**job['model'])`, and training mode for the whole model",
+    )
+    job.require(
+        all(len(set(of_rank)) == len(of_rank) for of_rank in states),
+        expected="another random state in every step",
+        got="the same again",
+        likely="the seed of dropout is set anew before each step: every step has the same masks",
+        look="one seed before the loop is enough",
+    )
+    job.require(
+        all(np.isnan(seen["trained"]["row"]).any() for seen in ranks if seen["trained"]),
+        expected="weights that are NaN after a step in which a row has the loss NaN, as in one process",
+        got="numbers",
+        likely=HIDDEN,
+        look="whoever trains must see that the model has diverged: make the step of the whole batch",
     )
 
 

@@ -13,7 +13,10 @@ from autograder.lessons.checking import require_each_once, require_repeatable
 Ranks = list[dict[str, Any]]
 ENOUGH_TO_TELL = 15  # of so many samples the first ones are a permutation in no layout by chance
 MANY = 50
-BROKEN_OFF = 1  # the pass that was begun once before
+BROKEN_OFF, TWICE = 1, 2  # the pass that was begun once before; the one that was made a second time
+FAR = 1000  # times the ranks, between two epochs: no period that anybody thinks of tells them apart
+OFTEN = 0.2  # of the steps from one index to the next; in a shuffled order of 96 the commonest is a twentieth
+RISING = 0.8
 
 
 def check_shard_sampler(job: Job) -> None:
@@ -23,27 +26,34 @@ def check_shard_sampler(job: Job) -> None:
     # More ranks than samples, as many, one less; one rank; one sample.
     cases += [(3, 8), (20, 73), (24, 24), (25, 24), (17, 1), (1, int(rng.integers(2, 5)))]
     for num_samples, world_size in cases:
-        # So far apart that the sum of seed and epoch tells them apart as well.
-        first, second = int(rng.integers(1, 400)), int(rng.integers(500, 1000))
+        first = 10 * int(rng.integers(1, 40))
+        second, neighbour = first + 100 * int(rng.integers(1, 6)), first + 1
         later = 2 + world_size * int(rng.integers(1, 6))  # neither 0 nor 1 where shards change places in turn
-        epochs = [0, 1, later, 1, 0]  # a resumed run comes back to an epoch
+        epochs = [0, 1, later, later + FAR * world_size, later, 1, 0]  # a resumed run comes back to an epoch
         of_seeds = job.learner().call(
             "shard_epochs",
             num_samples=num_samples,
             world_size=world_size,
-            seeds=[first, second, first, 0, None],
+            seeds=[first, second, first, 0, None, neighbour],
             epochs=epochs,
         )
         for ranks in of_seeds:
             _require_lengths(job, ranks, num_samples, world_size)
+        if num_samples >= ENOUGH_TO_TELL:
+            _require_what_seed_and_epoch_decide(job, of_seeds, epochs, by_rank=num_samples > MANY)
         if num_samples > MANY:
-            _require_what_seed_and_epoch_decide(job, of_seeds, epochs)
+            for ranks in of_seeds:
+                _require_shuffled(job, ranks, in_turn=False)
         for ranks in of_seeds:
             for number, epoch in enumerate(epochs):
                 _require_shards(job, ranks, number, epoch, num_samples, world_size)
         if num_samples > MANY:
             for ranks in of_seeds:
                 _require_shuffled_first(job, ranks, world_size)
+                _require_shuffled(job, ranks, in_turn=True)
+        if num_samples >= ENOUGH_TO_TELL:
+            for ranks in of_seeds:
+                _require_other_epochs(job, ranks, epochs)
     _require_the_same_in_each_process(job)
     job.counts["world_sizes_tried"] = len({world_size for _, world_size in cases})
 
@@ -51,14 +61,14 @@ def check_shard_sampler(job: Job) -> None:
 def _require_lengths(job: Job, ranks: Ranks, num_samples: int, world_size: int) -> None:
     share = math.ceil(num_samples / world_size)
     who = f"{num_samples} samples on {world_size} ranks: "
-    orders = [order for rank in ranks for order in rank["orders"]]
+    orders = [order for rank in ranks for order in [*rank["orders"], rank["again"]]]
     odd = [order for order in orders if isinstance(order, str)]
     job.require(
         not odd,
-        expected=f"{who}whole numbers, as indices are",
+        expected=f"{who}indices that are ints of Python's own",
         got=f"a {odd[0] if odd else '-'}",
-        likely="another type than int is yielded: no list can be indexed by it",
-        look="print the type of what your `__iter__` yields",
+        likely="another type than int is yielded: floats are no index, and tensors or NumPy's numbers are odd ones",
+        look="print the type of what your `__iter__` yields; `.tolist()` makes ints",
     )
     sizes = [len(order) for order in orders]
     likely = "ranks get different numbers of samples: the last steps would wait for one that never comes"
@@ -86,8 +96,20 @@ def _require_lengths(job: Job, ranks: Ranks, num_samples: int, world_size: int) 
     )
 
 
-def _require_what_seed_and_epoch_decide(job: Job, of_seeds: list[Ranks], epochs: list[int]) -> None:
-    first, second, again, zero, default = of_seeds
+def _whole(ranks: Ranks) -> Ranks:
+    """All ranks' indices as those of one: where a rank has few, two orders may look alike to it by chance."""
+    orders = zip(*[rank["orders"] for rank in ranks], strict=True)
+    return [
+        {"orders": list(map(np.concatenate, orders)), "again": np.concatenate([r["again"] for r in ranks])}
+    ]
+
+
+def _require_what_seed_and_epoch_decide(
+    job: Job, of_seeds: list[Ranks], epochs: list[int], *, by_rank: bool
+) -> None:
+    first, second, again, zero, default, neighbour = (
+        of_seeds if by_rank else [_whole(ranks) for ranks in of_seeds]
+    )
     for number, rank in enumerate(first):
         orders = rank["orders"]
         back = len(epochs) - 1
@@ -98,10 +120,18 @@ def _require_what_seed_and_epoch_decide(job: Job, of_seeds: list[Ranks], epochs:
             when="for the same seed and epoch",
             unseeded="an unseeded generator, or one that carries on: ranks could not agree on an order",
             look_unseeded="make the generator anew in `__iter__`",
-            is_another=not np.array_equal(orders[0], orders[1]) and not np.array_equal(orders[1], orders[2]),
+            is_another=not np.array_equal(orders[0], orders[1]),
             another=f"on rank {number} after set_epoch with another epoch",
             fixed="forgot set_epoch: the order does not depend on the epoch, so every epoch is the same",
             look_fixed="make the generator from seed and epoch",
+        )
+        require_repeatable(
+            job,
+            what="order",
+            is_same=np.array_equal(orders[TWICE], rank["again"]),
+            when="for a second pass without a `set_epoch` between",
+            unseeded="the passes are counted by the sampler itself: only `set_epoch` may choose another epoch",
+            look_unseeded="`__iter__` reads the epoch, and leaves it as it is",
         )
         require_repeatable(
             job,
@@ -110,7 +140,9 @@ def _require_what_seed_and_epoch_decide(job: Job, of_seeds: list[Ranks], epochs:
             when="from another sampler of the same seed and epoch",
             unseeded="an unseeded generator, or a state that samplers of one process share: ranks could not agree",
             look_unseeded="make the generator anew in `__iter__`, from this sampler's own seed and epoch",
-            is_another=not any(map(np.array_equal, orders, second[number]["orders"])),
+            is_another=not any(map(np.array_equal, orders, second[number]["orders"]))
+            and not any(map(np.array_equal, orders, neighbour[number]["orders"]))
+            and not any(map(np.array_equal, orders, zero[number]["orders"])),
             another=f"on rank {number} for another seed",
             fixed="the seed is ignored: every run sees the samples in the same order",
             look_fixed="make the generator from seed *and* epoch",
@@ -122,6 +154,18 @@ def _require_what_seed_and_epoch_decide(job: Job, of_seeds: list[Ranks], epochs:
             likely="another default than `seed=0`, or the sampler draws one of its own when none is given",
             look="the signature says what the seed is when nobody gives one",
         )
+
+
+def _require_other_epochs(job: Job, ranks: Ranks, epochs: list[int]) -> None:
+    (whole,) = _whole(ranks)
+    found = {tuple(order) for order in whole["orders"]}
+    job.require(
+        len(found) == len(set(epochs)),
+        expected=f"another order for each of the epochs {sorted(set(epochs))}",
+        got=f"{len(found)} orders",
+        likely="the epochs repeat: after some of them the orders of the first ones come back",
+        look="make the generator from the whole number of the epoch, not from a remainder of it",
+    )
 
 
 def _require_the_same_in_each_process(job: Job) -> None:
@@ -179,7 +223,8 @@ def _require_shards(
 
 
 def _is_filled_from_the_start(orders: list[np.ndarray], num_samples: int) -> bool:
-    """Whether the order goes on with its own start, where it shows: dealt out in turn, or in whole pieces.
+    """Whether the order goes on with its own start, where it shows: dealt out in turn, or in pieces, of which the
+    last ones may be a sample shorter before they are filled up.
 
     A rank may also take its part in some other way. Which samples come first is then its own affair.
     """
@@ -187,7 +232,31 @@ def _is_filled_from_the_start(orders: list[np.ndarray], num_samples: int) -> boo
         once = order[:num_samples]
         if np.array_equal(np.sort(once), np.arange(num_samples)):
             return np.array_equal(order, np.resize(once, len(order)))
+    num_missing = len(orders) * len(orders[0]) - num_samples
+    if num_missing < len(orders):
+        short = orders[len(orders) - num_missing :]
+        once = np.concatenate(orders[: len(orders) - num_missing] + [order[:-1] for order in short])
+        if np.array_equal(np.sort(once), np.arange(num_samples)):
+            return {int(order[-1]) for order in short} == set(once[:num_missing].tolist())
     return True
+
+
+def _require_shuffled(job: Job, ranks: Ranks, *, in_turn: bool) -> None:
+    """In no epoch do neighbours stay together, nor indices come by size: on each rank, or over all in turn."""
+    for number in range(len(ranks[0]["orders"])):
+        orders = [rank["orders"][number] for rank in ranks]
+        order = np.stack(orders, axis=1).ravel() if in_turn else np.concatenate(orders)
+        steps = np.diff(order)
+        often = np.unique(steps, return_counts=True)[1].max() / len(steps)
+        rising = float((steps > 0).mean())
+        job.require(
+            often < OFTEN and 1 - RISING < rising < RISING,
+            expected="indices in shuffled order",
+            got=f"{max(rising, 1 - rising):.0%} of the steps go one way, and {often:.0%} are equally wide",
+            likely="the indices are sorted, rotated or kept in blocks: the order of the data stays in the order of the "
+            "samples",
+            look="take the indices as they stand in the shuffled order",
+        )
 
 
 def _require_shuffled_first(job: Job, ranks: Ranks, world_size: int) -> None:

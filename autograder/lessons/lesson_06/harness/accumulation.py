@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 from autograder.lessons.checking.harness_shared import in_groups, learner, small_model, switches, weights_of
 from autograder.lessons.lesson_06.harness.shared import (
+    Watch,
     contents,
     gradients_of,
     loss_of,
@@ -30,9 +31,9 @@ REPEATED = 2  # the step whose first micro-batch is its last once more: the same
 
 
 class AllReduces(TorchDispatchMode):
-    """Counts all-reduces of any tensor, and nothing else: `count_events` would take as long as the training.
+    """Counts messages of any tensor, and nothing else: `count_events` would take as long as the training.
 
-    And the elements of what crosses in any way while no backward runs.
+    And the elements of what crosses while no backward runs. A barrier carries nothing.
     """
 
     number = 0
@@ -40,7 +41,7 @@ class AllReduces(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func.namespace == "c10d":
-            self.number += "allreduce" in func.name()
+            self.number += "barrier" not in func.name()
             if torch._C._current_graph_task_id() < 0:
                 sent = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
                 self.num_elements_outside += sum(tensor.numel() for tensor in sent)
@@ -69,7 +70,7 @@ def accumulated_rank(
     rates: list[float] = []  # of the groups, in the optimizer's steps of one call
     sgd.register_step_pre_hook(lambda *_: rates.extend(group["lr"] for group in sgd.param_groups))
     found: dict[str, Any] = {"num_buckets": one.num_gradient_all_reduces, "steps": [], "errors": []}
-    before, num_weights = switches(), len(weights_of(model))
+    before, num_weights, watch = switches(), len(weights_of(model)), Watch(model)
     for number, micro_batches in enumerate(steps):
         if len(steps) - 3 <= number < len(steps) - 1:
             in_the_loss = number == len(steps) - 2
@@ -97,6 +98,7 @@ def accumulated_rank(
                 "is_changed": as_given != [contents(batch) for batch in given],
                 "switches": (before, switches()),
             }
+            | watch.report()
         )
         if found["steps"][-1]["is_changed"]:
             break  # with fewer micro-batches the ranks might wait for each other
@@ -136,21 +138,23 @@ def _after_an_error(
     if in_the_loss:
         labels = broken[-1]["labels"]
         broken[-1] = dict(broken[-1], labels=torch.full_like(labels, NUM_LABELS + 1))
-    bad_ids = broken[place]["input_ids"]
+    bad_ids, bad_batch = broken[place]["input_ids"], BadBatch("a micro-batch that cannot be computed")
 
     def refuse(_: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
         ids = inputs[0] if inputs else named["input_ids"]
         if not in_the_loss and ids.shape == bad_ids.shape and torch.equal(ids, bad_ids):
-            raise BadBatch("a micro-batch that cannot be computed")
+            raise bad_batch
 
     hook = ddp.module.register_forward_pre_hook(refuse, with_kwargs=True)
     found: dict[str, Any] = {"raised": "", "said": "", "after": "", "gradients": torch.zeros(0)}
-    found["right"] = "IndexError" if in_the_loss else "BadBatch"
+    found["right"], found["is_its_own"] = "IndexError" if in_the_loss else "BadBatch", True
     try:
         learner(ddp, broken, optimizer)
     except Exception as error:
         found["raised"], found["said"] = type(error).__name__, " ".join(str(error).split())[:200]
+        found["is_its_own"] = in_the_loss or error is bad_batch
     hook.remove()
+    found["has_evaluated"] = not ddp.module.training
     found["kept"] = float((weights_of(ddp.module) - before).abs().max())
     ddp.zero_grad()
     try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from operator import ne
+from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ import torch
 from autograder.lessons.checking.harness_shared import learner, numbers, small_model, switches
 from autograder.lessons.lesson_06.harness.shared import (
     LARGE,
+    Watch,
     contents,
     loss_of,
     make_loud,
@@ -20,17 +22,30 @@ from autograder.lessons.lesson_06.harness.shared import (
 )
 
 
+class Once:
+    """Batches that come when they are asked for, and by no other way."""
+
+    def __init__(self, batches: list[dict[str, torch.Tensor]]) -> None:
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+        return iter(self._batches)
+
+
+KINDS: tuple[Callable[[Any], Iterable[Any]], ...] = (iter, list, Once)
+
+
 def evaluated(cases: list[dict[str, Any]]) -> dict[str, Any]:
     """The learner's evaluations, one after the other in the same processes: a list for each rank."""
     return on_ranks("evaluated_rank", len(cases[0]["rows"]), cases=cases)
 
 
 def evaluated_rank(rank: int, world_size: int, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [_evaluated(rank, **case) for case in cases]
+    return [_evaluated(rank, number, **case) for number, case in enumerate(cases)]
 
 
 def _evaluated(
-    rank: int, seed: int, rows: list[list[int]], training: bool, with_gradients: bool, kind: str
+    rank: int, number: int, seed: int, rows: list[list[int]], training: bool, with_gradients: bool, kind: str
 ) -> dict[str, Any]:
     """Of as many ranks as `rows` has; a rank may have no batch at all."""
     model, of_ranks = _model_and_shares(seed, rows, kind)
@@ -45,27 +60,55 @@ def _evaluated(
         found["num_recorded"] += isinstance(logits, torch.Tensor) and logits.requires_grad
 
     model.register_forward_hook(note)
+    watch = Watch(model)
+    model.position_embedding.weight.requires_grad_(False)
+    for weight in model.parameters():
+        weight.grad = torch.ones_like(weight) if weight.requires_grad else None
+    as_it_came = _state(model)
     with torch.set_grad_enabled(with_gradients):
         before = switches()
-        report = learner(model, iter(batches))
+        report = learner(model, KINDS[number % len(KINDS)](batches))
         found["left_with_gradients"] = torch.is_grad_enabled()
         found["switches"] = (before, switches())
-    found["num_changed"] = sum(map(ne, given, map(contents, batches)))
+    found["num_changed"] = sum(old != new for old, new in zip_longest(given, map(contents, batches)))
+    found["model_changed"] = [
+        name for name, (was, now) in _both(as_it_came, _state(model)).items() if was != now
+    ]
     types = (
         {str(key): type(value).__name__ for key, value in report.items()} if isinstance(report, dict) else {}
     )
     found["left_training"], found["types"] = model.training, types
-    return found | {"type": type(report).__name__, "report": numbers(report) if types else {}}
+    return (
+        found | watch.report() | {"type": type(report).__name__, "report": numbers(report) if types else {}}
+    )
+
+
+def _state(model: torch.nn.Module) -> dict[str, Any]:
+    """What an evaluation leaves as it is, by the names that a reason gives it."""
+    parameters = list(model.parameters())
+    gradients = [None if p.grad is None else p.grad.sum().item() for p in parameters]
+    hooks = [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules()]
+    return {
+        "weights": [hash(tensor.numpy().tobytes()) for tensor in model.state_dict().values()],
+        "`requires_grad` of parameters": [p.requires_grad for p in parameters],
+        "gradients": gradients,
+        "hooks": hooks,
+    }
+
+
+def _both(old: dict[str, Any], new: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    return {name: (value, new[name]) for name, value in old.items()}
 
 
 def _model_and_shares(
     seed: int, rows: list[list[int]], kind: str
-) -> tuple[torch.nn.Module, list[list[dict[str, torch.Tensor]]]]:
+) -> tuple[Any, list[list[dict[str, torch.Tensor]]]]:
     """Labels of which the model is right about a half, a third and a quarter on ranks 0, 1 and 2.
 
     A `kind` of model is "loud", with losses of 50, or "sick", with none for one row of rank 0's second batch.
     """
     model, of_ranks = small_model(seed, dropout=0.5), shares(seed, rows)
+    _hit_all_classes(model.eval(), [batch for batches in of_ranks for batch in batches])
     if kind == "loud":
         make_loud(model)
     elif kind == "sick":
@@ -80,6 +123,13 @@ def _model_and_shares(
                 hits = (places + rank) % (2 + rank) == 0
                 batch["labels"] = torch.where(hits, found, (found + 1 + places // 2 % 4) % 5)
     return model, of_ranks
+
+
+def _hit_all_classes(model: Any, batches: list[dict[str, torch.Tensor]]) -> None:
+    """No class is ahead in all texts, as one of a fresh model would be."""
+    with torch.no_grad():
+        logits = torch.cat([model(batch["input_ids"], batch["attention_mask"]) for batch in batches])
+        model.head.bias -= logits.mean(0)
 
 
 def evaluated_alone(seed: int, rows: list[list[int]], kind: str) -> dict[str, Any]:

@@ -10,6 +10,8 @@ import torch
 
 from autograder.lessons.checking.harness_shared import learner, small_model, switches
 from autograder.lessons.lesson_06.harness.shared import (
+    Watch,
+    contents,
     gradients_of,
     loss_of,
     make_loud,
@@ -25,10 +27,9 @@ _OTHER = 1000  # between their seeds
 
 
 class Scaled(torch.nn.Module):
-    """A classifier with two buffers, of two dtypes, that its logits hang on; its positions are frozen."""
+    """A classifier with buffers of two dtypes, at two depths; its positions are frozen, its head has two names."""
 
     scale: torch.Tensor
-    shift: torch.Tensor
 
     def __init__(self, seed: int, number: int) -> None:
         super().__init__()
@@ -38,10 +39,14 @@ class Scaled(torch.nn.Module):
             make_sick(self.inner)
         self.inner.position_embedding.weight.requires_grad_(False)  # it has no gradient on any rank
         self.register_buffer("scale", 0.5 + torch.rand(5))
-        self.register_buffer("shift", torch.randint(1, 100, (5,)))
+        self.inner.register_buffer("shift", torch.randint(1, 100, (5,)))
+        self.inner.register_buffer("num_seen", torch.randint(2**40, 2**41, ()))  # no float32 holds it
+        self.head = self.inner.head
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        logits: torch.Tensor = self.inner(input_ids, attention_mask) * self.scale + 0.01 * self.shift
+        logits: torch.Tensor = self.inner(
+            input_ids, attention_mask
+        ) * self.scale + 0.01 * self.inner.get_buffer("shift")
         return logits
 
 
@@ -81,19 +86,31 @@ def hand_made(seed: int, rows: list[list[int]]) -> dict[str, Any]:
 def hand_made_rank(rank: int, world_size: int, seed: int, rows: list[list[int]]) -> list[dict[str, Any]]:
     """Of two models, side by side in one process: how they begin, and what each batch gives."""
     models = [Held(Scaled(seed + rank, number)) for number in range(2)]
-    before = switches()
+    before, watches = switches(), [Watch(held.model) for held in models]
     replicas = [learner(held.model) for held in models]
     found: list[dict[str, Any]] = [
         {"start": held.values(), "num_replaced": held.num_replaced(), "seen": []} for held in models
     ]
     batches = [_of_ranks(seed, rows, number)[rank] for number in range(2)]
     for both in zip(*batches, strict=True):
-        for held, replica, report, batch in zip(models, replicas, found, both, strict=True):
+        for held, replica, report, batch, watch in zip(models, replicas, found, both, watches, strict=True):
+            given = contents(batch)
             loss = replica.loss_and_gradients(batch)
-            seen = {"loss": float("nan"), "type": type(loss).__name__, "is_number": isinstance(loss, Real)}
+            seen: dict[str, Any] = {
+                "loss": float("nan"),
+                "type": type(loss).__name__,
+                "is_number": isinstance(loss, Real),
+            }
             with contextlib.suppress(TypeError, ValueError, RuntimeError):
                 seen["loss"] = float(loss)
-            seen |= {"switches": (before, switches()), "gradients": gradients_of(held).clone()}
+            seen |= {
+                "switches": (before, switches()),
+                "gradients": gradients_of(held).clone(),
+            } | watch.report()
+            seen["has_evaluated"] |= not held.model.training
+            seen["is_changed"] = contents(batch) != given
+            frozen = [weight for weight in held.weights if not weight.requires_grad]
+            seen["frozen_have_none"] = len(frozen) == 1 and frozen[0].grad is None
             report["seen"].append(seen | held.values())
             torch.set_grad_enabled(
                 True
@@ -130,6 +147,7 @@ def _alone(held: Held, of_ranks: list[list[dict[str, torch.Tensor]]]) -> dict[st
             "mean_of_means": sum(own) / len(own),
             "sum_of_means": sum(own),
             "sum_of_sums": _sum(sizes, own),
+            "frozen_have_none": True,
             "own": list(own),
             "own_shares": [share * row for share, row in zip(shares_of_all, own, strict=True)],
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import linecache
 import os
 import subprocess
@@ -16,7 +15,23 @@ import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 
 from autograder.lessons.checking.harness_shared import learner, small_model, weights_of
-from autograder.lessons.lesson_06.harness.shared import CELL, Crew, Parted, free_port, shares
+from autograder.lessons.lesson_06.harness.script_watch import (
+    is_half_asleep,
+    random_state,
+    watch_devices,
+    watch_files,
+    watch_forwards,
+)
+from autograder.lessons.lesson_06.harness.shared import (
+    CELL,
+    Crew,
+    Parted,
+    free_port,
+    loss_without_large,
+    make_loud,
+    shares,
+    with_no_word,
+)
 from course_lib.models import TextClassifier
 
 TORCHRUN_SECONDS = 150.0  # some seconds on a quiet machine
@@ -51,12 +66,16 @@ def exercise(_):
 """
 
 
-def write_job(name: str, seed: int, rows: list[int], settings: dict[str, Any], dropout: float) -> Path:
+def write_job(
+    name: str, seed: int, rows: list[int], settings: dict[str, Any], dropout: float, kind: str = ""
+) -> Path:
     """A folder with what the script is given: `job.pt`. `settings`: learning rate, width, number of layers."""
     folder = Path.cwd() / name
     folder.mkdir()
     sizes = {"vocab_size": 60, "num_classes": 5, "num_heads": 2, "max_length": 32, "dropout": dropout}
     job = {"seed": seed, "learning_rate": settings["learning_rate"], "batches": shares(seed, [rows])[0]}
+    if kind == "sick":
+        job["batches"][-1] = with_no_word(job["batches"][-1])
     torch.save(job | {"model": sizes | settings["model"]}, folder / "job.pt")
     return folder
 
@@ -68,12 +87,16 @@ def watched_script(
     settings: dict[str, Any],
     local_ranks: list[int],
     dropout: float = 0.0,
+    kind: str = "",
 ) -> dict[str, Any]:
-    """The script's function on forked ranks with torchrun's environment; `local_ranks` make them nodes."""
-    folder = write_job(name, seed, rows, settings, dropout)
+    """The script's function on forked ranks with torchrun's environment; `local_ranks` make them nodes.
+
+    A `kind` of model is "loud", with losses of 50, or "sick", with none for a row of the last batch.
+    """
+    folder = write_job(name, seed, rows, settings, dropout, kind)
     crew = Crew(len(local_ranks), joins=False, local_ranks=local_ranks)
     try:
-        ranks = crew.call("script_rank", folder=str(folder), model=settings["model"])
+        ranks = crew.call("script_rank", folder=str(folder), model=settings["model"], kind=kind)
         checkpoint = checkpoint_in(folder, settings["model"])
         return {"ranks": ranks, "parted": "", "checkpoint": checkpoint}
     except Parted as error:
@@ -82,7 +105,7 @@ def watched_script(
         crew.close()
 
 
-def script_rank(rank: int, world_size: int, folder: str, model: dict[str, int]) -> dict[str, Any]:
+def script_rank(rank: int, world_size: int, folder: str, model: dict[str, int], kind: str) -> dict[str, Any]:
     saved: list[str] = []
     random_states: list[str] = []
     torch_save = torch.save
@@ -93,15 +116,16 @@ def script_rank(rank: int, world_size: int, folder: str, model: dict[str, int]) 
             saved.append(str(path))
         torch_save(obj, f, *arguments, **options)
 
-    rows = [0]
+    rows, num_without_draws = [0], [0]
 
     def note_state(module: Any, _: Any) -> None:
         if isinstance(module, TextClassifier) and module.training:
-            random_states.append(hashlib.sha256(torch.get_rng_state().numpy().tobytes()).hexdigest())
+            random_states.append(random_state())
 
     def note_rows(module: Any, _: Any, output: Any) -> None:
         if isinstance(module, TextClassifier) and module.training:
             rows[0] += len(output)
+            num_without_draws[0] += random_states[-1:] == [random_state()] or is_half_asleep(module)
 
     make = DistributedDataParallel.__init__
 
@@ -109,7 +133,9 @@ def script_rank(rank: int, world_size: int, folder: str, model: dict[str, int]) 
         make(self, *arguments, **options)
         _kept_wrappers.append(self)
 
-    asked_for = _watch_devices()
+    watch = watch_forwards(kind)
+    watch_files(Path(folder), saved)
+    asked_for = watch_devices()
     DistributedDataParallel.__init__ = make_and_keep  # type: ignore[method-assign]
     torch.save = watched_save
     torch.nn.modules.module.register_module_forward_pre_hook(note_state)
@@ -121,29 +147,30 @@ def script_rank(rank: int, world_size: int, folder: str, model: dict[str, int]) 
         "num_saves": len(saved),
         "rows": rows[0],
         "random_states": random_states,
+        "num_without_draws": num_without_draws[0],
+        "is_from_ids": watch.is_from_ids,
         "asked_for": asked_for,
         "group_is_up": torch.distributed.is_initialized(),
     }
 
 
-def _watch_devices() -> list[Any]:
-    """The local ranks that the cell will ask a device for: without a GPU nothing else tells what it would take."""
-    cell, asked_for = sys.modules["__learner__"], []
-    choose = cell.choose_device
-
-    def watched_choice(*arguments: Any, **named: Any) -> Any:
-        asked_for.append(arguments[0] if arguments else named.get("local_rank"))
-        return choose(*arguments, **named)
-
-    cell.choose_device = watched_choice  # type: ignore[attr-defined]
-    return asked_for
-
-
 def script_alone(
-    seed: int, rows: list[int], settings: dict[str, Any], mistake: str = "none", world_size: int = 2
+    seed: int,
+    rows: list[int],
+    settings: dict[str, Any],
+    mistake: str = "none",
+    world_size: int = 2,
+    kind: str = "",
 ) -> torch.Tensor:
-    """The weights of one process that trains on the whole batches; with a mistake, those of ranks that make it."""
+    """The weights of one process that trains on the whole batches; with a mistake, those of ranks that make it.
+
+    "no step": as they are at the start.
+    """
     model = small_model(seed, **settings["model"])
+    if kind == "loud":
+        make_loud(model)
+    if mistake == "no step":
+        return weights_of(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=settings["learning_rate"])
     for batch in shares(seed, [rows])[0]:
         size = len(batch["labels"])
@@ -166,7 +193,10 @@ def script_alone(
         )
         if mistake != "old gradients":
             optimizer.zero_grad()
-        (weigh * losses).sum().backward()
+        if mistake == "large losses left out":
+            loss_without_large(model, batch).backward()
+        else:
+            (weigh * losses).sum().backward()
         if mistake == "clipped":
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()

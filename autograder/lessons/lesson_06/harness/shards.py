@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from itertools import islice
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from autograder.lessons.checking.harness_shared import elsewhere, learner
 
 BROKEN_OFF = 1  # the pass that is begun once, broken off, and begun anew
+TWICE = 2  # the pass that is gone over a second time
 
 # Run where hashes of texts are others. The reports come back through a pipe, as rows of numbers.
 _ORDERS = """
@@ -27,7 +27,7 @@ print(json.dumps(orders))
 def shard_epochs(
     num_samples: int, world_size: int, seeds: list[int | None], epochs: list[int]
 ) -> list[list[dict[str, Any]]]:
-    """For each seed and rank its length and its indices in each of these epochs. None: no seed is given.
+    """For each seed and rank its length and its indices in each of these epochs, one of them twice. None: no seed.
 
     No processes: a shard is arithmetic. Beside the ranks stands a sampler of another task, in another epoch.
     """
@@ -48,19 +48,17 @@ def shard_epochs(
                     beside.set_epoch(epoch + 61 + number)
                 # An endless iterator is a wrong answer, and no reason to wait.
                 report["orders"].append(_indices(islice(rank, 3 * num_samples + 64)))
+                if len(report["orders"]) == TWICE + 1:
+                    report["again"] = _indices(islice(rank, 3 * num_samples + 64))
         found.append(reports)
     return found
 
 
 def _indices(values: Any) -> Any:
-    """As an array, or the name of the type of a value that no list takes as an index."""
-    indices = []
-    for value in values:
-        try:
-            indices.append(operator.index(value))
-        except TypeError:
-            return type(value).__name__
-    return np.array(indices, dtype=np.int64)
+    """As an array, or the name of the type of a value that is no int of Python's own."""
+    indices = list(values)
+    odd = [type(value).__name__ for value in indices if type(value) is not int]
+    return odd[0] if odd else np.array(indices, dtype=np.int64)
 
 
 def shards_elsewhere(source: str, entry: str, request: list[int], hash_seed: int) -> list[Any]:

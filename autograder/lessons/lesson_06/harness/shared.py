@@ -31,6 +31,7 @@ CALL_SECONDS = 25.0  # for all ranks to answer
 GAP = 50.0  # between the logits of a loud model
 LARGE = 30.0  # a loss of a loud model is far below or above it
 NO_WORD = 2  # an id that no text has
+PAD_ID = 0  # stands inside of texts as well
 GRACE_SECONDS = 1.0  # that a rank which has answered stays connected for the sake of those that have not
 
 
@@ -205,17 +206,22 @@ def shares(seed: int, rows: list[list[int]]) -> list[list[dict[str, torch.Tensor
     for rank, sizes in enumerate(rows):
         found.append([])
         for size in sizes:
+            texts = [rng.integers(3, 60, size=rng.integers(2, 20)) for _ in range(size)]
+            for text in texts:
+                text[rng.integers(len(text))] = PAD_ID
             labels = np.where(rng.random(size) < 0.7, rank % 5, rng.integers(5, size=size))
-            found[-1].append(
-                collate([(rng.integers(3, 60, size=rng.integers(2, 20)), int(label)) for label in labels])
-            )
+            found[-1].append(collate([(ids, int(label)) for ids, label in zip(texts, labels, strict=True)]))
     return found
+
+
+def below() -> torch.Tensor:
+    """What a loud model adds to its logits."""
+    return torch.tensor([-GAP, 0.0, -GAP, 0.0, 0.0])
 
 
 def make_loud(model: Any) -> None:
     """Two classes come out 50 below the others: a loss of 50, and a probability that any ε swallows."""
-    below = torch.tensor([-GAP, 0.0, -GAP, 0.0, 0.0])
-    model.head.register_forward_hook(lambda _, inputs, logits: logits + below)
+    model.head.register_forward_hook(lambda _, inputs, logits: logits + below())
 
 
 def make_sick(model: Any) -> None:
@@ -234,9 +240,33 @@ def with_no_word(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return batch | {"input_ids": ids}
 
 
-def contents(batch: dict[str, torch.Tensor]) -> dict[str, tuple[int, float]]:
-    """Enough of a batch to see that it is another one."""
-    return {name: (len(rows), float(rows.sum())) for name, rows in batch.items()}
+def contents(batch: dict[str, torch.Tensor]) -> dict[str, tuple[Any, ...]]:
+    """Enough of a batch to see that it is another one, if only in the order of its rows."""
+    return {
+        name: (str(rows.dtype), tuple(rows.shape), hash(rows.numpy().tobytes()))
+        if isinstance(rows, torch.Tensor)
+        else (type(rows).__name__,)
+        for name, rows in batch.items()
+    }
+
+
+class Watch:
+    """Of a model's forwards: whether any ran in evaluation mode, and whether each mask was made of the ids."""
+
+    def __init__(self, model: Any = None) -> None:
+        self.has_evaluated, self.is_from_ids = False, True
+        if model is not None:
+            model.register_forward_pre_hook(self.note, with_kwargs=True)
+
+    def note(self, module: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self.has_evaluated |= not module.training
+        ids, mask = [*inputs, *named.values()][:2]
+        if isinstance(mask, torch.Tensor) and ids.dtype != torch.int64:
+            ids, mask = mask, ids  # handed over by name, the mask first
+        self.is_from_ids &= isinstance(mask, torch.Tensor) and torch.equal(mask.bool(), ids != PAD_ID)
+
+    def report(self) -> dict[str, bool]:
+        return {"has_evaluated": self.has_evaluated, "is_from_ids": self.is_from_ids}
 
 
 def gradients_of(model: Any) -> torch.Tensor:

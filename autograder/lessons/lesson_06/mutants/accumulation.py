@@ -91,6 +91,20 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 + '                raise RuntimeError("bad micro-batch") from error\n'
                 + '            loss = F.cross_entropy(logits, batch["labels"], reduction="sum")\n',
             ),
+            "the same kind of error with other words": (
+                "another one raised in its place",
+                _LOSS,
+                "            try:\n"
+                + '                logits = model(batch["input_ids"], batch["attention_mask"])\n'
+                + "            except Exception as error:\n"
+                + '                raise type(error)(f"micro-batch {number}: {error}") from error\n'
+                + '            loss = F.cross_entropy(logits, batch["labels"], reduction="sum")\n',
+            ),
+            "rows sorted in place": (
+                "or written over",
+                _LOSS,
+                "            for rows in batch.values():\n                rows.copy_(rows.flip(0))\n" + _LOSS,
+            ),
             "steps all the same": (
                 "the step is made although",
                 (_LOOP, "    try:\n" + indent(_LOOP, "    ") + "    finally:\n        optimizer.step()\n"),
@@ -230,6 +244,22 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    dist.all_reduce(total)\n",
                 "    dist.all_reduce(total)\n    for batch in micro_batches:\n"
                 '        dist.all_reduce(torch.tensor(len(batch["labels"])))\n',
+            ),
+            "gathered for each micro-batch": (
+                "ask each other more often",
+                "    dist.all_reduce(total)\n",
+                "    dist.all_reduce(total)\n    for batch in micro_batches:\n"
+                "        dist.all_gather_object([None] * dist.get_world_size(), len(batch['labels']))\n",
+            ),
+            "evaluation mode": (
+                "switched to evaluation mode",
+                "    optimizer.zero_grad()\n",
+                "    model.eval()\n    optimizer.zero_grad()\n",
+            ),
+            "the mask made of the ids": (
+                "the mask is made of the ids",
+                'batch["attention_mask"])',
+                'batch["input_ids"] != 0)',
             ),
             "three further all-reduces": (
                 "ask each other more often",

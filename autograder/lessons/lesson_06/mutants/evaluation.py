@@ -149,6 +149,27 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '            sums[2] += len(batch["labels"])\n',
                 '            sums[2] += len(batch.pop("labels"))\n',
             ),
+            "rows sorted in place": (
+                "or written over",
+                "            logits = model(",
+                "            for rows in batch.values():\n                rows.copy_(rows.flip(0))\n"
+                "            logits = model(",
+            ),
+            "all parameters trained afterwards": (
+                "the model is changed",
+                ("    with torch.no_grad():\n", "    model.requires_grad_(False)\n    if True:\n"),
+                ("    model.train(was", "    model.requires_grad_(True)\n    model.train(was"),
+            ),
+            "the mask made of the ids": (
+                "the mask is made of the ids",
+                'batch["attention_mask"])',
+                'batch["input_ids"] != 0)',
+            ),
+            "rounded to four digits": (
+                "almost right, and rounded",
+                "(sums[0] / sums[2]).item()",
+                "round((sums[0] / sums[2]).item(), 4)",
+            ),
             "without accuracy": (
                 "a key is missing",
                 '"accuracy": (sums[1] / sums[2]).item(), ',

@@ -155,6 +155,39 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _REDUCE,
                 _REDUCE + "        torch.set_grad_enabled(False)\n",
             ),
+            "buffers at the top alone": (
+                "the buffers are not broadcast",
+                _BROADCAST,
+                "        for tensor in [*model.parameters(), *model.buffers(recurse=False)]:\n"
+                "            dist.broadcast(tensor.data, src=0)\n",
+            ),
+            "evaluation mode": (
+                "switched to evaluation mode",
+                "self.model = model\n",
+                "self.model = model.eval()\n",
+            ),
+            "the mask made of the ids": (
+                "the mask is made of the ids",
+                'batch["attention_mask"])',
+                'batch["input_ids"] != 0)',
+            ),
+            "zeros for what is frozen": (
+                "frozen parameters get a gradient",
+                "            if parameter.grad is not None:\n",
+                "            if parameter.grad is None:\n"
+                "                parameter.grad = torch.zeros_like(parameter)\n"
+                "            else:\n",
+            ),
+            "tied weights exchanged twice": (
+                "or a parameter that is left out",
+                "for parameter in self.model.parameters()",
+                "for _, parameter in self.model.named_parameters(remove_duplicate=False)",
+            ),
+            "labels popped out of the batch": (
+                "the caller's own batch",
+                _RETURN,
+                '        batch.pop("labels")\n' + _RETURN,
+            ),
             "returns nothing": ("nothing is returned", _RETURN, ""),
             "returns a tensor": ("a tensor is returned", _RETURN, "        return totals[0] / totals[1]\n"),
         },

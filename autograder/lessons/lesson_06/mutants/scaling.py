@@ -176,6 +176,21 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        optimizer.step()\n",
                 "        optimizer.step()\n        if rank == 0:\n            dist.barrier()\n",
             ),
+            "hooks left on the parameters": (
+                "an earlier call has left",
+                (
+                    "    ddp = DistributedDataParallel(model)\n",
+                    "    ddp = model\n    for weight in model.parameters():\n"
+                    "        weight.register_post_accumulate_grad_hook(lambda p: dist.all_reduce(p.grad))\n",
+                ),
+                (" * world_size / ", " / "),
+            ),
+            "evaluation mode": ("switched to evaluation mode", "    model.train()\n", "    model.eval()\n"),
+            "the mask made of the ids": (
+                "the mask is made of the ids",
+                'share["attention_mask"])',
+                'share["input_ids"] != 0)',
+            ),
             "another loss": (
                 "another loss than",
                 'reduction="sum")',

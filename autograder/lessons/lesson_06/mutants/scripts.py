@@ -129,6 +129,26 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        optimizer.step()\n",
                 "        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n        optimizer.step()\n",
             ),
+            "dropout seeded by rank before each step": (
+                "set anew before each step",
+                "        share = {",
+                "        torch.manual_seed(rank)\n        share = {",
+            ),
+            "a little weight decay": (
+                "almost right",
+                'lr=job["learning_rate"])',
+                'lr=job["learning_rate"], weight_decay=1e-4)',
+            ),
+            "the logarithm of a softmax": (
+                "the logarithm of a probability",
+                'F.cross_entropy(logits, share["labels"], reduction="sum")',
+                'F.nll_loss((logits.softmax(-1) + 1e-8).log(), share["labels"], reduction="sum")',
+            ),
+            "the mask made of the ids": (
+                "the mask is made of the ids",
+                'share["attention_mask"])',
+                'share["input_ids"] != 0)',
+            ),
             "the group stays up on other ranks": (
                 "taken down on some ranks alone",
                 "    dist.destroy_process_group()\n",

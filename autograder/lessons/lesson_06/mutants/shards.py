@@ -162,6 +162,18 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _TAKEN,
                 "order.astype(float)[self.rank :: self.world_size].tolist()",
             ),
+            "NumPy's numbers": ("another type than int", ".tolist()", ""),
+            "shards sorted": (
+                "sorted, rotated or kept in blocks",
+                _TAKEN,
+                "sorted(order[self.rank :: self.world_size].tolist())",
+            ),
+            "epochs that repeat": ("the epochs repeat", "self.epoch]", "self.epoch % 10]"),
+            "passes counted by itself": (
+                "the passes are counted by the sampler itself",
+                _TAKEN,
+                _TAKEN + "\n        self.epoch += 1",
+            ),
         },
     )
 }

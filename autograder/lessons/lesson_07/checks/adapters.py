@@ -9,9 +9,11 @@ import numpy as np
 from autograder.engine import Job
 from autograder.lessons.checking import require_equal
 
-SETTINGS = ((2, 7.0), (3, 5.0), (4, 10.0), (1, 0.25), (2, 3.0), (3, 8.0))
+SETTINGS = ((2, 7.0), (3, 5.0), (4, 10.0), (1, 0.25), (2, 3.0), (3, 8.0), (9, 4.0))
 """Rank and alpha: whatever is made of them wrongly for the first gives another number."""
 FEWER = 10.0
+EXACT = {"float32": 1e-4, "float64": 1e-9}
+ROUNDED = "computed in another precision than the base's, and cast back: what is lost on the way does not come again"
 TOLERANCE_POINTS = 3.0
 NUM_TOPICS, WORDS, WIDTH, ON_TOPIC = 12, 600, 16, 10
 
@@ -22,6 +24,7 @@ def check_add_lora(job: Job) -> None:
         _require_returned(job, answer)
         _require_formula(job, case, answer)
         _require_plain(job, case, answer)
+    _require_place(job)
     answer = job.learner().call("adapted", seed=job.seed(), rank=int(job.rng.integers(1, 5)), alpha=8.0)
     _require_returned(job, answer)
     _require_start(job, answer)
@@ -33,7 +36,8 @@ def check_add_lora(job: Job) -> None:
 def _cases(job: Job) -> list[dict[str, Any]]:
     """Layers that are wider or narrower behind than before, without a bias, and with the head's name in another place;
     models that are frozen already, and in either mode."""
-    names = ("feed_forward_in", "feed_forward_out", "query_key_value", "feed_forward_in", "head", "head_mix")
+    names = ["feed_forward_in", "feed_forward_out", "query_key_value", "feed_forward_in", "head", "head_mix"]
+    names.append("feed_forward_out")  # with more columns than the others
     return [
         {
             "seed": job.seed(),
@@ -97,10 +101,21 @@ def _require_formula(job: Job, case: dict[str, Any], answer: dict[str, Any]) -> 
         likely="adapters not zero-initialised: the model starts as another one than was pretrained",
         look="which of the two matrices may be random, so that their product is still 0?",
     )
+    job.require(
+        0 in answer["lacking"],
+        expected=f"a start of which the {rank} rows can learn {rank} different things",
+        got=f"a matrix whose rank is {min(answer['lacking'])} less" if answer["lacking"] else "zeros alone",
+        likely="all rows of A are the same, or multiples: they get the same gradients, and the adapter stays of rank 1"
+        if answer["lacking"]
+        else "both matrices are zero, so that neither gets a gradient",
+        look="draw each element of A for itself",
+    )
     product = b @ a.T  # [out, rank] · [rank, in]
     right = alpha / rank * product
     got = answer["added"]
     likely = "the order of the two products, or something else that is added or left out, such as by dropout"
+    if np.allclose(got, right, rtol=1e-3, atol=1e-3):
+        likely = ROUNDED
     for factor, why in (
         (1.0, "is not scaled"),
         (alpha, "is not divided by the rank"),
@@ -112,7 +127,7 @@ def _require_formula(job: Job, case: dict[str, Any], answer: dict[str, Any]) -> 
             likely = f"the product of the adapters {why}: it counts alpha / rank"
             break
     job.require(
-        bool(np.allclose(got, right, rtol=1e-3, atol=1e-3)),
+        bool(np.allclose(got, right, rtol=EXACT[case["dtype"]], atol=EXACT[case["dtype"]])),
         expected=f"the layer to add {alpha / rank:.3g} · B A x (alpha {alpha:g}, rank {rank}) to its output",
         got=f"something {np.linalg.norm(got) / np.linalg.norm(right):.3g} times as large",
         likely=likely,
@@ -124,6 +139,24 @@ def _require_formula(job: Job, case: dict[str, Any], answer: dict[str, Any]) -> 
         got="a frozen head, or half of one",
         likely="the head is frozen with the base, or was before, and must be told",
         look="`requires_grad_(True)` for the parameters of `model.head`",
+    )
+    job.require(
+        answer["is_mode_kept"],
+        expected="a model in the mode that it was given in",
+        got="one in the other mode, or with a part in it",
+        likely="`eval()` or `train()` was called on the way, and not taken back",
+        look="putting in adapters needs no mode",
+    )
+
+
+def _require_place(job: Job) -> None:
+    found = job.learner().call("devices", rank=int(job.rng.integers(1, 5)), alpha=8.0)
+    job.require(
+        found == ["meta"],
+        expected='all parameters on the device of the base, here "meta"',
+        got=", ".join(found),
+        likely="adapters on the CPU, wherever their base is: on a GPU the first forward pass fails",
+        look="`base.weight.new_empty(...)` has the base's dtype and device",
     )
 
 
@@ -144,12 +177,15 @@ def _require_plain(job: Job, case: dict[str, Any], answer: dict[str, Any]) -> No
     )
     right = case["alpha"] / case["rank"] * _product(case, answer)
     job.require(
-        bool(np.allclose(answer["merged"], right, rtol=1e-3, atol=1e-3)) and answer["is_bias_kept"],
+        bool(np.allclose(answer["merged"], right, rtol=EXACT[case["dtype"]], atol=EXACT[case["dtype"]]))
+        and answer["is_bias_kept"],
         expected="a merged layer with the weight W + alpha / rank · B A, and the base's bias",
         got=f"a weight {np.linalg.norm(answer['merged']) / np.linalg.norm(right):.3g} times as far from W"
         if answer["is_bias_kept"]
         else "another bias",
-        likely="the merged weight is not W + alpha / rank · B A"
+        likely=ROUNDED
+        if answer["is_bias_kept"] and np.allclose(answer["merged"], right, rtol=2e-2, atol=2e-2)
+        else "the merged weight is not W + alpha / rank · B A"
         if answer["is_bias_kept"]
         else "a bias where the base has none, left at random"
         if case["name"].endswith(".head")

@@ -21,6 +21,11 @@ LIKELY = {
     "saved before the alarms": "saved before the alarms of this step are given: the state in the checkpoint does not "
     "know them, and the next session gives them again",
     "saved before it is paid": "saved before this step is paid: the state in the checkpoint does not know its money",
+    "saved before it is measured": "saved before this step is measured: the state in the checkpoint does not know that "
+    "it was the longest",
+    "clock at loading": "the clock is read anew when the state is loaded: time is paid for from `__init__` on",
+    "nothing before a step": "a state asked for before the first step knows nothing: what was loaded goes on with it",
+    "one save": "`save_seconds` comes from the state: each guard is told its own",
     "dearest step": "the longest step is kept as money: on a machine with another price it costs something else",
     "rounded": "the money is rounded in the state: a little of each session is forgotten, or all of it",
     "slowest forgotten": f"{SMALL}, and the slowest of earlier sessions is forgotten",
@@ -62,6 +67,14 @@ def check_budget_guard(job: Job) -> None:
             likely="a set, an array or an object of its own in `state_dict`",
             look="`json.dumps(guard.state_dict())`",
         )
+    said = sorted({one for answer in answers for one in answer["said"]})
+    job.require(
+        not said,
+        expected="True or False from `after_step`",
+        got=", ".join(said)[:100],
+        likely="another value than True or False: None where the run goes on, or a number",
+        look="`return False` where the run goes on",
+    )
     logs, wanted = [_asked(answer["log"]) for answer in answers], [simulate(run) for run in drawn]
     if logs != [_asked(log) for log in wanted]:
         likely = name_the_mistake(
@@ -82,15 +95,26 @@ def check_budget_guard(job: Job) -> None:
         likely="guard and state share a list or a dict: what a checkpoint holds changes with the next steps",
         look="copy what goes into `state_dict`, and what comes from `load_state_dict`: `list(...)`",
     )
-    error = job.learner().call("with_a_full_disk", run=asdict(drawn[0]))
+    for failed in job.learner().call("with_saves_that_fail", run=asdict(drawn[0])):
+        _require_told(job, failed)
+    job.counts["runs"] = len(drawn)
+
+
+def _require_told(job: Job, failed: dict[str, Any]) -> None:
     job.require(
-        error == "_FullDisk",
+        failed["reached"] == failed["wanted"],
         expected="the error of a `save` that fails, from `after_step`",
-        got=error or "none, and a run that ends",
+        got=failed["reached"] or "none, and a run that ends",
         likely="the error of `save` is swallowed: the run ends, and nobody knows that there is no checkpoint",
         look="no `except` around `save()`, or one that raises again",
     )
-    job.counts["runs"] = len(drawn)
+    job.require(
+        failed["calls"] == 1,
+        expected="one call of a `save` that fails",
+        got=f"{failed['calls']}",
+        likely="`save` is called again after its error: that takes time which nobody has paid for",
+        look="no loop around `save()`",
+    )
 
 
 def _answers(worker: Worker, drawn: list[Run]) -> list[dict[str, Any]]:

@@ -26,6 +26,10 @@ class Run:
     """Seconds until an alarm has been heard."""
     late: float = 0.0
     """Seconds after a session's last step at which its state is asked for: a step was on its way."""
+    loading_takes: float = 0.0
+    """Seconds from when a guard is made until it has the state of the session before."""
+    saves: list[float] | None = None
+    """`save_seconds` in each session, where they differ."""
     sequel: tuple[float, float] | None = None
     """Clock, and seconds of the one step, of a session that begins from the state in the checkpoint at the stop."""
 
@@ -37,7 +41,9 @@ def simulate(run: Run, mistake: str = "") -> list[Entry]:
     """
     guard, log = _Guard(run, mistake), []
     prices = run.prices or [run.settings["price_per_hour"]] * len(run.sessions)
-    for durations, starts, price in zip(run.sessions, run.clocks, prices, strict=True):
+    for number, (durations, starts, price) in enumerate(zip(run.sessions, run.clocks, prices, strict=True)):
+        if run.saves and not (number and mistake == "one save"):
+            guard.save_seconds = run.saves[number]
         log.append(entry := guard.session(durations, starts, price))
         if entry["is_stopped"]:
             if run.sequel and entry["saves"]:
@@ -57,16 +63,25 @@ class _Guard:
         self.pending = list(self.shares)
         self.spent = self.longest = self.dearest = self.paid_seconds = 0.0
         self.clock = run.clocks[0]  # what it said when it was read last
+        self.num_sessions = 0
 
     def session(self, durations: list[float], starts: float, price: float) -> Entry:
         mistake, rate = self.mistake, price / (1.0 if self.mistake == "hours" else 3600.0)
         self._begin(rate)
-        jump, self.clock = starts - self.clock if mistake == "one clock" else 0.0, starts
+        jump = starts - self.clock if mistake == "one clock" else 0.0
+        if durations or mistake != "one clock":
+            self.clock = starts
+        self.num_sessions += 1
+        if durations and self.num_sessions > 1 and mistake != "clock at loading":
+            durations = [durations[0] + self.run.loading_takes, *durations[1:]]
+        if not durations and mistake == "nothing before a step":
+            self.spent, self.longest, self.pending = 0.0, 0.0, list(self.shares)
         waited = 0.0  # since the clock was read
         entry: Entry = {"steps": 0, "is_stopped": False, "saves": 0, "alarms": [], "spent": 0.0}
         for duration in durations:
             entry["steps"] += 1
             spent, pending, num_alarms = self.spent, list(self.pending), len(entry["alarms"])
+            longest = self.longest
             self._pay(entry, duration, waited, jump, rate)
             jump, is_over = 0.0, self._is_over(rate)
             entry["spent"] = self.spent
@@ -82,6 +97,7 @@ class _Guard:
                 entry["saves"] = saves.get(mistake, max(1, entry["saves"]))
                 self.pending = pending if mistake == "saved before the alarms" else self.pending
                 self.spent = spent if mistake == "saved before it is paid" else self.spent
+                self.longest = longest if mistake == "saved before it is measured" else self.longest
                 break
         if mistake == "clock in the state":
             self.spent += (waited + (0.0 if entry["is_stopped"] else self.run.late)) * rate

@@ -71,7 +71,7 @@ def log(rng: np.random.Generator, kind: Kind, given: Record) -> list[Record]:
     is_reached = False
     for session in range(kind.num_sessions):
         records.append({"kind": "start", "seconds": float(rng.uniform(20.0, 400.0))})
-        clock, reached_at = 0.0, 0 if kind.is_first else int(rng.integers(3, 5))
+        clock, reached_at = 0.0, 0 if kind.is_first else int(rng.integers(4, 6))
         nothing = [None, math.nan, -sign * math.inf][:: int(rng.choice([-1, 1]))]
         reaches = session == kind.reached_in
         # The next good one is not the best, and the best is not the last: else two mistakes would look alike.
@@ -83,6 +83,8 @@ def log(rng: np.random.Generator, kind: Kind, given: Record) -> list[Record]:
             records.append({"kind": "train", "session_seconds": clock} | train)
             clock += float(rng.uniform(5.0, 30.0))
             value: Any = target - sign * float(rng.uniform(0.02, 0.2))
+            if number == 3:  # a hair's breadth from the target
+                value = math.nextafter(target - sign * float(rng.choice([0.0, 1e-12])), -sign * math.inf)
             if reaches and number == reached_at:
                 value = target + sign * (0.0 if kind.is_exact else 0.01)
                 is_reached = True
@@ -96,6 +98,9 @@ def log(rng: np.random.Generator, kind: Kind, given: Record) -> list[Record]:
             record = {"kind": "validation", "session_seconds": clock, given["monitor"]: value}
             records.append(record | other)
         records.append({"kind": "stop", "session_seconds": clock + float(rng.uniform(10.0, 60.0))})
+        if session < kind.num_sessions - 2:  # taken away again before its first record
+            records.append({"kind": "start", "seconds": float(rng.uniform(20.0, 400.0))})
+            records.append({"kind": "stop", "session_seconds": float(rng.uniform(5.0, 30.0))})
     return records[:-1] if kind.is_open else records
 
 
@@ -143,6 +148,7 @@ def _paid(records: list[Record], given: Record, mistake: str) -> float | None:
         is_good = value >= target if is_high_good else value <= target
         if mistake == "better than the target" and value == target:
             is_good = False
+        is_good |= mistake == "nearly" and abs(value - target) <= 1e-9
         if is_good:
             seconds = paid + record["session_seconds"]
             is_best = math.isnan(best) or (value > best if is_high_good else value < best)

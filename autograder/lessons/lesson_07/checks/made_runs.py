@@ -18,7 +18,7 @@ def runs(rng: np.random.Generator) -> list[Run]:
         _spread(rng, 3, with_alarms=()),
         _two_at_once(rng),
         _exact(rng, alarms=(0.25, 0.5, 0.75)),
-        _exact(rng, alarms=(0.5,)),
+        _exact(rng, alarms=(0.5,), lacks=1e-6),
         _alarm_at_the_stop(rng),
         _slow_once(rng),
         _too_small(rng),
@@ -37,7 +37,7 @@ def _spread(rng: np.random.Generator, num_sessions: int, with_alarms: tuple[floa
     while True:
         run = _drawn(rng, num_sessions, with_alarms)
         given, last = run.settings, simulate(run)[-1]
-        after = last["spent"] + given["save_seconds"] * (run.prices or [0.0])[-1] / 3600.0
+        after = last["spent"] + (run.saves or [0.0])[-1] * (run.prices or [0.0])[-1] / 3600.0
         sums = [share * given["budget"] for share in given.get("alarms", DEFAULT_ALARMS)]
         if not any(0.99 * last["spent"] < money < 1.01 * after for money in sums):
             return run  # whether the save itself passes an alarm is left open
@@ -61,7 +61,9 @@ def _drawn(rng: np.random.Generator, num_sessions: int, with_alarms: tuple[float
     if with_alarms is not None:
         settings["alarms"] = list(with_alarms)
     save_takes = save_seconds * float(rng.uniform(0.6, 1.0))
-    return Run(settings, sessions, save_takes, _clocks(rng, num_sessions), prices)
+    # Before the last session saving took longer, by more than a step.
+    saves = [save_seconds + float(rng.uniform(15.0, 25.0)) for _ in sessions[1:]] + [save_seconds]
+    return Run(settings, sessions, save_takes, _clocks(rng, num_sessions), prices, saves=saves)
 
 
 def _two_at_once(rng: np.random.Generator) -> Run:
@@ -73,12 +75,13 @@ def _two_at_once(rng: np.random.Generator) -> Run:
     return Run(settings | {"alarms": shares}, [[step] * 5, [step] * 20], 0.4 * step, _clocks(rng, 2))
 
 
-def _exact(rng: np.random.Generator, alarms: tuple[float, ...]) -> Run:
-    """Quarters of an hour at a whole price a second: sums are at a share exactly, and the last step fits exactly."""
+def _exact(rng: np.random.Generator, alarms: tuple[float, ...], lacks: float = 0.0) -> Run:
+    """Quarters of an hour at a whole price a second: sums are at a share exactly, and the last step fits exactly, or
+    this share of the budget is lacking."""
     price = 3600.0 * float(rng.choice([1.0, 2.0, 4.0]))
     save = float(rng.choice([0.0, 1.0, 2.0]))
     steps, quarter = 16, 900.0
-    budget = quarter * steps * price / 3600.0
+    budget = quarter * steps * price / 3600.0 * (1.0 - lacks)
     first = int(rng.integers(2, 7))
     settings = {"budget": budget, "price_per_hour": price, "save_seconds": save * quarter}
     clocks = [quarter * float(n) for n in rng.integers(-9, 9, size=2)]
@@ -90,13 +93,14 @@ def _alarm_at_the_stop(rng: np.random.Generator) -> Run:
     """The step after which the run must end passes an alarm, too."""
     price, step = float(rng.uniform(1.0, 9.0)), float(rng.uniform(90.0, 110.0))
     num_steps = int(rng.integers(8, 12))
-    budget = (num_steps + 1.5) * step / 3600.0 * price
+    budget = (num_steps + 2.35) * step / 3600.0 * price  # the last step is the longest
     settings = {"budget": budget, "price_per_hour": price, "save_seconds": 0.9 * step}
-    share = (num_steps - 0.4) / (num_steps + 1.5)
+    share = (num_steps - 0.4) / (num_steps + 2.35)
     given = settings | {"alarms": [0.1, share]}
     # Then goes on from what is in the checkpoint: with this step paid, and its alarms given, there is room for no step.
     sequel = (float(rng.integers(100, 1000)), 0.01 * step)
-    return Run(given, [[step] * 30], 0.3 * step, _clocks(rng, 1), sequel=sequel)
+    steps = [step] * (num_steps - 1) + [1.3 * step] * 20
+    return Run(given, [steps], 0.3 * step, _clocks(rng, 1), sequel=sequel)
 
 
 def _slow_once(rng: np.random.Generator) -> Run:
@@ -116,6 +120,7 @@ def _slow_once(rng: np.random.Generator) -> Run:
         clocks=_clocks(rng, 2),
         prices=[price, 0.5 * price],
         notify_takes=4.3 * quick,
+        loading_takes=5.4 * quick,
         late=3.3 * quick,
     )
 
@@ -128,7 +133,9 @@ def _too_small(rng: np.random.Generator) -> Run:
 
 
 def _quick(rng: np.random.Generator) -> Run:
-    """Steps of a fraction of a second, and a save of another: sums far below a cent, over two sessions."""
+    """Steps of a fraction of a second, and a save of another: sums far below a cent. Of three sessions the second is
+    over before its first step. The first alarm is due as soon as there is a step."""
     price, step = float(rng.uniform(1.0, 9.0)), float(rng.uniform(0.1, 0.3))
     settings = {"budget": 40.3 * step / 3600.0 * price, "price_per_hour": price, "save_seconds": 0.5 * step}
-    return Run(settings | {"alarms": [0.2, 0.7]}, [[step] * 12, [step] * 60], 0.4 * step, _clocks(rng, 2))
+    sessions = [[step] * 12, [], [step] * 60]
+    return Run(settings | {"alarms": [0.0, 0.2, 0.7]}, sessions, 0.4 * step, _clocks(rng, 3))

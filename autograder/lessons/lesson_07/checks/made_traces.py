@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +31,10 @@ class Kind:
     """Stages that do not occur, or only in the warm-up."""
     sometimes: str = ""
     """A stage that every other step lacks."""
+    begins: float = 50_000.0
+    """Microseconds: the start of the first step, at 0, below it, or so large that float32 holds no microseconds."""
+    is_begun_anew: bool = False
+    """The numbers of the steps start over after the first few."""
 
 
 def kinds(rng: np.random.Generator) -> list[Kind]:
@@ -36,11 +42,11 @@ def kinds(rng: np.random.Generator) -> list[Kind]:
     few, many = (int(n) for n in rng.integers((1, 9), (4, 13)))
     rare = [str(name) for name in rng.permutation(STAGES)]
     return [
-        Kind(2, many, has_gpu=False),
-        Kind(0, few, has_gpu=False, never=(rare[0],)),
+        Kind(2, many, has_gpu=False, begins=4e12, is_begun_anew=True),
+        Kind(0, few, has_gpu=False, never=(rare[0],), begins=0.0),
         Kind(3, few + 1, has_gpu=False, num_rounds=3, sometimes=rare[1]),
-        Kind(1, many, has_gpu=True, sometimes=rare[2]),
-        Kind(0, few + 1, has_gpu=True, num_rounds=2, never=(rare[3],)),
+        Kind(1, many, has_gpu=True, sometimes=rare[2], begins=4e12),
+        Kind(0, few + 1, has_gpu=True, num_rounds=2, never=(rare[3],), begins=-9e8),
         Kind(int(rng.integers(3, 6)), 1, has_gpu=True),
         Kind(0, few, has_gpu=True, never=STAGES),
     ]
@@ -48,11 +54,15 @@ def kinds(rng: np.random.Generator) -> list[Kind]:
 
 def trace(rng: np.random.Generator, kind: Kind) -> list[Event]:
     """Events in random order. A kernel begins when it was queued and the one before has ended: often steps later."""
-    first_number = (
-        int(rng.choice([3, 9, 97])) - kind.num_warmup_steps
-    )  # past 9 and 99: they do not sort as text
-    clock, gpu_free, correlation = float(rng.integers(10_000, 90_000)), 0.0, int(rng.integers(1000))
+    # Past 9 and 99: they do not sort as text.
+    first_number = int(rng.choice([3, 9, 97])) - kind.num_warmup_steps
+    if kind.is_begun_anew:
+        first_number = int(rng.choice([8, 98]))
+    clock, gpu_free = kind.begins, -math.inf
+    correlation = -1  # the first one is 0
     events: list[Event] = []
+    if kind.has_gpu:  # queued before the first step
+        events += _kernels(clock - 30.0, clock, 0.125 * float(rng.integers(4000, 9000)), 10**5)
 
     def queue(moment: float, work: float) -> None:
         nonlocal gpu_free, correlation
@@ -65,18 +75,21 @@ def trace(rng: np.random.Generator, kind: Kind) -> list[Event]:
         is_warmup = index < kind.num_warmup_steps
         slow = 25.0 if is_warmup else 1.0  # compilation, allocator, caches
         start = clock
+        if kind.has_gpu:  # before the first stage
+            queue(clock + 10.0, float(rng.integers(300, 900)))
         clock += float(rng.integers(20, 90))  # the time between the stages
         for name in ("data", "transfer", *["forward", "backward"] * kind.num_rounds, "optimizer"):
             if (name in kind.never and not is_warmup) or (name == kind.sometimes and index % 2):
                 continue
-            length = float(rng.integers(200, 3000)) * slow
+            length = 0.125 * float(rng.integers(1600, 24_000)) * slow
             events.append(_range(f"stage: {name}", clock, length))
             for _ in range(int(rng.integers(1, 4)) if kind.has_gpu else 0):
                 queue(clock + float(rng.uniform(0.05, 0.9)) * length, float(rng.integers(500, 9000)) * slow)
             clock += length + float(rng.integers(20, 90))
         if kind.has_gpu:  # the callbacks of the loop launch something too, in no stage
             queue(clock - 9.0, BACKLOG if is_warmup else float(rng.integers(300, 900)))
-        events.append(_range(f"ProfilerStep#{max(0, first_number) + index}", start, clock - start))
+        number = index % (kind.num_warmup_steps + 3) if kind.is_begun_anew else index
+        events.append(_range(f"ProfilerStep#{max(0, first_number) + number}", start, clock - start))
         if kind.has_gpu:  # between the steps something else is done, and queued in no step
             queue(clock + 20.0, float(rng.integers(500, 9000)))
         clock += float(rng.integers(100, 400))
@@ -111,6 +124,8 @@ def _clutter(events: list[Event], *, has_gpu: bool) -> list[Event]:
         for r in ranges
     ]
     found += [_range("Optimizer.step#AdamW.step", s["ts"] + 2.0, 0.7 * s["dur"]) for s in steps]
+    found += [_range(f"within {r['name']}", r["ts"] + 1.0, 0.3 * r["dur"]) for r in ranges]
+    found += [r | {"cat": "python_function", "dur": 0.9 * r["dur"]} for r in ranges]
     found += [{"ph": "M", "name": "process_name", "ts": 0, "args": {"name": "python"}}]
     found += [{"ph": "i", "name": "Iteration Start: PyTorch Profiler", "ts": steps[0]["ts"]}]
     if has_gpu:
@@ -124,23 +139,42 @@ def _clutter(events: list[Event], *, has_gpu: bool) -> list[Event]:
                 "ts": step["ts"] + 9.0,
             }
             found.append(waits | {"dur": 2.0, "args": {"correlation": number + 10**6}})  # queues nothing
-            queued = {"ph": "X", "cat": "cuda_driver", "name": "cuMemcpyAsync", "ts": step["ts"] + 3.0}
+            queued = {"ph": "X", "cat": "cuda_runtime", "name": "cudaMemcpyAsync", "ts": step["ts"] + 3.0}
             copied = {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "ts": step["ts"] + 950.0}
             found += [queued | {"dur": 2.0, "args": args}, copied | {"dur": 4000.0, "args": args}]
+            args = {"correlation": number + 2 * 10**6}
+            queued = {"ph": "X", "cat": "cuda_runtime", "name": "cudaMemsetAsync", "ts": step["ts"] + 6.0}
+            filled = {"ph": "X", "cat": "gpu_memset", "name": "Memset (Device)", "ts": step["ts"] + 5000.0}
+            found += [queued | {"dur": 2.0, "args": args}, filled | {"dur": 700.0, "args": args}]
     return found
 
 
 def read(events: list[Event], num_warmup_steps: int, mistake: str = "") -> Breakdown:
     """Seconds a step, as 7.1 asks for them, or as one who makes this mistake finds them."""
-    named = ("user_annotation", "gpu_user_annotation") if mistake == "copies" else ("user_annotation",)
+    copies = {"copies": ["gpu_user_annotation"], "functions": ["python_function"]}
+    named = ["user_annotation", *copies.get(mistake, [])]
     ranges = [e for e in events if e.get("cat") in named and "dur" in e]
-    steps = [e for e in ranges if e["name"].startswith("ProfilerStep#") and e["cat"] == named[0]]
-    if mistake != "order of the list":
-        steps.sort(key=lambda e: e["name"] if mistake == "sorted as text" else e["ts"])
+    steps = [e for e in ranges if e["name"].startswith("ProfilerStep#")]
+    if mistake == "copies":
+        steps = [e for e in steps if e["cat"] == named[0]]
+    if mistake == "anywhere in a name":
+        steps = [e for e in ranges if "ProfilerStep#" in e["name"]]
+    if mistake == "kept by name":
+        steps = [*{e["name"]: e for e in sorted(steps, key=lambda e: e["ts"])}.values()]
+    keys: dict[str, Callable[[Event], Any]] = {
+        "sorted as text": lambda e: e["name"],
+        "sorted by number": lambda e: int(e["name"].partition("#")[2]),
+        "order of the list": lambda e: 0,
+    }
+    steps.sort(key=keys.get(mistake, lambda e: e["ts"]))
     left_out = 0 if mistake == "warm-up" else num_warmup_steps
     counted = steps[:-left_out] if mistake == "last steps" and left_out else steps[left_out:]
     stages = [e for e in ranges if e["name"].startswith("stage: ")]
-    worked = ("kernel", "gpu_memcpy") if mistake == "memory copies" else ("kernel",)
+    if mistake == "anywhere in a name":
+        stages += [e | {"name": e["name"][len("within ") :]} for e in ranges if " stage: " in e["name"]]
+    others = {"memory copies": ["gpu_memcpy"], "memory filled": ["gpu_memset"]}
+    others["memory"] = [cat for cats in others.values() for cat in cats]
+    worked = ("kernel", *others.get(mistake, []))
     kernels: dict[int, list[Event]] = {}
     for event in events:
         if event.get("cat") in worked:
@@ -183,7 +217,7 @@ def read(events: list[Event], num_warmup_steps: int, mistake: str = "") -> Break
     if mistake == "no other":
         device["other"] = 0.0
     unit = {"microseconds": 1.0, "milliseconds": 1e3}.get(mistake, 1e6)
-    scale = 1.0 / (unit * len(counted))
+    scale = 1.0 / (unit * max(1, len(counted)))
     host["other"] = length - sum(host.values())
     if mistake == "steps that have it":
         for times, has in ((host, host_has), (device, device_has)):

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from autograder.engine import Job
-from autograder.lessons.checking import name_the_mistake, require_close, require_keys
+from autograder.lessons.checking import name_the_mistake, require_keys
 from autograder.lessons.lesson_07.checks.made_logs import KINDS, Bill, Record, bill, log, options
 
 LIKELY = {
@@ -31,8 +31,10 @@ LIKELY = {
     "training values": "values of training taken for validations: `kind` tells them apart",
     "another metric": "another metric than the one whose name is `monitor`",
     "the other way": "`higher_is_better` says which way is better; the metric's name says nothing",
+    "nearly": "a value that is worse than the target, by next to nothing: at the target, or better, is exact",
 }
 FORM = "a price without unit: 2.40 of what, for how long?"
+NO_UNIT = "a unit that is none of the four is taken for one of them"
 BAD_PRICES = {
     "2.40": FORM,
     "2.40 EUR": FORM,
@@ -40,9 +42,16 @@ BAD_PRICES = {
     "EUR/h": FORM,
     "2.40 /h": "a price without its currency: 2.40 of what?",
     "some EUR/h": "a price without an amount: what stands before the currency is no number",
-    "2.40 EUR/week": "a unit that is none of the four is taken for one of them",
+    "2.40 EUR/week": NO_UNIT,
     "2.40 EUR/second": "a unit that only begins like one of the four is taken for it",
     "2.40 EUR/half-day": "a unit that only begins like one of the four is taken for it",
+    "2.40 EUR/hour": NO_UNIT,
+    "2.40 EUR/days": NO_UNIT,
+    "2.40 EUR/m": NO_UNIT,
+    "2.40 EUR/H": NO_UNIT,
+    "2.40 EUR/h/GPU": "something stands behind the unit: that is another price",
+    "2.40 EUR per h": "a price without a stroke before its unit",
+    "about 2.40 EUR/h": "a price found somewhere in a text: an amount stands first, and nothing before it",
     "2.40 EUR/": "a price without unit: after the stroke stands nothing",
 }
 
@@ -120,7 +129,15 @@ def _require_cost(job: Job, answer: Record, records: list[Record], given: Record
         if name == "cost":
             generic = "the price of a second, times the seconds, times the devices"
         look = given["price"] if name == "cost" else "the records in their order"
-        require_close(job, name, found[name], value, likely=likely or generic, look=look, rel_tol=1e-6)
+        if math.isclose(found[name], value, abs_tol=0.005):
+            generic = "a rounded number: a cent is not the least that is paid"
+        job.require(
+            math.isclose(found[name], value, rel_tol=1e-9),
+            expected=f"{name} = {value:.9g}",
+            got=f"{found[name]:.9g}",
+            likely=likely or generic,
+            look=look,
+        )
     currency = given["price"].split()[1].partition("/")[0]
     job.require(
         answer["currency"] == currency,
@@ -147,11 +164,11 @@ def _require_units(job: Job) -> None:
         (log(job.rng, KINDS[0], reached), reached),
         ([], never),
     )
-    for price, likely in BAD_PRICES.items():
-        for records, given in logs:
-            options_ = given | {"price": price}
-            answer = job.learner().call("refused", records=_sent(records), options=options_)
-            outcome = answer["outcome"]
+    for records, given in logs:
+        answers = job.learner().call(
+            "refused", records=_sent(records), options=given, prices=list(BAD_PRICES)
+        )
+        for (price, likely), outcome in zip(BAD_PRICES.items(), answers, strict=True):
             if outcome not in ("cost", "none", "ValueError"):
                 likely = f"a {outcome} of a table or a conversion reaches the caller"
             elif not records and outcome == "none":

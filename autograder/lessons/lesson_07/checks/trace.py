@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from autograder.engine import Job
-from autograder.lessons.checking import name_the_mistake, require_close, require_keys
+from autograder.lessons.checking import name_the_mistake, require_keys
 from autograder.lessons.lesson_07.checks.made_traces import (
     STAGES,
     Breakdown,
@@ -21,10 +23,16 @@ from autograder.lessons.lesson_07.checks.made_traces import (
 WARMUP = "averaging over the warm-up steps, which compile, allocate and fill caches"
 GRAPH = "one launch may queue several kernels, such as a graph's: their times are added up"
 SEVERAL = "a step may have several ranges of one name: they are added up"
+COPIES = "copies in memory counted as kernels: `cat` is `gpu_memcpy` or `gpu_memset` there"
 LIKELY = {
     "warm-up": WARMUP,
     "order of the list": "the steps in the order of the list: the earliest ones are the warm-up, by `ts`",
     "sorted as text": "a name sorted as text: `ProfilerStep#10` stands before `ProfilerStep#9` then",
+    "sorted by number": "steps in the order of their numbers: a profiler that starts anew counts anew. The earliest by "
+    "`ts` are the warm-up",
+    "kept by name": "steps kept by their name: where a profiler starts anew, a number comes twice",
+    "functions": "ranges whose `cat` is something else than `user_annotation`: a trace repeats names elsewhere",
+    "anywhere in a name": "a range counted that has these words somewhere in its name: steps and stages begin so",
     "last steps": "the warm-up steps are the earliest ones; the last ones were dropped",
     "copies": "a range counted twice: a GPU's trace repeats each as `gpu_user_annotation`",
     "first range": SEVERAL,
@@ -32,7 +40,9 @@ LIKELY = {
     "microseconds": "a time without its unit: traces are in microseconds, the answer is in seconds",
     "milliseconds": "a time without its unit: the answer is in seconds, not in milliseconds",
     "sums": "the sum over the steps, where their mean is asked for",
-    "memory copies": "copies in memory counted as kernels: `cat` is `gpu_memcpy` there",
+    "memory copies": COPIES,
+    "memory filled": COPIES,
+    "memory": COPIES,
     "timing without a sync": "timing CUDA without a sync: the host's range ends when the work is queued, not when it "
     "is done",
     "when it runs": "timing CUDA without a sync: a kernel counts for the stage that the host is in when it runs; "
@@ -44,6 +54,8 @@ LIKELY = {
     "steps that have it": "a mean over the steps that have the stage: it is over all steps that count",
     "no other": "what is queued in a step but in no stage is left out",
 }
+AGAIN = 2
+"""Warm-up steps more when a trace is read again."""
 LOOK_HOST = "`cat`, `name`, `ts` and `dur` of the events"
 LOOK_DEVICE = "`args['correlation']` joins a kernel with its launch, which lies inside a stage"
 
@@ -52,18 +64,38 @@ def check_step_breakdown(job: Job) -> None:
     """7.1: times of host and device on secret traces: of a CPU, of a GPU, with accumulation, out of order."""
     drawn = kinds(job.rng)
     traces = [trace(job.rng, kind) for kind in drawn]
+    # The same lists again, with other numbers: what was kept of the first reading shows.
+    read_again = [i for i, kind in enumerate(drawn) if kind.num_steps > AGAIN]
+    calls = [(i, drawn[i]) for i in range(len(drawn))] + [(i, _later(drawn[i])) for i in read_again]
     answers = job.learner().call(
-        "breakdowns_of", traces=traces, numbers_of_warmup_steps=[kind.num_warmup_steps for kind in drawn]
+        "breakdowns_of", traces=traces, calls=[[i, kind.num_warmup_steps] for i, kind in calls]
     )
-    for kind, events, answer in zip(drawn, traces, answers, strict=True):
-        _require_breakdown(job, answer, events, kind)
+    for number, ((i, kind), answer) in enumerate(zip(calls, answers, strict=True)):
+        _require_breakdown(job, answer, traces[i], kind, is_again=number >= len(drawn))
     job.counts["traces"] = len(traces)
 
 
-def _require_breakdown(job: Job, answer: dict[str, Any], events: list[Event], kind: Kind) -> None:
+def _later(kind: Kind) -> Kind:
+    return replace(kind, num_warmup_steps=kind.num_warmup_steps + AGAIN, num_steps=kind.num_steps - AGAIN)
+
+
+def _require_breakdown(
+    job: Job, answer: dict[str, Any], events: list[Event], kind: Kind, *, is_again: bool
+) -> None:
     _require_parts(job, answer)
+    job.require(
+        answer["is_own"],
+        expected="a result of its own from each call",
+        got="one that a later call changes",
+        likely="what belongs to the call before is kept: the dicts that are returned are the same each time",
+        look="make `host` and `device` within the function",
+    )
     right = read(events, kind.num_warmup_steps)
     likely = _why(answer, events, kind, right)
+    if is_again and not likely:
+        likely = (
+            "what belongs to the call before is kept: the same list was read with another `num_warmup_steps`"
+        )
     num_steps, wanted = answer["flat"]["num_steps"], right["flat"]["num_steps"]
     job.require(
         num_steps == wanted,
@@ -127,7 +159,15 @@ def _require_parts(job: Job, answer: dict[str, Any]) -> None:
 def _require_number(
     job: Job, what: str, got: float, right: float, likely: str, look: str = LOOK_HOST
 ) -> None:
-    require_close(job, what, got, right, likely=likely, look=look, rel_tol=1e-6)
+    if math.isclose(got, right, abs_tol=1e-6):
+        likely = "times rounded, or cut to whole microseconds: they have fractions"
+    job.require(
+        math.isclose(got, right, rel_tol=1e-6, abs_tol=1e-8),
+        expected=f"{what} = {right:.9g}",
+        got=f"{got:.9g}",
+        likely=likely,
+        look=look,
+    )
 
 
 def _why(answer: dict[str, Any], events: list[Event], kind: Kind, right: Breakdown) -> str:

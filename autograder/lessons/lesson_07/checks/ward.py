@@ -9,56 +9,33 @@ import numpy as np
 
 from autograder.common import Speed
 from autograder.engine import Job, measure_speedup
-from autograder.lessons.checking import are_equal, edited, name_the_mistake, require_equal, watched
+from autograder.lessons.checking import (
+    are_equal,
+    edited,
+    name_the_mistake,
+    relative_difference,
+    require_equal,
+    watched,
+)
+from autograder.lessons.lesson_07.checks.sick_mistakes import MISTAKES
 
 ILLNESSES = {"A": "input-bound", "B": "sync-bound", "C": "tiny batch", "D": "recomputing"}
+NUM_LEANER = 2
+"""Cases of a run in which there is something to save."""
 LOOK = {
     "A": "how many samples are on their way at the same moment, and what happens during a step?",
     "B": "what is read at a step whose reading nobody keeps?",
     "C": "how many rows go through the model at once, and how many could?",
     "D": "which of the numbers of the second epoch are other than those of the first?",
 }
+WHAT = {"moved": "changes of the weights", "momenta": "momenta in the optimizer"}
+ROUNDING = 1e-2
+"""Of small differences of large numbers: another order of rows makes up to a thirtieth of it."""
 _TREATED = {
     "A": "the waits still stand one after the other",
     "B": "the weights are still read at every step, also where no entry is made",
     "C": "each row still goes through the model alone",
     "D": "the frozen body still runs in every epoch",
-}
-_MODE = "the other mode of the model: A to C train, D evaluates, whatever the model was in before"
-_LEFT = "gradients from before the call: each step zeroes its own behind it, and the first begins with what was there"
-_ZEROED_LATE = (
-    ("optimizer.zero_grad(set_to_none=True)", "pass"),
-    ("optimizer.step()", "optimizer.step(); optimizer.zero_grad(set_to_none=True)"),
-)
-_GRADIENTS = "gradients add up from step to step: `zero_grad` before each backward"
-Edits = tuple[tuple[str, str], ...]
-#: By run: mistake -> why, and how the sick run is brought to make it.
-_MISTAKES: dict[str, dict[str, tuple[str, Edits]]] = {
-    "A": {"mode": (_MODE, (("model.train()", "model.eval()"),))},
-    "B": {"mode": (_MODE, (("model.train()", "model.eval()"),))},
-    "C": {
-        "mode": (_MODE, (("model.train()", "model.eval()"),)),
-        "clip": (
-            "gradients that are not clipped: at 1.0, as the sick run does",
-            (("            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)", "            #"),),
-        ),
-        "clip by value": (
-            "each element is clipped by itself, not the norm of the whole gradient, as the sick run does",
-            (("torch.nn.utils.clip_grad_norm_(", "torch.nn.utils.clip_grad_value_("),),
-        ),
-        "sum": ("the sum of the rows' losses where their mean is asked for", ((" / len(rows)", ""),)),
-        "share": (
-            "the last update has fewer rows: the mean is over those that it has",
-            ((" / len(rows)", " / rows_per_update"),),
-        ),
-        "gradients": (_GRADIENTS, (("optimizer.zero_grad(set_to_none=True)", "pass"),)),
-        "gradients from before": (_LEFT, _ZEROED_LATE),
-    },
-    "D": {
-        "mode": (_MODE, (("model.eval()", "model.train()"),)),
-        "gradients": (_GRADIENTS, (("optimizer.zero_grad(set_to_none=True)", "pass"),)),
-        "gradients from before": (_LEFT, _ZEROED_LATE),
-    },
 }
 
 
@@ -112,15 +89,20 @@ def _require_names(job: Job) -> None:
 
 
 def _cases(job: Job, run: str) -> list[dict[str, Any]]:
-    """Two calls of one ward: other sizes, and a short last batch, or an exact fit."""
+    """Calls of one ward: other sizes, and a short last batch, or an exact fit; many rows at once; then one at a time,
+    one epoch, an entry at every step or none."""
     rng, cases = job.rng, []
-    for number in range(2):
+    for number in range(NUM_LEANER):
         argument = int(rng.integers(3, 9)) if run != "D" else int(rng.integers(3, 6))
         num_steps = int(rng.integers(2, 4)) if run == "D" else int(rng.integers(3, 6))
         if run == "B":  # entries, and steps after the last one
             num_steps = argument * 2 + (0, int(rng.integers(1, argument)))[number]
-        tail = int(rng.integers(1, argument)) if run in "AC" and number == 0 else 0
+        if run in "AC" and number == 1:  # no multiple of a chunk
+            num_steps, argument = 2, int(rng.choice([19, 27, 37]))
+        tail = int(rng.integers(1, argument)) if run in "AC" and (number == 0 or run == "C") else 0
         cases.append({"seed": job.seed(), "num_steps": num_steps, "argument": argument, "tail": tail})
+    for argument in (1, 5) if run == "B" else (1,):
+        cases.append({"seed": job.seed(), "num_steps": 3, "argument": argument, "tail": 0})
     return cases
 
 
@@ -130,7 +112,26 @@ def _require_equal_and_leaner(job: Job, run: str) -> None:
     all_sick = job.worker("baseline", job.baseline).call("ward_runs", run=run, cases=cases)
     for number, (answer, sick) in enumerate(zip(answers, all_sick, strict=True)):
         _require_same(job, run, answer, sick, lambda number=number: _why(job, run, cases, answers, number))  # type: ignore[misc]
-        _require_leaner(job, run, answer, sick)
+        _require_no_trace(job, run, answer)
+        if number < NUM_LEANER:
+            _require_leaner(job, run, answer, sick)
+
+
+def _require_no_trace(job: Job, run: str, answer: dict[str, Any]) -> None:
+    job.require(
+        answer["is_unchanged"],
+        expected=f"the samples or batches of run {run} as they were",
+        got="changed ones",
+        likely="what the run is given is changed: sorted, emptied, or kept features written into it",
+        look="a list or dict of your own for what you keep",
+    )
+    job.require(
+        not answer["switched"],
+        expected=f"what is set for the whole process as it was before run {run}",
+        got=f"another: {', '.join(answer['switched'])}",
+        likely="a switch of the whole process is not put back",
+        look="use a `with` block",
+    )
 
 
 def _require_errors(job: Job, run: str) -> None:
@@ -146,23 +147,32 @@ def _require_errors(job: Job, run: str) -> None:
 
 def _why(job: Job, run: str, cases: list[dict[str, Any]], answers: list[dict[str, Any]], number: int) -> str:
     """The mistake with which the sick run comes to the same numbers."""
-    edits = _MISTAKES[run]
+    edits = MISTAKES[run]
 
     def twin(mistake: str) -> dict[str, Any]:
         source = edited(job.baseline, *edits[mistake][1])
         found: dict[str, Any] = job.twin(source).call("ward_runs", run=run, cases=cases)[number]
         return found
 
-    def is_same(wrong: dict[str, Any]) -> bool:
-        return all(
-            are_equal(answers[number][what].astype(np.float32), wrong[what].astype(np.float32), "float32")
-            for what in ("losses", "logits")
-        )
-
-    likely = name_the_mistake({name: text for name, (text, _) in edits.items()}, twin=twin, is_same=is_same)
+    likely = name_the_mistake(
+        {name: text for name, (text, _) in edits.items()},
+        twin=twin,
+        is_same=lambda wrong: _are_same(answers[number], wrong),
+    )
     if not likely and number:
-        likely = "what belongs to the call before is kept: a model, features, samples or a log"
+        one: dict[str, Any] = {"run": run, "cases": cases, "only": number}
+        (alone,) = job.worker("alone", job.source).call("ward_runs", **one)
+        (sick,) = job.worker("baseline", job.baseline).call("ward_runs", **one)
+        if _are_same(alone, sick):
+            likely = "what belongs to the call before is kept: a model, features, samples or a log"
     return likely
+
+
+def _are_same(answer: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    return not answer["malformed"] and all(
+        are_equal(answer[what].astype(np.float32), wanted[what].astype(np.float32), "float32")
+        for what in ("losses", "logits")
+    )
 
 
 def _require_leaner(job: Job, run: str, answer: dict[str, Any], sick: dict[str, Any]) -> None:
@@ -208,6 +218,14 @@ def _require_same(
     }
     is_same = all(are_equal(got, wanted, "float32") for got, wanted in pairs.values())
     likely = "" if is_same else why()
+    if "momenta" in answer:
+        job.require(
+            answer["momenta"].shape == sick["momenta"].shape,
+            expected=f"the state of the optimizer that run {run} was given",
+            got="another, or none",
+            likely="another optimizer updates than the one that was given: its rates and its state are lost",
+            look="`optimizer.step()`, and no optimizer of your own",
+        )
     if run == "B":
         job.require(
             np.array_equal(answer["steps"], sick["steps"]),
@@ -242,6 +260,15 @@ def _require_same(
             wanted,
             dtype="float32",
             what=f"{what} of run {run}",
+            likely=likely or mistakes[run],
+            look="run the sick and the cured one side by side on two batches, from equal weights",
+        )
+    for what, words in WHAT.items():
+        away = relative_difference(answer[what], sick[what]) if what in answer else 0.0
+        job.require(
+            away <= ROUNDING,  # False for NaN
+            expected=f"the same {words} as in the sick run {run}",
+            got=f"others, by up to {away:.3g}",
             likely=likely or mistakes[run],
             look="run the sick and the cured one side by side on two batches, from equal weights",
         )

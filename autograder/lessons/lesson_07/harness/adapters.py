@@ -107,10 +107,24 @@ def layers(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
         weight = base.weight.detach().clone()
         bias = None if base.bias is None else base.bias.detach().clone()
         model.requires_grad_(not case["is_frozen"]).train(not case["is_frozen"])
+        modules = list(model.modules())
         returned = learner(model, case["rank"], case["alpha"])
+        is_mode_kept = all(m.training != case["is_frozen"] for m in model.modules() if m in modules)
         is_learning = any(parameter.requires_grad for parameter in base.parameters(recurse=False))
-        prepared.append((model, weight, bias, is_learning, "" if returned is model else _what(returned)))
-    return [_layer(case, *one) for case, one in zip(cases, prepared, strict=True)]
+        one = (model, weight, bias, is_learning, "" if returned is model else _what(returned))
+        prepared.append((is_mode_kept, one))
+    return [
+        _layer(case, *one) | {"is_mode_kept": is_mode_kept}
+        for case, (is_mode_kept, one) in zip(cases, prepared, strict=True)
+    ]
+
+
+def devices(rank: int, alpha: float) -> list[str]:
+    """Where the parameters of a model are after the adapters were put in: it was on the device "meta", which every
+    machine has, and which holds no values."""
+    model = _pretrained(0, 5).to("meta")
+    learner(model, rank, alpha)
+    return sorted({str(parameter.device) for parameter in model.parameters()})
 
 
 def _layer(
@@ -126,6 +140,8 @@ def _layer(
         "is_base_learning": is_base_learning,
         "is_head_trained": all(p.requires_grad for p in model.head.parameters()),
     }
+    random = [p.detach().double() for p in own if p.ndim == 2 and p.any()]
+    answer["lacking"] = [min(p.shape) - int(torch.linalg.matrix_rank(p)) for p in random]
     inputs = torch.eye(weight.shape[1], dtype=weight.dtype)
     with torch.no_grad():
         answer["start"] = module(inputs) - F.linear(inputs, weight, bias)

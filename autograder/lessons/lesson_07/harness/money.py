@@ -7,7 +7,10 @@ import json
 from collections.abc import Generator, Iterator
 from typing import Any
 
-from autograder.lessons.checking.harness_shared import learner, numbers
+import numpy as np
+
+from autograder.lessons.checking.harness_shared import learner
+from autograder.lessons.lesson_07.harness.trace import true_numbers
 
 
 def cost_of(records: list[dict[str, Any]], options: dict[str, Any]) -> dict[str, Any]:
@@ -32,15 +35,19 @@ def _cost_of(given: list[dict[str, Any]], options: dict[str, Any]) -> dict[str, 
         return {"outcome": "none"}
     if not isinstance(found, dict):
         return {"outcome": f"a {type(found).__name__}"}
-    return {"outcome": "cost", "numbers": numbers(found), "currency": str(found.get("currency", ""))}
+    return {"outcome": "cost", "numbers": true_numbers(found), "currency": str(found.get("currency", ""))}
 
 
-def refused(records: list[dict[str, Any]], options: dict[str, Any]) -> dict[str, Any]:
-    """The same of a price that is to be refused: any other error is told by its name."""
+def refused(records: list[dict[str, Any]], options: dict[str, Any], prices: list[str]) -> list[str]:
+    """The outcomes for prices that are to be refused: any other error is told by its name."""
+    return [_outcome(records, options | {"price": price}) for price in prices]
+
+
+def _outcome(records: list[dict[str, Any]], options: dict[str, Any]) -> str:
     try:
-        return cost_of(records, options)
+        return str(cost_of(records, options)["outcome"])
     except Exception as error:
-        return {"outcome": type(error).__name__}
+        return type(error).__name__
 
 
 class _FullDisk(OSError):
@@ -57,6 +64,7 @@ class _Simulated:
         self.alarms: list[list[float]] = []  # step of the session, share
         self.in_checkpoint: Any = None
         self.states: list[tuple[Any, str]] = []  # handed out or in, and how they read then
+        self.said: set[str] = set()  # what `after_step` returned beside True and False
 
     def hooks(self) -> dict[str, Any]:
         return {"save": self.save, "notify": self.notify, "clock": lambda: self.now}
@@ -65,7 +73,7 @@ class _Simulated:
         self.in_checkpoint = copy.deepcopy(self.guard.state_dict())
         self.now, self.saves = self.now + self.run["save_takes"], self.saves + 1
 
-    def notify(self, share: float) -> None:
+    def notify(self, share: float, /) -> None:
         self.alarms.append([self.steps, float(share)])
         self.now += self.run["notify_takes"]
 
@@ -83,7 +91,8 @@ def guarded(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Runs side by side, a step of each in turn. Equal alarms are one list, which several guards are given."""
     lists: dict[tuple[float, ...], list[float]] = {}
     answers: list[dict[str, Any]] = [
-        {"log": [], "not_plain": "", "is_list_changed": False, "is_state_changed": False} for _ in runs
+        {"log": [], "not_plain": "", "said": [], "is_list_changed": False, "is_state_changed": False}
+        for _ in runs
     ]
     for run in runs:
         if (alarms := run["settings"].get("alarms")) is not None:
@@ -99,10 +108,13 @@ def _steps(run: dict[str, Any], answer: dict[str, Any]) -> Iterator[None]:
     """One session after the other, each with a new guard that gets the state of the one before."""
     state = ""
     prices = run["prices"] or [run["settings"]["price_per_hour"]] * len(run["sessions"])
+    saves = run["saves"] or [run["settings"]["save_seconds"]] * len(run["sessions"])
     try:
-        for durations, starts, price in zip(run["sessions"], run["clocks"], prices, strict=True):
+        for durations, starts, *own in zip(run["sessions"], run["clocks"], prices, saves, strict=True):
             simulated = _Simulated(run, starts)
-            state = yield from _session(simulated, durations, price, state)
+            settings = dict(zip(("price_per_hour", "save_seconds"), own, strict=True))
+            state = yield from _session(simulated, durations, settings, state)
+            answer["said"] += sorted(simulated.said)
             answer["log"].append(simulated.entry() | {"saves": simulated.saves})
             answer["is_state_changed"] |= any(json.dumps(one) != text for one, text in simulated.states)
             if simulated.is_stopped:
@@ -110,7 +122,7 @@ def _steps(run: dict[str, Any], answer: dict[str, Any]) -> Iterator[None]:
         if run["sequel"] and simulated.is_stopped and simulated.saves:
             starts, seconds = run["sequel"]
             later = _Simulated(run, starts)
-            yield from _session(later, [seconds], price, json.dumps(simulated.in_checkpoint))
+            yield from _session(later, [seconds], settings, json.dumps(simulated.in_checkpoint))
             answer["log"][-1]["sequel"] = later.entry()
     except _NotPlain as error:
         answer["not_plain"] = str(error)
@@ -121,20 +133,24 @@ class _NotPlain(Exception):
 
 
 def _session(
-    simulated: _Simulated, durations: list[float], price: float, state: str
+    simulated: _Simulated, durations: list[float], settings: dict[str, float], state: str
 ) -> Generator[None, None, str]:
     """A new guard's session, a step at a time. Returns its last state."""
     run = simulated.run
-    guard = learner(**simulated.hooks(), **run["settings"] | {"price_per_hour": price})
+    guard = learner(**simulated.hooks(), **run["settings"] | settings)
     simulated.guard = guard
     if state:
+        simulated.now += run["loading_takes"]
         simulated.states.append((handed_in := json.loads(state), state))
         guard.load_state_dict(handed_in)
     for duration in durations:
         yield
         simulated.now += duration
         simulated.steps += 1
-        simulated.is_stopped = bool(guard.after_step())
+        ends = guard.after_step()
+        if not isinstance(ends, bool | np.bool_):
+            simulated.said.add(repr(ends)[:40])
+        simulated.is_stopped = bool(ends)
         state = _state_of(simulated)
         if simulated.is_stopped:
             break
@@ -151,19 +167,28 @@ def _state_of(simulated: _Simulated) -> str:
         raise _NotPlain(f"{type(error).__name__}: {error}"[:200]) from None
 
 
-def with_a_full_disk(run: dict[str, Any]) -> str:
-    """The name of the error that reaches the caller where no checkpoint can be written, "" for none."""
+def with_saves_that_fail(run: dict[str, Any]) -> list[dict[str, Any]]:
+    """For a full disk, and for an error of the caller's own: the name of the error that reaches the caller, "" for
+    none, and how often `save` was called."""
+    return [
+        _failing(run, error) for error in (_FullDisk("no space left on device"), _NotPlain("no such state"))
+    ]
+
+
+def _failing(run: dict[str, Any], error: Exception) -> dict[str, Any]:
     simulated = _Simulated(run, run["clocks"][0])
 
     def save() -> None:
-        raise _FullDisk("no space left on device")
+        simulated.saves += 1
+        raise error
 
     guard = learner(**simulated.hooks() | {"save": save}, **run["settings"])
+    reached = ""
     try:
         for duration in run["sessions"][0]:
             simulated.now += duration
             if guard.after_step():
                 break
-    except Exception as error:
-        return type(error).__name__
-    return ""
+    except Exception as raised:
+        reached = type(raised).__name__
+    return {"wanted": type(error).__name__, "reached": reached, "calls": simulated.saves}

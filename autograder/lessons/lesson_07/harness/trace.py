@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any
 
 from autograder.lessons.checking.harness_shared import learner, numbers
 
 
-def breakdowns_of(
-    traces: list[list[dict[str, Any]]], numbers_of_warmup_steps: list[int]
-) -> list[dict[str, Any]]:
-    """The learner's breakdown of each trace, and whether it left the events as they were."""
-    return [
-        _breakdown_of(events, number) for events, number in zip(traces, numbers_of_warmup_steps, strict=True)
-    ]
+def breakdowns_of(traces: list[list[dict[str, Any]]], calls: list[list[int]]) -> list[dict[str, Any]]:
+    """The learner's breakdown in each call, of a trace's index and a number of warm-up steps, and whether it left the
+    events as they were. Also, after the last call, whether it is still what it was."""
+    found = [_read(traces[index], num_warmup_steps) for index, num_warmup_steps in calls]
+    return [answer | {"is_own": repr(breakdown) == text} for breakdown, text, answer in found]
 
 
-def _breakdown_of(events: list[dict[str, Any]], num_warmup_steps: int) -> dict[str, Any]:
+def _read(events: list[dict[str, Any]], num_warmup_steps: int) -> tuple[Any, str, dict[str, Any]]:
     before = repr(events)
     found = learner(events, num_warmup_steps)
-    answer: dict[str, Any] = {"is_no_dict": "", "is_unchanged": repr(events) == before}
+    return found, repr(found), _parts(found) | {"is_unchanged": repr(events) == before}
+
+
+def _parts(found: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = {"is_no_dict": ""}
     if not isinstance(found, dict):
         return answer | {"is_no_dict": f"but a {type(found).__name__}"}
     for part in ("host", "device"):
         if not isinstance(found.get(part), dict):
             return answer | {"is_no_dict": f"under {part!r}"}
-        answer[part] = numbers(found[part])
-    return answer | {"flat": numbers({k: v for k, v in found.items() if k not in ("host", "device")})}
+        answer[part] = true_numbers(found[part])
+    return answer | {"flat": true_numbers({k: v for k, v in found.items() if k not in ("host", "device")})}
+
+
+def true_numbers(report: dict[str, Any]) -> dict[str, float]:
+    """What is a number: no text that reads like one, and no tensor."""
+    return numbers({key: value for key, value in report.items() if isinstance(value, Number)})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_shared import in_groups, learner
+from autograder.lessons.checking.harness_shared import in_groups, learner, switches, weights_of
 from course_lib.data import collate
 from course_lib.measuring import count_events
 from course_lib.models import ModelConfig, TextClassifier
@@ -83,23 +84,32 @@ def _prepared(
 ) -> tuple[Any, tuple[Any, ...]]:
     """A model, and what the run is called with besides: for so many steps, and a last one of `tail` samples.
 
-    `is_grouped`: the optimizer holds all the model's parameters in two groups.
+    `is_grouped`: the optimizer has a momentum, and holds what learns in two groups of other rates; the weight of a
+    norm, ones, is frozen where the model learns, and batches have other numbers of rows.
     """
     rng = np.random.default_rng(seed)
     model, optimizer = _model(seed, 64 if run in "AD" else 32, words)
     if is_grouped:
-        optimizer = torch.optim.SGD(in_groups(model), lr=0.05)
+        model.get_parameter("blocks.0.feed_forward_norm.weight").requires_grad_(run == "D")
+        optimizer = _two_rates(model)
     if run == "A":
         samples = _StoredSamples(_samples(rng, num_steps * argument + tail), latency)
         return model, (samples, optimizer, argument)
     if run == "B":
-        return model, (_batches(rng, num_steps, rows=4, longest=16), optimizer, argument)
+        sizes = [4 + number % 2 * is_grouped for number in range(num_steps)]
+        return model, ([_batches(rng, 1, rows, 16)[0] for rows in sizes], optimizer, argument)
     if run == "C":
         return model, (_samples(rng, num_steps * argument + tail, longest=16), optimizer, argument)
     model.requires_grad_(False)
     model.head.requires_grad_(True)
-    optimizer = torch.optim.SGD(model.head.parameters(), lr=0.05)
-    return model, (_batches(rng, num_steps, rows=2 * ROWS), optimizer, argument)
+    optimizer = _two_rates(model.head) if is_grouped else torch.optim.SGD(model.head.parameters(), lr=0.05)
+    sizes = [2 * ROWS - 3 * number * is_grouped for number in range(num_steps)]
+    return model, ([_batches(rng, 1, rows)[0] for rows in sizes], optimizer, argument)
+
+
+def _two_rates(model: Any) -> torch.optim.Optimizer:
+    groups = [group | {"lr": rate} for group, rate in zip(in_groups(model), (0.05, 0.02), strict=True)]
+    return torch.optim.SGD(groups, momentum=0.9)
 
 
 def _answer(run: str, model: Any, result: Any, seed: int) -> dict[str, Any]:
@@ -115,15 +125,25 @@ def _answer(run: str, model: Any, result: Any, seed: int) -> dict[str, Any]:
 
 
 def _numbers(run: str, model: Any, result: Any) -> dict[str, Any]:
+    if not isinstance(result, list):
+        raise TypeError("where a list is asked for")
     if run != "B":
-        return {"losses": np.array([float(loss) for loss in result], dtype=np.float64)}
+        return {"losses": np.array([_number(loss) for loss in result], dtype=np.float64)}
     names = sorted(name for name, _ in model.named_parameters())
     counted = [[entry["histograms"][name] for name in names] for entry in result]
     return {
-        "losses": np.array([float(entry["loss"]) for entry in result], dtype=np.float64),
-        "steps": np.array([int(entry["step"]) for entry in result], dtype=np.int64),
-        "histograms": np.array(counted, dtype=np.int64).reshape(len(result), len(names), -1),
+        "losses": np.array([_number(entry["loss"]) for entry in result], dtype=np.float64),
+        "steps": np.array([_number(entry["step"]) for entry in result], dtype=np.int64),
+        "histograms": np.array(counted, dtype=np.int64).reshape(
+            len(result), len(names), -1 if result else 32
+        ),
     }
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(f"with a {type(value).__name__} where a number is asked for")
+    return float(value)
 
 
 def named_illnesses(runs: list[str]) -> list[str]:
@@ -133,32 +153,68 @@ def named_illnesses(runs: list[str]) -> list[str]:
 
 
 def _tell_modes_apart(model: Any) -> None:
-    """In training mode the model computes something else, as with dropout, and without its chance."""
+    """In training mode the model computes something else, as with dropout, and without its chance. No mere factor: a
+    norm behind it takes that out again."""
     for module in (model.blocks[0], model.head):
-        module.register_forward_hook(lambda module, _, out: 1.5 * out if module.training else out)
+        module.register_forward_hook(lambda module, _, out: out + 0.5 * out.sin() if module.training else out)
 
 
-def ward_runs(run: str, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def ward_runs(run: str, cases: list[dict[str, Any]], only: int | None = None) -> list[dict[str, Any]]:
     """One ward's run on a few batches, for each case, with its counts. Nothing is timed, so no sample is late.
 
-    The gradients of whatever ran before are still there.
+    The gradients of whatever ran before are still there. In the first case there are weights above 1, and gradients
+    that are clipped, in the second of run C there are none. The second of run D has model and batches of the first,
+    after the body was changed. `only`: the others are prepared and not run.
     """
     ward = learner()
-    answers = []
-    for case in cases:
-        model, arguments = _prepared(run, **case, is_grouped=True)
-        _tell_modes_apart(model)
-        for parameter in model.parameters():
-            parameter.grad = torch.ones_like(parameter) if parameter.requires_grad else None
-        with torch.no_grad():  # weights above 1, and gradients that are clipped
-            model.head.weight *= 20.0
-        model.train(run == "D")  # not as the run needs it
-        with count_events(model) as counts:
-            result = getattr(ward, f"run_{run.lower()}")(model, *arguments)
-        counted = {"syncs": counts.num_syncs, "forwards": counts.num_forwards, "flops": counts.total_flops}
-        answer = _answer(run, model, result, case["seed"])
-        answers.append(answer | {"counts": counted, "unwatched": counts.num_unwatched})
+    answers: list[dict[str, Any]] = []
+    model: Any = None
+    arguments: tuple[Any, ...] = ()
+    for number, case in enumerate(cases):
+        if run == "D" and number == 1:
+            arguments = (arguments[0], _two_rates(model.head), case["argument"])
+        else:
+            model, arguments = _prepared(run, **case, is_grouped=True)
+            _tell_modes_apart(model)
+        with torch.no_grad():
+            model.head.weight *= (20.0, 0.3 if run == "C" else 1.0, 1.0, 1.0)[number]
+            model.final_norm.weight *= 0.02 if run == "C" and number == 1 else 1.1
+        if only in (None, number):
+            answers.append(_case(run, getattr(ward, f"run_{run.lower()}"), model, arguments, case["seed"]))
     return answers
+
+
+def _case(run: str, method: Any, model: Any, arguments: tuple[Any, ...], seed: int) -> dict[str, Any]:
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter) if parameter.requires_grad else None
+    model.train(run == "D")  # not as the run needs it
+    weights, given, switched = weights_of(model).double(), _text(arguments[0]), switches()
+    with count_events(model) as counts:
+        result = method(model, *arguments)
+    after = switches()
+    torch.set_grad_enabled(True)
+    state = arguments[1].state
+    momenta = [state[p]["momentum_buffer"].flatten() for p in model.parameters() if p in state]
+    answer = _answer(run, model, result, seed)
+    return answer | {
+        "moved": weights_of(model).double() - weights,
+        "momenta": torch.cat([torch.zeros(1), *momenta]),
+        "is_unchanged": _text(arguments[0]) == given,
+        "switched": [name for name, value in switched.items() if after[name] != value],
+        "counts": {
+            "syncs": counts.num_syncs,
+            "forwards": counts.num_forwards,
+            "flops": counts.total_flops,
+        },
+        "unwatched": counts.num_unwatched,
+    }
+
+
+def _text(given: Any) -> str:
+    """Samples or batches as they read: keys, order and values."""
+    samples = given.samples if isinstance(given, _StoredSamples) else given
+    with np.printoptions(threshold=10**6):
+        return repr([{k: v.tolist() for k, v in s.items()} if isinstance(s, dict) else s for s in samples])
 
 
 class _Unreadable(OSError):
@@ -168,8 +224,11 @@ class _Unreadable(OSError):
 class _BrokenSamples(_StoredSamples):
     """Samples of which one cannot be read."""
 
-    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
-        if index == len(self.samples) // 2:
+    def __getitem__(self, index: Any) -> Any:
+        broken = len(self.samples) // 2
+        if isinstance(index, slice):  # as of the list that run C gets
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if index == broken:
             raise _Unreadable(f"sample {index} cannot be read")
         return super().__getitem__(index)
 

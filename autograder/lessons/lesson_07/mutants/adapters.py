@@ -15,7 +15,7 @@ class Adapted(nn.Module):
         self.base, self.scale = base, alpha / rank
         self.a = nn.Parameter(torch.randn(rank, base.in_features) / base.in_features**0.5)
         self.b = nn.Parameter(torch.zeros(base.out_features, rank))
-        self.to(dtype=base.weight.dtype)
+        self.to(device=base.weight.device, dtype=base.weight.dtype)
 
     def forward(self, inputs):
         return self.base(inputs) + self.scale * F.linear(F.linear(inputs, self.a), self.b)
@@ -46,7 +46,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "adapters in float32, their product cast back": (
                 "adapters of another dtype than their base's",
-                ("        self.to(dtype=base.weight.dtype)\n", ""),
+                ("        self.to(device=base.weight.device, dtype=base.weight.dtype)\n", ""),
                 (
                     "self.scale * F.linear(F.linear(inputs, self.a), self.b)",
                     "(self.scale * F.linear(F.linear(inputs.float(), self.a), self.b)).to(inputs.dtype)",
@@ -55,6 +55,26 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "self.scale * (self.b @ self.a)",
                     "(self.scale * (self.b @ self.a)).to(self.base.weight.dtype)",
                 ),
+            ),
+            "computed in float32, whatever the base is": (
+                "in another precision than the base's",
+                "self.scale * F.linear(F.linear(inputs, self.a), self.b)",
+                "self.scale * F.linear(F.linear(inputs.float(), self.a.float()), self.b.float()).to(inputs.dtype)",
+            ),
+            "adapters on the CPU, wherever the base is": (
+                "adapters on the CPU",
+                "device=base.weight.device, ",
+                "",
+            ),
+            "one row of A for all": (
+                "all rows of A are the same",
+                "torch.randn(rank, base.in_features)",
+                "torch.randn(1, base.in_features).repeat(rank, 1)",
+            ),
+            "left in evaluation mode": (
+                "was called on the way",
+                "    return model\n",
+                "    return model.eval()\n",
             ),
             "merged in the default dtype": (
                 "a merged layer of float64",

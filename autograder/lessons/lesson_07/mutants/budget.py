@@ -256,6 +256,36 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "self.longest + self.save_seconds * self.rate",
                 ),
             ),
+            "the clock read anew when the state is loaded": (
+                "when the state is loaded",
+                'list(state["alarms"])\n',
+                'list(state["alarms"])\n        self.last = self.clock()\n',
+            ),
+            "nothing known before the first step": (
+                "before the first step knows nothing",
+                ("0.0, 0.0, clock()\n", "0.0, 0.0, clock()\n        self.has_begun = False\n"),
+                ("        now = self.clock()\n", "        now, self.has_begun = self.clock(), True\n"),
+                (
+                    '        return {"spent"',
+                    "        if not self.has_begun:\n"
+                    '            return {"spent": 0.0, "longest": 0.0, "alarms": self.all}\n'
+                    '        return {"spent"',
+                ),
+                ("list(alarms)\n", "list(alarms)\n        self.all = list(alarms)\n"),
+            ),
+            "the save of the session before": (
+                "each guard is told its own",
+                ('return {"spent": self.spent,', 'return {"save": self.save_seconds, "spent": self.spent,'),
+                (
+                    'list(state["alarms"])\n',
+                    'list(state["alarms"])\n        self.save_seconds = state["save"]\n',
+                ),
+            ),
+            "nothing said where the run goes on": (
+                "another value than True or False",
+                "            return False\n",
+                "            return\n",
+            ),
             "the error of a save swallowed": (
                 "the error of `save` is swallowed",
                 "        self.save()\n",

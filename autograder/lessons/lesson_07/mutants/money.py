@@ -202,6 +202,30 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 " if higher_is_better else ",
                 ' if "loss" not in monitor and monitor != "error" else ',
             ),
+            "nearly the target": (
+                "worse than the target, by next to nothing",
+                "(value >= target) if higher_is_better else (value <= target)",
+                "math.isclose(value, target, abs_tol=1e-9) or (value >= target) == higher_is_better",
+            ),
+            "a price found somewhere in a text": (
+                "found somewhere in a text",
+                (
+                    "        amount, rest = price.split()\n",
+                    '        amount, rest = re.search(r"[0-9.]+ [^ ]*$", price)[0].split()\n',
+                ),
+                ("(ValueError, KeyError)", "(ValueError, KeyError, TypeError)"),
+                ("import math\n", "import math\nimport re\n"),
+            ),
+            "units by their other names": (
+                "a unit that is none of the four",
+                '"h": 3600,',
+                '"h": 3600, "hour": 3600, "H": 3600,',
+            ),
+            "money rounded": (
+                "a rounded number",
+                '"cost": cost',
+                '"cost": round(cost, 4)',
+            ),
             "NaN taken for a value": (
                 "NaN taken for a value",
                 (

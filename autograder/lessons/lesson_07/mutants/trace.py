@@ -25,7 +25,7 @@ def step_breakdown(events, num_warmup_steps):
         for stage in own:
             host[stage["name"][7:]] += stage["dur"]
         for kernel in kernels:
-            launch = queued.get(kernel["args"]["correlation"], {"ts": -1.0})
+            launch = queued.get(kernel["args"]["correlation"], {"ts": -float("inf")})
             if begin <= launch["ts"] < end:
                 name = "other"
                 for stage in own:
@@ -82,7 +82,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "timing CUDA without a sync: by the moment when a kernel runs": (
                 "timing CUDA without a sync",
-                'queued.get(kernel["args"]["correlation"], {"ts": -1.0})',
+                'queued.get(kernel["args"]["correlation"], {"ts": -float("inf")})',
                 "kernel",
             ),
             "a time without its unit": (
@@ -206,6 +206,35 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "sorted in place",
                 "    ranges = [e for e",
                 '    events.sort(key=lambda e: e["ts"])\n    ranges = [e for e',
+            ),
+            "steps in the order of their numbers": (
+                "a profiler that starts anew",
+                'key=lambda e: e["ts"])',
+                'key=lambda e: int(e["name"][13:]))',
+            ),
+            "steps kept by their name": (
+                "a number comes twice",
+                "    steps = steps[num_warmup_steps:]\n",
+                '    steps = {e["name"]: e for e in steps}.values()\n'
+                '    steps = sorted(steps, key=lambda e: e["ts"])[num_warmup_steps:]\n',
+            ),
+            "every range with these words in its name": (
+                "these words somewhere in its name",
+                (
+                    'if e["name"].startswith("ProfilerStep#")',
+                    'if "ProfilerStep#" in e["name"]',
+                ),
+                (
+                    'if e["name"].startswith("stage: ")]',
+                    'if "stage: " in e["name"]]',
+                ),
+                ('host[stage["name"][7:]]', 'host[stage["name"].split("stage: ")[1]]'),
+                ('name = stage["name"][7:]', 'name = stage["name"].split("stage: ")[1]'),
+            ),
+            "whatever is no copy of a GPU": (
+                "something else than `user_annotation`",
+                'if e.get("cat") == "user_annotation" and',
+                'if e.get("cat") != "gpu_user_annotation" and',
             ),
             "nothing returned": ("nothing is returned", "    return {", "    {"),
         },

@@ -25,8 +25,19 @@ MISSPELT = {
     "is_determinstic": "is_deterministic",
     "class_weight": "class_weights",
     "names": "name",
+    "learning-rate": "learning_rate",
+    "Learning_rate": "learning_rate",
 }
-FAR_OFF = ("optimizer", "lr", "dropout")  # the nearest is a matter of the measure: `version` by some
+FAR_OFF = (
+    "optimizer",
+    "lr",
+    "dropout",
+    "_comment",
+)  # the nearest is a matter of the measure: `version` by some
+_PART = "a part of a text is taken for the whole: what follows the number is not looked at"
+_EMPTY = (
+    "what is empty or nothing is taken for the default: `or {}`, where only a field that is left out keeps it"
+)
 _NUMBER = "a value of another type is taken as it is, or cast without a look"
 _TRUE = "`true` counts as 1: in Python a bool is an int"
 _CUT = "values are cast without a look: 3.5 becomes 3"
@@ -35,10 +46,28 @@ _BOOL = "`bool(value)` makes True or False of everything: of a text, of 1, of no
 _WEIGHTS = "class_weights is taken as it is: nobody looks at what stands in it"
 #: Field → what stands there in a text, and why it may get through.
 WRONG: dict[str, dict[str, str]] = {
-    "name": {"12": _NAME, "true": _NAME, "null": _NAME, "[a, b]": _NAME},
-    "learning_rate": {"fast": _NUMBER, "true": _TRUE, "null": _NUMBER, "[0.1]": _NUMBER},
-    "micro_batch_size": {"true": _TRUE, "3.5": _CUT, "fast": _NUMBER, "null": _NUMBER, "[8]": _NUMBER},
-    "max_epochs": {"3.5": _CUT, "false": _TRUE, "many": _NUMBER, "null": _NUMBER, "0.5": _CUT},
+    "name": {"12": _NAME, "true": _NAME, "null": _NAME, "[a, b]": _NAME, "1.5": _NAME, "2026-11-23": _NAME},
+    "learning_rate": {
+        "fast": _NUMBER,
+        "true": _TRUE,
+        "null": _NUMBER,
+        "[0.1]": _NUMBER,
+        "{a: 0.1}": _NUMBER,
+        "1e-3 per step": _PART,
+        "3e-4x": _PART,
+        "''": _EMPTY,
+    },
+    "micro_batch_size": {
+        "true": _TRUE,
+        "3.5": _CUT,
+        "'3.5'": _CUT,
+        "fast": _NUMBER,
+        "null": _NUMBER,
+        "[8]": _NUMBER,
+        "8 samples": _PART,
+        "2.0000001": _CUT,
+    },
+    "max_epochs": {"3.5": _CUT, "false": _TRUE, "many": _NUMBER, "null": _NUMBER, "0.5": _CUT, "-1.5": _CUT},
     "is_deterministic": {"1": _BOOL, "0": _BOOL, "fast": _BOOL, "null": _BOOL, "[]": _BOOL},
     "class_weights": {
         "[1.0, 2.0]": _WEIGHTS,
@@ -47,6 +76,13 @@ WRONG: dict[str, dict[str, str]] = {
         "{csv: heavy}": _WEIGHTS,
         "{csv: 1.0, json: true}": _TRUE,
         "{csv: null}": _WEIGHTS,
+        "{csv: [1.0]}": _WEIGHTS,
+        "{csv: 1.0 or so}": _PART,
+        "null": _EMPTY,
+        "[]": _EMPTY,
+        "''": _EMPTY,
+        "0": _EMPTY,
+        "false": _EMPTY,
     },
 }
 
@@ -128,8 +164,8 @@ def _unknown_keys(job: Job, mixed: dict[str, Any]) -> list[_Refused]:
     message = "a message with the unknown key and the nearest known one"
     return [
         _Refused(
-            by_hand(job, mixed, extra=f"{key}: 0.1"),
-            (key, near) if near else (key,),
+            by_hand(job, mixed, extra=f"{key}: 1"),
+            (key.lower(), near) if near else (key,),
             message,
             likely,
             unknown=key,

@@ -43,6 +43,8 @@ def by_hand(job: Job, values: Mapping[str, Any], **changes: str) -> str:
             lines[key] = "\n".join([f"{key}:", *(f"  {name}: {_spelt(one)}" for name, one in value.items())])
         else:
             lines[key] = f"{key}: {_spelt(value)}"
+    if isinstance(values.get("learning_rate"), float):
+        lines["learning_rate"] += "  # as always"
     lines |= {"version": f"version: {VERSION}"} | changes
     keys = list(lines)
     return "\n".join(line for i in job.rng.permutation(len(keys)) if (line := lines[keys[i]])) + "\n"

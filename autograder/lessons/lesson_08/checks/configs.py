@@ -32,6 +32,7 @@ TRAPS = (
     "- x",
     "🚀 = 𝛼",
 )
+SIGNS = [*" :#-'\"\\{}[],&*!|>%@`~?=./0aöß", "\n", "\t", "  ", ": ", " #", "true", "1e3", "null"]
 
 
 def check_run_config(job: Job) -> None:
@@ -131,11 +132,16 @@ def _require_defaults(job: Job, values: dict[str, Any]) -> None:
 
 def _require_round_trip(job: Job, values: dict[str, Any]) -> None:
     tried = []
-    for name in TRAPS:
-        rate = float(job.rng.random() * 10.0 ** -job.rng.integers(0, 9))
-        key = TRAPS[int(job.rng.integers(len(TRAPS)))]
-        own = {"name": name, "learning_rate": rate, "is_deterministic": bool(job.rng.integers(2))}
-        tried.append(values | own | {"class_weights": {key: rate / 3, "csv": 1.0} if rate > 0.1 else {}})
+    for at, name in enumerate([*TRAPS, *(_odd_text(job) for _ in TRAPS), "", "a word " * 40]):
+        rate = float(job.rng.random() * 10.0 ** job.rng.integers(-9, 20))
+        key = TRAPS[at] if at < len(TRAPS) else _odd_text(job)
+        own = {
+            "name": name,
+            "learning_rate": rate,
+            "is_deterministic": bool(job.rng.integers(2)),
+            "micro_batch_size": int(job.rng.integers(1, 2**40)),
+        }
+        tried.append(values | own | {"class_weights": {key: rate / 3, "csv": 1.0} if at % 3 else {}})
     written = job.learner().call("made_configs", values=tried)
     texts = [as_json(each) for each in tried]
     for each, text, answer in zip(tried, texts, _read(job, texts), strict=True):
@@ -148,7 +154,7 @@ def _require_round_trip(job: Job, values: dict[str, Any]) -> None:
             likely="values of the right types are refused, or `to_text` needs what only `from_text` sets",
             look="`RunConfig(name='a')` is a config too",
         )
-        (again,) = [*_read(job, [answer["text"]])]
+        (again,) = _read(job, [answer["text"]])
         got = again.get("values", {})
         changed = [name for name, value in each.items() if got.get(name) != _with_type(value)]
         job.require(
@@ -159,6 +165,10 @@ def _require_round_trip(job: Job, values: dict[str, Any]) -> None:
             look=f"write and read back a config with name {each['name']!r}, learning_rate {each['learning_rate']!r} "
             f"and class_weights {each['class_weights']!r}",
         )
+
+
+def _odd_text(job: Job) -> str:
+    return "".join(SIGNS[i] for i in job.rng.integers(len(SIGNS), size=int(job.rng.integers(1, 9))))
 
 
 def _why_another(again: dict[str, Any], changed: list[str]) -> str:

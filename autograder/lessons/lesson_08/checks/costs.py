@@ -13,12 +13,13 @@ from autograder.lessons.lesson_08.checks.intervals import (
     CALM,
     require_estimates,
     require_interval,
+    require_paired,
     require_spread,
 )
 
 MACHINES: dict[str, dict[str, float]] = {
     "quiet": {},
-    "cold": {"cold_steps": 10},
+    "cold": {"cold_steps": 5},
     "heating": {"drift": 0.006},
     "cooling": {"drift": -0.004},
     "disturbed": {"spikes": 0.05},
@@ -26,6 +27,7 @@ MACHINES: dict[str, dict[str, float]] = {
 EACH = 6
 MORE = 40  # of each calm kind, where thirty machines leave open how far its intervals reach
 MAX_STEPS = 2000
+COLD = 1e-6  # of the log ratio: what the clock rounds
 
 
 def check_cost_of_determinism(job: Job) -> None:
@@ -40,6 +42,10 @@ def check_cost_of_determinism(job: Job) -> None:
     for one in measured:
         require_interval(job, one["report"])
     _require_restored_after_errors(job)
+    cold = [(facts, one) for facts, one in zip(machines, measured, strict=True) if facts["cold_steps"]]
+    _require_warm(
+        job, [one for _, one in cold], _measured(job, [facts | {"cold_steps": 0} for facts, _ in cold])
+    )
     require_estimates(job, machines, measured)
     _require_alternating(job, measured)
 
@@ -48,6 +54,7 @@ def check_cost_of_determinism(job: Job) -> None:
         return others, _measured(job, others)
 
     require_spread(job, machines, measured, more)
+    require_paired(job, machines, measured)
 
 
 def _machine(job: Job, kind: str) -> dict[str, Any]:
@@ -64,6 +71,7 @@ def _machine(job: Job, kind: str) -> dict[str, Any]:
         "was_warn_only": bool(rng.integers(2)),
         "was_benchmark": bool(rng.integers(2)),
         "breaks": "",
+        "breaks_at": 2,
     }
     return facts | MACHINES[kind] | own
 
@@ -87,14 +95,18 @@ def _require_restored_after_errors(job: Job) -> None:
     machines = [
         _machine(job, "quiet")
         | {"breaks": breaks, "was_deterministic": was, "was_warn_only": warns, "was_benchmark": not was}
-        for breaks, was, warns in (
-            ("torch's", False, False),
-            ("of a list", False, True),
-            ("stopped by hand", True, False),
-            ("its own", True, True),
+        | {"breaks_at": at}
+        for breaks, was, warns, at in (
+            ("torch's", False, False, 2),
+            ("of a list", False, True, 2),
+            ("stopped by hand", True, False, 2),
+            ("its own", True, True, 2),
+            ("its own", False, True, 25),
         )
     ]
     for one in _measured(job, machines):
+        if not one["has_broken"]:  # so few steps
+            continue
         _require_restored(
             job,
             one,
@@ -149,6 +161,15 @@ def _require_both_sides(job: Job, one: dict[str, Any]) -> None:
         likely="the setting is never switched, or switched by another name",
         look="`torch.are_deterministic_algorithms_enabled()` tells",
     )
+    with_warnings = int((steps[:, 0] & steps[:, 3]).sum())
+    job.require(
+        with_warnings == 0 or one["was"][1] == "warn_only True",
+        expected="steps under `torch.use_deterministic_algorithms(True)`",
+        got=f"{with_warnings} steps with warn_only=True, where it was not set before",
+        likely="`warn_only=True` while it is measured: what has no deterministic version goes on as before, and costs "
+        "nothing",
+        look="what is asked for is the cost of True, with its errors",
+    )
     with_search = int((steps[:, 0] & steps[:, 1]).sum())
     job.require(
         with_search == 0,
@@ -156,6 +177,23 @@ def _require_both_sides(job: Job, one: dict[str, Any]) -> None:
         got=f"{with_search} steps with both on",
         likely="`benchmark=True` with determinism: cuDNN picks its kernels by the clock, so another run takes others",
         look="switch both, whatever they were before",
+    )
+
+
+def _require_warm(job: Job, measured: list[dict[str, Any]], warm: list[dict[str, Any]]) -> None:
+    """Fail where the same steps give another ratio on the same machine, but that its first steps are not slow."""
+    off = [
+        abs(math.log(max(one["report"]["ratio"], 1e-9) / max(other["report"]["ratio"], 1e-9)))
+        for one, other in zip(measured, warm, strict=True)
+        if np.array_equal(one["steps"], other["steps"])
+    ]
+    job.require(
+        max(off, default=0.0) <= COLD,
+        expected="a ratio that does not hang on the first 5 steps with each setting",
+        got=f"one that moves by {math.expm1(min(max(off, default=0.0), 9)):.1%} when they are slow",
+        likely="no warm-up, one that is too short, or of one setting alone: the first steps pay for imports, memory "
+        "and kernels, and count like the others",
+        look="run a few steps of both settings, and do not look at what they take",
     )
 
 

@@ -77,7 +77,7 @@ def _decisions(job: Job, pairs: np.ndarray, margin: float, points: float = 0.0) 
 
 
 def _require_caution(job: Job) -> None:
-    for num_seeds in (1, 2, 3, 4):
+    for num_seeds in (0, 1, 2, 3, 4):
         found = _decisions(job, _simulated(job, 20, 9.0, num_seeds), margin=0.5)
         decided = [answer for answer in found if answer != "undecided"]
         job.require(
@@ -140,10 +140,10 @@ def _require_margin(job: Job) -> None:
     )
 
 
-def _simulated(job: Job, number: int, effect: float, num_seeds: int = 0) -> np.ndarray:
+def _simulated(job: Job, number: int, effect: float, num_seeds: int | None = None) -> np.ndarray:
     """Float64 [number, 2, n]: a seed moves both scores of its pair by far more than a run moves one."""
     rng = job.rng
-    shape = (number, num_seeds or int(rng.integers(9, 12) if effect <= 0 else 10))
+    shape = (number, num_seeds if num_seeds is not None else int(rng.integers(9, 12) if effect <= 0 else 10))
     luck = 70 + 4.0 * rng.standard_normal(shape)  # of the seed: split, order, first weights
     own = rng.standard_normal((2, *shape)) / math.sqrt(2)  # so that the difference has a deviation of 1
     return np.stack([luck + own[0], luck + own[1] + effect], axis=1)

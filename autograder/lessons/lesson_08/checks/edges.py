@@ -35,6 +35,8 @@ LIKELY = {
     "90 %": _CONFIDENCE,
     "99 %": _CONFIDENCE,
     "normal": _NORMAL,
+    "normal for many": "normal quantiles from some number of pairs on: Student's t of n - 1 degrees reaches further "
+    "with 40 pairs too",
     "two": _NORMAL,
     "n degrees": _DEGREES,
     "n - 2 degrees": _DEGREES,
@@ -57,12 +59,20 @@ class _Comparison(NamedTuple):
 def require_verdicts(job: Job) -> None:
     """Fail unless each verdict is that of Student's interval; a wrong one is named by the mistake that gives it too."""
     drawn = _comparisons(job.rng)
-    got = job.learner().call(
+    answer = job.learner().call(
         "decide_each",
         scores=[np.stack([one.baseline, one.candidate]) for one in drawn],
         margins=[one.margin for one in drawn],
     )
+    got = answer["verdicts"]
     job.counts["verdicts compared"] = len(drawn)
+    job.require(
+        not answer["changed"],
+        expected="scores that are as they were afterwards",
+        got=f"others in {answer['changed']} of {len(drawn)} comparisons",
+        likely="the arrays of the caller are changed in place: who compares them once more compares something else",
+        look="`candidate - baseline` makes a new array; `-=` and `.sort()` do not",
+    )
     wrong = [i for i, one in enumerate(drawn) if got[i] != verdict(one)]
     if not wrong:
         return
@@ -116,7 +126,7 @@ def _interval(one: _Comparison, mistake: str = "") -> tuple[float, float]:
 
 @functools.cache
 def _quantile(n: int, mistake: str) -> float:
-    known = {"normal": 1.959964, "two": 2.0}
+    known = {"normal": 1.959964, "two": 2.0, "normal for many": 1.959964 if n > 30 else 0.0}
     degrees = {"n degrees": n, "n - 2 degrees": n - 2}.get(mistake, n - 1)
     if mistake.endswith(("2n - 2", "2n - 2 degrees")):
         degrees = 2 * n - 2
@@ -136,9 +146,9 @@ def _comparisons(rng: np.random.Generator) -> list[_Comparison]:
 
 
 def _drawn(rng: np.random.Generator) -> _Comparison:
-    """5 to 30 pairs, some of them ties; an end of the interval is near to 0, or to a margin, wide or narrow."""
+    """5 to 100 pairs, some of them ties; an end of the interval is near to 0, or to a margin, wide or narrow."""
     while True:
-        n = int(rng.integers(*((5, 6), (6, 11), (11, 31))[rng.integers(3)]))
+        n = int(rng.integers(*((5, 6), (6, 11), (11, 31), (31, 100))[rng.integers(4)]))
         num_ties = int(rng.integers(1, n - 2)) if rng.random() < 0.3 else 0
         difference = rng.standard_normal(n - num_ties)
         half = _quantile(n, "") / math.sqrt(n)
@@ -147,8 +157,8 @@ def _drawn(rng: np.random.Generator) -> _Comparison:
         near = half * (1 + rng.choice([-1, 1]) * 10 ** rng.uniform(-3, -0.4))
         difference += rng.choice([near, -near, rng.uniform(-2, 2)])
         difference = rng.permutation(np.concatenate([difference, np.zeros(num_ties)]))
-        points = float(rng.choice([0.02, 1.0, 30.0]))
-        baseline = points * (70 + 4 * rng.standard_normal(n))
+        points = float(rng.choice([1e-4, 0.02, 1.0, 30.0]))
+        baseline = points * (rng.choice([70, 1e6]) + 4 * rng.standard_normal(n))
         one = _Comparison(baseline, baseline + points * difference, points * 10 ** rng.uniform(-1.5, 1.0))
         low, high = _interval(one)
         if low < 0 and rng.random() < 0.4:  # the margin is near to an end

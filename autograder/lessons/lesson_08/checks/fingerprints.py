@@ -64,6 +64,12 @@ def require_fingerprint(job: Job, values: dict[str, Any], one: str, turned: str,
             {"micro_batch_size": 9, "max_epochs": 7},
         ),
     }
+    for what, *both in (
+        ("a class's name and its weight, c 12 and c1 2", {"c": 12.0}, {"c1": 2.0}),
+        ("the classes ö and ü", {"ö": 1.0}, {"ü": 1.0}),
+        ("the classes csv and CSV", {"csv": 1.0}, {"CSV": 1.0}),
+    ):
+        apart[what] = ({"class_weights": both[0]}, {"class_weights": both[1]})
     configs = [*changes.values(), *(config for pair in (same | apart).values() for config in pair)]
     answers = job.learner().call("read_configs", texts=[as_json(values | config) for config in configs])
     found = [answer.get("fingerprint", answer.get("error")) for answer in answers]

@@ -22,6 +22,8 @@ CALM = (
 # and less from 9 pairs on, one standard error 0.96 and more. What is far from both is clear after the first machines.
 # After 120 more, right ones cross a limit in fewer than one check in 100, mostly in none of 1,000.
 CLEAR, LIMITS = (0.3, 0.6), (0.2, 0.87)
+WIDER = 4.0  # right ones reach 1.6, and without pairs 7 and more
+FEW = 8  # pairs: of fewer, Student's t reaches far
 FAR = 2.0  # halves of an interval: farther off counts as this
 ONE_SIDED = 0.5  # halves by which estimates are off on average: 0.1 and less where only luck moves them
 
@@ -76,6 +78,32 @@ def require_estimates(job: Job, machines: list[dict[str, Any]], measured: list[d
             likely=reason,
             look="run a few steps of both untimed; then time them in turns, in pairs, and average the log ratios",
         )
+
+
+def require_paired(job: Job, machines: list[dict[str, Any]], measured: list[dict[str, Any]]) -> None:
+    """Fail where the drift over a whole measurement widens the interval: pairs know only of their own."""
+    shares, pairs = [], []
+    for facts, one in zip(machines, measured, strict=True):
+        if not facts["drift"]:
+            continue
+        setting = one["steps"][one["steps"][:, 2] > 0, 0]
+        cuts = np.flatnonzero(np.diff(setting)) + 1
+        length = float(np.median(np.diff([0, *cuts, len(setting)])))
+        num_pairs = max(1.0, len(setting) / length / 2)
+        pairs.append(num_pairs)
+        spread = math.hypot(facts["drift"] * length, facts["noise"] * math.sqrt(2 / length))
+        half = math.log(one["report"]["high"] / one["report"]["low"]) / 2
+        shares.append(half / (2 * spread / math.sqrt(num_pairs)))
+    share = float(np.median(shares))
+    job.require(
+        share <= WIDER,
+        expected="intervals about as wide on machines that get slower or faster as pairs make them",
+        got=f"{share:.0f} times as wide",
+        likely="too few pairs"
+        if np.median(pairs) < FEW
+        else "the spread of each side for itself, without its pairs: all that the machine drifts counts as noise",
+        look="one log ratio per pair, and the interval of their mean",
+    )
 
 
 def require_spread(

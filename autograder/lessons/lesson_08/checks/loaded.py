@@ -81,6 +81,15 @@ def require_new_each_epoch(job: Job, epochs: list[np.ndarray]) -> None:
             likely="the generator of the order starts anew each epoch, or the order is drawn once",
             look="a generator that is made once goes on by itself",
         )
+        neighbours = {frozenset(pair) for pair in itertools.pairwise(one[:, 0])}
+        num_kept = sum(frozenset(pair) in neighbours for pair in itertools.pairwise(two[:, 0]))
+        job.require(
+            num_kept <= len(one) // 2,
+            expected="another order in each epoch",
+            got=f"{num_kept} of {len(one) - 1} neighbours that were neighbours in an epoch before",
+            likely="the order is drawn once, and turned round or moved on in each epoch",
+            look="a shuffle of all samples in each epoch: `shuffle=True`",
+        )
         for source, column in SOURCES.items():
             num_repeated = len(np.intersect1d(one[:, column], two[:, column]))
             job.require(

@@ -80,8 +80,8 @@ def _why_not_dirty(got: bool, run: dict[str, Any]) -> str:
     return "the dirty flag does not follow the state of the project when the run begins"
 
 
-def require_machine(job: Job, record: dict[str, Any]) -> None:
-    """Fail unless the versions are those that ran, and the hardware is counted."""
+def require_machine(job: Job, record: dict[str, Any], threads: int) -> None:
+    """Fail unless the versions are those that ran, and the hardware is counted; torch was set to so many threads."""
     environment = record["environment"] if isinstance(record["environment"], dict) else {}
     wanted = {"python": platform.python_version(), "torch": version("torch"), "numpy": version("numpy")}
     for name, expected in wanted.items():
@@ -95,13 +95,18 @@ def require_machine(job: Job, record: dict[str, Any]) -> None:
             look="`platform.python_version()`, `torch.__version__`, `numpy.__version__`",
         )
     hardware = record["hardware"] if isinstance(record["hardware"], dict) else {}
-    for name, most in (("num_cores", os.cpu_count() or 1), ("num_threads", math.inf)):
+    cores = os.cpu_count() or 1
+    for name, least, most in (("num_cores", 1, cores), ("num_threads", threads, threads)):
         found = hardware.get(name)
+        is_number = isinstance(found, int) and not isinstance(found, bool)
         job.require(
-            isinstance(found, int) and not isinstance(found, bool) and 1 <= found <= most,
-            expected=f"hardware with {name}, a number of this machine",
+            is_number and least <= int(found or 0) <= most,
+            expected=f"hardware with {name}, {f'at most {cores} here' if least < most else most}",
             got=repr(found)[:60] if name in hardware else f"no {name}",
-            likely="what the run ran on is missing or unknown, so a difference of the last bits cannot be explained",
+            likely="cores and threads are confused: the machine has the ones, and torch is told how many of the others "
+            "to use"
+            if is_number
+            else "what the run ran on is missing or unknown, so a difference of the last bits cannot be explained",
             look="`os.cpu_count()`, `torch.get_num_threads()`",
         )
 

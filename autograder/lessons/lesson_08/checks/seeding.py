@@ -10,6 +10,7 @@ import numpy as np
 
 from autograder.engine import Job
 from autograder.lessons.checking import require_same_parts
+from autograder.lessons.lesson_08.checks.elsewhere import may_hash_texts, require_same_elsewhere
 from autograder.lessons.lesson_08.checks.loaded import SOURCES, require_loaded, require_new_each_epoch
 
 _LOOK = "who seeds each generator, in which process, and when?"
@@ -32,7 +33,7 @@ def check_seed_everything(job: Job) -> None:
         num_workers = case["settings"].get("num_workers", 0)
         disturbance = job.seed()
         first = _epochs(job, arguments, disturbance)
-        again = _epochs(job, arguments, job.seed())
+        again = _epochs(job, arguments | {"was_used": True}, job.seed())
         if arguments["seed"] == 0:  # another seed has passed already
             _require_zero(job, first, again)
         _require_seeded(job, first, again)
@@ -43,13 +44,23 @@ def check_seed_everything(job: Job) -> None:
         require_new_each_epoch(job, first["epochs"])
         other = _epochs(job, arguments | {"seed": arguments["seed"] + further}, disturbance)
         _require_another(job, first, other, num_workers)
+        if num_workers:
+            _require_own(job, first, _epochs(job, arguments | {"beside": True}, job.seed()))
     arguments = {"seed": job.seed() % 2**30, "num_epochs": 3} | asked[0]
-    alone = _epochs(job, arguments, job.seed())
-    require_new_each_epoch(job, alone["epochs"])
-    _require_own(job, alone, _epochs(job, arguments | {"beside": True}, job.seed()))
-    _epochs(
-        job, {"seed": 1, "size": 5, "settings": {"micro_batch_size": 5, "num_workers": 1}, "num_epochs": 1}, 1
-    )
+    require_new_each_epoch(job, _epochs(job, arguments, job.seed())["epochs"])
+    one_each = {"micro_batch_size": 1, "num_workers": 1}
+    _epochs(job, {"seed": 1, "size": 5, "settings": one_each, "num_epochs": 1}, 1)
+    if may_hash_texts(job.source):
+        elsewhere = job.learner().call(
+            "seeded_elsewhere", source=job.source, entry=job.entry, seed=job.seed() % 2**30, seconds=60.0
+        )
+        require_same_elsewhere(
+            job,
+            elsewhere,
+            what="draws, and the same order",
+            likely="a seed comes from the `hash()` of a text, or from the order of a set: both are new each time "
+            "Python starts",
+        )
 
 
 def _epochs(job: Job, arguments: dict[str, Any], disturbance: int) -> dict[str, Any]:
@@ -108,7 +119,7 @@ def _require_order(
         False,
         expected="the same order of samples after the same seed",
         got="another order",
-        likely="the loader's generator is not seeded, or seeded from the clock, the system, or the `hash()` of a text",
+        likely="the loader's generator is not seeded, or seeded from the clock or the system",
         look="`torch.Generator().manual_seed(seed)`",
     )
 
@@ -122,7 +133,8 @@ def _require_noise(job: Job, first: list[np.ndarray], again: list[np.ndarray], n
             got="other numbers",
             likely="the workers' seeds do not follow from yours, or were forgotten"
             if num_workers
-            else "without workers no `worker_init_fn` runs: nobody seeds the data set of this process",
+            else "without workers no `worker_init_fn` runs: nobody seeds the data set of this process, or only the "
+            "first time",
             look=_LOOK,
         )
 
@@ -172,6 +184,7 @@ def _require_own(job: Job, alone: dict[str, Any], beside: dict[str, Any]) -> Non
         is_same,
         expected="the same order, and the same noise from `dataset.rng`, when there is another loader beside it",
         got="another order" if not _same_order(alone, beside) else "other noise",
-        likely="two loaders share one generator: it was made outside the function, or is kept from call to call",
-        look="make the generators of a loader in the call that makes the loader",
+        likely="two loaders share one generator, or one seed: it was made outside the function, or is kept from call "
+        "to call",
+        look="make the generators of a loader in the call that makes the loader; a worker's seed is `info.seed`",
     )

@@ -12,17 +12,24 @@ Parameters = Mapping[str, np.ndarray]
 """`embedding` [words, D], `weight` [C, D] and `bias` [C]."""
 
 
-def followed(first: Parameters, batches: Sequence[np.ndarray], mistake: str = "") -> dict[str, np.ndarray]:
+def followed(
+    first: Parameters, batches: Sequence[np.ndarray], mistake: str = "", loud: float = 1.0
+) -> dict[str, np.ndarray]:
     """The parameters after a step on each batch, rows of (place, label, words, -1, …), without dropout.
 
     Args:
-        mistake: "no decay", "decay in the gradient", "kept gradients", "shares of four", or that of no one.
+        mistake: "no decay", "decay in the gradient", "kept gradients", "shares of four", "summed", "clipped", or that
+            of no one.
+        loud: what the logits are multiplied by.
     """
     now = {name: value.astype(np.float64) for name, value in first.items()}
     moments = {name: (np.zeros_like(value), np.zeros_like(value)) for name, value in now.items()}
     kept = {name: np.zeros_like(value) for name, value in now.items()}
     for step, batch in enumerate(batches, start=1):
-        gradients = _gradients(now, batch[:, 1], batch[:, 2:], mistake)
+        gradients = _gradients(now, batch[:, 1], batch[:, 2:], mistake, loud)
+        if mistake == "clipped":
+            norm = np.sqrt(sum(float(np.sum(value**2)) for value in gradients.values()))
+            gradients = {name: value / max(1.0, norm) for name, value in gradients.items()}
         for name, gradient in gradients.items():
             kept[name] = kept[name] * (mistake == "kept gradients") + gradient
             used = kept[name] + DECAY * now[name] * (mistake == "decay in the gradient")
@@ -36,16 +43,18 @@ def followed(first: Parameters, batches: Sequence[np.ndarray], mistake: str = ""
     return now
 
 
-def _gradients(now: Parameters, labels: np.ndarray, texts: np.ndarray, mistake: str) -> dict[str, np.ndarray]:
+def _gradients(
+    now: Parameters, labels: np.ndarray, texts: np.ndarray, mistake: str, loud: float
+) -> dict[str, np.ndarray]:
     mask = texts >= 0
     lengths = mask.sum(axis=1, keepdims=True)
     words = np.where(mask, texts, 0)
     means = (now["embedding"][words] * mask[..., None]).sum(axis=1) / lengths
-    logits = means @ now["weight"].T + now["bias"]
+    logits = loud * (means @ now["weight"].T + now["bias"])
     shares = np.exp(logits - logits.max(axis=1, keepdims=True))
     shares /= shares.sum(axis=1, keepdims=True)
     shares[np.arange(len(labels)), labels] -= 1.0
-    shares /= BATCH if mistake == "shares of four" else len(labels)
+    shares *= loud / {"shares of four": BATCH, "summed": 1}.get(mistake, len(labels))
     embedding = np.zeros_like(now["embedding"])
     of_words = (shares @ now["weight"] / lengths)[:, None, :] * mask[..., None]
     np.add.at(embedding, words, of_words)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from autograder.lessons.checking.harness_shared import learner
-from autograder.lessons.lesson_08.harness.shared import renew_hashes, scramble
+from autograder.lessons.lesson_08.harness.shared import same_elsewhere, scramble
 
 WORDS, CLASSES, WIDTH, LONGEST = 60, 5, 6, 12
 
@@ -47,12 +47,14 @@ class _Augmented:
 class _MeanOfWords(torch.nn.Module):
     """Logits of the mean of a text's words: so few numbers that its training can be followed by hand. In float64.
 
+    `loud`: what the logits are multiplied by, so that gradients may be large or small.
     `seen` is a buffer that training moves, as a batch norm's are. `ahead`: the most samples that were read, and had
     not come to it yet, when a batch came.
     """
 
-    def __init__(self, dropout: float, draws: int, read: list[list[int]]) -> None:
+    def __init__(self, dropout: float, draws: int, loud: float, read: list[list[int]]) -> None:
         super().__init__()
+        self.loud = loud
         self.read, self.num_read, self.num_come, self.ahead = read, len(read), 0, 0
         torch.rand(draws)
         self.embedding = torch.nn.Embedding(WORDS, WIDTH)
@@ -72,7 +74,7 @@ class _MeanOfWords(torch.nn.Module):
             self.num_come += len(input_ids)
             with torch.no_grad():
                 self.seen.lerp_(mean.mean(0), 0.1)
-        logits: torch.Tensor = self.classify(self.dropout(mean))
+        logits: torch.Tensor = self.loud * self.classify(self.dropout(mean))
         return logits
 
 
@@ -90,20 +92,20 @@ def train_run(
     stops: list[int] | None = None,
     looks: list[int] | None = None,
     draws: int = 1,
+    loud: float = 1.0,
     begun: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Train until `num_steps` are done in all.
 
     At each of `stops` the run is saved, and goes on in a new one; the last file comes back under "file". At each of
     `looks` somebody saves it too, and evaluates the model. `begun`, with "file" and "at", is a run of another process
-    to go on from. `draws`: numbers that building the model draws beside its weights.
+    to go on from. `draws`: numbers that building the model draws beside its weights. `loud`: see `_MeanOfWords`.
     """
     scramble(disturbance)
-    renew_hashes()
     samples = _Augmented(size)
 
     def new_run() -> Any:
-        return learner(seed, lambda: _MeanOfWords(dropout, draws, samples.read), samples)
+        return learner(seed, lambda: _MeanOfWords(dropout, draws, loud, samples.read), samples)
 
     run, at, file = new_run(), 0, b""
     stops, looks = stops or [], looks or []
@@ -169,3 +171,34 @@ def _parameters(model: Any) -> dict[str, np.ndarray]:
         "bias": model.classify.bias,
     }
     return {name: part.detach().numpy().copy() for name, part in parts.items()}
+
+
+_ORDER = """
+import numpy, torch
+torch.set_num_threads(1)
+class Samples:
+    read = []
+    def __len__(self):
+        return 18
+    def __getitem__(self, index):
+        if not 0 <= index < 18:
+            raise IndexError(index)
+        self.read.append(int(index))
+        return numpy.array([3, 4, 5]), int(index) % 3
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = torch.nn.Embedding(6, 3)
+    def forward(self, input_ids, attention_mask):
+        return self.words(input_ids).mean(dim=1)
+samples = Samples()
+run = learner(request, Model, samples)
+first = run.model.words.weight[0].tolist()
+run.train(12)
+print(json.dumps([first, samples.read, torch.rand(()).item(), numpy.random.random_sample()]))
+"""
+
+
+def run_elsewhere(source: str, entry: str, seed: int) -> dict[str, Any]:
+    """Whether a seed gives the same first weights and order in two fresh interpreters."""
+    return same_elsewhere(_ORDER, source, entry, seed)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from autograder.lessons.checking.harness_shared import learner
-from autograder.lessons.lesson_08.harness.shared import renew_hashes, scramble
+from autograder.lessons.lesson_08.harness.shared import same_elsewhere, scramble
 
 
 class NoisySamples(torch.utils.data.Dataset):
@@ -34,17 +34,26 @@ class NoisySamples(torch.utils.data.Dataset):
 
 
 def seeded_epochs(
-    seed: int, size: int, settings: dict[str, int], num_epochs: int, disturbance: int, beside: bool = False
+    seed: int,
+    size: int,
+    settings: dict[str, int],
+    num_epochs: int,
+    disturbance: int,
+    beside: bool = False,
+    was_used: bool = False,
 ) -> dict[str, Any]:
     """What the process draws after it was seeded, and the samples of each epoch, float64 [size, 6], with batch sizes.
 
     `settings` are the learner's, by name. `disturbance` decides where the generators stood before, and how much
     dropout draws beside the loader. `beside`: another data set gets a loader of another seed, and is read meanwhile.
+    `was_used`: this one had a loader of another seed before.
     """
     scramble(disturbance)
-    renew_hashes()
     dropout = np.random.default_rng(disturbance)
-    loader = learner(seed, NoisySamples(size), **settings)
+    samples = NoisySamples(size)
+    if was_used:
+        learner(seed + 34, samples, **settings)
+    loader = learner(seed, samples, **settings)
     drawn = {
         "Python's": [random.random(), random.gauss(0.0, 1.0)],
         "NumPy's": [np.random.random_sample(), np.random.standard_normal()],
@@ -59,6 +68,28 @@ def seeded_epochs(
             torch.rand(int(dropout.integers(1, 99)))
             rows.append(torch.as_tensor(batch, dtype=torch.float64).reshape(-1, 6).clone())
         list(other)
+        other = []
         epochs.append(torch.cat(rows))
         sizes.append([len(some) for some in rows[1:]])
     return {"drawn": drawn, "epochs": epochs, "sizes": sizes}
+
+
+_DRAWS = """
+import random
+import numpy, torch
+class Places(torch.utils.data.Dataset):
+    rng = numpy.random.default_rng()
+    def __len__(self):
+        return 40
+    def __getitem__(self, index):
+        return index
+seed, places = request, Places()
+loader = learner(seed, places, micro_batch_size=4)
+drawn = [random.random(), numpy.random.random_sample(), torch.rand(()).item(), places.rng.random()]
+print(json.dumps([drawn, [int(place) for batch in loader for place in batch]]))
+"""
+
+
+def seeded_elsewhere(source: str, entry: str, seed: int) -> dict[str, Any]:
+    """Whether a seed gives the same draws and order in two fresh interpreters."""
+    return same_elsewhere(_DRAWS, source, entry, seed)

@@ -1,16 +1,14 @@
-"""What the harness of the exercises of lesson 08 shares: a process whose random generators are anywhere."""
+"""What the harness of the exercises of lesson 08 shares: a process whose random generators are anywhere, and others."""
 
 from __future__ import annotations
 
-import itertools
 import random
-import sys
 from typing import Any
 
 import numpy as np
 import torch
 
-_salts = itertools.count(1)
+from autograder.lessons.checking.harness_shared import elsewhere
 
 
 def scramble(disturbance: int) -> None:
@@ -25,19 +23,10 @@ def scramble(disturbance: int) -> None:
     torch.manual_seed(disturbance)
 
 
-def renew_hashes() -> None:
-    """Give the cell the `hash()` of another interpreter: other numbers for texts, and for tuples that hold some.
-
-    A fresh interpreter itself takes seconds to load torch.
-    """
-    salt, names = next(_salts), vars(sys.modules["__learner__"])
-
-    def renewed(value: Any) -> int:
-        if isinstance(value, (str, bytes)) and value:
-            return hash((salt, value))
-        if isinstance(value, tuple | frozenset):
-            return hash((tuple if isinstance(value, tuple) else frozenset)(map(renewed, value)))
-        return hash(value)
-
-    if getattr(names.get("hash"), "__module__", renewed.__module__) == renewed.__module__:
-        names["hash"] = renewed
+def same_elsewhere(code: str, source: str, entry: str, request: Any) -> dict[str, Any]:
+    """Whether two fresh interpreters, which hash texts otherwise, print the same; else what one said in "trouble"."""
+    try:
+        one, two = [elsewhere(code, source, entry, request, hash_seed) for hash_seed in (1, 8)]
+    except RuntimeError as error:
+        return {"is_same": False, "trouble": str(error)}
+    return {"is_same": one == two, "trouble": ""}

@@ -15,9 +15,15 @@ def decide_all(pairs: np.ndarray, margin: float) -> list[str]:
     return [str(learner(baseline.copy(), candidate.copy(), margin)) for baseline, candidate in pairs]
 
 
-def decide_each(scores: list[np.ndarray], margins: list[float]) -> list[str]:
-    """The learner's decision on each comparison of a margin and a number of pairs of its own, float64 [2, n]."""
-    return [str(learner(*both.copy(), margin)) for both, margin in zip(scores, margins, strict=True)]
+def decide_each(scores: list[np.ndarray], margins: list[float]) -> dict[str, Any]:
+    """The learner's decision on each comparison of a margin and a number of pairs of its own, float64 [2, n].
+
+    Beside the "verdicts" it says how many of the scores were "changed".
+    """
+    given = [both.copy() for both in scores]
+    verdicts = [str(learner(*both, margin)) for both, margin in zip(given, margins, strict=True)]
+    changed = sum(not np.array_equal(one, two) for one, two in zip(given, scores, strict=True))
+    return {"verdicts": verdicts, "changed": changed}
 
 
 class _TooMany(Exception):
@@ -45,8 +51,10 @@ class _Machine:
     def __init__(self, facts: dict[str, Any]) -> None:
         self.facts, self.rng = facts, np.random.default_rng(facts["seed"])
         self.now = float(facts["starts_at"])
-        # Deterministic, benchmark, readings of the clock before it.
-        self.steps: list[tuple[int, int, int]] = []
+        # Deterministic, benchmark, readings of the clock before it, warnings only.
+        self.steps: list[tuple[int, int, int, int]] = []
+        self.num_with = [0, 0]
+        self.has_broken = False
         self.num_readings = 0
         self.is_over = False
 
@@ -60,16 +68,24 @@ class _Machine:
             self.is_over = True
             raise _TooMany(f"a measurement may take {facts['max_steps']} steps, and this is one more")
         is_deterministic = int(torch.are_deterministic_algorithms_enabled())
-        if facts["breaks"] and number >= 2 and is_deterministic != facts["was_deterministic"]:
+        if (
+            facts["breaks"]
+            and number >= facts["breaks_at"]
+            and is_deterministic != facts["was_deterministic"]
+        ):
+            self.has_broken = True
             raise _ERRORS[facts["breaks"]]
         seconds = facts["seconds"] * (facts["ratio"] if is_deterministic else 1.0)
         seconds *= np.exp(facts["noise"] * self.rng.standard_normal() + facts["drift"] * number)
         if self.rng.random() < facts["spikes"]:
             seconds *= 6.0
-        if number < facts["cold_steps"]:
+        if self.num_with[is_deterministic] < facts["cold_steps"]:
             seconds *= 300.0
+        self.num_with[is_deterministic] += 1
         self.now += float(seconds)
-        self.steps.append((is_deterministic, int(torch.backends.cudnn.benchmark), self.num_readings))
+        searches = int(torch.backends.cudnn.benchmark)
+        warns = int(torch.is_deterministic_algorithms_warn_only_enabled())
+        self.steps.append((is_deterministic, searches, self.num_readings, warns))
 
 
 def _settings() -> list[str]:
@@ -102,7 +118,8 @@ def measure_cost(machines: list[dict[str, Any]]) -> list[dict[str, Any]]:
             {
                 "report": {} if machine.is_over or facts["breaks"] else numbers(report),
                 "is_over": machine.is_over,
-                "steps": np.array(machine.steps, dtype=np.int64).reshape(-1, 3),
+                "has_broken": machine.has_broken,
+                "steps": np.array(machine.steps, dtype=np.int64).reshape(-1, 4),
                 "num_readings": machine.num_readings,
                 "was": was,
                 "raised": raised,

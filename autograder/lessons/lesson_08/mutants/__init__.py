@@ -1,8 +1,8 @@
 """Wrong solutions of lesson 08. Most are one edit away from a right one, as learners' mistakes are."""
 
 from autograder.lessons.checking import Mutant
-from autograder.lessons.lesson_08.mutants import configs, records, runs, seeding, verdicts
+from autograder.lessons.lesson_08.mutants import configs, costs, records, runs, seeding, verdicts
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = (
-    seeding.MUTANTS | configs.MUTANTS | records.MUTANTS | runs.MUTANTS | verdicts.MUTANTS
+    seeding.MUTANTS | configs.MUTANTS | records.MUTANTS | runs.MUTANTS | verdicts.MUTANTS | costs.MUTANTS
 )

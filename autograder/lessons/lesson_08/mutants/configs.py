@@ -132,6 +132,17 @@ _REFUSING: dict[str, Mistake] = {
         (_STRICT, "pass"),
         ("cls(**values)", "cls(**{k: values[k] for k in known if k in values})"),
     ),
+    "keys are spelt as it likes": (
+        "unknown keys ignored",
+        "values = yaml.safe_load(text)\n",
+        "values = {key.lower().replace('-', '_'): one for key, one in yaml.safe_load(text).items()}\n",
+    ),
+    "what is empty is a default": (
+        "what is empty or nothing is taken for the default",
+        "        if not isinstance(self.class_weights, dict)",
+        "        put(self, 'class_weights', self.class_weights or {})\n"
+        "        if not isinstance(self.class_weights, dict)",
+    ),
     "the nearest key is not named": (
         "does not say what a person must change",
         _STRICT,
@@ -292,6 +303,18 @@ _WRITING: dict[str, Mistake] = {
             "values = dataclasses.asdict(self)",
             "values = dict(getattr(self, 'raw', dataclasses.asdict(self)))",
         ),
+    ),
+    "weights run into each other": (
+        "one after the other with nothing between",
+        'del values["name"]\n',
+        'del values["name"]\n'
+        '        values["class_weights"] = "".join(f"{k}{v}" for k, v in sorted(self.class_weights.items()))\n',
+    ),
+    "one default for all": (
+        "or gets another value than its default",
+        ("        return cls(**values)", "        return cls(**(DEFAULTS | values))"),
+        ("@exercise", "DEFAULTS = {'class_weights': {}}\n\n@exercise"),
+        (f"weights = {_WEIGHTS}", f"weights = self.class_weights and {_WEIGHTS}"),
     ),
     "the name is hashed": ("`name` is hashed too", '        del values["name"]\n', ""),
 }

@@ -127,6 +127,11 @@ _CODE: dict[str, Mistake] = {
         '"data": {"sha256": sha256(data_path)}',
         '"data": {"sha256": hashlib.sha256(Path(data_path).read_bytes()[:65536]).hexdigest()}',
     ),
+    "the first million bytes of a file": (
+        "of a part of the file",
+        "Path(path).read_bytes()",
+        'Path(path).open("rb").read(1 << 20)',
+    ),
     "another hash of the data": ("another hash", "hashlib.sha256(Path", "hashlib.sha1(Path"),
     "the hash of a path is kept": (
         "of what the file held before",
@@ -144,6 +149,7 @@ _MACHINE: dict[str, Mistake] = {
     ),
     "the version of NumPy is left out": ("missing or unknown", ', "numpy": np.__version__', ""),
     "the cores are not counted": ("missing or unknown", "os.cpu_count()", "None"),
+    "cores for threads": ("cores and threads are confused", "torch.get_num_threads()", "os.cpu_count()"),
     "the threads are unknown": ("missing or unknown", "torch.get_num_threads()", '"unknown"'),
 }
 
@@ -190,6 +196,16 @@ _OUTCOME: dict[str, Mistake] = {
         "another error is raised in its place",
         "        raise\n",
         '        raise RuntimeError(f"training failed: {error}") from error\n',
+    ),
+    "a new error of the same kind": (
+        "another error is raised in its place",
+        "        raise\n",
+        "        raise type(error)(*error.args) from None\n",
+    ),
+    "the beginning of the message": (
+        "only a part of the message",
+        'f"{type(error).__name__}: {error}"',
+        'f"{type(error).__name__}: {str(error)[:500]}"',
     ),
     "a second try after a failure": (
         "tried again after a failure",

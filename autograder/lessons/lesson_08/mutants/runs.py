@@ -132,6 +132,12 @@ _STEPS: dict[str, Mistake] = {
         "Adam(self.model.parameters(), weight_decay=0.01, ",
     ),
     "gradients are kept": ("`zero_grad` is forgotten", "            self.optimizer.zero_grad()\n", ""),
+    "gradients are clipped": (
+        "gradients are clipped",
+        "            self.optimizer.step()\n",
+        "            torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)\n            self.optimizer.step()\n",
+    ),
+    "a larger eps": ("settings that are not torch's defaults", "lr=1e-2", "lr=1e-2, eps=1e-7"),
     "the sum for the mean": (
         "the loss is summed, or always divided by 4",
         'batch["labels"])',

@@ -70,9 +70,31 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "",
             ),
             "the order is seeded by the system": (
-                "seeded from the clock, the system",
+                "seeded from the clock or the system",
                 "torch.Generator().manual_seed(seed)",
                 "torch.Generator()\n    order.seed()",
+            ),
+            "the order is moved on": (
+                "turned round or moved on",
+                (
+                    _LOADER,
+                    "    drawn = torch.randperm(len(dataset), generator=order).tolist()\n\n"
+                    "    class Moved:\n        def __len__(self):\n            return len(drawn)\n\n"
+                    "        def __iter__(self):\n            drawn.append(drawn.pop(0))\n"
+                    "            return iter(drawn[:])\n\n" + _LOADER,
+                ),
+                ("shuffle=True", "sampler=Moved()"),
+            ),
+            "workers ask for the seed of the last call": (
+                "two loaders share one generator, or one seed",
+                (_OF_WORKER, "np.random.default_rng([LAST['seed'], info.seed])"),
+                ("    random.seed(seed)\n    np", "    LAST['seed'] = seed\n    random.seed(seed)\n    np"),
+                ("def seed_worker", "LAST = {}\n\ndef seed_worker"),
+            ),
+            "a data set is seeded once": (
+                "or only the first time",
+                _OWN,
+                "    if not hasattr(dataset, 'seeded'):\n        dataset.seeded = True\n    " + _OWN,
             ),
             "the order is seeded by the hash of a text": (
                 "the `hash()` of a text",

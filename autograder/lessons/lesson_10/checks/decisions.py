@@ -10,6 +10,7 @@ import numpy as np
 
 from autograder.engine import Job
 from autograder.lessons.checking import require_close
+from autograder.lessons.lesson_10.checks.searches import require_each_search
 
 #: Seeds a config, and what is added to every score: those of a loss with its sign changed are below 0, others around
 #: it. The first draws have enough seeds to tell all mistakes apart.
@@ -69,6 +70,7 @@ def check_choose(job: Job) -> None:
             likely="trials are sorted or changed in place, as by `trials.sort` or `trial.pop`",
             look="read them; what is changed is to be a copy",
         )
+    require_each_search(job)
 
 
 OTHER = "another rule"

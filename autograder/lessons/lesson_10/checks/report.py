@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from autograder.engine import Job
 from autograder.lessons.checking import require_report
 
+NUM_ODD_RUNS = 120
 PLAIN_ARITHMETIC = 1e-6
 """Relative: sums of a few hundred numbers of 64 or 32 bits differ by less, a constant of another unit by more."""
 
@@ -18,25 +20,39 @@ def check_summarise(job: Job) -> None:
     """10.4: accuracy and macro F1 over samples, all the time, the cost of it with its unit, the share that was used."""
     for number, num_rows in enumerate((200, 20, 1, 55, 400, 90)):
         run = _run(job, num_rows, has_waited=number % 2 == 0)
-        answer = job.learner().call("summarised", run=run)
-        names = ("accuracy", "macro_f1", "total_seconds", "cost", "utilisation")
-        expected = _expected(run)
-        likely = {name: _likely(name, answer.get(name, math.nan), run, expected) for name in names}
-        require_report(job, answer, expected, likely, rel_tol=PLAIN_ARITHMETIC)
+        _require_right(job, run, job.learner().call("summarised", run=run))
+    runs = [_odd_run(job.rng) for _ in range(NUM_ODD_RUNS)]
+    answers = job.learner().call("summarised_each", runs=runs)
+    for run, answer in zip(runs, answers, strict=True):
+        _require_right(job, run, answer)
+
+
+def _require_right(job: Job, run: dict[str, Any], answer: dict[str, Any]) -> None:
+    expected = _expected(run)
+    likely = {name: _likely(name, answer.get(name, math.nan), run, expected) for name in expected}
+    require_report(job, answer, expected, likely, rel_tol=PLAIN_ARITHMETIC)
+    for name in ("total_seconds", "cost"):  # also where they are small
         job.require(
-            answer["cost_unit"] == run["currency"],
-            expected=f"cost_unit = {run['currency']!r}",
-            got=f"{answer['cost_unit']!r}",
-            likely="a price without unit: nobody can compare it",
-            look="hand the currency on",
+            math.isclose(answer[name], expected[name], rel_tol=PLAIN_ARITHMETIC),
+            expected=f"{name} = {expected[name]:.6g}",
+            got=f"{answer[name]:.6g}",
+            likely=likely[name],
+            look="a report may round where it is shown; a number that is handed on is kept whole",
         )
-        job.require(
-            answer["is_kept"],
-            expected="labels, predictions and `seconds` as they were handed in",
-            got="others: the next report of them is another one",
-            likely="something is taken out of them or put into them, such as `seconds.pop` does",
-            look="read `seconds`; what is changed is to be a copy",
-        )
+    job.require(
+        answer["cost_unit"] == run["currency"],
+        expected=f"cost_unit = {run['currency']!r}",
+        got=f"{answer['cost_unit']!r}",
+        likely="a price without unit: nobody can compare it",
+        look="hand the currency on, as it is",
+    )
+    job.require(
+        answer["is_kept"],
+        expected="labels, predictions and `seconds` as they were handed in",
+        got="others: the next report of them is another one",
+        likely="something is taken out of them or put into them, such as `seconds.pop` does",
+        look="read `seconds`; what is changed is to be a copy",
+    )
 
 
 def _run(job: Job, num_rows: int, *, has_waited: bool) -> dict[str, Any]:
@@ -60,26 +76,84 @@ def _run(job: Job, num_rows: int, *, has_waited: bool) -> dict[str, Any]:
     }
 
 
+ODD_LABELS = ("", " ", "a", "A", "a ", "ab", "1", "01", "11", "class", "other")
+ALIKE = ("a", "A", "a ")
+ODD_TIMES = ("training", "tuning", "idle", "waiting for data", "Waiting", "loading")
+
+
+def _odd_run(rng: np.random.Generator) -> dict[str, Any]:
+    """A small run of any kind: labels that resemble each other, no hits or nothing but hits, times and prices from
+    next to nothing to very much, no waiting or nothing else."""
+    names = rng.permutation(ODD_LABELS if rng.random() < 0.5 else ALIKE).tolist()[: int(rng.integers(1, 7))]
+    own = names[: int(rng.integers(1, len(names) + 1))]
+    labels = [own[int(place)] for place in rng.integers(len(own), size=int(rng.integers(1, 13)))]
+    share = float(rng.choice([0.0, 0.5, 0.8, 1.0]))
+    said = [label if rng.random() < share else names[int(rng.integers(len(names)))] for label in labels]
+    scale = 10.0 ** int(rng.integers(-3, 7))
+    times = rng.permutation(ODD_TIMES).tolist()[: int(rng.integers(0, 4))]
+    seconds: dict[str, float] = {name: scale * float(rng.uniform(0.1, 1.0)) for name in times}
+    if not times or rng.random() < 0.6:
+        waited = scale * float(rng.choice([0.0, 0.3, 1.0])) if times else scale
+        seconds = {"waiting": waited} | seconds if rng.random() < 0.5 else seconds | {"waiting": waited}
+    if scale > 10 and rng.random() < 0.3:
+        seconds = {name: math.ceil(value) for name, value in seconds.items()}
+    return {
+        "labels": labels,
+        "predictions": said,
+        "seconds": seconds,
+        "price_per_hour": float(rng.choice([0.0, 1e-4, 0.5, 3.0, 250.0])),
+        "currency": str(rng.choice(["EUR", "eur", "US$", "€", "kr", "GBP a year"])),
+    }
+
+
 def _f1(labels: np.ndarray, predictions: np.ndarray, name: str) -> float:
     hits = int(((labels == name) & (predictions == name)).sum())
     total = int((labels == name).sum() + (predictions == name).sum())
     return 2 * hits / total
 
 
-def _expected(run: dict[str, Any]) -> dict[str, float]:
-    labels, predictions = np.array(run["labels"]), np.array(run["predictions"])
-    total = sum(run["seconds"].values())
+def _scores(labels: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
     return {
         "accuracy": float((labels == predictions).mean()),
         "macro_f1": float(np.mean([_f1(labels, predictions, name) for name in np.unique(labels)])),
+    }
+
+
+def _expected(run: dict[str, Any]) -> dict[str, float]:
+    total = sum(run["seconds"].values())
+    return _scores(np.array(run["labels"]), np.array(run["predictions"])) | {
         "total_seconds": total,
         "cost": total / 3600 * run["price_per_hour"],
         "utilisation": 1 - run["seconds"].get("waiting", 0.0) / total,
     }
 
 
+CHANGED = 'labels are changed before they are compared, as by `lower` or `strip`: "a" and "A" are two'
+ONE_NAME = 'more than what is called "waiting" is taken for it: each name is a time of its own'
+
+
+def _scores_changed(run: dict[str, Any]) -> list[dict[str, float]]:
+    """What comes of labels in lower case, without spaces around them, and both."""
+    changes: list[Callable[[str], str]] = [str.lower, str.strip, lambda label: label.strip().lower()]
+    sides = ("labels", "predictions")
+    return [
+        _scores(*(np.array([change(label) for label in run[side]]) for side in sides)) for change in changes
+    ]
+
+
+def _like_waiting(seconds: dict[str, float]) -> list[float]:
+    """What is waiting to one who looks for a part of the name, in any case, or for idleness too."""
+    rules: list[Callable[[str], bool]] = [
+        lambda name: "waiting" in name,
+        lambda name: name.lower() == "waiting",
+        lambda name: "waiting" in name.lower(),
+        lambda name: name in ("waiting", "idle"),
+    ]
+    return [sum(value for name, value in seconds.items() if rule(name)) for rule in rules]
+
+
 def _likely(name: str, got: float, run: dict[str, Any], expected: dict[str, float]) -> str:
-    training, waiting = run["seconds"]["training"], run["seconds"].get("waiting", 0.0)
+    training, waiting = run["seconds"].get("training", 0.0), run["seconds"].get("waiting", 0.0)
     total = expected["total_seconds"]
     labels, predictions = np.array(run["labels"]), np.array(run["predictions"])
     f1 = {str(label): _f1(labels, predictions, label) for label in np.unique([*labels, *predictions])}
@@ -127,12 +201,14 @@ def _likely(name: str, got: float, run: dict[str, Any], expected: dict[str, floa
         ("cost", total / 60 * run["price_per_hour"], "minutes times a price per hour"),
         ("cost", training / 3600 * run["price_per_hour"], "only the last training is paid for"),
         ("cost", (total - waiting) / 3600 * run["price_per_hour"], "the waiting left out: it was paid for"),
+        *((key, value, CHANGED) for scores in _scores_changed(run) for key, value in scores.items()),
+        *(("utilisation", 1 - some / total, ONE_NAME) for some in _like_waiting(run["seconds"])),
         ("utilisation", waiting / total, "the share that was wasted, not the used one"),
         ("utilisation", training / total, "only the training counts: what is not waiting is used"),
     ]
     for key, value, text in known:
         if key == name and math.isclose(got, value, rel_tol=1e-6):
             return text
-    if any(got == round(expected[name], digits) for digits in range(5)):
+    if any(got == round(expected[name], digits) for digits in range(10)):
         return "rounded: a report may be shown with few digits, but a small number is kept whole"
     return "another formula"

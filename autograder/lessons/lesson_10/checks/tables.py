@@ -2,60 +2,43 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import re
+import unicodedata
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from autograder.engine import Job
 from autograder.lessons.checking import require_repeatable
+from autograder.lessons.lesson_10.checks.exports import ODD_ENDS, PLAIN, Table, secret_export
 from autograder.lessons.lesson_10.harness.tables import secret_table
 
 DEFAULT_SHARE = 0.2
-ODD_ENDS = ("\u2028", "\x0c", "\x85", "\x0b")
-"""`str.splitlines` takes these for line ends; a CSV does not, and so puts no quotes around them."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A CSV as exports are: sorted by label, with repeated texts and bad rows."""
-
-    content: str
-    pairs: frozenset[tuple[str, str]]
-    """Different texts with their label. A few texts have two labels."""
-    num_repeated: int
-    """Usable rows whose text stood in one before."""
-    num_without: dict[str, int]
-    """Bad rows: without a "text", without a "label", without "both"."""
-
-    @property
-    def num_bad(self) -> int:
-        return sum(self.num_without.values())
-
-    @property
-    def texts(self) -> set[str]:
-        return {text for text, _ in self.pairs}
 
 
 def check_prepare(job: Job) -> None:
     """10.1: every usable row once, no text on both sides, label by label, the same again at the same seed."""
     job.corpus()
-    seeds = [job.seed() % 1000, job.seed() % 1000 + 1000]
-    share, other_share = (float(share) for share in job.rng.permutation([0.1, 0.3, 0.4, 0.5])[:2])
+    seed = 2 * int(job.rng.integers(1, 500))  # the next one is odd: half of both is one number
+    # Of 1 / share nothing is lost at the other shares alone.
+    share, other_share = (float(job.rng.choice(some)) for some in ((0.3, 0.35, 0.4), (0.1, 0.5, 0.7)))
     cases: list[dict[str, Any]] = [
         {},
-        {"validation": share, "seed": seeds[0]},
-        {"validation": share, "seed": seeds[0]},
-        {"validation": share, "seed": seeds[1]},
+        {"validation": share, "seed": seed},
+        {"validation": share, "seed": seed},
         {"validation": other_share},
         {"validation": other_share, "seed": 0},
+        *({"validation": share, "seed": seed + more} for more in (1, 2, 10, 1000)),
+        *({"validation": share, "seed": few} for few in (0, 1)),
+        {"validation": 0.9},
+        {"validation": 0.0},
     ]
-    for table in (_table(job, num_texts=60, num_labels=2, num_bad=0), _table(job)):
+    for table in (secret_export(job, num_texts=60, num_labels=2, num_bad=0), secret_export(job)):
         answers = job.learner().call("prepared", content=table.content, cases=cases)
         for case, answer in zip(cases, answers, strict=True):
+            if not answer:
+                continue
             _require_rows(job, answer, table)
             _require_no_leak(job, answer)
             _require_stratified(job, answer, table, case.get("validation", DEFAULT_SHARE))
@@ -63,13 +46,17 @@ def check_prepare(job: Job) -> None:
     require_repeatable(
         job,
         what="split",
-        is_same=answers[1] == answers[2] and answers[4] == answers[5],
+        is_same=answers[1] == answers[2] and answers[3] == answers[4],
         when="at the same seed, which is 0 where none is given",
         unseeded="a random number that the seed does not decide, such as a global generator",
         look_unseeded=look,
-        is_another=sorted(answers[1]["validation"]) != sorted(answers[3]["validation"]),
+        is_another=len(
+            {str(sorted(answer["validation"])) for answer in answers[5:11]}
+            | {str(sorted(answers[1]["validation"]))}
+        )
+        == 7,
         another="at another seed",
-        fixed="the seed is not used: the first or the last rows are taken",
+        fixed="the seed is not used, or two seeds come to one: the first or the last rows are taken",
         look_fixed="where does `seed` go in?",
     )
     again = job.learner().call(
@@ -89,50 +76,6 @@ def check_prepare(job: Job) -> None:
     )
 
 
-def _table(job: Job, num_texts: int = 400, num_labels: int = 8, num_bad: int | None = None) -> Table:
-    """Sorted by label, with a rare label, a few texts of two labels, repeated texts near and far, bad rows anywhere."""
-    rng = job.rng
-    texts, labels = secret_table(job.seed(), num_texts, num_labels=num_labels)
-    ends = ("\n.", "\r\n.", "", "", "")  # a line end inside quotes belongs to the text
-    texts = [
-        f"{text}{ODD_ENDS[number // 7 % len(ODD_ENDS)]}{number}"
-        if number % 7 == 3
-        else f'{text}, "{number}"' + ends[number % len(ends)]
-        for number, text in enumerate(texts)
-    ]
-    num_rare = int(rng.integers(5, 13))
-    good = sorted(zip(texts[num_rare:], labels[num_rare:], strict=True), key=lambda row: row[1])
-    doubtful = [(text, good[-1][1]) for text, label in good[:40:20] if label != good[-1][1]]
-    good += [(text, "rare one") for text in texts[:num_rare]] + doubtful
-    rows = [row for row in good for _ in range(1 + 2 * (rng.random() < 0.05))]
-    rows += [good[int(index)] for index in rng.choice(len(good), size=40, replace=False)]
-    # Many copies of few texts: what is counted in rows is another share of the different texts.
-    copied = rng.choice(len(good), size=len(good) // 40, replace=False)
-    rows += [good[int(index)] for index in copied for _ in range(6)]
-    num_repeated = len(rows) - len({text for text, _ in rows})
-    # Other numbers of each kind: they say which one was left out.
-    num_bad = int(rng.integers(1, 4)) if num_bad is None else num_bad
-    num_without = {"text": num_bad, "label": 2 * num_bad, "both": 4 * num_bad}
-    blank = ["", " ", "\t", "  "]
-    for which, number in num_without.items():
-        for place in range(number):
-            empty = blank[int(rng.integers(len(blank)))]
-            bad = (
-                f"a text without a label {place}" if which == "label" else empty,
-                good[0][1] if which == "text" else empty,
-            )
-            rows.insert(int(rng.integers(len(rows))), bad)
-    names = rng.permutation(["text", "label", "remark", "number"]).tolist()
-    file = io.StringIO(newline="")
-    writer = csv.DictWriter(file, names)
-    writer.writeheader()
-    writer.writerows(
-        {"text": text, "label": label, "remark": "a note", "number": number}
-        for number, (text, label) in enumerate(rows)
-    )
-    return Table(file.getvalue(), frozenset(good), num_repeated, num_without)
-
-
 def _require_rows(job: Job, answer: dict[str, Any], table: Table) -> None:
     found = {tuple(row) for side in ("train", "validation") for row in answer[side]}
     job.require(
@@ -142,6 +85,13 @@ def _require_rows(job: Job, answer: dict[str, Any], table: Table) -> None:
         likely="bad rows are kept: a model would learn that no text means something",
         look="`if text.strip() and label.strip()`, and count what you leave out",
     )
+    job.require(
+        not answer["odd"],
+        expected="lists of tuples: (text, label)",
+        got=answer["odd"],
+        likely="the samples stand in something else: code that takes them may count, index or compare them",
+        look="print `type(...)` of a side, and of its first sample",
+    )
     strange, lost = found - table.pairs, table.texts - {text for text, _ in found}
     is_cut = bool(lost) and all(any(end in text for end in ODD_ENDS) for text in lost)
     cut = "lines are split by `str.splitlines`: that also cuts at form feeds and the like, which stand inside texts"
@@ -149,10 +99,14 @@ def _require_rows(job: Job, answer: dict[str, Any], table: Table) -> None:
         not strange,
         expected="texts and labels as they stand in the columns",
         got=f"{len(strange)} pairs that are not in the table",
-        likely='the file is opened without `newline=""`: "\\r\\n" inside a text becomes "\\n", and is another text'
+        likely="texts or labels are changed: letters, accents, spaces and digits stay as they stand"
+        if {_core(row) for row in strange} <= {_core(row) for row in table.pairs}
+        else 'the file is opened without `newline=""`: "\\r\\n" inside a text becomes "\\n", and is another text'
         if strange <= {(text.replace("\r\n", "\n"), label) for text, label in table.pairs}
         else cut
         if is_cut
+        else "the file is read in another encoding: it is UTF-8, and every character counts"
+        if lost and not any(text.isascii() for text in lost)
         else "columns are taken by their place, or lines are split at commas by hand",
         look="`csv.DictReader` knows names and quotes; the documentation of `csv` says how to open a file for it",
     )
@@ -162,8 +116,21 @@ def _require_rows(job: Job, answer: dict[str, Any], table: Table) -> None:
         got=f"{len(lost)} of them on no side",
         likely=cut
         if is_cut
+        else "a text such as NA or None is taken for nothing: only what is empty or blank is"
+        if lost <= set(PLAIN)
+        else "a row is left out where any column is empty: text and label are what it needs"
+        if lost <= table.sparse
         else "rows are lost: a last part that neither side takes, or a text in more than one row",
         look="what is not held out is for training",
+    )
+    times = Counter(text for side in ("train", "validation") for text, _ in answer[side])
+    often = [text for text, number in times.items() if number > table.times[text]]
+    job.require(
+        not often,
+        expected="each row once at most",
+        got=f"{len(often)} that come more often than they stand in the table",
+        likely="rows are put in twice, as for a rare label: what is drawn more often is for the sampler to decide",
+        look="compare the number of samples with that of usable rows",
     )
     job.require(
         answer["left_out"] == table.num_bad,
@@ -172,6 +139,12 @@ def _require_rows(job: Job, answer: dict[str, Any], table: Table) -> None:
         likely=_why_left_out(answer["left_out"], table),
         look="count where you skip a row",
     )
+
+
+def _core(row: tuple[str, str]) -> tuple[str, str]:
+    """What is left of both where letters, accents and spaces are changed; line ends stay. A number is a number."""
+    text, label = (re.sub(r"[^\S\r\n]", "", unicodedata.normalize("NFKC", cell).casefold()) for cell in row)
+    return "".join(c for c in text if ord(c) < 128), label.strip("0.")
 
 
 def _why_left_out(got: int, table: Table) -> str:

@@ -47,10 +47,11 @@ def _require_predictions(job: Job) -> None:
     for number, (num_texts, num_epochs) in enumerate(((40, 4), (50, 1))):
         texts, labels, unseen, _ = secret_split(job, num_texts, 30)
         labels = [f"{label}, {number}" for label in labels]
-        unseen.insert(int(job.rng.integers(len(unseen))), "")
+        unseen[0] = " ".join(unseen[:8])  # longer than any of `texts`
+        unseen.insert(int(job.rng.integers(1, len(unseen))), "")
         seed = job.seed() % 1000 + 1 if number else 0
         if number:
-            texts[:20] = [text for text in cases[0]["unseen"] if text][:20]
+            texts[:20] = [text for text in cases[0]["unseen"] if text][1:21]
         cases.append(
             {"texts": texts, "labels": labels, "unseen": unseen, "num_epochs": num_epochs, "seed": seed}
         )
@@ -81,6 +82,9 @@ def _require_predictions(job: Job) -> None:
         likely="`num_epochs` is not used: as many epochs are trained, whatever is asked for",
         look="where does `num_epochs` go in?",
     )
+    for case, answer in zip(cases, answers, strict=True):
+        _require_own_words(job, case, answer)
+    _require_epochs_and_seeds(job)
     again, again_second = job.learner().call("trained", cases=cases)
     elsewhere = job.learner().call(
         "trained_elsewhere",
@@ -112,12 +116,70 @@ def _require_predictions(job: Job) -> None:
         )
 
 
+def _require_own_words(job: Job, case: dict[str, Any], answer: dict[str, Any]) -> None:
+    """No more passes than epochs, lists as they were, and of each text the same whichever is asked with it."""
+    job.require(
+        answer["num_passes"] < 1.5 * case["num_epochs"],
+        expected=f"{case['num_epochs']} passes over the texts: as many as epochs",
+        got=f"{answer['num_passes']:.1f}",
+        likely="more epochs are trained than are asked for",
+        look="count the texts that the model sees while it is trained",
+    )
+    job.require(
+        answer["is_kept"],
+        expected="lists of texts and labels as they were handed in",
+        got="others, or in another order",
+        likely="a list is sorted, shuffled or changed in place",
+        look="work on a copy: `sorted(texts)`, `list(texts)`",
+    )
+    others = _num_others(answer["apart"], answer["labels"])
+    job.require(
+        others <= 2,  # two that are nearly equal may change places where they are padded to another width
+        expected="the same label of a text, whichever others are asked with it",
+        got=f"{others} of {len(answer['labels'])} that are others in another order, or alone",
+        likely="what is said of a text depends on those beside it: a mean over the batch, padding that is seen, "
+        "or answers in another order than the questions",
+        look="ask for the first text alone, then among others",
+    )
+
+
+def _require_epochs_and_seeds(job: Job) -> None:
+    texts, labels, unseen, _ = secret_split(job, 160, 80)
+    seed = job.seed() % 1000
+    seeds = [seed, seed + 1, seed + 7, seed + 1000]
+    case = {"texts": texts, "labels": labels, "unseen": unseen, "seed": seed}
+    (one, four), answers = job.learner().call(
+        "epochs_and_seeds", case=case, epochs=[1, 4], seeds=seeds, seconds=60.0
+    )
+    job.require(
+        not one or 3.3 < four / one < 4.8,
+        expected="four times as many updates in 4 epochs as in 1",
+        got=f"{four}, and {one}",
+        likely="more or fewer epochs are trained than are asked for",
+        look="print the number of each epoch",
+    )
+    job.require(
+        any(answer != answers[0] for answer in answers),
+        expected="another training at another seed",
+        got=f"the same {len(unseen)} predictions at {len(seeds)} seeds",
+        likely="`seed` is not used: whatever is asked for, the training starts from the same one",
+        look="where does `seed` go in?",
+    )
+
+
 def _num_others(some: list[str], labels: list[str]) -> int:
     return sum(a != b for a, b in zip(some, labels, strict=False)) + abs(len(some) - len(labels))
 
 
 def _require_labels(job: Job, case: dict[str, Any], answer: dict[str, Any]) -> None:
     found, named = answer["labels"], set(case["labels"])
+    job.require(
+        answer["kind"] == "list",
+        expected="a list of labels",
+        got=f"a {answer['kind']}",
+        likely="the labels stand in something else: `+`, `==` and `index` mean other things there",
+        look="print `type(...)` of what `predict` returns",
+    )
     job.require(
         len(found) == len(case["unseen"]),
         expected=f"one label for each of {len(case['unseen'])} texts, an empty one among them",

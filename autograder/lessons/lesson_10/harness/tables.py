@@ -64,15 +64,31 @@ print(json.dumps([[list(pair) for pair in answer["train"]], [list(pair) for pair
 
 
 def prepared(content: str, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the learner makes of this table in each case: its arguments, but for the path."""
+    """What the learner makes of this table in each case: its arguments, but for the path.
+
+    "odd": what is no list of tuples. A share of 0 may be refused: then there is no "train".
+    """
     path = Path("table.csv")
     path.write_text(content, encoding="utf-8", newline="")
-    found = []
+    found: list[dict[str, Any]] = []
     for case in cases:
-        answer = learner(path, **case)
+        try:
+            answer = learner(path, **case)
+        except ValueError:
+            if case.get("validation", 1.0):
+                raise
+            found.append({})
+            continue
         sides = {name: _pairs(answer[name]) for name in ("train", "validation")}
-        found.append(sides | {"left_out": int(answer["left_out"])})
+        odd = next((odd for name in sides if (odd := _what_is_odd(answer[name]))), "")
+        found.append(sides | {"left_out": int(answer["left_out"]), "odd": odd})
     return found
+
+
+def _what_is_odd(samples: Any) -> str:
+    if not isinstance(samples, list):
+        return f"a {type(samples).__name__} of samples"
+    return next((f"a {type(pair).__name__} in a list" for pair in samples if not isinstance(pair, tuple)), "")
 
 
 def prepared_elsewhere(source: str, entry: str, case: dict[str, Any], hash_seed: int) -> dict[str, Any]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
+from torch.nn.modules.module import register_module_forward_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from autograder.lessons.checking.harness_shared import elsewhere, learner, small
@@ -23,26 +28,73 @@ def predictions(
 
 def trained(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Trainings in one process, one after the other: what each says of its texts at once, and when all are done, or the
-    error that this ends with; then for no text at all.
+    error that this ends with; of the texts in another order and number ("apart"); then of no text at all.
 
-    "num_steps" are the updates of torch's optimizers: 0 for a training that has its own.
+    "num_steps" are the updates of torch's optimizers: 0 for a training that has its own. "num_passes" are those over
+    the texts, 0 where no module is seen to make logits.
     """
-    found, functions, steps = [], [], [0]
-
-    def note(*_: Any) -> None:
-        steps[0] += 1
-
-    handle = register_optimizer_step_post_hook(note)
+    found, functions = [], []
     for case in cases:
-        steps[0] = 0
-        predict = learner(case["texts"], case["labels"], num_epochs=case["num_epochs"], seed=case["seed"])
+        texts, labels = list(case["texts"]), list(case["labels"])
+        with counted() as counts:
+            predict = learner(texts, labels, num_epochs=case["num_epochs"], seed=case["seed"])
         functions.append((predict, case["unseen"]))
-        found.append({"num_steps": steps[0], "labels": _labels(predict, case["unseen"])})
-    handle.remove()
+        asked = list(case["unseen"])
+        answer = predict(asked)
+        alone = [label for text in asked[:5] for label in _labels(predict, [text])]
+        found.append(
+            counts(len(set(labels)), len(texts))
+            | {
+                "labels": [str(label) for label in answer],
+                "apart": alone + _labels(predict, asked[:4:-1])[::-1],
+                "kind": type(answer).__name__,
+                "is_kept": [texts, labels, asked] == [case["texts"], case["labels"], case["unseen"]],
+            }
+        )
     for answer, (predict, unseen) in zip(found, functions, strict=True):
         answer["later"], answer["trouble"] = _labels_or_trouble(predict, unseen)
         answer["of_none"], answer["trouble_of_none"] = _labels_or_trouble(predict, [])
     return found
+
+
+@contextlib.contextmanager
+def counted() -> Iterator[Callable[[int, int], dict[str, float]]]:
+    """Counts updates, and rows of logits by the module that makes them; needs the numbers of classes and texts."""
+    steps, made = [0], collections.Counter[tuple[torch.nn.Module, int]]()
+
+    def note_step(*_: Any) -> None:
+        steps[0] += 1
+
+    def note_rows(module: torch.nn.Module, _: Any, out: Any) -> None:
+        if isinstance(out, torch.Tensor) and out.requires_grad and out.ndim == 2:
+            made[module, out.shape[1]] += len(out)
+
+    def counts(num_classes: int, num_texts: int) -> dict[str, float]:
+        passes = [rows / num_texts for (_, width), rows in made.items() if width == num_classes]
+        return {"num_steps": steps[0], "num_passes": min(passes, default=0.0)}
+
+    handles = [register_optimizer_step_post_hook(note_step), register_module_forward_hook(note_rows)]
+    try:
+        yield counts
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def epochs_and_seeds(
+    case: dict[str, Any], epochs: list[int], seeds: list[int]
+) -> tuple[list[int], list[list[str]]]:
+    """Updates of trainings of so many epochs; and what is said of the unseen texts with each seed."""
+    few, steps = slice(40), []
+    for num_epochs in epochs:
+        with counted() as counts:
+            learner(case["texts"][few], case["labels"][few], num_epochs=num_epochs, seed=case["seed"])
+        steps.append(int(counts(1, 1)["num_steps"]))
+    answers = []
+    for seed in seeds:
+        predict = learner(list(case["texts"]), list(case["labels"]), num_epochs=1, seed=seed)
+        answers.append(_labels(predict, case["unseen"]))
+    return steps, answers
 
 
 _TRAIN_ELSEWHERE = """

@@ -130,6 +130,21 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'trial["status"] == "completed"',
                 'trial["status"] == "completed" and trial["validation"]',
             ),
+            "settings without their names": (
+                "values without their names",
+                'tuple(sorted(trial["config"].items()))',
+                'tuple(value for _, value in sorted(trial["config"].items()))',
+            ),
+            "equal scores count once": (
+                "equal scores count once",
+                ('"mean": fmean(scores[best])', '"mean": fmean(set(scores[best]))'),
+                ("key=lambda key: fmean(scores[key])", "key=lambda key: fmean(set(scores[key]))"),
+            ),
+            "means rounded before they are compared": (
+                "rounded before they are compared",
+                "key=lambda key: fmean(scores[key])",
+                "key=lambda key: round(fmean(scores[key]), 6)",
+            ),
             "rounded means": (
                 "rounded",
                 '"mean": fmean(scores[best])',
@@ -182,6 +197,16 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "only the training counts",
                 '(total - seconds.get("waiting", 0.0)) / total',
                 'seconds["training"] / total',
+            ),
+            "whatever has waiting in its name": (
+                "each name is a time of its own",
+                'seconds.get("waiting", 0.0)',
+                'sum(value for name, value in seconds.items() if "waiting" in name)',
+            ),
+            "labels in lower case": (
+                "labels are changed before they are compared",
+                "    f1 = []\n",
+                "    labels, predictions = ([x.lower() for x in s] for s in (labels, predictions))\n    f1 = []\n",
             ),
             "waiting is always there": ("KeyError", 'seconds.get("waiting", 0.0)', 'seconds["waiting"]'),
             "waiting taken out of the times": (

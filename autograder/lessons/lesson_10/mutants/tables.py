@@ -142,6 +142,26 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "for row in csv.DictReader(file)]",
                 "for row in csv.DictReader(file.read().splitlines(True), restval='')]",
             ),
+            "words for nothing taken as nothing": (
+                "such as NA or None is taken for nothing",
+                "if row[0] and row[1]]",
+                'if row[0] and row[1] and row[0] not in ("NA", "None", "null", "nan")]',
+            ),
+            "another column must not be empty": (
+                "where any column is empty",
+                "for row in csv.DictReader(file)]",
+                'if all(v.strip() for v in row.values()) else ("", "") for row in csv.DictReader(file)]',
+            ),
+            "texts in lower case": (
+                "texts or labels are changed",
+                'row["text"].strip()',
+                'row["text"].strip().lower()',
+            ),
+            "rare rows twice": (
+                "rows are put in twice",
+                '"train": [row for row in good if row[0] not in held_out]',
+                '"train": [r for r in good if r[0] not in held_out for _ in range(1 + (len(by_label[r[1]]) < 20))]',
+            ),
             "empty, but not blank": (
                 "bad rows are kept",
                 '[(row["text"].strip(), row["label"].strip())',

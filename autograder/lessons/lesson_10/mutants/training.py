@@ -22,6 +22,24 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "range(num_epochs)",
                 "range(1, num_epochs)",
             ),
+            "one seed for all": (
+                "`seed` is not used",
+                ("manual_seed(seed)", "manual_seed(0)"),
+                ("16, seed=seed", "16, seed=0"),
+            ),
+            "one epoch too many": ("more epochs are trained", "range(num_epochs)", "range(num_epochs + 1)"),
+            "each epoch twice": ("more epochs are trained", "range(num_epochs)", "range(2 * num_epochs)"),
+            "scores less their mean in the batch": (
+                "depends on those beside it",
+                'model(batch["input_ids"], batch["attention_mask"]).argmax(1)',
+                '(lambda s: (s - s.mean(0)) / (s.std(0) + 1e-9))(model(batch["input_ids"], '
+                'batch["attention_mask"])).argmax(1)',
+            ),
+            "texts sorted in place": (
+                "sorted, shuffled or changed in place",
+                "    def predict(texts):\n",
+                "    texts.sort()\n\n    def predict(texts):\n",
+            ),
             "a seed of 0 is none": (
                 "without, the seed",
                 "    torch.manual_seed(seed)\n",

@@ -1,10 +1,10 @@
-"""What the exercises of lesson 07 say, and the wrong solutions that go against it."""
+"""What exercises 7.1 to 7.3 say, and the wrong solutions that go against it."""
 
 from __future__ import annotations
 
 from autograder.lessons.checking import EXPLAINS, Claims
 
-_TRACE: Claims = {
+TRACE: Claims = {
     "Read a trace.": EXPLAINS,
     "Its events are dicts, in no particular order.": ("steps in the order of the list",),
     "Of all kinds of events you need three:": ("memory copies counted as kernels",),
@@ -30,10 +30,18 @@ _TRACE: Claims = {
     'events: the "traceEvents" of a trace, in any order.': (
         "steps in the order of the list",
         "steps sorted by name",
+        "steps in the order of their numbers",
+        "steps kept by their name",
     ),
-    'Ranges of `cat` "user_annotation" named': ("the GPU's copies counted too",),
+    'Ranges of `cat` "user_annotation" named': (
+        "whatever is no copy of a GPU",
+        "the GPU's copies counted too",
+    ),
     '"ProfilerStep#<number>" are steps': ("every range with a number taken for a step",),
-    'those named "stage: <name>" are stages': ("every other range taken for a stage",),
+    'those named "stage: <name>" are stages': (
+        "every range with these words in its name",
+        "every other range taken for a stage",
+    ),
     "inside one step, and a step may have several of one name.": (
         "one range of a name in a step",
         "the last range of a name",
@@ -71,7 +79,7 @@ _TRACE: Claims = {
     "The events stay as they are.": ("events sorted in place",),
 }
 
-_COST: Claims = {
+COST: Claims = {
     "A log holds everything that happened, over several *sessions*": ("only the last session",),
     "All of it was paid for: loading and compiling at each start, and the work that was lost with a session too.": (
         "compile time hidden",
@@ -84,6 +92,7 @@ _COST: Claims = {
         "a loss at the target is not enough",
         "the direction ignored",
         "the whole run, as one who optimises epoch time would report it",
+        "nearly the target",
         "0.0 taken for no value",
     ),
     "higher_is_better: bool": ("the direction ignored", "the direction by the metric's name"),
@@ -114,6 +123,7 @@ _COST: Claims = {
         "hours of sixty seconds",
     ),
     '`cost` of all devices in `currency` ("EUR")': (
+        "money rounded",
         "one device of several",
         "a currency of one's own",
         "the currency with its unit",
@@ -123,6 +133,8 @@ _COST: Claims = {
         "price without unit",
         "an unknown unit billed as hours",
         "a unit by its beginning",
+        "units by their other names",
+        "a price found somewhere in a text",
         "a table's KeyError for an unknown unit",
         "no unit billed as hours",
         "a price refused only where the target is reached",
@@ -130,7 +142,7 @@ _COST: Claims = {
     ),
 }
 
-_GUARD: Claims = {
+GUARD: Claims = {
     "A training loop calls `after_step()` after each update and ends when it says True.": EXPLAINS,
     "The guard reads the clock, knows the price, raises the alarms, and stops in time": (
         "stops when the money is gone",
@@ -146,6 +158,7 @@ _GUARD: Claims = {
     ),
     "Time is paid for from here on, whatever it goes into: steps, saves, alarms.": (
         "what an alarm takes not paid",
+        "the clock read anew when the state is loaded",
         "time before the first step not paid",
         "a clock that reads 0 taken for none",
     ),
@@ -164,7 +177,10 @@ _GUARD: Claims = {
         "saved before the alarms of this step",
         "saved before this step is paid",
     ),
-    "takes at most `save_seconds`, which are paid for as well.": ("the save is not in the reserve",),
+    "takes at most `save_seconds`, which are paid for as well.": (
+        "the save of the session before",
+        "the save is not in the reserve",
+    ),
     "What it raises reaches the caller.": ("the error of a save swallowed",),
     "clock: seconds; only differences mean something, and each session has a clock of its own.": (
         "clocks that go on from session to session",
@@ -187,6 +203,7 @@ _GUARD: Claims = {
         "no alarm after the last step",
     ),
     "Whether the run must end now; before True is returned, `save` has been called, once.": (
+        "nothing said where the run goes on",
         "no checkpoint before the stop",
         "two checkpoints",
         "a checkpoint at every step",
@@ -201,6 +218,7 @@ _GUARD: Claims = {
         "the slowest step of earlier sessions forgotten",
     ),
     "What the guard of the next session must know, as of the last `after_step`": (
+        "nothing known before the first step",
         "earlier sessions forgotten",
         "the slowest step of earlier sessions forgotten",
         "the clock read for the state",
@@ -217,171 +235,4 @@ _GUARD: Claims = {
     "Go on from the session before.": ("alarms again after a resume",),
     "state: dict[str, Any]": ("earlier sessions forgotten",),
     "Called right after the guard is made.": EXPLAINS,
-}
-
-_WARD: Claims = {
-    "Four runs are right and slow.": EXPLAINS,
-    "Each has one illness.": EXPLAINS,
-    "The next cell prints their source, `SickRuns`.": EXPLAINS,
-    "Read it:": EXPLAINS,
-    "The four runs, cured.": (
-        "histograms still read at every step",
-        "the frozen body runs in every epoch",
-        "the body runs beside its kept features",
-        "fetched ahead by one thread",
-    ),
-    "Arguments, results and errors are those of `SickRuns`.": (
-        "the error of a fetch swallowed",
-        "gradients from before run C",
-        "gradients from before run D",
-        "a list of nothing",
-        "run A in evaluation mode",
-        "the mode of run B as it was",
-        "the mode of run C as it was",
-    ),
-    'The illness of run "A", "B", "C" or "D".': ("utilisation taken for efficiency",),
-    "def diagnose(self, run: str) -> str:": ("utilisation taken for efficiency",),
-    'One of "input-bound" (waits for samples), "sync-bound" (reads values all the time), "tiny batch"': (
-        "an illness misspelt",
-    ),
-    '"recomputing" (the same numbers again).': ("utilisation taken for efficiency",),
-    "self, model: Any, samples: Any, optimizer: Any, micro_batch_size: int": (
-        "batches of eight, whatever is asked for",
-    ),
-    "One pass over `samples` in their order.": ("samples in order of length", "the last samples left out"),
-    "Returns the loss of each step.": ("a list of nothing",),
-    "self, model: Any, batches: Sequence[Batch], optimizer: Any, log_every_steps: int": (
-        "an entry for the last step too",
-    ),
-    "One pass.": EXPLAINS,
-    'An entry for every step whose number `log_every_steps` divides: "step" (from 1), "loss"': (
-        "steps counted from 0",
-        "an entry for the last step too",
-        "losses without their step",
-        "the loss of the first step in every entry",
-    ),
-    '"histograms" {parameter\'s name: 32 counts of its absolute values in [0, 1]}.': (
-        "histograms of signed values",
-        "histograms from 0 to the largest",
-        "histograms read before the update",
-        "histograms read after the epoch",
-    ),
-    "One pass in order, an update for every `rows_per_update` samples, clipped at 1.0, from the mean": (
-        "a bigger batch in place of a fuller forward pass",
-        "run C not clipped",
-        "one group of the optimizer clipped",
-        "the sum of the rows' losses",
-        "a last mean over rows that are not there",
-    ),
-    "Returns that mean for each update.": ("the sum of the rows' losses",),
-    "`num_epochs` passes over `batches`; only `model.head` learns, in evaluation mode.": (
-        "one epoch for all",
-        "run D in training mode",
-        "the features of the first batch for all",
-        "features kept from the call before",
-        "the gradients of run D add up",
-    ),
-}
-
-_LORA: Claims = {
-    "The model is a `TextClassifier`: linear layers in its blocks, and a `head` that is new for the task.": (
-        "head frozen",
-    ),
-    "The check trains through your adapters on another task than the model was pretrained for": EXPLAINS,
-    "A frozen linear layer and the adapter beside it.": ("LoRA base not frozen",),
-    "Arrange it otherwise if you like.": EXPLAINS,
-    "Freeze `model` and put adapters of `rank` beside its linear layers": (
-        "LoRA base not frozen",
-        "embeddings and norms not frozen",
-        "a rank of its own",
-        "the base written while it learns",
-    ),
-    "returns the model.": ("nothing returned", "a copy adapted"),
-    "Every `nn.Linear` of the model but `model.head` is replaced": (
-        "the layers on the way out left alone",
-        "every layer with head in its name left out",
-        "every layer whose own name is head left out",
-        "every name that begins like the head left out",
-        "the head adapted too",
-    ),
-    "`base(x) + alpha / rank * B A x`": (
-        "not divided by the rank",
-        "alpha left out",
-        "a whole number for the scale",
-        "one scale for all models",
-        "dropout before the adapter",
-    ),
-    "of the base's dtype and on its device": (
-        "adapters in float32 whatever the base is",
-        "adapters in float32, their product cast back",
-    ),
-    "the module itself is of no use any more.": EXPLAINS,
-    "with A and B trainable, [rank, in] and [out, rank] (or transposed)": (
-        "a rank of its own",
-        "both matrices zero",
-        "an adapter with a bias",
-        "one A for layers of one size",
-        "the path of the adapter cut",
-    ),
-    "and starts as the base: the logits are what they were.": ("adapters not zero-initialised",),
-    "That module has a method `merged()`": ("merged under another name",),
-    "which returns a plain `nn.Linear` with the adapter added into its weight": (
-        "merged without the scale",
-        "merged is another kind of layer",
-    ),
-    "What asks for a gradient afterwards: the adapters and `model.head`, nothing else.": (
-        "biases left to learn",
-        "norms left to learn",
-        "half of the head",
-        "the head as it was",
-    ),
-    "[..., in] -> [..., out].": ("batches of texts alone",),
-    "One plain layer that computes the same.": (
-        "merged without the bias",
-        "merged with a bias that the base does not have",
-        "merged in the default dtype",
-        "merged without the scale",
-    ),
-}
-
-_TARGET: Claims = {
-    "A real training on the docstrings of this machine ends at 65 % accuracy.": (
-        "a learning rate that diverges",
-        "a learning rate that crawls",
-    ),
-    "The weights, the steps and the accuracies are real.": EXPLAINS,
-    "The seconds are worked out from what was computed, by the tariff of a made-up machine": EXPLAINS,
-    "`run_to_target` in `autograder/lessons/lesson_07/harness/target.py`.": EXPLAINS,
-    "These are its settings:": ("a setting that there is not",),
-    '| `machine` | `"small"`, `"large"` |': ("a machine that there is not",),
-    "the large one computes 2.5 times as fast and costs 4 times as much": ("time taken for cost",),
-    '| `padding` | `"maximum"`, `"longest"`, `"buckets"` |': ("a padding that there is not",),
-    "| `learning_rate` | above 0 |": ("a learning rate of 0",),
-    "| `micro_batch_size` | 1 to 256 | rows of a step |": ("more rows than a step may have", "half a row"),
-    "| `evaluate_every_steps`, `save_every_steps` | 1 and more |": ("an evaluation at no step",),
-    "The target counts when an evaluation sees it |": ("no evaluation",),
-    "Two settings may differ from the baseline, no more.": ("everything changed at once",),
-    "Experiment here:": EXPLAINS,
-    "The settings of a run that reaches the same target at least 1.5 times as cheaply.": (
-        "nothing changed",
-        "a small part of the bill",
-        "optimising epoch time",
-        "time taken for cost",
-    ),
-    "settings: those of the baseline.": ("the changes alone",),
-    "Returns settings with the same keys, of which at most two have another value.": (
-        "the changes alone",
-        "a setting that there is not",
-        "everything changed at once",
-        "settings changed in place, and none returned",
-    ),
-}
-
-CLAIMS: dict[str, Claims] = {
-    "7.1": _TRACE,
-    "7.2": _COST,
-    "7.3": _GUARD,
-    "7.4": _WARD,
-    "7.5": _LORA,
-    "7.6": _TARGET,
 }

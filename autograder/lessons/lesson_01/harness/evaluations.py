@@ -1,0 +1,142 @@
+"""Harness of 1.4: an evaluation."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from autograder.lessons.checking.harness_shared import learner, small_model, switches, weights_of
+from autograder.lessons.lesson_01.harness.loops import (
+    IMPOSSIBLE,
+    agree,
+    broken_off,
+    copied,
+    drawn_batches,
+    is_same_batch,
+    make_impossible,
+    make_sick,
+    modes_seen,
+    numbers_of,
+    tells_of,
+)
+
+
+def evaluate_broken_off(seed: int, training: bool, where: str) -> dict[str, Any]:
+    """Whether an error reaches the caller of the learner's evaluation, and what it leaves.
+
+    `where`: "first batch" or "last batch", which cannot be read; "model" or "loss", which cannot be computed.
+    """
+    model = small_model(seed, dropout=0.5)
+    model.train(training)
+    batches = drawn_batches(seed, [4, 4, 4])
+    if where == "model":
+        batches[1]["input_ids"][0, 0] = 10**6  # no word has this number
+    elif where == "loss":
+        batches[1]["labels"][0] = 99
+    num_read = {"first batch": 0, "last batch": 2}.get(where)
+    before, is_told = _state_of(model) | {"grad_mode": True}, False
+    with torch.enable_grad(), _matmul_precision("high"):
+        set_before = switches()
+        try:
+            learner(model, iter(batches) if num_read is None else broken_off(batches, num_read))
+        except Exception as error:
+            is_told = num_read is None or tells_of(error)
+        set_after = switches()
+        after = _state_of(model) | {"grad_mode": torch.is_grad_enabled()}
+    left = {name: value == before[name] for name, value in after.items()}
+    return {"is_told": is_told, "left": left, "switches": [set_before, set_after]}
+
+
+def evaluate_once(
+    seed: int,
+    rows: list[int],
+    training: bool,
+    records: bool,
+    matmul: str,
+    infinite: bool,
+    scale: float,
+    sure: bool,
+) -> dict[str, Any]:
+    """The learner's evaluation of a small model with dropout, and the traces that it left.
+
+    `infinite`: a sample of the first batch is of a class that the model takes for impossible. `scale`: of all logits.
+    `sure`: the model takes every label for right.
+    """
+    model = small_model(seed, dropout=0.5)
+    with torch.no_grad():
+        model.head.weight.mul_(scale)
+    model.final_norm.weight.requires_grad_(False)  # as in a model of which a part is frozen
+    batches = drawn_batches(seed, rows)
+    if infinite:
+        # No other sample is of it: a batch without losses would have no mean.
+        for batch in batches:
+            batch["labels"][batch["labels"] == IMPOSSIBLE] = 0
+        batches[0]["labels"][0] = IMPOSSIBLE
+        make_impossible(model)
+    agree(model, batches if sure else batches[-1:])  # else its accuracy there is far from that of the others
+    given = [copied(batch) for batch in batches]
+    for parameter in model.parameters():
+        parameter.grad = torch.full_like(
+            parameter, 0.3
+        )  # gradients that somebody gathers over several batches
+    model.train(training)
+    modes = modes_seen(model)
+    gradients: list[bool] = []
+    model.register_forward_hook(lambda module, _, logits: gradients.append(logits.requires_grad))
+    before = _state_of(model)
+    with torch.set_grad_enabled(records), _matmul_precision(matmul):
+        set_before = switches()
+        report = learner(model, iter(batches))
+        after = _state_of(model) | {"grad_mode": records == torch.is_grad_enabled()}
+        set_after = switches()
+    return {
+        **numbers_of(report),
+        "eval_mode": not any(any(seen) for seen in modes) and bool(modes),
+        "partly": not any(all(seen) for seen in modes),
+        "switches": [set_before, set_after],
+        "batches_kept": all(map(is_same_batch, given, batches)),
+        "gradients": any(gradients),
+        "forwards": len(modes),
+        "left": {name: value == before.get(name, True) for name, value in after.items()},
+        "weights": weights_of(model),
+        "kept_gradients": torch.cat([_gradient_of(p) for p in model.parameters()]),
+    }
+
+
+def evaluate_sick(seed: int) -> dict[str, Any]:
+    """The report of the learner's evaluation where the loss of one sample is no number."""
+    model, batches = small_model(seed), drawn_batches(seed, [4, 6, 5])
+    make_sick(model, batches)
+    return numbers_of(learner(model, iter(batches)))
+
+
+@contextlib.contextmanager
+def _matmul_precision(precision: str) -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _state_of(model: Any) -> dict[str, Any]:
+    """All that an evaluation could leave otherwise, but for weights and gradients; compared here, as it is large."""
+    modules = list(model.modules())
+    return {
+        "training": [module.training for module in modules],
+        "frozen": [p.requires_grad for p in model.parameters()],
+        "parts": [sorted(vars(module)) for module in modules],
+        "weights": [(name, id(p), str(p.dtype)) for name, p in model.state_dict(keep_vars=True).items()],
+        "hooks": sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in modules),
+        "generators": (random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist()),
+    }
+
+
+def _gradient_of(parameter: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(parameter.numel()) if parameter.grad is None else parameter.grad.flatten()

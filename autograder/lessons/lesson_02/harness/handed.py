@@ -1,0 +1,94 @@
+"""What a call of the learner's leaves of the things that it was handed, and how the model was when it ran."""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from autograder.lessons.checking.harness_shared import switches
+
+
+class Handed:
+    """Watches calls that train a model: what they change beside its weights, and in which mode it runs."""
+
+    def __init__(self, model: Any) -> None:
+        self.changed: set[str] = set()
+        self.num_forwards = 0
+        self.is_evaluated = False
+        model.register_forward_pre_hook(self._before_forward)
+
+    def _before_forward(self, model: Any, _inputs: Any) -> None:
+        self.num_forwards += 1
+        self.is_evaluated |= not all(part.training for part in model.modules())
+
+    def call(self, function: Callable[..., Any], *arguments: Any, batches: list[dict[str, Any]]) -> Any:
+        """What `function` gives. Its `arguments` are `batches` or have them inside."""
+        length, before = len(batches), [_copied(batch) for batch in batches]
+        generators, caches = _generators(), torch.is_autocast_cache_enabled()
+        self.num_forwards = 0
+        result = function(*arguments)
+        if generators != _generators():
+            self.changed.add("the random generators")
+        if caches is not torch.is_autocast_cache_enabled():
+            self.changed.add("autocast's own settings")
+        if len(batches) != length or not all(map(_are_same, batches, before)):
+            self.changed.add("the caller's batches")
+        return result
+
+
+def _copied(batch: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in batch.items()}
+
+
+def _are_same(one: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor]) -> bool:
+    return list(one) == list(other) and all(
+        one[name].dtype is other[name].dtype and torch.equal(one[name], other[name]) for name in one
+    )
+
+
+def _generators() -> tuple[Any, ...]:
+    """Those of torch, NumPy and Python: equal where nobody has drawn from them or set them meanwhile."""
+    return torch.get_rng_state().numpy().tobytes(), repr(np.random.get_state()), hash(random.getstate())
+
+
+def inside_another(call: Callable[[], Any]) -> dict[str, Any]:
+    """What is set before and after a call whose caller has an autocast in fp16 open."""
+    with torch.autocast("cpu", torch.float16):
+        before = switches()
+        call()
+        return {"before": before, "after": switches()}
+
+
+def kinds_of(report: Any) -> dict[str, str]:
+    """What each value is, such as "0-d float32"."""
+    return {
+        str(key): f"{value.ndim}-d {str(value.dtype).removeprefix('torch.')}"
+        if isinstance(value, torch.Tensor)
+        else "number"
+        if isinstance(value, int | float | np.number)
+        else type(value).__name__
+        for key, value in (report.items() if isinstance(report, dict) else ())
+    }
+
+
+def defaults_of(function: Any) -> dict[str, float]:
+    """The numbers that stand as defaults in a signature."""
+    found = inspect.signature(function).parameters.items()
+    return {name: float(p.default) for name, p in found if isinstance(p.default, int | float)}
+
+
+def rounded_parts(tensors: Mapping[str, torch.Tensor]) -> list[str]:
+    """Of which tensors all numbers are bfloat16 numbers, and not all of them alike."""
+    return [
+        name
+        for name, tensor in tensors.items()
+        if tensor.dtype is torch.float32
+        and tensor.numel() > 4
+        and bool((tensor != tensor.flatten()[0]).any())
+        and torch.equal(tensor, tensor.bfloat16().float())
+    ]

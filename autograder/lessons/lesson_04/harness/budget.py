@@ -1,0 +1,222 @@
+"""Harness of 4.4: a training that begins to learn by heart."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from autograder.lessons.checking.harness_shared import learner, numbers
+
+JUDGED_EVERY, JUDGED_UNTIL = 10, 200
+_BROKEN = (0, 4)  # validations of the run that gets better to its end
+_CRAWLS_AT, _CRAWL = 300, 1e-3  # that one, from this step on, at so much of its rate
+_ROWS, _VALIDATED = 64, 300
+
+
+class _Centred(torch.nn.Module):
+    """Takes the mean of the inputs so far away from them: buffers that a validation reads, as those of a BatchNorm."""
+
+    mean: torch.Tensor
+    num_seen: torch.Tensor
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(size))
+        self.register_buffer("num_seen", torch.tensor(0))
+        self.momentum = 5e-3
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            self.num_seen += len(inputs)
+            self.mean.lerp_(inputs.mean(0), self.momentum)
+        return inputs - self.mean
+
+
+class _Overfitting:
+    """A training whose validation loss falls, jitters, and rises: few samples, many of them wrongly labelled.
+
+    What it draws comes from generators of its own, so that a seed gives the same training wherever it runs and
+    however often it is validated. `rate` is its learning rate: at 0.005 the best comes after some 35 steps, at 0.0012
+    after 140. `is_exact`: each validation looks at the whole set, and does not jitter. `turns_at`: from this step on
+    it climbs, fast, and the model falls apart: validations say NaN. One that is exact and does not turn has
+    two of NaN on its way, and crawls at last: each is better by very little.
+    """
+
+    def __init__(self, seed: int, rate: float, is_exact: bool, turns_at: int, max_steps: int) -> None:
+        rng = np.random.default_rng(seed)
+        directions = rng.normal(size=(4, 20))
+        self._train, self._validation, self._test = (
+            _samples(rng, directions, size, noise) for size, noise in ((200, 0.4), (800, 0.4), (4000, 0.0))
+        )
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self._centred = _Centred(20)
+            self.model = torch.nn.Sequential(
+                self._centred, torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4)
+            )
+        self._optimizer = torch.optim.AdamW(self.model.parameters(), lr=rate, weight_decay=0.0, fused=True)
+        self._num_validated = len(self._validation[1]) if is_exact else _VALIDATED
+        self._seed, self._rng, self._turns_at = seed, np.random.default_rng(seed), turns_at
+        self.max_steps, self._is_crawling = max_steps, is_exact and turns_at >= max_steps
+        self._broken = _BROKEN if self._is_crawling else ()
+        self._losses: list[float] = []
+        self._validated: list[dict[str, float]] = []
+
+    @property
+    def num_steps(self) -> int:
+        """Steps trained so far."""
+        return len(self._losses)
+
+    def train(self, num_steps: int) -> float:
+        """Train so many steps more. Returns their mean loss. Raises ValueError beyond `max_steps`."""
+        if num_steps < 1 or self.num_steps + num_steps > self.max_steps:
+            raise ValueError(f"{self.num_steps} + {num_steps} steps: the run may have {self.max_steps}")
+        inputs, labels = self._train
+        self.model.train()
+        losses = []
+        for step in range(self.num_steps, self.num_steps + num_steps):
+            if step == self._turns_at:
+                self._optimizer.state.clear()  # its averages still go down
+                self._optimizer.param_groups[0].update(maximize=True, lr=0.05)
+            if step == _CRAWLS_AT and self._is_crawling:
+                self._optimizer.param_groups[0]["lr"] *= _CRAWL
+                self._centred.momentum *= _CRAWL
+            rows = torch.from_numpy(self._rng.integers(len(labels), size=_ROWS))
+            loss = F.cross_entropy(self.model(inputs[rows]), labels[rows])
+            self._optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            self._optimizer.step()
+            losses.append(float(loss.detach()))
+        self._losses += losses
+        return sum(losses) / len(losses)
+
+    def validate(self) -> dict[str, float]:
+        """Validate the model as it is now, on a random part of the validation set: the same at the same step.
+
+        Returns `step`, `loss`, `accuracy`, and `train_loss` of the last 20 steps.
+        """
+        found = {"step": self.num_steps, **self.validated_as_at(self.num_steps)}
+        recent = self._losses[-20:]
+        found["train_loss"] = sum(recent) / max(1, len(recent))
+        if self.is_broken(self.num_steps):
+            found["loss"] = math.nan
+        self._validated.append(found)
+        return dict(found)
+
+    def is_broken(self, step: int) -> bool:
+        """Whether the loss of a validation after this step is NaN; after those before it, it was asked before."""
+        earlier = {found["step"] for found in self._validated if found["step"] < step}
+        return step > self._turns_at or len(earlier) in self._broken
+
+    def validated_as_at(self, step: int) -> dict[str, float]:
+        """Loss and accuracy of the weights as they are, on the part of the validation set that this step sees."""
+        inputs, labels = self._validation
+        rng = np.random.default_rng([self._seed, step])
+        rows = torch.from_numpy(rng.choice(len(labels), self._num_validated, replace=False))
+        self.model.eval()
+        with torch.no_grad():
+            inputs, labels = inputs[rows], labels[rows]
+            logits = self.model(inputs)
+            accuracy = (logits.argmax(-1) == labels).float().mean()
+            return {"loss": float(F.cross_entropy(logits.double(), labels)), "accuracy": float(accuracy)}
+
+
+def _samples(
+    rng: np.random.Generator, directions: np.ndarray, size: int, noise: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    inputs = rng.normal(size=(size, directions.shape[1]))
+    labels = (inputs @ directions.T).argmax(1)
+    wrong = rng.random(size) < noise
+    labels[wrong] = rng.integers(len(directions), size=int(wrong.sum()))
+    return torch.from_numpy(inputs).float(), torch.from_numpy(labels)
+
+
+def _state_of(model: Any) -> np.ndarray:
+    """All parameters in one row, then all buffers."""
+    both = (*model.parameters(), *model.buffers())
+    return torch.cat([value.detach().double().flatten() for value in both]).numpy()
+
+
+def _put_back(model: Any, state: np.ndarray) -> None:
+    """Give the model this state, as `_state_of` tells it."""
+    at, row = 0, torch.from_numpy(state.copy())
+    with torch.no_grad():
+        for value in (*model.parameters(), *model.buffers()):
+            value.copy_(row[at : at + value.numel()].view_as(value))
+            at += value.numel()
+
+
+def _whole_loss(run: _Overfitting) -> float:
+    inputs, labels = run._validation
+    run.model.eval()
+    with torch.no_grad():
+        return float(F.cross_entropy(run.model(inputs), labels))
+
+
+def _test_accuracy(run: _Overfitting) -> float:
+    inputs, labels = run._test
+    run.model.eval()
+    with torch.no_grad():
+        return 100.0 * float((run.model(inputs).argmax(-1) == labels).float().mean())
+
+
+def stop_early(seed: int, rate: float, is_exact: bool, turns_at: int, max_steps: int) -> dict[str, Any]:
+    """The learner's loop on one run: what it took, and the weights that it left."""
+    run = _Overfitting(seed, rate, is_exact, turns_at, max_steps)
+    report = learner(run)
+    return {
+        "num_steps": run.num_steps,
+        "validated": [found["step"] for found in run._validated],
+        "state": _state_of(run.model),
+        "report": numbers(report) if isinstance(report, dict) else {},
+    }
+
+
+def judge(
+    seed: int,
+    rate: float,
+    is_exact: bool,
+    turns_at: int,
+    max_steps: int,
+    validated: list[int],
+    num_steps: int,
+    state: np.ndarray,
+) -> dict[str, Any]:
+    """In a worker of ours: the same run, validated at the same steps, and beyond them.
+
+    Says after which of these steps, or of all that were trained, the state was such, or nearly, or its parameters
+    were; what was validated; what a validation after the last step says of the weights; and the test accuracies, in
+    points, of the weights and of the step whose loss on the whole validation set is the lowest, where they jitter.
+    """
+    run, seen = _Overfitting(seed, rate, is_exact, turns_at, max_steps), []
+    found_at = {"weights_at": -1, "parameters_at": -1, "nearly_at": -1}
+    lowest, accuracy_at_best = float("inf"), 0.0
+    num_weights = sum(p.numel() for p in run.model.parameters())
+    judged = range(JUDGED_EVERY, 0 if is_exact else JUDGED_UNTIL + 1, JUDGED_EVERY)
+    for step in sorted({step for step in (*validated, num_steps) if 0 <= step <= max_steps} | set(judged)):
+        if step > run.num_steps:
+            run.train(step - run.num_steps)
+        if step in judged and (loss := _whole_loss(run)) < lowest:
+            lowest, accuracy_at_best = loss, _test_accuracy(run)
+        if step in validated:
+            seen.append(run.validate())
+        if step in (*validated, num_steps):
+            now = _state_of(run.model)
+            fits = {
+                "weights_at": np.array_equal(now, state),
+                "parameters_at": np.array_equal(now[:num_weights], state[:num_weights]),
+                "nearly_at": np.allclose(now, state, rtol=0.01, atol=1e-6),
+            }
+            found_at |= {name: step for name, is_so in fits.items() if is_so}
+    _put_back(run.model, state)
+    return {
+        "seen": seen,
+        **found_at,
+        "again": math.nan if run.is_broken(num_steps) else run.validated_as_at(num_steps)["loss"],
+        "accuracy": _test_accuracy(run),
+        "accuracy_at_best": accuracy_at_best,
+    }

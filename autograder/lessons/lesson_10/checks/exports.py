@@ -1,0 +1,112 @@
+"""Secret tables for 10.1: a CSV as exports are."""
+
+from __future__ import annotations
+
+import csv
+import io
+import unicodedata
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from autograder.engine import Job
+from autograder.lessons.lesson_10.harness.tables import secret_table
+
+ODD_ENDS = ("\u2028", "\x0c", "\x85", "\x0b")
+"""`str.splitlines` takes these for line ends; a CSV does not, and so puts no quotes around them."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A CSV as exports are: sorted by label, with repeated texts and bad rows."""
+
+    content: str
+    pairs: frozenset[tuple[str, str]]
+    """Different texts with their label. A few texts have two labels."""
+    num_repeated: int
+    """Usable rows whose text stood in one before."""
+    times: Counter[str]
+    """How often each text stands in a usable row."""
+    sparse: frozenset[str]
+    """Texts in whose rows another column is empty."""
+    num_without: dict[str, int]
+    """Bad rows: without a "text", without a "label", without "both"."""
+
+    @property
+    def num_bad(self) -> int:
+        return sum(self.num_without.values())
+
+    @property
+    def texts(self) -> set[str]:
+        return {text for text, _ in self.pairs}
+
+
+PLAIN = ("NA", "None", "null", "nan", "0", "007", "1.50", "-")
+"""Texts like others, though a library for tables takes them for nothing, or for a number."""
+CHANGES: tuple[Callable[[str], str], ...] = (
+    str.upper,
+    lambda text: text.replace(" ", "  ", 1),
+    lambda text: unicodedata.normalize("NFD", f"{text} \u00e9"),
+)
+
+
+def secret_export(job: Job, num_texts: int = 400, num_labels: int = 8, num_bad: int | None = None) -> Table:
+    """Sorted by label, with a rare label, a few texts of two labels, repeated texts near and far, bad rows anywhere."""
+    rng = job.rng
+    texts, labels = secret_table(job.seed(), num_texts, num_labels=num_labels)
+    texts = [_dressed(text, number) for number, text in enumerate(texts)]
+    # Labels that look like numbers, or like none.
+    others = ["01", "1.0", "1"] if num_labels < 3 else ["NA", "None"]
+    renamed = dict(zip(sorted(set(labels)), others, strict=False))
+    labels = [renamed.get(label, label) for label in labels]
+    texts[-len(PLAIN) :] = PLAIN
+    for place in (20, 21, 22):  # another text, but for the case, the spaces or how an accent is written
+        texts[place + 3] = CHANGES[place % 3](texts[place])
+        labels[place + 3] = labels[place]
+    num_rare = int(rng.integers(5, 13))
+    good = sorted(zip(texts[num_rare:], labels[num_rare:], strict=True), key=lambda row: row[1])
+    doubtful = [(text, good[-1][1]) for text, label in good[:40:20] if label != good[-1][1]]
+    good += [(text, "rare one" if number else "lone one") for number, text in enumerate(texts[:num_rare])]
+    good += doubtful
+    rows = [row for row in good for _ in range(1 + 2 * (rng.random() < 0.05))]
+    rows += [good[int(index)] for index in rng.choice(len(good), size=40, replace=False)]
+    # Many copies of few texts: what is counted in rows is another share of the different texts.
+    copied = rng.choice(len(good), size=len(good) // 40, replace=False)
+    rows += [good[int(index)] for index in copied for _ in range(6)]
+    num_repeated = len(rows) - len({text for text, _ in rows})
+    # Other numbers of each kind: they say which one was left out.
+    usable, sparse = (
+        Counter(text for text, _ in rows),
+        frozenset(text for text, _ in good if rng.random() < 0.2),
+    )
+    num_bad = int(rng.integers(1, 4)) if num_bad is None else num_bad
+    num_without = {"text": num_bad, "label": 2 * num_bad, "both": 4 * num_bad}
+    blank = ["", " ", "\t", "  ", "\n", " \r\n"]
+    for which, number in num_without.items():
+        for place in range(number):
+            empty = blank[int(rng.integers(len(blank)))]
+            bad = (
+                f"a text without a label {place}" if which == "label" else empty,
+                good[0][1] if which == "text" else empty,
+            )
+            rows.insert(int(rng.integers(len(rows))), bad)
+    remark, number_of = (str(rng.choice(some)) for some in (("remark", "old text"), ("number", "label_id")))
+    names = rng.permutation(["text", "label", remark, number_of]).tolist()
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, names)
+    writer.writeheader()
+    for number, (text, label) in enumerate(rows):
+        is_sparse = text in sparse or not (text.strip() or label.strip())
+        more = {remark: "" if is_sparse else "a note", number_of: "" if is_sparse else number}
+        writer.writerow({"text": text, "label": label} | more)
+    return Table(file.getvalue(), frozenset(good), num_repeated, usable, sparse, num_without)
+
+
+def _dressed(text: str, number: int) -> str:
+    """The text with a number of its own and what stands in real ones: commas, quotes, line ends, odd characters."""
+    if number % 7 == 3:
+        return f"{text}{ODD_ENDS[number // 7 % len(ODD_ENDS)]}{number}"
+    if number % 7 == 5:
+        return f"Of  a Caf\u00e9, Cafe\u0301, \ufb01nally: {text} {number}"
+    ends = ("\n.", "\r\n.", "", "", "")  # a line end inside quotes belongs to the text
+    return f'{text}, "{number}"' + ends[number % len(ends)]
