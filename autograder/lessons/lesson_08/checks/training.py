@@ -1,10 +1,14 @@
-"""What AdamW makes of a model of 8.4 that reads certain samples: followed with NumPy, right or with one mistake."""
+"""What a run of 8.4 reads, and what its steps make of it: AdamW followed with NumPy, right or with one mistake."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+
+from autograder.engine import Job
+from autograder.lessons.checking import name_the_mistake, relative_difference
 
 LEARNING_RATE, BETAS, EPS, DECAY = 1e-2, (0.9, 0.999), 1e-8, 0.01
 BATCH = 4
@@ -59,3 +63,117 @@ def _gradients(
     of_words = (shares @ now["weight"] / lengths)[:, None, :] * mask[..., None]
     np.add.at(embedding, words, of_words)
     return {"embedding": embedding, "weight": shares.T @ means, "bias": shares.sum(axis=0)}
+
+
+def require_training(job: Job, run: dict[str, Any], arguments: dict[str, Any]) -> None:
+    """Fail unless every epoch has each sample once, in a random order of its own, and each step its share."""
+    size, num_steps = arguments["size"], arguments["num_steps"]
+    read = run["read"][:, 0]
+    per_epoch = -(-size // BATCH)
+    num_epochs, rest = divmod(num_steps, per_epoch)
+    wanted = num_epochs * size + min(rest * BATCH, size)
+    epochs = [read[i * size : (i + 1) * size] for i in range(num_epochs)]
+    job.require(
+        len(read) == wanted and all(np.array_equal(np.sort(epoch), np.arange(size)) for epoch in epochs),
+        expected=f"{num_steps} steps of {BATCH} samples, the last of each epoch of {size - BATCH * (per_epoch - 1)}: "
+        f"{wanted} readings, each of {size} samples once an epoch",
+        got=f"{len(read)} readings, {len(np.unique(read[:size]))} different ones in the first epoch",
+        likely="samples are dropped, repeated, or read ahead of their step",
+        look="read a sample when its step is due: what was read ahead has drawn its noise already",
+    )
+    job.require(
+        run["ahead"] <= BATCH,
+        expected=f"samples read when their step is due: {BATCH} at most that the model has not seen yet",
+        got=f"{run['ahead']} of them",
+        likely="samples are read ahead of their step, those of the whole call or epoch before its first one",
+        look="read the samples of a step between the step before and the forward pass",
+    )
+    if size < 2 * BATCH:
+        return
+    first, second = epochs[:2]
+    in_turn = [int((np.abs(np.diff(epoch)) == 1).sum()) for epoch in (first, second)]
+    neighbours = {*zip(first.tolist(), first[1:].tolist(), strict=False)}
+    kept = sum(pair in neighbours for pair in zip(second.tolist(), second[1:].tolist(), strict=False))
+    is_same = any(np.array_equal(first, other) for other in (second, np.arange(size)))
+    in_blocks = any(size // 2 < number < size - 1 for number in in_turn)
+    job.require(
+        in_blocks or not is_same,
+        expected="a new random order each epoch",
+        got="the same order in two epochs, or that of the data",
+        likely="the order depends on the seed alone, not on the epoch",
+        look="`np.random.default_rng([seed, epoch])`",
+    )
+    most = max(kept, *in_turn)
+    job.require(
+        most <= size // 2,
+        expected="a new random order each epoch",
+        got=f"{most} of {size - 1} samples that follow the same one as before",
+        likely="batches are shuffled, or the order is turned round or moved on: the samples of a batch stay together",
+        look="a permutation of all samples",
+    )
+    job.require(
+        all(
+            np.isfinite(value).all() and not np.array_equal(value, run["begin"][name])
+            for name, value in run["parameters"].items()
+        ),
+        expected="weights that training has changed",
+        got="the first weights, or NaN",
+        likely="no step is taken, or it works on another model than `self.model`",
+        look="`optimizer.step()` on the parameters of `self.model`",
+    )
+
+
+_NO_MEAN = "no mean over the samples of a batch, short or not: the loss is summed, or always divided by 4"
+_LIKELY = {
+    "kept gradients": "gradients of earlier steps are added: `zero_grad` is forgotten",
+    "shares of four": _NO_MEAN,
+    "summed": _NO_MEAN,
+    "no decay": "Adam, or AdamW without its weight decay: torch's default is 0.01",
+    "decay in the gradient": "Adam with weight decay: AdamW decays the weights apart from the gradient",
+    "clipped": "gradients are clipped, which the text does not ask for",
+}
+NEAR = 1e-6  # all is computed in float64; a loss cast to float32 is off by less
+
+
+def require_steps(job: Job, run: dict[str, Any], loud: float = 1.0) -> None:
+    """Fail unless the weights are those that AdamW at 1e-2 gives on the samples that were read. Without dropout."""
+    size = len({*run["read"][:, 0].tolist()})
+    batches, at = [], 0
+    while at < len(run["read"]):
+        batches.append(run["read"][at : at + min(BATCH, size - at % size)])
+        at += len(batches[-1])
+    first = run["begin"]
+    if loud == 1.0:
+        _require_first_step(job, first, run["once"])
+
+    def away(mistake: str) -> float:
+        wanted = followed(first, batches, mistake, loud)
+        return max(relative_difference(run["parameters"][name], wanted[name]) for name in wanted)
+
+    if away("") <= NEAR:
+        return
+    likely = name_the_mistake(_LIKELY, twin=away, is_same=lambda found: found <= NEAR)
+    job.require(
+        False,
+        expected="the weights that AdamW at 1e-2 gives, with the mean cross-entropy of each batch",
+        got=f"weights that differ by up to {away(''):.2g}, after a first step of the right length",
+        likely=likely
+        or "another loss, another optimizer than AdamW, or settings that are not torch's defaults",
+        look="`torch.optim.AdamW(self.model.parameters(), lr=1e-2)`, and `F.cross_entropy` of a batch",
+    )
+
+
+def _require_first_step(job: Job, first: dict[str, np.ndarray], once: dict[str, np.ndarray]) -> None:
+    """The first step of Adam moves each number that has a gradient by the learning rate."""
+    moved = np.abs((once["weight"] - first["weight"] * (1 - LEARNING_RATE * 0.01)).ravel())
+    rate = float(np.median(moved))
+    is_even = float(np.quantile(moved, 0.9)) < 1.2 * float(np.quantile(moved, 0.1))
+    job.require(
+        abs(rate - LEARNING_RATE) <= 0.005 * LEARNING_RATE and is_even,
+        expected=f"a first step that moves the weights by {LEARNING_RATE:g} each, as AdamW's does",
+        got=f"by {np.min(moved):.2g} to {np.max(moved):.2g}",
+        likely=f"another learning rate, of about {rate:.2g}"
+        if is_even
+        else "another optimizer than AdamW, such as SGD: its steps are as long as the gradients",
+        look="`torch.optim.AdamW(self.model.parameters(), lr=1e-2)`",
+    )
