@@ -43,7 +43,7 @@ class OnePoint(BasePlugin):
         return 1
 """
 #: `workbook grade` with another file in the place of the one that holds the checks of 1.1 and 1.2.
-CHECKS = "autograder.lessons.lesson_01.checks.batches"
+CHECKS = "autograder.lessons.lesson_01.checks.collated"
 GRADE = f"""
 import json, sys
 from dataclasses import asdict
@@ -78,7 +78,7 @@ OLD_WORDS, NEW_WORDS = "the attention mask marks padding as real", "the mask tak
 
 def test_what_a_person_gives_stands_and_a_corrected_check_touches_its_own_alone(tmp_path: Path) -> None:
     course = a_class(tmp_path)
-    checks = tmp_path / "batches.py"
+    checks = tmp_path / "collated.py"
     shutil.copy(inspect.getfile(importlib.import_module(CHECKS)), checks)
     found = grade(course, checks)
     assert found["graded"] == 3
