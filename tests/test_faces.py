@@ -138,7 +138,7 @@ def test_a_course_made_earlier_is_graded_and_given_feedback(
     command = [sys.executable, "-m", "autograder.cli.main", "grade", "08", "--json"]
     ran = subprocess.run(command, cwd=course, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    assert json.loads(ran.stdout)["students"]["ada"]["score"] == 21.0
+    assert json.loads(ran.stdout)["students"]["ada"]["score"] == 11.0
     command = [sys.executable, "-m", "nbgrader", "generate_feedback", "08_reproducibility"]
     subprocess.run(command, cwd=course, capture_output=True, check=True)
     page = (course / "feedback" / "ada" / "08_reproducibility" / "08_reproducibility.html").read_text()

@@ -29,7 +29,7 @@ _ATTRIBUTES = _words("""
     __bases__ __builtins__ __closure__ __code__ __defaults__ __delattr__ __dict__ __func__ __getattribute__
     __globals__ __kwdefaults__ __loader__ __mro__ __reduce__ __setattr__ __spec__ __subclasses__ __wrapped__
     cell_contents f_back f_code f_globals f_locals tb_frame tb_next gi_frame gi_code cr_frame ag_frame
-    get_objects get_referents get_referrers data_ptr untyped_storage from_address
+    get_objects get_referents get_referrers untyped_storage from_address
     fromfile memmap tofile latency_seconds bfloat16 half set_autocast_enabled set_default_dtype
 """)
 _SYS = _words("modules settrace setprofile meta_path path_hooks addaudithook path excepthook unraisablehook")
@@ -39,10 +39,10 @@ _SETTINGS = (
     "torch.backends."  # a switch, such as `torch.backends.cudnn.benchmark`: assigning is how it is used
 )
 _OWN = _words("self cls")
-# Of torch, what a module's parts are kept in among it; and the public methods of named tuples, which have their
-# underscore so that no field may bear their name.
+# Of torch, what a module's parts and the versions of a state_dict are kept in among it; and the public methods of
+# named tuples, which have their underscore so that no field may bear their name.
 _PRIVATE_BUT_KNOWN = (
-    *("_foreach_", "_fused_", "_dynamo", "_modules", "_parameters", "_buffers"),
+    *("_foreach_", "_fused_", "_dynamo", "_modules", "_parameters", "_buffers", "_metadata"),
     *("_asdict", "_fields", "_make", "_replace"),
 )
 
@@ -75,13 +75,33 @@ class _Scan:
         self.foreign = {name for node in ast.walk(tree) for name in _bound_by_import(node)}
         self._follow_aliases()
         self.own = _OWN | {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+        self.own |= set(self._made_of_own()) - self.foreign
+        self.plain = {id(name) for node in ast.walk(tree) for name in self._own_attributes(node)}
 
     def found(self) -> Iterator[tuple[int, str]]:
         for node in ast.walk(self.tree):
             for what in self._about(node):
                 yield getattr(node, "lineno", 0), what
 
+    def _made_of_own(self) -> Iterator[str]:
+        """Names of objects of the cell's own classes: `ledger = Ledger(…)`."""
+        for node in ast.walk(self.tree):
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id=made))):
+                    if made in self.own:
+                        yield name
+
+    def _own_attributes(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Where an object asks for all attributes of its own: the `vars` of `vars(self)`, and `self.__dict__`."""
+        match node:
+            case ast.Call(func=ast.Name(id="vars"), args=[about]) if _root(about) in self.own:
+                yield node.func
+            case ast.Attribute(attr="__dict__", value=ast.Name(id=name)) if name in self.own:
+                yield node
+
     def _about(self, node: ast.AST) -> Iterator[str]:
+        if id(node) in self.plain:
+            return
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from self._about_import(node)
         elif isinstance(node, ast.Name) and node.id in _BUILTINS:
@@ -93,7 +113,7 @@ class _Scan:
 
     def _about_call(self, node: ast.Call) -> Iterator[str]:
         called = node.func.attr if isinstance(node.func, ast.Attribute) else _name(node.func)
-        is_own = bool(node.args) and _name(node.args[0]) in self.own
+        is_own = bool(node.args) and _root(node.args[0]) in self.own
         if called == "getattr" and not is_own and not _is_constant(node.args[1:2]):
             yield "works out the name of an attribute as it runs, by `getattr`"
         elif called == "setattr" and not is_own and not self._is_plain_assignment(node):

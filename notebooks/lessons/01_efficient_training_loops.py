@@ -1105,8 +1105,8 @@ class BucketBatchSampler:
     def __iter__(self) -> Iterator[list[int]]:
         """Yield each batch as a list of Python's ints: each index 0 … N-1 exactly once per epoch.
 
-        Batches come in random order, not from short to long. At most 15 % of the positions are
-        padding, when there are about 2,000 samples and 16 make a batch.
+        Batches come in random order, not from short to long; a short one may come last. At most
+        15 % of the positions are padding, when there are about 2,000 samples and 16 make a batch.
         """
         ### BEGIN SOLUTION
         rng = np.random.default_rng([self.seed, self.epoch])
@@ -1180,8 +1180,8 @@ def train_one_epoch(
     Each step minimises the mean cross-entropy of its batch alone, with the gradient clipped to
     `max_norm`. The scheduler is stepped once for each batch. `batches` can be iterated once, and
     each batch stays as it is.
-    `model(input_ids, attention_mask)` returns logits [B, C]. It trains in training mode, also
-    when it comes in evaluation mode.
+    `model(input_ids, attention_mask)` returns logits [B, C]. All of it trains in training mode,
+    also when it comes in evaluation mode.
 
     Returns a dict of Python numbers, no tensors:
         "loss"          mean over *samples* of the cross-entropy seen while training

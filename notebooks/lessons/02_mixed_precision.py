@@ -1151,7 +1151,7 @@ def train_epoch(
     precision: str,
     max_norm: float = 1.0,
 ) -> dict[str, float]:
-    """Train `model` in place on every batch once, in training mode.
+    """Train `model` in place on every batch once, all of it in training mode.
 
     precision: "32-true" (no operation in 16 bits) or "bf16-mixed" (matrix products in bf16; weights,
         gradients and loss in fp32).

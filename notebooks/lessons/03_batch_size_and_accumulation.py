@@ -868,15 +868,16 @@ def train_accumulated(
     optimizer: torch.optim.Optimizer,
     grad_accum_steps: int,
 ) -> dict[str, float]:
-    """Train `model` in place, in training mode; each `grad_accum_steps` micro-batches make one update.
+    """Train `model` in place, all of it in training mode.
 
-    `micro_batches` can be iterated once, and its tensors stay as they are. `labels` is int64 [B, T],
-    -100 where there is none; `model(input_ids, attention_mask)` returns logits [B, T, K]. The
-    gradient of an update is that of the mean cross-entropy over all labels of its window, whatever
-    stood in `p.grad` before, None or NaN too; some parameters may be frozen. The last window may
-    have fewer micro-batches and is an update as well. A micro-batch may have no label, a window has
-    some. Each micro-batch goes through the model alone, and its activations are freed before the
-    next, its logits soon after.
+    Each `grad_accum_steps` micro-batches make one update. `micro_batches` can be iterated once, and
+    its tensors stay as they are. `labels` is int64 [B, T], -100 where there is none;
+    `model(input_ids, attention_mask)` returns logits [B, T, K]. The gradient of an update is that
+    of the mean cross-entropy over all labels of its window, whatever stood in `p.grad` before, None
+    or NaN too; parameters that came frozen stay as they are (`optimizer` holds them too). The last
+    window may have fewer micro-batches and is an update as well. A micro-batch may have no label, a
+    window has some. Each micro-batch goes through the model alone, and its activations are freed
+    before the next, its logits soon after.
 
     Returns plain numbers:
         "loss"         mean over all *labels* of the pass of the cross-entropy seen while training
@@ -948,7 +949,8 @@ def largest_micro_batch_size(
     `try_step(size)` runs one whole step of `size` rows on a fresh copy of the model and returns its
     peak of live bytes, which grows with `size`. Where the device has no more memory it raises
     `torch.OutOfMemoryError`; any other error, KeyboardInterrupt too, is no answer, and reaches the
-    caller as it is. Returns 0 when one row is too many. Sizes are ints.
+    caller as it is (a step raises no StopIteration). Returns 0 when one row is too many. Sizes are
+    ints.
 
     Every try costs a step: at most 2 · log2(max_size) + 3 of them. None may have more than twice
     the rows that fit (one row is always allowed), and none less than 1 or more than `max_size`.
@@ -1022,7 +1024,7 @@ def train_accumulated_mixed(
     grad_accum_steps: int,
     max_norm: float,
 ) -> dict[str, float]:
-    """Train `model` in place, in training mode, in bfloat16 under autocast, on the CPU.
+    """Train `model` in place, all of it in training mode, in bfloat16 under autocast, on the CPU.
 
     `micro_batches` can be iterated once, its tensors stay as they are, and each goes through the
     model alone; `labels` is int64 [B], logits are [B, C]. Forward and loss run under
@@ -1030,9 +1032,9 @@ def train_accumulated_mixed(
     for `log_softmax`: the loss is a float32 one. The weights stay float32. `grad_accum_steps`
     micro-batches make one update. Losses are scaled by `scaler`. The gradient of an update is that
     of the mean over the samples of its window, whatever stood in `p.grad` before, None or NaN too,
-    unscaled, then clipped to `max_norm`; some parameters may be frozen. `scaler` and `scheduler`
-    move once an update; nothing overflows, so that the scaler skips no step. The last window may
-    have fewer micro-batches.
+    unscaled, then clipped to `max_norm`; parameters that came frozen stay as they are (`optimizer`
+    holds them too). `scaler` and `scheduler` move once an update; nothing overflows, so that the
+    scaler skips no step. The last window may have fewer micro-batches.
 
     Returns plain numbers:
         "loss"         mean over all samples of the cross-entropy seen while training
@@ -1194,10 +1196,11 @@ def checkpoint_blocks(model: torch.nn.Module) -> torch.nn.Module:
     `model` is a `TextClassifier`: `model.blocks` is a `ModuleList` whose modules are called as
     `block(hidden [B, T, D], key_mask bool [B, 1, 1, T])` and return [B, T, D]. Changed in place or
     wrapped, what you return is called as `model(input_ids, attention_mask)`, and has the very
-    parameters that `model` had, in the same order: an optimizer may hold them already. Its mode and
-    what is frozen stay as they are. Logits and gradients are those of the plain model under the
-    same seed, in training with dropout as well as in evaluation, also where the embeddings are
-    frozen, or where several batches go forward before their losses go backward together.
+    parameters that `model` had, in the same order: an optimizer may hold them already. The
+    model's mode and what is frozen stay as they are. Logits and gradients are those of the plain
+    model under the same seed, in training with dropout as well as in evaluation, also where the
+    embeddings are frozen, or where several batches go forward before their losses go backward
+    together.
     """
     ### BEGIN SOLUTION
     for block in model.blocks:
@@ -1255,14 +1258,15 @@ def train_in_budget(
     budget_bytes: int,
     step_bytes: Callable[[int, int], int],
 ) -> dict[str, float]:
-    """Train `model` in place, in training mode, on each of `samples` once, uncut, within a byte budget.
+    """Train `model` in place, all of it in training mode, on each of `samples` once.
 
-    samples: `(ids, label)`, of uneven lengths; any id may stand in them, 0 too, and a sample may
-        stand in the list twice. The list and its arrays stay as they are. Update number k is made
-        of the samples k · global_batch_size … (k + 1) · global_batch_size - 1, the last one of what
-        is left, in whatever micro-batches you cut it into. Its gradient is that of the mean
-        cross-entropy over its samples, whatever stood in `p.grad` before, None or NaN too; some
-        parameters may be frozen; nothing is clipped.
+    samples: `(ids, label)`, of uneven lengths, none of them cut; any id may stand in them, 0 too,
+        and a sample may stand in the list twice. The list and its arrays stay as they are. Update
+        number k is made of the samples k · global_batch_size … (k + 1) · global_batch_size - 1, the
+        last one of what is left, in whatever micro-batches you cut it into. Its gradient is that of
+        the mean cross-entropy over its samples, whatever stood in `p.grad` before, None or NaN too;
+        parameters that came frozen stay as they are (`optimizer` holds them too); nothing is
+        clipped.
     step_bytes(rows, width): peak bytes of an update whose largest micro-batch is rows × width,
         measured before, as in 3.2; in width it may grow faster than a line. The peak of every
         update is at most `budget_bytes` by that measure; the check adds 5 % for batches themselves.

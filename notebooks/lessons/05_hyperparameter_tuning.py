@@ -984,8 +984,8 @@ def sample(space: dict[str, dict[str, Any]], rng: np.random.Generator) -> dict[s
 
     Returns {name: value}. Draws are independent of each other, and `space` stays as it is.
     Raises ValueError for a range of kind "log" or "float" that cannot be: `low` not below `high`,
-    or a log range that does not begin above 0. It is never repaired in silence, and is found at
-    every call, whether or not the key is drawn. A range of kind "int" always holds a number.
+    NaN too, or a log range that does not begin above 0. It is never repaired in silence, and is
+    found at every call, whether or not the key is drawn. A range of kind "int" always holds a number.
     """
     ### BEGIN SOLUTION
     for name, part in space.items():
@@ -1075,10 +1075,11 @@ def run_trials(
     task.test_batches()                  a list of batches that no search may look at
     `model(input_ids, attention_mask)` returns logits [B, C]; a batch has these two and "labels".
 
-    Each trial: torch seeded with its seed, a fresh model, a fresh optimizer, `num_steps` steps on the
-    first `num_steps` batches of its seed, in training mode, minimising the mean cross-entropy. Then
-    the mean cross-entropy over all validation *samples*, in evaluation mode; `math.inf` where that is
-    no finite number. Every trial is trained to its end.
+    Each trial, whatever ran before it: torch seeded with its seed, a fresh model, a fresh optimizer,
+    `num_steps` steps on the first `num_steps` batches of its seed, in training mode, minimising the
+    mean cross-entropy. Then the mean cross-entropy over all validation *samples*, in evaluation mode;
+    `math.inf` where that is no finite number. Every trial is trained to its end; an error on the way
+    reaches the caller.
     """
     ### BEGIN SOLUTION
     losses = np.full((len(configs), len(seeds)), math.inf)
@@ -1158,7 +1159,7 @@ def successive_halving(
     reduction_factor: int,
     max_total_steps: int,
 ) -> dict[str, Any]:
-    """Successive halving over `configs`, all different, within a budget.
+    """Successive halving over `configs`, all different (if only by a name), within a budget.
 
     `train(config, num_steps)` trains this configuration's trial for `num_steps` *more* and returns
     its validation loss afterwards; lower is better, NaN means that it diverged, and is no better than

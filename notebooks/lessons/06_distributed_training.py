@@ -1115,7 +1115,7 @@ class PlainDDP:
         Mode, weights and batch are left as they are. Afterwards `.grad` of every parameter that is
         trained is, on all ranks, the gradient of the mean cross-entropy over the samples of *all*
         ranks. It is None before the call, and stays None for those that are frozen.
-        Returns that mean.
+        Returns that mean: of the forward whose gradients these are.
         """
         ### BEGIN SOLUTION
         logits = self.model(batch["input_ids"], batch["attention_mask"])
@@ -1304,11 +1304,12 @@ def accumulate_step(
     """One update of `model` from all micro-batches of all ranks.
 
     Each rank calls it with equally many micro-batches (at least 2), whose numbers of rows differ;
-    they are left as they are, and so is the mode. Old gradients are dropped first. The step is that
-    of one process on all the samples as one batch: the gradient of their mean cross-entropy.
-    Gradients cross ranks once: in the last backward. At most two further messages carry other
-    numbers. When a micro-batch raises, on all ranks alike, that error passes on, the weights stay,
-    and the next step ends with the right weights, whether by this function or not.
+    they are left as they are, and so is the mode. Old gradients are dropped first; what is frozen
+    stays as it is. The step is that of one process on all the samples as one batch: the gradient of
+    their mean cross-entropy. Gradients cross ranks once: in the last backward. At most two further
+    messages carry other numbers. When a micro-batch raises, on all ranks alike, that error passes
+    on, the weights stay, and the next step, which drops old gradients first, ends with the right
+    weights, whether by this function or not.
     """
     ### BEGIN SOLUTION
     num_samples = torch.tensor(float(sum(len(batch["labels"]) for batch in micro_batches)))
@@ -1451,7 +1452,8 @@ def train_in_parallel(
     batches: list[dict[str, torch.Tensor]],
     optimizer: torch.optim.Optimizer,
 ) -> None:
-    """Train `model` in place, on both ranks at once. `dist` is set up; weights are equal at the start.
+    """Train `model` in place, on both ranks at once. `dist` is set up; weights are equal at the
+    start, and none is frozen.
 
     batches: the *whole* batch of each step, the same list on both ranks, and left as it is. The last
     one may be odd; each has at least one row a rank.

@@ -983,7 +983,8 @@ print(cost.GPU_ENERGY if device.type == "cuda" else cost.CPU_ENERGY)
 # | `"kernel"` | the GPU runs it, perhaps much later | `dur`, `args["correlation"]` |
 #
 # `ts` (start) and `dur` (length) are in **microseconds**. A kernel belongs to the step and the stage in which it was
-# *queued*: its launch, with the same correlation, lies inside that range. When it runs, the host may be two stages further.
+# *queued*: its launch, with the same correlation, lies inside that range, whichever thread made it. When it runs, the host
+# may be two stages further.
 #
 # <details><summary>Hint: "the forward pass takes next to no time"</summary>
 #
@@ -1031,7 +1032,8 @@ def step_breakdown(events: list[dict[str, Any]], num_warmup_steps: int) -> dict[
         "host"        {stage: length of its ranges}, and "other": step_time less all of them
         "device"      {stage: length of the kernels that were queued inside its ranges}, and
                       "other": of those queued in the step, but in no stage. 0.0 without a GPU
-    All five stages are there, also those that never occur. The events stay as they are.
+    All five stages are there, also those that never occur. Where no step counts, all times are
+    0.0. The events stay as they are.
     """
     ### BEGIN SOLUTION
     ranges = [e for e in events if e.get("cat") == "user_annotation" and "dur" in e]
@@ -1254,8 +1256,10 @@ class BudgetGuard:
     def after_step(self) -> bool:
         """Whether the run must end now; before True is returned, `save` has been called, once.
 
-        The run goes on as long as another step and a save still fit into the budget. The next
-        step may take as long as the longest step so far, over all sessions.
+        The run goes on as long as another step and a save still fit into the budget, as it stands
+        when this is called, or after its alarms. The next step may take as long as the longest step
+        so far, over all sessions. What an alarm takes is paid, as a part of the next step or beside
+        it.
         """
         ### BEGIN SOLUTION
         now = self.clock()
@@ -1609,7 +1613,7 @@ def add_lora(model: nn.Module, rank: int, alpha: float) -> nn.Module:
     what they were. That module has a method `merged()`, which returns a plain `nn.Linear` with
     the adapter added into its weight; the module itself is of no use any more.
     What asks for a gradient afterwards: the adapters and `model.head`, nothing else. The model's
-    mode stays as it is.
+    mode, and that of all its own layers, stays as it is; the adapters' does not matter.
     """
     ### BEGIN SOLUTION
     model.requires_grad_(False)
@@ -1690,7 +1694,7 @@ def two_changes(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings of a run that reaches the same target at least 1.5 times as cheaply.
 
     settings: those of the baseline. Returns settings with the same keys, of which at most two
-    have another value.
+    have another value. It trains nothing: experiments belong into the cells above.
     """
     ### BEGIN SOLUTION
     return settings | {"learning_rate": 1e-3, "padding": "buckets"}

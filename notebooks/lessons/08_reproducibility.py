@@ -854,10 +854,13 @@ class RunConfig:
         ### END SOLUTION
 
     def fingerprint(self) -> str:
-        """A hash of all values but `name`: equal for equal values, in every process, in any order of keys."""
+        """A hash of all values but `name`: equal for equal values (1 and 1.0, or 0.0 and -0.0, are
+        equal), in every process, in any order of keys."""
         ### BEGIN SOLUTION
         values = dataclasses.asdict(self)
         del values["name"]  # it does not shape the weights
+        values["learning_rate"] += 0.0  # one spelling for 1 and 1.0, for 0.0 and -0.0
+        values["class_weights"] = {key: one + 0.0 for key, one in self.class_weights.items()}
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
         ### END SOLUTION
 

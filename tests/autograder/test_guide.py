@@ -108,7 +108,7 @@ def test_its_exercise_is_solved_and_each_wrong_solution_is_named(tmp_path: Path)
     _check(exercise, exercise_sources(jupytext.read(path))["1.7"])
     mutants = _run(block("_SHARE ="))["MUTANTS"]["1.7"]
     assert len(mutants) >= 3
-    claims = _run(block('"The share of padded places"'))["CLAIMS"]["1.7"]
+    claims = _run(block('"The share of padded places"'))["PADDING"]
     quoted = [quote for quote in claims if quote not in one_line(text)]
     assert not quoted and {name for names in claims.values() for name in names} == {
         *EXPLAINS,

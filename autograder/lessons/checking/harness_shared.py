@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import subprocess
 import sys
 from typing import Any
@@ -86,6 +87,28 @@ def switches() -> dict[str, str]:
         "float32 matmul precision": torch.get_float32_matmul_precision(),
         "number of threads": str(torch.get_num_threads()),
     }
+
+
+def as_it_is(value: Any) -> Any:
+    """What `==` compares with the same value later: tensors, arrays, dicts, lists and tuples to the last bit.
+
+    Types and shapes count, the order of a dict's keys does not.
+    """
+    if isinstance(value, torch.Tensor):
+        content = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+        return str(value.dtype), tuple(value.shape), content
+    if isinstance(value, np.ndarray):
+        return str(value.dtype), value.shape, value.tobytes()
+    if isinstance(value, dict):
+        return {name: as_it_is(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value).__name__, [as_it_is(item) for item in value]
+    return type(value).__name__, value
+
+
+def generators() -> tuple[Any, ...]:
+    """The states of torch's, NumPy's and Python's: equal where nobody has drawn from them or set them meanwhile."""
+    return as_it_is(torch.get_rng_state()), repr(np.random.get_state()), random.getstate()
 
 
 def small(seed: int) -> int:

@@ -55,6 +55,7 @@ _CHECKPOINT: Claims = {
     "Raises one where there is no file, or not all of one.": (
         "an error of load swallowed",
         "an error of a part swallowed",
+        "records read until the file ends",
     ),
     "Put everything back into the parts given to `__init__`; returns the step that was saved.": (
         "the parts of the last object",
@@ -115,6 +116,7 @@ _SAVE: Claims = {
         "an error of the rename swallowed",
         "written in place where the rename fails",
         "Ctrl-C turned into another error",
+        "an error at opening hidden",
         "a short write taken for a whole one",
         "removed first where the rename fails",
     ),
@@ -153,7 +155,10 @@ _STOPPING: Claims = {
     "self.best_step: int | None = None # the step given with it": (
         "the number of the validation for its step",
     ),
-    "self.num_bad = 0 # validations in a row that have not improved": ("another counter than num_bad",),
+    "self.num_bad = 0 # validations in a row that have not improved": (
+        "another counter than num_bad",
+        "counts no further than patience",
+    ),
     "def update(self, metrics: dict[str, float], step: int) -> bool:": ("no answer to an improvement",),
     "After a validation at `step`: True when the run should stop now.": ("says stop only once",),
     "The rule stays the same after a stop: the next one may be False.": ("says stop for ever",),
@@ -163,6 +168,7 @@ _STOPPING: Claims = {
         "best_step not in the state",
         "a tensor in the state",
         "best rounded in the state",
+        "an infinite best not in the state",
         "best in the state in 32 bits",
     ),
     "Later updates change neither this state nor one that was loaded.": (
@@ -207,6 +213,8 @@ _BUDGET: Claims = {
         "mode inverted",
         "kept only when much better",
         "kept only when better by a ten-thousandth",
+        "compared in 32 bits",
+        "the first left out as a warm-up",
         "compared with the validation before",
     ),
     "At the end `run.model` has exactly the weights and buffers of that moment.": (

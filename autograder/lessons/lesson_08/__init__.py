@@ -27,7 +27,7 @@ LESSON = Lesson(
             entry="RunConfig",
             check="checks.configs.check_run_config",
             # What dataclasses are written with: assigning in `__post_init__`, and going over one's own fields.
-            allows=("object.__setattr__", "super().__setattr__", "self.__dict__", "vars"),
+            allows=("object.__setattr__", "super().__setattr__"),
         ),
         Exercise(
             id="8.3",

@@ -56,7 +56,13 @@ CLAIMS: dict[str, Claims] = {
             "one epoch whatever is asked for",
             "five epochs whatever is asked for",
         ),
-        "passes over all of them": ("one epoch too many", "each epoch twice"),
+        "passes over all of them": (
+            "one epoch too many",
+            "each epoch twice",
+            "short batches left out",
+            "a tenth set aside",
+            "texts drawn with replacement",
+        ),
         "starting from `seed`": ("the seed not used",),
         "with another seed some are others": ("one seed for all",),
         "Both lists stay as they are": ("texts sorted in place",),
@@ -67,7 +73,10 @@ CLAIMS: dict[str, Claims] = {
         "to a list of as many labels": ("the tail of the texts left out",),
         "named as in `labels`": ("class numbers instead of names",),
         "no texts, no labels": ("no texts",),
-        "A text's label is its own, whichever are asked with it": ("scores less their mean in the batch",),
+        "A text's label is its own, whichever are asked with it": (
+            "scores less their mean in the batch",
+            "a width that all share",
+        ),
         "another training leaves it as it is": ("a global model", "words that all trainings share"),
     },
     "10.3": {
@@ -81,6 +90,7 @@ CLAIMS: dict[str, Claims] = {
         "trials: list[dict]": ("the status ignored",),
         '"config" (a dict of numbers; not all have the same names)': (
             "settings without their names",
+            "a setting that is not there taken for 0",
             "the order of a config's settings matters",
             "settings rounded to six places",
             "settings as they are printed",
@@ -117,7 +127,11 @@ CLAIMS: dict[str, Claims] = {
     "10.4": {
         "The numbers that a report lives by": EXPLAINS,
         "What a report says of a project": EXPLAINS,
-        "labels: list[str]": ("labels never hit left out", "labels in lower case"),
+        "labels: list[str]": (
+            "labels never hit left out",
+            "labels in lower case",
+            "labels without spaces around them",
+        ),
         "predictions: list[str]": (
             "labels that are only said count",
             "predictions that are no label left out",

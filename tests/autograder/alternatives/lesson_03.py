@@ -103,7 +103,7 @@ def train_accumulated_mixed(model, micro_batches, optimizer, scheduler, scaler, 
     parameters = list(model.parameters())
     criterion = torch.nn.CrossEntropyLoss(reduction="none")
     losses, norms = [], []
-    model.zero_grad(set_to_none=False)
+    model.zero_grad()
     for window in in_windows(micro_batches, grad_accum_steps):
         num_rows = torch.cat([batch["labels"] for batch in window]).numel()
         for batch in window:
@@ -120,7 +120,7 @@ def train_accumulated_mixed(model, micro_batches, optimizer, scheduler, scaler, 
         scaler.step(optimizer)
         scaler.update()
         scheduler.step()
-        model.zero_grad(set_to_none=False)
+        model.zero_grad()
     return {
         "loss": torch.cat(losses).double().mean().item(),
         "grad_norm": torch.stack(norms).mean().item(),

@@ -140,7 +140,7 @@ class RunConfig:
             if one.name != "name":
                 value = READERS[one.name](getattr(self, one.name))
                 if isinstance(value, dict):
-                    value = sorted(value.items())
+                    value = sorted((key, weight + 0.0) for key, weight in value.items())
                 digest.update(f"{one.name}={value!r}\n".encode())
         return digest.hexdigest()
 

@@ -97,9 +97,9 @@ class RunConfig:
     @property
     def fingerprint(self) -> int:
         shaping = sorted(
-            (key, value) for key, value in vars(self).items() if key not in ("name", "class_weights")
+            (key, value + 0) for key, value in vars(self).items() if key not in ("name", "class_weights")
         )
-        weights = sorted(self.class_weights.items())
+        weights = sorted((key, weight + 0.0) for key, weight in self.class_weights.items())
         return int.from_bytes(hashlib.sha256(repr((shaping, weights)).encode()).digest()[:8], "big")
 
 

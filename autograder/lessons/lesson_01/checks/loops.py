@@ -51,13 +51,48 @@ def check_train_one_epoch(job: Job) -> None:
     watched(job, {"unwatched": unwatched}, "syncs are not counted, as in another thread")
     for answer in answers:
         _require_few_syncs(job, answer)
-    _require_few_syncs(job, job.learner().call("train_epoch_long", seed=job.seed(), num_steps=LONG))
+    _require_long(job)
+    _require_exact_counts(job)
     require_told(job, job.learner().call("train_epoch_broken_off", seed=job.seed()))
     answer = job.learner().call("train_epoch_infinite", seed=job.seed())
     require_infinite(job, answer["report"].get("loss", math.inf))
     sick = job.learner().call("train_epoch_sick", seed=job.seed())["report"]
     for name in ("loss", "grad_norm"):
         require_infinite(job, sick.get(name, math.inf), name=name)
+
+
+def _require_long(job: Job) -> None:
+    """Few syncs in a long epoch, and its late steps as the first ones."""
+    arguments = {"seed": job.seed(), "num_steps": LONG}
+    answer, twin = (
+        worker.call("train_epoch_long", **arguments)
+        for worker in (job.learner(), job.twin(baselines.TRAIN_EPOCH))
+    )
+    _require_few_syncs(job, answer)
+    _require_steps(job, answer, LONG)
+    job.require(
+        are_equal(answer["weights"], twin["weights"], "float32"),
+        expected=f"the weights of a hand-written loop after {LONG} steps",
+        got="others, where a short epoch was right",
+        likely="late steps are not as the first ones: something fills up, or is done every so many steps",
+        look="what in your loop depends on the number of the step?",
+    )
+    _require_train_report(job, answer, twin["report"])
+
+
+def _require_exact_counts(job: Job) -> None:
+    """More tokens than float32 counts one by one."""
+    widths = (2**22 + 2 * job.rng.integers(1, 2**16, size=5) + [0, 1, 0, 0, 0]).tolist()
+    answer = job.learner().call("train_epoch_vast", seed=job.seed(), widths=widths)
+    right = 2 * sum(widths) - widths[1]
+    got = answer["report"].get("num_tokens", math.nan)
+    job.require(
+        got == right,
+        expected=f"{right:,} tokens",
+        got=f"{got:,.0f}",
+        likely="tokens are counted in float32, which has no whole numbers one by one above 2**24 = 16,777,216",
+        look="the sum of a bool tensor is int64: add it to an int64 tensor",
+    )
 
 
 def _drawn_epochs(job: Job) -> list[dict[str, Any]]:
@@ -75,7 +110,7 @@ def _drawn_epochs(job: Job) -> list[dict[str, Any]]:
             (20.0, 1.0),
         ),
         ([6] * few + [1], {}, (1.0, 1.0)),  # as if max_norm=1.0 were given
-        ([5, 3, 4], {"max_norm": math.inf}, (20.0, 1.0)),
+        ([5, 130, 4], {"max_norm": math.inf}, (20.0, 1.0)),
         ([5, 3, 4, 1], {"max_norm": 0.0}, (40.0, 1.0)),
     ]
     return [

@@ -18,8 +18,8 @@ from autograder.lessons.lesson_01.checks.orders import (
 SIZE, ROWS = 2003, 16
 MOST_PADDING = 0.15
 # Epochs that a sampler which counts them up to some number cannot tell apart; and how far seeds are apart.
-MANY_EPOCHS = (0, 1, 2, 3, 4, 5, 7, 8, 10, 16, 20, 32, 50, 64, 100, 128)
-MANY_SEEDS = (0, 256, 512, 1000)
+MANY_EPOCHS = (0, 1, 2, 3, 4, 5, 7, 8, 10, 16, 20, 32, 50, 64, 100, 128, 1000)
+MANY_SEEDS = (0, 256, 512, 1000, 2**16)
 SHORT = 8
 """Batches of a short epoch, and how many of them there are: that one of the samples always comes in the same step
 happens once in a hundred thousand checks."""
@@ -258,7 +258,7 @@ def require_little_padding(job: Job, passes: Sequence[Pass], moved: Pass) -> flo
     job.require(
         pad_fraction <= MOST_PADDING,
         expected=f"a pad fraction of at most {MOST_PADDING} over {len(passes)} passes",
-        got=f"{pad_fraction:.2f}",
+        got=f"{pad_fraction:.4f}",
         likely="batches still mix short and long samples",
         look="which samples stand side by side just before you cut them into batches?",
     )

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import random
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_shared import learner, small_model, switches, weights_of
+from autograder.lessons.checking.harness_shared import (
+    as_it_is,
+    generators,
+    learner,
+    small_model,
+    switches,
+    weights_of,
+)
 from autograder.lessons.lesson_01.harness.loops import (
     IMPOSSIBLE,
     agree,
     broken_off,
-    copied,
     drawn_batches,
-    is_same_batch,
     make_impossible,
     make_sick,
     modes_seen,
@@ -79,7 +82,7 @@ def evaluate_once(
         batches[0]["labels"][0] = IMPOSSIBLE
         make_impossible(model)
     agree(model, batches if sure else batches[-1:])  # else its accuracy there is far from that of the others
-    given = [copied(batch) for batch in batches]
+    given = as_it_is(batches)
     for parameter in model.parameters():
         parameter.grad = torch.full_like(
             parameter, 0.3
@@ -99,7 +102,7 @@ def evaluate_once(
         "eval_mode": not any(any(seen) for seen in modes) and bool(modes),
         "partly": not any(all(seen) for seen in modes),
         "switches": [set_before, set_after],
-        "batches_kept": all(map(is_same_batch, given, batches)),
+        "batches_kept": as_it_is(batches) == given,
         "gradients": any(gradients),
         "forwards": len(modes),
         "left": {name: value == before.get(name, True) for name, value in after.items()},
@@ -134,7 +137,7 @@ def _state_of(model: Any) -> dict[str, Any]:
         "parts": [sorted(vars(module)) for module in modules],
         "weights": [(name, id(p), str(p.dtype)) for name, p in model.state_dict(keep_vars=True).items()],
         "hooks": sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in modules),
-        "generators": (random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist()),
+        "generators": generators(),
     }
 
 

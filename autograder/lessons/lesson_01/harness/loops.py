@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from autograder.lessons.checking.harness_shared import (
+    as_it_is,
     in_groups,
     learner,
     numbers,
@@ -39,7 +40,7 @@ def drawn_batches(seed: int, rows: list[int]) -> list[dict[str, torch.Tensor]]:
     return batches
 
 
-class Unreadable(OSError, IndexError, RuntimeError):
+class Unreadable(OSError, IndexError, KeyError, ValueError, TypeError, ArithmeticError, RuntimeError):
     """What storage says of a sample or a batch that it has lost; of so many kinds as storages there are.
 
     An IndexError too: who takes one for the end of the data swallows it.
@@ -124,14 +125,15 @@ def train_epoch_once(
             agree(model, batches)
         modes.clear()
         model.train(training)
-        given = [copied(batch) for batch in batches]
+        model.blocks[-1].eval()  # as a part that was evaluated alone
+        given = as_it_is(batches)
         torch.manual_seed(seed)
         with count_events(model) as counts:
             report = learner(model, iter(batches), optimizer, scheduler, **options)
         answer["syncs"] = max(answer["syncs"], counts.num_syncs)
         answer["unwatched"] += counts.num_unwatched
         answer["optimizer_steps"] += counts.num_optimizer_steps
-        answer["batches_kept"] &= all(map(is_same_batch, given, batches))
+        answer["batches_kept"] &= as_it_is(batches) == given
     return answer | {
         "weights": weights_of(model),
         **numbers_of(report),
@@ -151,15 +153,50 @@ class _Tiny(torch.nn.Module):
         return (self.classes(input_ids) * attention_mask[..., None]).sum(1)
 
 
-def train_epoch_long(seed: int, num_steps: int) -> dict[str, int]:
-    """How often a long epoch of the learner's loop brings a number to Python."""
+class _First(_Tiny):
+    """Reads the first word of a text."""
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        return super().forward(input_ids[:, :1], attention_mask[:, :1])
+
+
+def train_epoch_long(seed: int, num_steps: int) -> dict[str, Any]:
+    """A long epoch of the learner's loop: how often it brings a number to Python, and all that it did."""
     torch.manual_seed(seed)
     model, few = _Tiny(), drawn_batches(seed, [3, 2, 4])
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.99**step)
+    modes = modes_seen(model.eval())
     with count_events(model) as counts:
-        learner(model, (copied(few[step % 3]) for step in range(num_steps)), optimizer, scheduler)
-    return {"syncs": counts.num_syncs, "optimizer_steps": counts.num_optimizer_steps}
+        report = learner(model, (dict(few[step % 3]) for step in range(num_steps)), optimizer, scheduler)
+    return {
+        "syncs": counts.num_syncs,
+        "optimizer_steps": counts.num_optimizer_steps,
+        "scheduler_steps": scheduler.last_epoch,
+        "train_mode": all(all(seen) for seen in modes) and bool(modes),
+        "weights": weights_of(model),
+        **numbers_of(report),
+    }
+
+
+def train_epoch_vast(seed: int, widths: list[int]) -> dict[str, Any]:
+    """The report of an epoch of two texts a batch, so wide that float32 cannot count their tokens; one is half real.
+
+    They take no memory: all ids of a text are one, and the model reads the first.
+    """
+    torch.manual_seed(seed)
+    model = _First()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+    batches = [
+        {
+            "input_ids": torch.tensor([[7], [5]]).expand(2, width),
+            "attention_mask": torch.tensor([[True], [number != 1]]).expand(2, width),
+            "labels": torch.tensor([1, 3]),
+        }
+        for number, width in enumerate(widths)
+    ]
+    return numbers_of(learner(model, iter(batches), optimizer, scheduler))
 
 
 def train_epoch_broken_off(seed: int) -> dict[str, bool]:
@@ -198,20 +235,12 @@ def train_epoch_sick(seed: int) -> dict[str, Any]:
         return {"type": "dict", "report": {}}
 
 
-def copied(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {name: tensor.clone() for name, tensor in batch.items()}
-
-
 def agree(model: Any, batches: list[dict[str, torch.Tensor]]) -> None:
     """Make the model right about all of these batches."""
     model.eval()
     with torch.no_grad():
         for batch in batches:
             batch["labels"].copy_(model(batch["input_ids"], batch["attention_mask"]).argmax(-1))
-
-
-def is_same_batch(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
-    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
 def modes_seen(model: Any) -> list[list[bool]]:

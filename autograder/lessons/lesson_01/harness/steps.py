@@ -57,7 +57,8 @@ def epoch_once(
 ) -> dict[str, Any]:
     """One pass of the learner's loop over these samples, with the rows of each optimizer step."""
     model, optimizer = _fresh(seed, scales, ids, groups)
-    model.eval()  # as an evaluation before it may have left it
+    model.train(operators)
+    model.blocks[-1].eval()  # as an evaluation before it may have left it, or a part of it
     steps: list[list[dict[str, Any]]] = [[]]
 
     def note(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -54,6 +54,21 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "total + loss.detach() * rows",
                 "total + torch.nan_to_num(loss.detach(), posinf=0.0) * rows",
             ),
+            "tokens counted in float32": (
+                "float32, which has no whole numbers",
+                "torch.zeros((), dtype=torch.int64)",
+                "torch.zeros(())",
+            ),
+            "mode looked at in the model alone": (
+                "`model.train()` is missing",
+                "    model.train()\n",
+                "    if not model.training:\n        model.train()\n",
+            ),
+            "no training mode late in the epoch": (
+                "`model.train()` is missing",
+                "        samples += rows\n",
+                "        samples += rows\n        model.train(steps < 60)\n",
+            ),
             "a number every second step": (
                 "brought to Python one by one",
                 "        samples += rows\n",

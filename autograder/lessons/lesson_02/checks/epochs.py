@@ -31,6 +31,7 @@ from autograder.lessons.lesson_02.checks.mixed import require_countable
 from autograder.lessons.lesson_02.checks.traces import (
     require_left,
     require_own_device,
+    require_own_type,
     require_told,
     require_used,
 )
@@ -62,8 +63,7 @@ def check_train_epoch(job: Job) -> None:
     for case, own, right in sorted(whole, key=_exact_first):
         _require_same_epoch(job, case, own, right)
     _require_nothing_hidden(job)
-    for syncs in job.learner().call("long_epochs", seed=job.seed(), num_batches=LONG).values():
-        require_few_syncs(job, syncs, LONG)
+    _require_long(job)
     beside: dict[str, Any] = {"source": job.source, "entry": job.entry, "seed": job.seed()}
     require_own_device(job, job.learner().call("epoch_beside_a_gpu", **beside), "bfloat16")
     job.counts["syncs_per_epoch"] = max(own["syncs"] for own in answer["epochs"])
@@ -102,6 +102,38 @@ def _cases(job: Job) -> list[dict[str, Any]]:
     ]
 
 
+def _require_long(job: Job) -> None:
+    """Few syncs in a long epoch, and its late steps as the first ones."""
+    arguments = {"seed": job.seed(), "num_batches": LONG}
+    answers = job.learner().call("long_epochs", **arguments)
+    twins = job.twin(baselines.EPOCH).call("long_epochs", **arguments)
+    for precision, own in answers.items():
+        right, dtype = twins[precision], "float32" if precision == "32-true" else "bfloat16"
+        require_few_syncs(job, own["syncs"], LONG)
+        job.require(
+            own["train_mode"],
+            expected=f"the model in training mode at each of {LONG} steps",
+            got="evaluation mode at some: dropout would be off",
+            likely="`model.train()` is missing; an evaluation before, or a look in between, left the model in eval()",
+            look="switch the mode in the first line of an epoch, and nowhere else",
+        )
+        away = _away(own, right)
+        job.require(
+            away <= TOLERANCES[dtype],
+            expected=f"the weights of a plain loop after {LONG} steps of {precision!r}",
+            got=f"weights that moved otherwise, by {away:.2g} of the way",
+            likely="late steps are not as the first ones: something fills up, or is done every so many steps",
+            look="what in your loop depends on the number of the step?",
+        )
+        require_report(
+            job,
+            own["report"],
+            right["report"],
+            dict.fromkeys(("loss", "num_samples"), "in a long epoch something else is added up"),
+            rel_tol=1e-3 if dtype == "float32" else 1e-2,
+        )
+
+
 def _require_nothing_hidden(job: Job) -> None:
     """A NaN in the loss of one batch shows in the mean, and an error of the model reaches the caller."""
     rows = [int(number) for number in job.rng.integers(2, 6, size=4)]
@@ -115,6 +147,7 @@ def _require_nothing_hidden(job: Job) -> None:
         look="catch nothing that you cannot mend: `for batch in batches` ends by itself",
     )
     require_left(job, answer)
+    require_own_type(job, answer, "bfloat16")
     for report in answer["reports"]:
         require_keys(job, report, ("loss", "num_samples"))
         loss = report["loss"]
@@ -146,6 +179,10 @@ def _measure(job: Job) -> None:
     )
 
 
+_ONE_AUTOCAST = (
+    "one autocast around several steps: it keeps its 16-bit copies of the weights, and later forwards compute with "
+    "those of the first"
+)
 _LIKELY_WEIGHTS = {
     "not cleared": "gradients of several steps: those of the step before are still there",
     "cleared late": "gradients of another backward, from before the epoch, take part in the first step: they are "
@@ -158,11 +195,11 @@ _LIKELY_WEIGHTS = {
     "sum": "the sum over the batch is minimised, where its mean is asked for",
     "mask ignored": "the model does not get the attention mask: padding is read as text",
     "mask of ids": "the mask is made of the ids: what is padding, the batch's own mask says",
+    "one autocast": _ONE_AUTOCAST,
 }
 _LIKELY_OTHERWISE = {  # by whether autocast was open at a step
     False: "another loss than the batch mean of the cross-entropy, another clipping, or other gradients",
-    True: "one autocast around several steps: it keeps its 16-bit copies of the weights, and later forwards compute "
-    "with those of the first",
+    True: _ONE_AUTOCAST,
 }
 _LIKELY_LOSS = {
     "mean of means": "a mean of batch means: the short last batch counts as much as a full one",

@@ -24,6 +24,7 @@ from autograder.lessons.lesson_02.checks.traces import (
     require_clipped,
     require_left,
     require_own_device,
+    require_own_type,
     require_told,
     require_trained,
     require_untouched,
@@ -85,6 +86,7 @@ def check_mixed_step(job: Job) -> None:
     require_reports_left(job, answer["changed_reports"])
     odd = job.learner().call("odd_steps", seed=job.seed())
     require_left(job, odd)
+    require_own_type(job, odd, "bfloat16")
     job.require(
         math.isnan(odd["loss_of_nan"]),
         expected="loss = NaN of a model that has a NaN among its weights",

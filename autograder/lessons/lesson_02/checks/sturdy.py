@@ -17,13 +17,14 @@ MIN_SHARE = 0.9
 QUALITY_SPREAD = 0.2  # points: 0.04 over 12 seeds where it was measured; other kernels round otherwise
 
 
-SCALES = {"loud": 2.0**12, "long": 2.0**15, "mixed": 2.0**4, "still": 1.0, "deafening": 1.0}
+SCALES = {"loud": 2.0**12, "long": 2.0**15, "mixed": 2.0**4, "still": 1.0, "brim": 2.0**15, "deafening": 1.0}
 """What a scaler would find: loud values have small gradients, quiet ones large. Loss scaling is another exercise."""
 LOUDNESS = {
     "long": "with loud texts of hundreds of words",
     "loud": "with hidden values in the hundreds",
     "mixed": "with loud and quiet texts in one batch",
     "still": "with hidden values of a hundredth",
+    "brim": "with hidden values of up to 50,000, which fp16 holds",
     "deafening": "with hidden values of a million",
 }
 
@@ -69,6 +70,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
         ("mixed", [vocabulary, 40 * classes + 240, 2 * width], 11, True),
         ("loud", [vocabulary, classes, 48], 1, False),
         ("long", [300, 4, 16], 4, True),
+        ("brim", [200, 5, 128], 5, True),
     ]
     cases = []
     for loudness, sizes, rows, is_training in shapes:
@@ -154,6 +156,7 @@ def _require_sturdy(
         "mixed": "one scale for the whole batch: beside a loud text the squares of a quiet one underflow to zero",
         "still": "a constant factor moves the break: the squares of small values underflow to zero",
         "long": "the words of a text are added up before they are divided: over a long text fp16's sum passes 65,504",
+        "brim": "a norm, or a sum of squares, is formed in fp16: it is larger than its values, and above 65,504",
         "deafening": "the values are limited, and those of bf16 reach as far as those of fp32",
     }[loudness]
     if loudness == "loud" and not case["is_training"]:  # in training mode it stood

@@ -47,8 +47,20 @@ def require_left(job: Job, answer: Mapping[str, Any]) -> None:
     )
 
 
+def require_own_type(job: Job, answer: Mapping[str, Any], dtype: str) -> None:
+    """Fail where products were of another type under a caller's autocast of that type."""
+    types = answer["inside_another"]["types"]
+    job.require(
+        set(types) <= {f"torch.{dtype}"},
+        expected=f"matrix products in {dtype}, also where the caller's autocast is of another type",
+        got=", ".join(types),
+        likely="autocast got no type of its own: it takes the one that was set last, and on a GPU fp16",
+        look=f"name the type: `torch.autocast(..., dtype=torch.{dtype})`",
+    )
+
+
 def require_untouched(job: Job, changed: Sequence[str]) -> None:
-    """Fail where a call changed what it was handed beside the model: `changed` as the harness's `Handed` has it."""
+    """Fail where a call changed what it was handed beside the model: `changed` as the harness's `Watched` has it."""
     if changed:
         what = changed[0]
         raise failure(

@@ -11,7 +11,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from autograder.lessons.checking.harness_shared import in_groups, learner, numbers, switches, weights_of
-from autograder.lessons.lesson_02.harness.handed import Handed, inside_another, kinds_of
+from autograder.lessons.lesson_02.harness.handed import Watched, inside_another, kinds_of
 from autograder.lessons.lesson_02.harness.shared import (
     VOCABULARY,
     DeepClassifier,
@@ -80,7 +80,7 @@ def _epochs_of(
     if is_in_groups:
         groups[0] |= {"weight_decay": 1e-4, "lr": 0.03}
     optimizer = torch.optim.SGD(groups, lr=0.05, momentum=0.5 * is_in_groups)
-    recorder, handed = Recorder(model, optimizer), Handed(model)
+    recorder, handed = Recorder(model, optimizer), Watched(model)
     batches = _uneven_batches(model, rng, rows)
     seen: set[tuple[bool, str]] = set()
 
@@ -92,7 +92,8 @@ def _epochs_of(
     found = []
     for precision in precisions:
         leave_gradients(model, 0.1)
-        model.eval()  # as an evaluation before it may have left it
+        model.train(is_in_groups)
+        model.blocks[-1].eval()  # as an evaluation before it may have left it, or a part of it
         seen.clear()
         handed.changed.clear()
         before, num_before = weights_of(model), len(recorder.gradients)
@@ -151,7 +152,7 @@ def broken_epochs(seed: int, rows: list[int], at: int) -> dict[str, Any]:
     stumbled = stumble(
         model, lambda: learner(model, iter(good), optimizer, "bf16-mixed"), at=2, dtype=torch.float16
     )
-    inside = inside_another(lambda: learner(model, iter(good[:1]), optimizer, "bf16-mixed"))
+    inside = inside_another(model, lambda: learner(model, iter(good[:1]), optimizer, "bf16-mixed"))
     is_loss_of_batches_told = _is_told(lambda: learner(model, _breaking(good), optimizer, "32-true"))
     with torch.no_grad():
         model.embedding.weight[-1] = float("nan")
@@ -230,16 +231,25 @@ class _Syncs(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def long_epochs(seed: int, num_batches: int) -> dict[str, int]:
-    """Syncs of an epoch of so many batches of one word, on a model that is hardly one, in either precision."""
+def long_epochs(seed: int, num_batches: int) -> dict[str, dict[str, Any]]:
+    """An epoch of so many batches of one word, on a model that is hardly one, in either precision."""
     found = {}
     for precision in ("32-true", "bf16-mixed"):
         rng, model = np.random.default_rng(seed), deep_model(seed, d_model=4, num_blocks=0)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-        batches = [full_batch(rng, 1, 1)] * num_batches
+        few, before, modes = [full_batch(rng, 1, 1) for _ in range(3)], weights_of(model), set[bool]()
+        model.eval().register_forward_pre_hook(
+            lambda model, _, modes=modes: modes.add(all(part.training for part in model.modules()))
+        )
         with _Syncs() as syncs:
-            learner(model, iter(batches), optimizer, precision)
-        found[precision] = syncs.number
+            report = learner(model, (few[n % 3] for n in range(num_batches)), optimizer, precision)
+        found[precision] = {
+            "syncs": syncs.number,
+            "train_mode": modes == {True},
+            "before": before,
+            "weights": weights_of(model),
+            "report": numbers(report),
+        }
     return found
 
 

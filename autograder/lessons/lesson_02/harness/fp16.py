@@ -88,7 +88,7 @@ def fp16_steps(
 def step_inside_another(seed: int) -> dict[str, Any]:
     """What is set before and after a step whose caller has an autocast open."""
     run, batch = Fp16Run(seed, {}), small_batches(seed, 1)[0]
-    return {"changed": [], "inside_another": inside_another(lambda: run.trainer.train_step(batch))}
+    return {"changed": [], "inside_another": inside_another(run.model, lambda: run.trainer.train_step(batch))}
 
 
 def trainer_beside_a_gpu(source: str, entry: str, seed: int) -> dict[str, Any]:

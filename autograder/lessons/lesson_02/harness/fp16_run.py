@@ -14,7 +14,7 @@ from autograder.lessons.checking.harness_shared import (
     small_model,
     weights_of,
 )
-from autograder.lessons.lesson_02.harness.handed import Handed, kinds_of
+from autograder.lessons.lesson_02.harness.handed import Watched, kinds_of
 from autograder.lessons.lesson_02.harness.shared import (
     Recorder,
     dtypes_of,
@@ -66,7 +66,7 @@ class Fp16Run:
         ]
         self.optimizer = torch.optim.SGD(groups, lr=0.1, momentum=0.9)
         self.recorder = Recorder(self.model, self.optimizer)
-        self.handed = Handed(self.model)
+        self.handed = Watched(self.model)
         self.reports: list[tuple[Any, str]] = []
         self.is_state_alone = True
         self.trainer = (trainer or learner)(self.model, self.optimizer, **options)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import inspect
-import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_shared import switches
+from autograder.lessons.checking.harness_shared import as_it_is, generators, switches
 
 
-class Handed:
+class Watched:
     """Watches calls that train a model: what they change beside its weights, and in which mode it runs."""
 
     def __init__(self, model: Any) -> None:
@@ -28,40 +27,33 @@ class Handed:
 
     def call(self, function: Callable[..., Any], *arguments: Any, batches: list[dict[str, Any]]) -> Any:
         """What `function` gives. Its `arguments` are `batches` or have them inside."""
-        length, before = len(batches), [_copied(batch) for batch in batches]
-        generators, caches = _generators(), torch.is_autocast_cache_enabled()
+        before, drawn, caches = as_it_is(batches), generators(), torch.is_autocast_cache_enabled()
         self.num_forwards = 0
         result = function(*arguments)
-        if generators != _generators():
+        if drawn != generators():
             self.changed.add("the random generators")
         if caches is not torch.is_autocast_cache_enabled():
             self.changed.add("autocast's own settings")
-        if len(batches) != length or not all(map(_are_same, batches, before)):
+        if as_it_is(batches) != before:
             self.changed.add("the caller's batches")
         return result
 
 
-def _copied(batch: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {name: tensor.clone() for name, tensor in batch.items()}
-
-
-def _are_same(one: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor]) -> bool:
-    return list(one) == list(other) and all(
-        one[name].dtype is other[name].dtype and torch.equal(one[name], other[name]) for name in one
-    )
-
-
-def _generators() -> tuple[Any, ...]:
-    """Those of torch, NumPy and Python: equal where nobody has drawn from them or set them meanwhile."""
-    return torch.get_rng_state().numpy().tobytes(), repr(np.random.get_state()), hash(random.getstate())
-
-
-def inside_another(call: Callable[[], Any]) -> dict[str, Any]:
-    """What is set before and after a call whose caller has an autocast in fp16 open."""
+def inside_another(model: Any, call: Callable[[], Any]) -> dict[str, Any]:
+    """What is set before and after a call whose caller has an autocast in fp16 open, and the types of the products."""
+    types: set[str] = set()
+    layers = [part for part in model.modules() if isinstance(part, torch.nn.Linear)]
+    hooks = [
+        layer.register_forward_hook(lambda _, inputs, output: types.add(str(output.dtype)))
+        for layer in layers
+    ]
     with torch.autocast("cpu", torch.float16):
         before = switches()
         call()
-        return {"before": before, "after": switches()}
+        after = switches()
+    for hook in hooks:
+        hook.remove()
+    return {"before": before, "after": after, "types": sorted(types)}
 
 
 def kinds_of(report: Any) -> dict[str, str]:

@@ -115,7 +115,7 @@ class Recorder:
         self.autocast_in_backward |= torch.is_autocast_enabled("cpu")
 
 
-class Stumble(RuntimeError, IndexError, ValueError, ArithmeticError):
+class Stumble(RuntimeError, IndexError, KeyError, ValueError, TypeError, ArithmeticError, AssertionError):
     """What a model raises here that cannot go on: whatever kind of error is caught, it is one."""
 
 

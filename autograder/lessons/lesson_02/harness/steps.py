@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from autograder.lessons.checking.harness_shared import learner, numbers, switches, weights_of
-from autograder.lessons.lesson_02.harness.handed import Handed, inside_another, kinds_of, rounded_parts
+from autograder.lessons.lesson_02.harness.handed import Watched, inside_another, kinds_of, rounded_parts
 from autograder.lessons.lesson_02.harness.shared import (
     Recorder,
     beside_a_gpu,
@@ -28,7 +28,7 @@ class _Steps:
 
     def __init__(self, model: Any, optimizer: torch.optim.Optimizer) -> None:
         self.model, self.optimizer, self.found = model, optimizer, list[dict[str, Any]]()
-        self.recorder, self.handed = Recorder(model, optimizer), Handed(model)
+        self.recorder, self.handed = Recorder(model, optimizer), Watched(model)
         self.reports: list[tuple[Any, str]] = []
         leave_gradients(model, 0.1)
 
@@ -115,7 +115,7 @@ def odd_steps(seed: int) -> dict[str, Any]:
     """A step under an autocast of the caller's, and the loss of one whose model has a NaN among its weights."""
     model, batch = deep_model(seed, d_model=16, num_blocks=1), full_batch(np.random.default_rng(seed), 3, 5)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    inside = inside_another(lambda: learner(model, batch, optimizer, 1.0))
+    inside = inside_another(model, lambda: learner(model, batch, optimizer, 1.0))
     with torch.no_grad():
         model.head.bias[0] = float("nan")
     try:

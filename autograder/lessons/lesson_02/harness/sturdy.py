@@ -26,7 +26,7 @@ for _module in (_offered, sys.modules.get("__learner__", _offered)):
 
 def _made(seed: int, loudness: str, sizes: tuple[int, ...]) -> torch.nn.Module:
     """The learner's classifier with hidden values that are loud, quiet, or loud for half of the words; or
-    far beyond fp16. Those of "long" are loud."""
+    far beyond fp16, or as large as fp16 can hold, to the "brim". Those of "long" are loud."""
     torch.manual_seed(seed)
     torch.rand(3)  # who seeds anew in `__init__` gets other weights
     model: Any = learner(*sizes)
@@ -47,10 +47,19 @@ def _made(seed: int, loudness: str, sizes: tuple[int, ...]) -> torch.nn.Module:
             ):
                 module.weight.mul_(1e-5)  # mean squares near 1e-6, the epsilon
                 module.bias.zero_()
+        if loudness == "brim":
+            _fill(model)
         for parameter in model.parameters():
             if (parameter == 1).all():  # a gain that does nothing would not be missed
                 parameter.add_(0.3 * torch.randn(parameter.shape))
     return model
+
+
+def _fill(model: torch.nn.Module) -> None:
+    """Make the largest hidden value one that fp16 just holds; the length of a text's row it does not hold."""
+    words = next(part for part in model.modules() if isinstance(part, torch.nn.Embedding))
+    hidden = next(part for part in model.modules() if isinstance(part, torch.nn.Linear))
+    words.weight.mul_(50_000 / (words.weight @ hidden.weight.T).abs().max())
 
 
 def _texts(

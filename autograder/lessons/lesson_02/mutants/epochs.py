@@ -100,6 +100,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '        if num_samples // len(batch["labels"]) % 64 == 63:\n            total.item()\n'
                 "        num_samples +=",
             ),
+            "autocast with the type that was set last": (
+                "no type of its own",
+                'torch.autocast("cpu", torch.bfloat16',
+                'torch.autocast("cpu"',
+            ),
             "the device that the machine has": (
                 "what the machine has",
                 'torch.autocast("cpu"',
@@ -222,6 +227,22 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ),
                 ("    return", "    around_all.__exit__(None, None, None)\n    return"),
             ),
+            "one autocast for all steps, closed for the rest of each": (
+                "one autocast around several steps",
+                ("    for batch in batches:\n", _AROUND_ALL),
+                (
+                    _CLIP + "        optimizer.step()\n",
+                    '        with torch.autocast("cpu", enabled=False):\n    '
+                    + _CLIP
+                    + "            optimizer.step()\n",
+                ),
+                ("    return", "    around_all.__exit__(None, None, None)\n    return"),
+            ),
+            "no training mode late in the epoch": (
+                "`model.train()` is missing",
+                "        num_samples += ",
+                "        model.train(num_samples < 200)\n        num_samples += ",
+            ),
             "an error swallowed": (
                 "an error is caught and swallowed",
                 ("        with torch.autocast", "        try:\n          with torch.autocast"),
@@ -303,6 +324,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
         _STURDY,
         {
             "not repaired": ("a square above 65,504 is infinite", _REPAIR, ""),
+            "norm in fp16": (
+                "a norm, or a sum of squares, is formed in fp16",
+                (_REPAIR, "        norm = torch.linalg.vector_norm(pooled, dim=-1, keepdim=True).float()\n"),
+                ("(pooled * pooled).mean(dim=-1, keepdim=True)", "norm**2 / pooled.shape[-1]"),
+            ),
             "converted after the square": (
                 "a square above 65,504 is infinite",
                 (_REPAIR, ""),
@@ -322,7 +348,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "the values are limited",
                 _REPAIR,
                 "        is_fp32 = pooled.dtype is torch.float32\n"
-                "        pooled = pooled if is_fp32 else pooled.float().clamp(-16_384, 16_384)\n",
+                "        pooled = pooled if is_fp32 else pooled.float().clamp(-65_504, 65_504)\n",
             ),
             "the head in fp32": (
                 "such as the head's",

@@ -66,6 +66,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "",
             ),
             "autocast with fp16": ("autocast got another type", "torch.bfloat16)", "torch.float16)"),
+            "autocast with the type that was set last": (
+                "no type of its own",
+                'torch.autocast("cpu", torch.bfloat16)',
+                'torch.autocast("cpu")',
+            ),
             "autocast of another device": (
                 "not open while the model runs",
                 'torch.autocast("cpu"',

@@ -17,6 +17,7 @@ from autograder.lessons.lesson_03.checks.windows import (
     ROUNDING,
     require_calls,
     require_cleared,
+    require_frozen,
     require_told,
     require_untouched,
     require_updates,
@@ -24,9 +25,9 @@ from autograder.lessons.lesson_03.checks.windows import (
 
 # What another micro-batch of the same update keeps for backward may stand beside the one at work; the whole may not.
 SAVED_BYTES_SLACK = 1.6
+LONG = 70  # updates
 _DIVIDED_WRONG = "divided by the wrong count: "
 WRONG_WEIGHTS = {
-    "thawed": "parameters that came frozen are trained: `requires_grad_(True)` is not asked for",
     "one group divided": "only the gradients of the optimizer's first parameter group are divided: those of the others "
     "stay sums",
     "one group cleared": "only the gradients of the optimizer's first parameter group are cleared",
@@ -77,6 +78,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
         (2, int(rng.integers(3, 9)), [0]),
         (1, int(rng.integers(2, 9)), []),
         (2 * steps + 2, steps, [steps - 1, 2 * steps + 1]),
+        (LONG, 1, []),  # what is done every so many updates, or fills up
     ]
     return [
         {
@@ -124,6 +126,7 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
             look="sum the losses; divide by the labels of the whole window, which always has some",
         )
     require_cleared(job, answer["moved"], case["left"])
+    require_frozen(job, answer["frozen"], name, WRONG_WEIGHTS)
     if not are_equal(answer["moved"], right["moved"], "float32"):
         _fail_by_weights(answer, right, name(WRONG_WEIGHTS) or CUT_LOSS * case["is_sure"])
     job.require(

@@ -16,6 +16,7 @@ from autograder.lessons.lesson_03.checks.windows import (
     LOSS,
     ROUNDING,
     require_cleared,
+    require_frozen,
     require_told,
     require_training,
     require_untouched,
@@ -24,7 +25,6 @@ from autograder.lessons.lesson_03.checks.windows import (
 TEXTS_PER_UPDATE, LONGEST, ROWS_OF_THE_LONGEST = 64, 96, 12  # as in the harness
 BUDGET_SLACK = 1.05  # batches and indices are live too
 WRONG_WEIGHTS = {
-    "thawed": "parameters that came frozen are trained: `requires_grad_(True)` is not asked for",
     "one group divided": "only the gradients of the optimizer's first parameter group are divided: those of the others "
     "stay sums",
     "one group cleared": "only the gradients of the optimizer's first parameter group are cleared",
@@ -71,7 +71,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
         ),
         (size, [size, size], int(rng.integers(3, 9))),
         (size + 1, [int(rng.integers(2, size))], int(rng.integers(1, 4))),
-        (1, [1, 1], 5),
+        (1, [1] * 70, 5),  # many: what is done every so many updates, or fills up
         (128, [128], ROWS_OF_THE_LONGEST),
     ]
     cases: list[dict[str, Any]] = []
@@ -93,7 +93,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
                 # Counted bytes are those of our model, which lie on a line; other models' need not.
                 "bend": 0.0 if number == 0 else float(rng.uniform(0.7, 2.0)),
                 "left": {2: math.nan, 3: None}.get(number, 0.1),
-                "is_frozen": number == 1,
+                "is_frozen": number == 4,  # after NaN, which shows what is not cleared at all
                 "is_in_groups": number % 2 == 0,
                 "is_training": bool(number % 2),
                 "is_counted": number == 0,
@@ -126,16 +126,17 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], plain:
             likely="each micro-batch is small enough, so the graphs of several are alive at once",
             look="call `backward()` for each micro-batch: it frees what its forward pass kept",
         )
+
+    def name(likely: Mapping[str, str]) -> str:
+        return name_the_mistake(
+            likely,
+            twin=twin_of(job, twins.TRAIN_IN_BUDGET, "budget_once", case),
+            is_same=lambda wrong: are_equal(answer["moved"], wrong["moved"], "float32"),
+        )
+
     require_cleared(job, answer["moved"], case["left"])
+    require_frozen(job, answer["frozen"], name, WRONG_WEIGHTS)
     if not are_equal(answer["moved"], plain["moved"], "float32"):
-
-        def name(likely: Mapping[str, str]) -> str:
-            return name_the_mistake(
-                likely,
-                twin=twin_of(job, twins.TRAIN_IN_BUDGET, "budget_once", case),
-                is_same=lambda wrong: are_equal(answer["moved"], wrong["moved"], "float32"),
-            )
-
         raise failure(
             expected="the weights of micro-batches of 4: an update's gradient does not depend on how it is cut",
             got="other weights",

@@ -9,14 +9,23 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job, failure
-from autograder.lessons.checking import are_equal, name_the_mistake, require_left_alone, twin_of
+from autograder.lessons.checking import (
+    TOLERANCES,
+    are_equal,
+    name_the_mistake,
+    relative_difference,
+    require_left_alone,
+    twin_of,
+)
 from autograder.lessons.lesson_03 import twins
+from autograder.lessons.lesson_03.checks.mixed_words import WRONG_NORM, WRONG_UPDATES
 from autograder.lessons.lesson_03.checks.windows import (
     CUT_LOSS,
     LOSS,
     ROUNDING,
     require_calls,
     require_cleared,
+    require_frozen,
     require_told,
     require_untouched,
     require_updates,
@@ -24,48 +33,11 @@ from autograder.lessons.lesson_03.checks.windows import (
 
 # Right loops differed by 0.06 in a weight here and there, and by 0.005 in the length of all, the loss and the norm.
 LENGTH_ROUNDING = 0.015
+WAY_ROUNDING = 0.05  # the distance of two ends, as a share of the way: right loops came to 0.02
 REPORT_ROUNDING = 0.015
 LOW_PRECISION_SLACK = 0.99  # the same matrix products are counted, whatever stands around them
+LONG = 70  # updates: what is done every so many of them, or fills up
 NUM_LONE = 7  # passes of one text: what one loss in bfloat16 hides by luck, seven do not
-_DIVIDED_WRONG = "divided by the wrong count: "
-# The first pass clips nothing: what is wrong there is no clip. Where a clip strikes, a wrong one is the likely mistake.
-WRONG_UPDATES = {
-    "thawed": "parameters that came frozen are trained: `requires_grad_(True)` is not asked for",
-    "one group clipped": "only the gradients of the optimizer's first parameter group are clipped",
-    "one group cleared": "only the gradients of the optimizer's first parameter group are cleared",
-    "left over": "gradients that were there before the call reach the first update: nothing clears them",
-    "clipped at every micro-step": "clipping at every micro-step: what is left of the sum depends on the order of "
-    "the micro-batches",
-    "clipped while scaled": "the clip sees scaled gradients: `unscale_` comes after it, or not at all",
-    "unclipped": "no clipping, or clipping after the step",
-    "clipped by value": "each value is clipped, not the norm of them all",
-    "clipped to 1": "clipped to a norm of 1, whatever `max_norm` says",
-    "never cleared": "gradients are never cleared: each update adds those of all updates before",
-    "cleared inside": "`zero_grad` inside the window: only the last micro-batch reaches the step",
-    "first alone": "the windows begin at the wrong place: the first micro-batch makes an update of its own, and the "
-    "last ones make none",
-    "not divided": "the loss is not divided by the samples of the window: the means of the micro-batches are added up",
-    "sum": "the loss is not divided by the samples of the window: the sum is used as it is",
-    "mean of means": f"{_DIVIDED_WRONG}the number of micro-batches, which are uneven",
-    "full window": f"{_DIVIDED_WRONG}`grad_accum_steps`, also where the window is shorter and micro-batches are uneven",
-    "sum over steps": f"{_DIVIDED_WRONG}sums of losses, divided by the number of micro-batches",
-    "never unscaled": "the step is taken with scaled gradients",
-    "schedule first": "the scheduler moves before the optimizer: the first rate is never used",
-    "mask from ids": "the mask is made from the ids, and is not the one that came: an id of 0 may stand inside a text",
-    "one autocast": "one autocast around all updates: until it is left it keeps its bfloat16 copies of the weights, so "
-    "that later updates compute with the first weights",
-}
-WRONG_NORM = {
-    "clipped": "the norm *after* clipping",
-    "scaled": "the norm of gradients that are still scaled",
-    "last": "the norm of the last update alone",
-    "largest": "the largest norm, where the mean is asked for",
-    "norms": "a sum of norms that is divided by nothing",
-    "first group": "the norm of the optimizer's first parameter group alone",
-    "root": "the root of the mean of the squared norms, where the mean of the norms is asked for",
-    "by samples": "a mean over samples, where that over updates is asked for",
-    "": "another norm than that of all gradients of an update, unscaled, before they are clipped",
-}
 
 
 def check_train_accumulated_mixed(job: Job) -> None:
@@ -80,8 +52,11 @@ def check_train_accumulated_mixed(job: Job) -> None:
     # Last: what it shows beside a loss that is cut has its name by now. Losses and norms of one update are far from
     # those of the others.
     sure = cases[4] | {"is_sure": True, "rows": [3, 2, 4, 1, 2], "easy": [0, 1], "grad_accum_steps": 2}
-    right = job.twin(twins.TRAIN_ACCUMULATED_MIXED).call("mixed_once", **sure)
-    _require_pass(job, sure, job.learner().call("mixed_once", **sure), right)
+    # Short steps: over many of them roundings grow.
+    long = cases[3] | {"rows": [2] * LONG, "grad_accum_steps": 1, "learning_rate": 0.02}
+    for case in (sure, long):
+        right = job.twin(twins.TRAIN_ACCUMULATED_MIXED).call("mixed_once", **case)
+        _require_pass(job, case, job.learner().call("mixed_once", **case), right)
     job.counts["low_precision_share"] = round(answers[0]["bfloat16"], 3)
 
 
@@ -112,10 +87,10 @@ def _cases(job: Job) -> list[dict[str, Any]]:
             "init_scale": 1.0 if of_steps == 1 else 2.0 ** int(rng.integers(7, 13)),
             "growth_interval": 3 if of_steps == 1 else 1 + number % 2,
             "is_in_groups": number in (0, 2, 3),
-            "left": {3: 0.1, 4: math.nan}.get(number),
+            "left": {3: 0.1, 4: math.nan, 5: 0.1}.get(number),
             "momentum": 0.5 * (number == 2),
             "easy": [],
-            "is_frozen": number == 2,
+            "is_frozen": number == 5,  # after NaN, which shows what is not cleared at all
             "is_training": bool(number % 2),
             "is_counted": number == 0,  # operators: it costs, and one pass shows it
             "is_sure": False,
@@ -129,7 +104,8 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
         return name_the_mistake(
             likely,
             twin=twin_of(job, twins.TRAIN_ACCUMULATED_MIXED, "mixed_all", {"cases": [case]}),
-            is_same=lambda wrong: _are_same_updates(answer["moved"], wrong[0]["moved"]),
+            # Two mistakes may be near each other, as where only the last update is another.
+            is_same=lambda wrong: _are_same_updates(answer["moved"], wrong[0]["moved"], WAY_ROUNDING / 3),
         )
 
     _require_no_complaint(job, answer, case["grad_accum_steps"])
@@ -148,6 +124,7 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
     require_calls(job, answer["calls"], right["calls"])
     _require_schedule_and_scale(job, answer, right, num_micro_batches, case["grad_accum_steps"])
     _require_precision(job, answer, right)
+    require_frozen(job, answer["frozen"], name, WRONG_UPDATES)
     if not _are_same_updates(answer["moved"], right["moved"]):
         mistake = name(WRONG_UPDATES) or CUT_LOSS * case["is_sure"]
         share = float(np.linalg.norm(answer["moved"])) / max(float(np.linalg.norm(right["moved"])), 1e-12)
@@ -164,12 +141,17 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
     require_told(job, answer, right["report"], wrong, rel_tol=REPORT_ROUNDING)
 
 
-def _are_same_updates(got: np.ndarray, right: np.ndarray) -> bool:
-    """Each weight within bfloat16's rounding; and all of them as far on the right way, which rounds away."""
-    if not are_equal(got, right, "bfloat16"):
+def _are_same_updates(got: np.ndarray, right: np.ndarray, way: float = WAY_ROUNDING) -> bool:
+    """Each weight within a few of bfloat16's roundings; and all of them as far on the right way, which rounds away."""
+    if got.shape != right.shape or not np.isfinite(got).all():
         return False
-    wide = right.astype(np.float64)
-    return bool(abs(float(got @ wide) / float(wide @ wide) - 1.0) <= LENGTH_ROUNDING)
+    wide, off = right.astype(np.float64), got.astype(np.float64) - right
+    square = float(wide @ wide)
+    return (
+        relative_difference(got, right) <= 3 * TOLERANCES["bfloat16"]
+        and float(off @ off) <= way**2 * square
+        and abs(float(off @ wide)) <= LENGTH_ROUNDING * square
+    )
 
 
 def _require_no_complaint(job: Job, answer: dict[str, Any], grad_accum_steps: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 Limits = dict[str, int]
 SHAPES = ("line", "square", "root", "jump")
 NUM_SMALL, NUM_MIDDLE, NUM_LARGE = 40, 40, 4
+NUM_ERRORS = 16  # of the harness
 LONG_SEARCH = 14  # tries: an error may come at any of them
 
 
@@ -28,11 +29,13 @@ def telling_searches(rng: np.random.Generator) -> list[Search]:
 
 
 def failing_searches(rng: np.random.Generator) -> list[Search]:
-    """Those in which a step ends with another error: at the first try, and at any that follows."""
+    """Those in which a step ends with another error, of any class: at the first try, and at any that follows."""
     searches = []
-    for fails_at in range(1, LONG_SEARCH + 1):
+    for number in range(6 * LONG_SEARCH):
+        fails_at = 1 + number % LONG_SEARCH
         one = _drawn(rng, int(rng.integers(150, 400)), 40 + fails_at, ("exact", "device")[fails_at % 2])
-        searches.append(one._replace(limits=one.limits | {"fails_at": fails_at}))
+        failing = {"fails_at": fails_at, "error": int(rng.integers(NUM_ERRORS))}
+        searches.append(one._replace(limits=one.limits | failing))
     return searches
 
 

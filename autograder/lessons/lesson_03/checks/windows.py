@@ -106,6 +106,32 @@ def require_cleared(job: Job, moved: np.ndarray, left: float | None) -> None:
         )
 
 
+def require_frozen(
+    job: Job, frozen: list[str], name: Callable[[Mapping[str, str]], str], known: Mapping[str, str]
+) -> None:
+    """Fail where frozen parameters are moved, or others are frozen after the call.
+
+    `name` asks twins for a mistake, for those `known` too.
+    """
+    thawed = "parameters that came frozen are trained: `requires_grad_(True)` is not asked for"
+    job.require(
+        "values" not in frozen,
+        expected="frozen parameters as they were",
+        got="others in their place",
+        likely=(name({"thawed": thawed, **known}) if "values" in frozen else "")
+        or "a frozen parameter has a gradient from before, or zeros in its place: the step moves it by that, or by its "
+        "weight decay",
+        look="after `zero_grad()`, `p.grad` is None, and the step passes over it; zeros it takes for a gradient",
+    )
+    job.require(
+        not frozen,
+        expected="the parameters frozen that came frozen, and no others",
+        got="others",
+        likely="`requires_grad_` is not put back as it was",
+        look="no loop needs `requires_grad_`",
+    )
+
+
 def require_untouched(job: Job, changed: list[str]) -> None:
     """Fail where the caller's data, or the random generators of the process, are others than before the call."""
     job.require(

@@ -11,7 +11,14 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from autograder.lessons.checking.harness_shared import in_groups, learner, small_model, switches, weights_of
-from autograder.lessons.lesson_03.harness.shared import Handed, leave, told, watched_calls
+from autograder.lessons.lesson_03.harness.shared import (
+    Frozen,
+    Handed,
+    leave,
+    set_mode,
+    told,
+    watched_calls,
+)
 from course_lib.data import collate
 from course_lib.measuring import count_events
 from course_lib.models import ModelConfig, TokenClassifier
@@ -119,17 +126,20 @@ def accumulated_once(
     is_sure: bool,
 ) -> dict[str, Any]:
     """One pass of the learner's loop. A tagger that `is_sure` of one tag has a loss of 20 where it is another."""
-    model = token_model(seed).train(is_training)
+    model = token_model(seed)
+    set_mode(model, is_training=is_training)
     with torch.no_grad():
         model.head.weight.mul_(4)  # gradients longer than 1: a loop that clips them shows
         model.head.bias[0] += 25.0 * is_sure
     before = weights_of(model)
     parameters = in_groups(model) if is_in_groups else model.parameters()
-    optimizer = torch.optim.SGD(parameters, lr=learning_rate, momentum=0.5)
+    # A gradient of zeros moves what has weight decay; none does not.
+    optimizer = torch.optim.SGD(parameters, lr=learning_rate, momentum=0.5, weight_decay=0.05 * is_frozen)
     leave(model, left, is_frozen=is_frozen)
+    frozen = Frozen(model)
     batches = token_batches(np.random.default_rng(seed), num_micro_batches, grad_accum_steps, empty)
     report, passes, outputs, set_before = {}, OnePass(batches), Outputs(model), switches()
-    handed = Handed(tensor for batch in batches for tensor in batch.values())
+    handed = Handed(batches)
     with watched_calls(model) as calls, count_events(model, operators=is_counted) as counts:
         try:
             report = learner(model, passes, optimizer, grad_accum_steps)
@@ -138,6 +148,7 @@ def accumulated_once(
                 raise
     return told(report) | {
         "moved": weights_of(model) - before,
+        "frozen": frozen.changed(),
         "optimizer_steps": counts.num_optimizer_steps,
         "calls": calls,
         "saved_bytes": counts.peak_saved_bytes,
@@ -187,20 +198,24 @@ def mixed_once(
 
     A model that `is_sure` of one class has a loss of 20 where it is another.
     """
-    model = small_model(seed).train(is_training)
+    model = small_model(seed)
+    set_mode(model, is_training=is_training)
     with torch.no_grad():
         model.head.weight.mul_(gradient_scale)  # gradient norms well above and below `max_norm`
         model.head.bias[0] += 25.0 * is_sure
     before = weights_of(model)
     # Vectors first: of the gradient's length they are a part that is too small for the whole.
     parameters = in_groups(model)[::-1] if is_in_groups else model.parameters()
-    optimizer = torch.optim.SGD(parameters, lr=learning_rate, momentum=momentum)
+    optimizer = torch.optim.SGD(
+        parameters, lr=learning_rate, momentum=momentum, weight_decay=0.05 * is_frozen
+    )
     leave(model, left, is_frozen=is_frozen)
+    frozen = Frozen(model)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 / (1 + step))
     scaler = torch.amp.GradScaler("cpu", init_scale=init_scale, growth_interval=growth_interval)
     scaler_says, report, set_before = "", {}, switches()
     batches = text_batches(np.random.default_rng(seed), rows, easy)
-    passes, handed = OnePass(batches), Handed(tensor for batch in batches for tensor in batch.values())
+    passes, handed = OnePass(batches), Handed(batches)
     with watched_calls(model) as calls, count_events(model, operators=is_counted) as counts:
         try:
             report = learner(model, passes, optimizer, scheduler, scaler, grad_accum_steps, max_norm)
@@ -213,6 +228,7 @@ def mixed_once(
                 raise
     return told(report) | {
         "moved": weights_of(model) - before,
+        "frozen": frozen.changed(),
         "changed": handed.changed(),
         "scaler_says": scaler_says,
         "set_before": set_before,

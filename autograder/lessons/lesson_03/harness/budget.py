@@ -11,7 +11,14 @@ import torch.nn.functional as F
 
 from autograder.lessons.checking.harness_shared import in_groups, learner, small_model, weights_of
 from autograder.lessons.lesson_03.harness.memory import ON_CPU, random_batch
-from autograder.lessons.lesson_03.harness.shared import Handed, leave, told, watched_calls
+from autograder.lessons.lesson_03.harness.shared import (
+    Frozen,
+    Handed,
+    leave,
+    set_mode,
+    told,
+    watched_calls,
+)
 from course_lib.measuring import Counts, count_events, peak_bytes
 
 TEXTS_PER_UPDATE = 64
@@ -134,10 +141,11 @@ def _trained(
     samples = budget_samples(seed, lengths, has_twins=has_twins)
     model, optimizer = budget_model(seed, is_in_groups=is_in_groups, is_sure=is_sure)
     for group in optimizer.param_groups:  # where no bytes are counted: its state is of their number
-        group["momentum"] = 0.5 * (bend > 0)
-    model.train(is_training)
+        group |= {"momentum": 0.5 * (bend > 0), "weight_decay": 0.05 * is_frozen}
+    set_mode(model, is_training=is_training)
     leave(model, left, is_frozen=is_frozen)
-    listed, handed = list(samples), Handed(ids for ids, _ in samples)
+    frozen = Frozen(model)
+    listed, handed = list(samples), Handed(samples)
     before = weights_of(model)
     spare: list[int] = []  # columns of a micro-batch beside its longest text
 
@@ -151,6 +159,7 @@ def _trained(
         report = learner(model, samples, optimizer, global_batch_size, budget, bytes_of)
     answer = told(report) | {
         "moved": weights_of(model) - before,
+        "frozen": frozen.changed(),
         "steps": counts.num_optimizer_steps,
         "calls": calls,
         "changed": handed.changed(),

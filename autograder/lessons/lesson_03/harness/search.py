@@ -15,13 +15,23 @@ from autograder.lessons.lesson_03.harness.memory import ON_CPU, random_batch
 from course_lib.measuring import peak_bytes
 
 MAX_TRIES = 300  # a search that never ends
-_ERRORS: tuple[tuple[type[BaseException], str], ...] = (
+ERRORS: tuple[tuple[type[BaseException], str], ...] = (
     (RuntimeError, "CUDA error: an illegal memory access was encountered"),
     (ValueError, "the step of this model is broken"),
     (RuntimeError, "a worker of the loader ran out of memory on the host"),
     (MemoryError, ""),
     (IndexError, "index out of range in self"),
     (KeyboardInterrupt, ""),
+    (KeyError, "labels"),
+    (SystemExit, ""),
+    (AssertionError, "out of memory"),
+    (TypeError, "step() takes no rows"),
+    (ZeroDivisionError, "division by zero"),
+    (OverflowError, "int too large to convert to float"),
+    (OSError, "Cannot allocate memory"),
+    (RecursionError, "maximum recursion depth exceeded"),
+    (StopAsyncIteration, ""),
+    (GeneratorExit, ""),
 )
 
 
@@ -57,15 +67,20 @@ def searched_all(peaks: list[np.ndarray], limits: list[dict[str, int]]) -> list[
 
 
 def _searched(
-    peak: Callable[[int], int], budget_bytes: int, max_size: int, most_rows: int, fails_at: int = 0
+    peak: Callable[[int], int],
+    budget_bytes: int,
+    max_size: int,
+    most_rows: int,
+    fails_at: int = 0,
+    error: int = 0,
 ) -> dict[str, Any]:
     """A search on a device that runs out of memory above `most_rows`; and every size that it tried.
 
-    The step of try number `fails_at` ends with an error that has nothing to do with memory.
+    The step of try number `fails_at` ends with that of `ERRORS`, which has nothing to do with memory.
     """
     tried: list[float] = []
     odd_size = ""
-    kind, words = _ERRORS[fails_at % len(_ERRORS)]
+    kind, words = ERRORS[error]
     failure = kind(words)
 
     def try_step(size: int) -> int:

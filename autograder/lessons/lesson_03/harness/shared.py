@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_shared import numbers
+from autograder.lessons.checking.harness_shared import as_it_is, generators, numbers
 
 
 @contextmanager
@@ -33,30 +31,53 @@ def watched_calls(model: Any) -> Iterator[list[list[float]]]:
 
 
 def leave(model: Any, gradient: float | None, *, is_frozen: bool = False) -> None:
-    """Gradients as somebody may have left them, None or NaN too, and embeddings that are not to be trained."""
+    """Gradients as somebody may have left them, None or NaN too, and embeddings that are not to be trained.
+
+    These have their gradients from before they were frozen.
+    """
     if is_frozen:
         model.token_embedding.requires_grad_(False)
     for parameter in model.parameters():
-        if parameter.requires_grad and gradient is not None:
+        if gradient is not None:
             parameter.grad = torch.full_like(parameter, gradient)
 
 
-class Handed:
-    """What is handed in, tensors or arrays, as it was then; and the generators of torch, NumPy and Python."""
+def set_mode(model: Any, *, is_training: bool) -> None:
+    """The mode in which a model comes; where it is training mode, a part was left in the other by an evaluation."""
+    model.train(is_training)
+    model.blocks[-1].eval()
 
-    def __init__(self, handed: Iterable[torch.Tensor | np.ndarray]) -> None:
-        self._handed = [(each, np.array(each)) for each in handed]
-        self._drawn = self._generators()
+
+class Frozen:
+    """Which parameters are frozen, and what they are."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._before, self._asked = self._values(), self._flags()
+
+    def _values(self) -> dict[str, torch.Tensor]:
+        return {name: p.detach().clone() for name, p in self._model.named_parameters() if not p.requires_grad}
+
+    def _flags(self) -> dict[str, bool]:
+        return {name: p.requires_grad for name, p in self._model.named_parameters()}
+
+    def changed(self) -> list[str]:
+        """What is another now; NaN is no value of before."""
+        now = dict(self._model.named_parameters())
+        are_moved = [not torch.equal(now[name], value) for name, value in self._before.items()]
+        return ["values"] * any(are_moved) + ["flags"] * (self._flags() != self._asked)
+
+
+class Handed:
+    """What is handed in, and the random generators, as they were then."""
+
+    def __init__(self, *handed: Any) -> None:
+        self._handed, self._before, self._drawn = handed, as_it_is(handed), generators()
 
     def changed(self) -> list[str]:
         """What is another now."""
-        is_same = all(np.array_equal(np.asarray(each), before) for each, before in self._handed)
-        is_drawn = self._drawn != self._generators()
-        return ["what was handed in"] * (not is_same) + ["the random generators"] * is_drawn
-
-    @staticmethod
-    def _generators() -> tuple[Any, ...]:
-        return torch.get_rng_state().numpy().tobytes(), repr(np.random.get_state()), random.getstate()
+        is_other, is_drawn = as_it_is(self._handed) != self._before, generators() != self._drawn
+        return ["what was handed in"] * is_other + ["the random generators"] * is_drawn
 
 
 def told(report: Any) -> dict[str, Any]:

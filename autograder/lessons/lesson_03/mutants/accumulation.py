@@ -259,6 +259,17 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    model.train()\n",
                 "    model.blocks.train()\n",
             ),
+            "gradients of frozen parameters left": (
+                "a frozen parameter has a gradient from before",
+                _CLEAR,
+                "        for parameter in model.parameters():\n            if parameter.requires_grad:\n"
+                "                parameter.grad = None\n",
+            ),
+            "mode looked at in the model alone": (
+                "the mode is set on some modules alone",
+                "    model.train()\n",
+                "    if not model.training:\n        model.train()\n",
+            ),
             "frozen parameters trained": (
                 "parameters that came frozen",
                 "    model.train()\n",

@@ -212,6 +212,16 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        for parameter in model.parameters():\n            if parameter.grad is not None:\n"
                 "                parameter.grad.mul_(0)\n",
             ),
+            "zeros for frozen parameters": (
+                "a frozen parameter has a gradient from before, or zeros",
+                "zero_grad(set_to_none=True)",
+                "zero_grad(set_to_none=False)",
+            ),
+            "mode looked at in the model alone": (
+                "the mode is set on some modules alone",
+                "    model.train()\n",
+                "    if not model.training:\n        model.train()\n",
+            ),
             "frozen parameters trained": (
                 "parameters that came frozen",
                 "    model.train()\n",

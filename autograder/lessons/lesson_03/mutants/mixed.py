@@ -275,6 +275,12 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        for parameter in model.parameters():\n            if parameter.grad is not None:\n"
                 "                parameter.grad.mul_(0)\n",
             ),
+            "gradients of frozen parameters left": (
+                "a frozen parameter has a gradient from before",
+                _CLEAR,
+                "        for parameter in model.parameters():\n            if parameter.requires_grad:\n"
+                "                parameter.grad = None\n",
+            ),
             "frozen parameters trained": (
                 "parameters that came frozen",
                 "    model.train()\n",

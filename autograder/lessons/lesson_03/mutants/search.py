@@ -142,6 +142,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "            return good\n        if is_good:\n",
                 ),
             ),
+            "a missing key taken for the end": (
+                "takes every error for a full device",
+                "except torch.OutOfMemoryError",
+                "except (torch.OutOfMemoryError, LookupError)",
+            ),
             "one row at least": ("the answer to that is 0", "return good", "return max(1, good)"),
             "errors raised anew": (
                 "raises one of its own",

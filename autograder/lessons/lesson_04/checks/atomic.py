@@ -56,7 +56,7 @@ def check_save_atomically(job: Job) -> None:
     for how in ("unsavable", "too large", "of no kind", "stopped", "full", "nearly"):
         _require_refusal(job, seed, how)
     _require_synced(job, answer)
-    for how in ("fsync", "rename"):
+    for how in ("fsync", "rename", "open"):
         _require_refusal(job, seed, how)
 
 
@@ -193,8 +193,12 @@ def _require_refusal(job: Job, seed: int, how: str) -> None:
         got="another error",
         likely="Ctrl-C is turned into another error, which `except Exception` of a loop would swallow"
         if how == "stopped"
+        else "the temporary file could not be opened, and that error is hidden by the one of removing what is not there"
+        if how == "open"
         else "the error is swallowed, and another one raised that does not tell of it",
-        look="let it pass: `finally` needs no `except`; else end with a bare `raise`",
+        look="`unlink(missing_ok=True)`"
+        if how == "open"
+        else "let it pass: `finally` needs no `except`; else end with a bare `raise`",
     )
     _require_others(job, answer["others"])
     _require_nothing_beside(job, answer["beside"], "after a save that failed")

@@ -22,6 +22,10 @@ SHORTER = (383, 389, 397)
 """It may have so many steps, which no other piece than single steps fills."""
 TURNS_AT = (384, 393)
 """The other falls apart from a step between these on: it comes to the end too, and its best lies behind it."""
+DOWNHILL = -TO_THE_END
+"""That of one that only gets worse: its first validation is the best."""
+LEVELS = (4.0, 5.0)
+"""Of the longest, powers of ten: no unit of a loss is known beforehand, and a float is finer than 32 bits."""
 MAX_STEPS = 400
 MIN_SAVED = 0.30
 MARGIN = 3.0
@@ -71,10 +75,12 @@ def check_stop_early(job: Job) -> None:
         runs.append(_trained(job, float(rate)))
     if all(run.is_kept for run in runs) and len({run.num_steps for run in runs}) > 1:
         _require_patience(job, runs)  # now: who gives up at once keeps nothing where the first loss is NaN
-    longest = _trained(job, TO_THE_END, max_steps=int(job.rng.choice(SHORTER)))
+    level = float(10 ** job.rng.uniform(*LEVELS))
+    longest = _trained(job, TO_THE_END, max_steps=int(job.rng.choice(SHORTER)), level=level)
     turning = _trained(job, TO_THE_END, turns_at=int(job.rng.integers(*TURNS_AT)))
-    _require_best(job, [*runs, longest, turning])
-    _require_report(job, [*runs, longest, turning])
+    every = [*runs, longest, turning, _trained(job, DOWNHILL)]
+    _require_best(job, every)
+    _require_report(job, every)
     shares = [(run.num_steps + len(run.seen)) / MAX_STEPS for run in runs]
     saved = 1.0 - float(np.mean(shares))
     job.counts["steps_saved"] = round(saved, 3)
@@ -121,14 +127,17 @@ def _require_patience(job: Job, runs: list[_Run]) -> None:
     )
 
 
-def _trained(job: Job, rate: float, turns_at: int = MAX_STEPS, max_steps: int = MAX_STEPS) -> _Run:
+def _trained(
+    job: Job, rate: float, turns_at: int = MAX_STEPS, max_steps: int = MAX_STEPS, level: float = 0.0
+) -> _Run:
     trusted = job.worker("baseline", baselines.STOP_EARLY)
     which = {
         "seed": job.seed(),
         "rate": rate,
-        "is_exact": rate == TO_THE_END,
+        "is_exact": abs(rate) == TO_THE_END,
         "turns_at": turns_at,
         "max_steps": max_steps,
+        "level": level,
     }
     answer = job.learner().call("stop_early", **which)
     job.require(
@@ -205,6 +214,10 @@ _MISTAKES: dict[str, tuple[str, Kept]] = {
     "once": (
         "a lower loss came later and was not kept: a margin such as `min_delta` decides, or the best is not updated",
         _once_the_best,
+    ),
+    "first": (
+        "the first validation is left out, as a warm-up: it may be the best",
+        lambda run: {min(run.seen[1:] or run.seen, key=lambda at: at["loss"])["step"]},
     ),
 }
 

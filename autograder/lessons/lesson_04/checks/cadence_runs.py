@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ SLOWER = "a disk that becomes 8 times slower"
 QUICKER = "a disk that becomes 8 times faster"
 DEAR_AT_FIRST = "a first save that took 20 times as long"
 SMALL_BUDGET = "a slow disk and a small budget"
+WEEKS = "a run of some weeks, whose saves take long"
 BEGUN_LATER = "saves that begin some steps after they were due"
 
 
@@ -61,12 +62,15 @@ def scenarios(rng: np.random.Generator) -> list[Scenario]:
 
     cheap, dear = 0.12 * 0.05 * limit, 2.4
     small, large = float(rng.choice([0.01, 0.02, 0.03])), float(rng.choice([0.2, 0.25, 0.3]))
+    too_slow = run("a disk too slow for both limits", twice, 0.05, dear, is_dear=True)
     return [
         run(STEADY, steady, 0.05, 0.12, begins_at=0.0),
         run(SLOWER_STEPS, slower, small, 0.2),
         # Long enough that a mean over all saves, cheap ones first, takes more than its share.
         run(SLOWER, twice, 0.05, 0.3, begins_at=1.7e9),
-        run("a disk too slow for both limits", twice, 0.05, dear, is_dear=True),
+        too_slow,
+        # The same by other units: no hour and no day is the longest that there is.
+        _stretched(too_slow, WEEKS, 300.0),
         run(SMALL_BUDGET, twice, small, dear, is_dear=True, begins_at=0.0),
         run("a slow disk and a large budget", twice, large, dear, is_dear=True),
         run("no work may be lost", steady, large, 0.6, is_dear=True, max_lost_seconds=0.0),
@@ -78,3 +82,15 @@ def scenarios(rng: np.random.Generator) -> list[Scenario]:
         # Cheap enough for both limits, if not by much; before the first step there are no moments to be saved.
         run(FASTER, faster, 0.1, 0.62, begins_at=-5000.0, first_save=0.02 * limit),
     ]
+
+
+def _stretched(run: Scenario, name: str, times: float) -> Scenario:
+    """The same run, with every second so many times as long."""
+    return replace(
+        run,
+        name=name,
+        max_lost_seconds=times * run.max_lost_seconds,
+        steps=[times * seconds for seconds in run.steps],
+        saves=[times * seconds for seconds in run.saves],
+        first_save=times * run.first_save,
+    )

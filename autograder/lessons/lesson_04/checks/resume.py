@@ -11,6 +11,7 @@ from autograder.lessons.checking import require_left_alone, require_same_parts
 from autograder.lessons.lesson_04 import baselines
 
 NUM_AFTER = 6  # as an epoch has
+LAST_BYTES = 64  # of a file may say nothing, such as a line end
 
 # What is compared after loading, in the order in which a mistake is easiest to see.
 _PARTS = {
@@ -95,7 +96,15 @@ def check_checkpoint(job: Job) -> None:
     for place in (2, 1, 0):
         stop, file = stops[place], saved["files"][place]
         try:
-            found = fresh.call("resume", seed=seed, own_seed=own_seed, file=file, num_after=NUM_AFTER)
+            drawn = rng.integers(1, max(2, len(file) - LAST_BYTES), size=3).tolist()
+            found = fresh.call(
+                "resume",
+                seed=seed,
+                own_seed=own_seed,
+                file=file,
+                num_after=NUM_AFTER,
+                cuts=[*saved["cuts"][place], *drawn],
+            )
         except CheckFailed:
             _require_no_rest(job, file)
             _require_nothing_beside(job, saved["beside"])
@@ -110,13 +119,7 @@ def check_checkpoint(job: Job) -> None:
             look="load into the objects that `__init__` was given",
         )
         require_left_alone(job, *found["switches"], when="before `load`")
-        job.require(
-            not found["taken"],
-            expected="a `load` that raises an error where there is no whole checkpoint",
-            got=f"a return as if all were well: {', '.join(found['taken'])}",
-            likely="the error is swallowed: the run would begin anew, or go on with half of its state, unnoticed",
-            look="let the error pass; whoever calls `load` decides what comes then",
-        )
+        _require_broken_refused(job, found["taken"])
     _require_nothing_beside(job, saved["beside"])
     job.require(
         not saved["lost"],
@@ -146,6 +149,22 @@ def _require_one_file(job: Job, saved: dict[str, Any]) -> None:
         got=f"the file that was there before, and {', '.join(saved['beside'][:3]) or 'nothing'} beside it",
         likely="`save` writes under another name, or writes nothing where a file is, or behind what stands in it",
         look='write to `path` itself, as it is; mode "wb" begins an empty file',
+    )
+
+
+def _require_broken_refused(job: Job, taken: list[str]) -> None:
+    are_cut = bool(taken) and all(what.startswith("a file cut off") for what in taken)
+    job.require(
+        not taken,
+        expected="a `load` that raises an error where there is no whole checkpoint",
+        got=f"a return as if all were well: {', '.join(taken[:4])}",
+        likely="a file that ends early is taken for a whole one: what stands in it is put back, and nobody asks for "
+        "what is missing"
+        if are_cut
+        else "the error is swallowed: the run would begin anew, or go on with half of its state, unnoticed",
+        look="how does `load` know that it has seen the last record?"
+        if are_cut
+        else "let the error pass; whoever calls `load` decides what comes then",
     )
 
 

@@ -17,6 +17,7 @@ from autograder.lessons.lesson_04.checks.stopping_cases import (
     draw_cases,
     no_better,
     simulate,
+    where_infinity_counts,
     with_nothing_else,
 )
 from autograder.lessons.lesson_04.checks.stopping_words import ELSE, LIKELY, SHARED
@@ -48,12 +49,13 @@ def check_early_stopping(job: Job) -> None:
             likely="once it has said stop, it says so for ever: no validation in a row is bad by then",
             look=f"a better one after the stop of {_shown(case)}",
         )
+        bads = [right["bad"], right["bad"] + 1, right["bad"] + 2, 0][: 1 + len(answer["bad_after_stop"])]
         job.require(
-            answer["num_bad"] == right["bad"],
-            expected=f"`num_bad`, the validations in a row that have not improved: {right['bad']}",
-            got=f"{answer['num_bad']}",
+            [answer["num_bad"], *answer["bad_after_stop"]] == bads,
+            expected=f"`num_bad`, the validations in a row that have not improved: {_listed(bads)}",
+            got=_listed([answer["num_bad"], *answer["bad_after_stop"]]),
             likely="`num_bad` is not counted, or set back, where another attribute is",
-            look=f"read it after the last of {_shown(case)}",
+            look=f"read it after the last of {_shown(case)}; then after two bad ones more",
         )
     _check_resumed(job, cases)
 
@@ -184,6 +186,9 @@ def _check_resumed(job: Job, cases: list[dict[str, Any]]) -> None:
         (0, n)[number % 2] if number % 6 < 2 else int(job.rng.integers(0, n + 1))
         for number, n in enumerate(lengths)
     ]
+    for number, case in enumerate(cases):
+        decisive = where_infinity_counts(case, lengths[number])
+        cuts[number] = int(job.rng.choice(decisive)) if decisive else cuts[number]
     begun = [
         case | {"metrics": case["metrics"][:cut], "steps": case["steps"][:cut]}
         for case, cut in zip(cases, cuts, strict=True)
@@ -217,6 +222,12 @@ def _check_resumed(job: Job, cases: list[dict[str, Any]]) -> None:
         )
 
     expected = resumed(lambda had: (had["best"], had["best_step"], had["bad"]))
+    are_wrong = [
+        _stop_of_all(a, cut) != r["stop"] or not _has_best(a, r)
+        for a, r, cut in zip(answers, expected, cuts, strict=True)
+    ]
+    wrong_bests = [had["best"] for had, is_wrong in zip(kept, are_wrong, strict=True) if is_wrong]
+    is_infinity_lost = all(best is not None and math.isinf(best) for best in wrong_bests)
     forgetful: dict[str, Callable[[dict[str, Any]], Start]] = {
         "the counter of bad validations is not in the state: after a resume, patience starts anew": lambda had: (
             had["best"],
@@ -235,16 +246,20 @@ def _check_resumed(job: Job, cases: list[dict[str, Any]]) -> None:
     for number in sorted(range(len(more)), key=_is_used):
         case, answer, right, cut = more[number], answers[number], expected[number], cuts[number]
         stop = _stop_of_all(answer, cut)
-        if stop == right["stop"] and _has_best(answer, right):
+        if not are_wrong[number]:
             continue
         likely = "the best value, its step or the counter is not in the state, or not put back"
-        if _is_used(number):
+        if _is_used(number) and answer["best"] is not None:
             likely = "something that the object had before stays, where the state has none of it"
         elif any(_is_nearly(a["best"], r["best"]) for a, r in zip(answers, expected, strict=True)):
             likely = "the best value is rounded in the state: after a resume, another number is to be beaten"
         elif stop == right["stop"] and answer["best"] == right["best"]:
             likely = "`best_step` is not in the state, or not put back"
-        if not _is_used(number) and not is_same(expected):
+        if is_infinity_lost:
+            likely = (
+                "a best that is infinite is not in the state, or not put back: it is a value like any other"
+            )
+        elif not _is_used(number) and not is_same(expected):
             likely = next((text for text, start in forgetful.items() if is_same(resumed(start))), likely)
         raise failure(
             expected=f"resumed after {cut} validations, what the uninterrupted one does: "
@@ -268,11 +283,11 @@ def _stop_of_all(answer: Mapping[str, Any], cut: int) -> int | None:
 
 def _bests(of: Mapping[str, Any]) -> str:
     step = of["best_step"]
-    return (
-        f"best {of['best']} at step {step:g}"
-        if isinstance(step, int | float)
-        else f"best {of['best']} at step {step}"
-    )
+    return f"best {of['best']} at step " + (f"{step:g}" if isinstance(step, int | float) else f"{step}")
+
+
+def _listed(numbers: Sequence[Any]) -> str:
+    return ", then ".join(f"{number}" for number in numbers)
 
 
 def _stops(number: int | None) -> str:

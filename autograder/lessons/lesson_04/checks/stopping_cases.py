@@ -76,6 +76,18 @@ def better(case: Mapping[str, Any], best: float | None) -> dict[str, float] | No
     return dict.fromkeys({*METRICS, whole["monitor"]}, start + sign * 100.0)
 
 
+def where_infinity_counts(case: Mapping[str, Any], length: int) -> list[int]:
+    """After how many of the first `length` validations the best so far is infinite, and matters to what comes."""
+    found = []
+    for cut in range(1, length):
+        had = simulate({**case, "metrics": case["metrics"][:cut], "steps": case["steps"][:cut]})
+        if had["best"] is not None and math.isinf(had["best"]):
+            starts = [(best, had["best_step"], had["bad"]) for best in (had["best"], None)]
+            right, forgetful = (simulate(case, start=start, first=cut) for start in starts)
+            found += [cut] * (right["stop"] != forgetful["stop"] or right["best"] != forgetful["best"])
+    return found
+
+
 def with_nothing_else(case: Mapping[str, Any]) -> dict[str, Any]:
     """The same case, in which the monitored metric is the only one."""
     monitor = (DEFAULTS | case["settings"])["monitor"]
@@ -95,6 +107,9 @@ def _case(rng: np.random.Generator, kind: str, number: int) -> dict[str, Any]:
     sign = -1.0 if whole["mode"] == "min" else 1.0
     # Eighths, so that differences are exact; a drift to the better, so that runs are of several lengths.
     watched = float(rng.choice([8.0, 0.5, -3.0])) + sign * np.cumsum(rng.integers(-3, 6, size=_LENGTH) / 8)
+    if kind == "default" and number % 4 == 3:  # small steps to a best, and nothing more
+        watched = 8.0 - np.minimum(np.arange(_LENGTH), 7) / 8
+        watched[8:] += 0.125
     if kind == "plain" and number % 10 in (4, 7):  # better by exactly `min_delta`, and by no more
         min_delta = (0.25, 0.5, 0.0)[number // 10]
         settings |= {"min_delta": min_delta, "patience": int(rng.integers(2, 5))}
@@ -118,9 +133,11 @@ def _case(rng: np.random.Generator, kind: str, number: int) -> dict[str, Any]:
             watched[6] = math.nan
             settings["patience"] = int(rng.integers(2, 5))
     if kind == "infinite":
-        worst = -sign * math.inf
+        worst, at = -sign * math.inf, int(rng.integers(6, 12))
+        if number // 2 % 2:  # nothing ends it before the best that can be
+            watched[:at] = watched[0] + sign * np.arange(at)
         watched[(0, 0, 3, 5)[number // 2 % 4]] = worst
-        watched[int(rng.integers(6, 12))] = -worst if number // 2 % 2 else worst
+        watched[at] = -worst if number // 2 % 2 else worst
         settings["patience"] = 1 if number // 2 % 4 == 0 else 2
         if number // 2 % 4 == 1:  # twice, so that patience would end before the first finite one
             watched[1] = worst

@@ -43,10 +43,13 @@ class _Overfitting:
     however often it is validated. `rate` is its learning rate: at 0.005 the best comes after some 35 steps, at 0.0012
     after 140. `is_exact`: each validation looks at the whole set, and does not jitter. `turns_at`: from this step on
     it climbs, fast, and the model falls apart: validations say NaN. One that is exact and does not turn has
-    two of NaN on its way, and crawls at last: each is better by very little.
+    two of NaN on its way, and crawls at last: each is better by very little. With a rate below 0 it climbs
+    from the beginning, and slowly. `level` is added to each loss.
     """
 
-    def __init__(self, seed: int, rate: float, is_exact: bool, turns_at: int, max_steps: int) -> None:
+    def __init__(
+        self, seed: int, rate: float, is_exact: bool, turns_at: int, max_steps: int, level: float
+    ) -> None:
         rng = np.random.default_rng(seed)
         directions = rng.normal(size=(4, 20))
         self._train, self._validation, self._test = (
@@ -58,10 +61,13 @@ class _Overfitting:
             self.model = torch.nn.Sequential(
                 self._centred, torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4)
             )
-        self._optimizer = torch.optim.AdamW(self.model.parameters(), lr=rate, weight_decay=0.0, fused=True)
+        self._optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=abs(rate), weight_decay=0.0, fused=True, maximize=rate < 0
+        )
         self._num_validated = len(self._validation[1]) if is_exact else _VALIDATED
         self._seed, self._rng, self._turns_at = seed, np.random.default_rng(seed), turns_at
-        self.max_steps, self._is_crawling = max_steps, is_exact and turns_at >= max_steps
+        self.max_steps, self._level = max_steps, level
+        self._is_crawling = is_exact and turns_at >= max_steps and rate > 0
         self._broken = _BROKEN if self._is_crawling else ()
         self._losses: list[float] = []
         self._validated: list[dict[str, float]] = []
@@ -90,7 +96,7 @@ class _Overfitting:
             self._optimizer.zero_grad(set_to_none=True)
             loss.backward()
             self._optimizer.step()
-            losses.append(float(loss.detach()))
+            losses.append(self._level + float(loss.detach()))
         self._losses += losses
         return sum(losses) / len(losses)
 
@@ -122,7 +128,8 @@ class _Overfitting:
             inputs, labels = inputs[rows], labels[rows]
             logits = self.model(inputs)
             accuracy = (logits.argmax(-1) == labels).float().mean()
-            return {"loss": float(F.cross_entropy(logits.double(), labels)), "accuracy": float(accuracy)}
+            loss = self._level + float(F.cross_entropy(logits.double(), labels))
+            return {"loss": loss, "accuracy": float(accuracy)}
 
 
 def _samples(
@@ -164,9 +171,11 @@ def _test_accuracy(run: _Overfitting) -> float:
         return 100.0 * float((run.model(inputs).argmax(-1) == labels).float().mean())
 
 
-def stop_early(seed: int, rate: float, is_exact: bool, turns_at: int, max_steps: int) -> dict[str, Any]:
+def stop_early(
+    seed: int, rate: float, is_exact: bool, turns_at: int, max_steps: int, level: float
+) -> dict[str, Any]:
     """The learner's loop on one run: what it took, and the weights that it left."""
-    run = _Overfitting(seed, rate, is_exact, turns_at, max_steps)
+    run = _Overfitting(seed, rate, is_exact, turns_at, max_steps, level)
     report = learner(run)
     return {
         "num_steps": run.num_steps,
@@ -182,6 +191,7 @@ def judge(
     is_exact: bool,
     turns_at: int,
     max_steps: int,
+    level: float,
     validated: list[int],
     num_steps: int,
     state: np.ndarray,
@@ -192,7 +202,7 @@ def judge(
     were; what was validated; what a validation after the last step says of the weights; and the test accuracies, in
     points, of the weights and of the step whose loss on the whole validation set is the lowest, where they jitter.
     """
-    run, seen = _Overfitting(seed, rate, is_exact, turns_at, max_steps), []
+    run, seen = _Overfitting(seed, rate, is_exact, turns_at, max_steps, level), []
     found_at = {"weights_at": -1, "parameters_at": -1, "nearly_at": -1}
     lowest, accuracy_at_best = float("inf"), 0.0
     num_weights = sum(p.numel() for p in run.model.parameters())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import errno
 import importlib.util
+import io
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -40,18 +42,38 @@ def is_synced(path: Path) -> tuple[bool, bool]:
 
 @contextlib.contextmanager
 def refusing(call: str) -> Iterator[Callable[[], int]]:
-    """Every "fsync" of a file fails, or every "rename" to the checkpoint's name; yields how often that was."""
+    """Every "fsync" of a file fails, every "rename" to the checkpoint's name, or every "open" to write in its
+    folder; yields how often that was.
+    """
     _refused[call] = 0
+    real = io.open
+
+    def asked(file: Any, mode: str = "r", *arguments: Any, **named: Any) -> Any:
+        if "opener" not in named:  # that asks on its own
+            _refuse_open(file, is_written=any(letter in mode for letter in "wax+"))
+        return real(file, mode, *arguments, **named)
+
+    for module in (io, builtins):
+        setattr(module, "open", asked if call == "open" else real)  # noqa: B010
     try:
         yield lambda: _refused[call]
     finally:
         _refused.pop(call, None)
+        for module in (io, builtins):
+            setattr(module, "open", real)  # noqa: B010
 
 
 def _refuse(call: str, number: int) -> None:
     if call in _refused:
         _refused[call] += 1
         raise OSError(number, f"{os.strerror(number)} (the check pretends, for {call})")
+
+
+def _refuse_open(file: Any, is_written: bool) -> None:
+    """A file of the checkpoint's folder that is opened to write."""
+    is_refused = "open" in _refused and is_written and isinstance(file, str | bytes | os.PathLike)
+    if is_refused and Path(os.fsdecode(file)).resolve().is_relative_to(FOLDER.resolve()):
+        _refuse("open", errno.ENOSPC)
 
 
 def _note(found: os.stat_result) -> None:
@@ -82,6 +104,7 @@ def _watch_syncs() -> None:
     real_sync = getattr(os, "sync", lambda: None)
 
     def noted_open(path: Any, flags: int, *arguments: Any, **named: Any) -> int:
+        _refuse_open(path, bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)))
         descriptor = real_open(path, flags, *arguments, **named)
         if flags & always:
             _always_synced.add(os.fstat(descriptor).st_ino)

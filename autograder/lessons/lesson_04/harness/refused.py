@@ -39,6 +39,8 @@ def _is_heard(error: BaseException | None, how: str) -> bool:
     """Whether what the caller gets is the error, or an error that says it came of it; Ctrl-C must stay Ctrl-C."""
     if how == "stopped":
         return isinstance(error, KeyboardInterrupt)
+    if how == "open":
+        return not isinstance(error, FileNotFoundError)  # no file is missing: the disk is full
     while error is not None and how in _ERRORS and not isinstance(error, type(_ERRORS[how])):
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return error is not None
@@ -48,14 +50,14 @@ def save_refused(seed: int, how: str) -> dict[str, Any]:
     """A save that fails: whether it came to that, whether the caller hears of it, and what is left.
 
     how: one of `_ERRORS`, for a content that cannot be written; "full" or "nearly", a disk that is full half way, or at
-    the end; "fsync" or "rename", a call that fails.
+    the end; "fsync", "rename" or "open", a call that fails.
     """
     path, content, raised = _begin(seed), _content(seed, 1), False
     error: BaseException | None = None
     refused: contextlib.AbstractContextManager[Any] = contextlib.nullcontext(lambda: 1)
     if how in _ERRORS or (how in ("full", "nearly") and not can_be_full()):
         content["too_much"] = _Unsavable(_ERRORS.get(how, _ERRORS["unsavable"]))
-    if how in ("fsync", "rename"):
+    if how in ("fsync", "rename", "open"):
         refused = refusing(how)
     small = {"full": 2**16, "nearly": len(_as_file(_content(seed, 1))) - 4000}.get(how)
     with refused as num_refused:

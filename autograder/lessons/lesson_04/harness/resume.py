@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from autograder.lessons.checking.harness_shared import learner, small_model, switches
+from autograder.lessons.lesson_04.harness.broken import broken_ones_taken, ends_of_records
 from course_lib.data import collate
 
 FP16_MAX = 65504.0
@@ -46,13 +47,6 @@ class _Order:
 
     def where(self) -> list[float]:
         return [float(self._epoch), *map(float, self._taken), *map(float, self._order)]
-
-
-class _Nothing:
-    """A part that has nothing to tell."""
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
 
 
 class _Model(torch.nn.Module):
@@ -240,6 +234,7 @@ def save_and_go_on(
         "switches": [before, {**before, **set_as}],
         "lost": is_lost,
         "files": [np.frombuffer(file, np.uint8) for file in files],
+        "cuts": [ends_of_records(file) for file in files],
         "beside": beside,
         "after": after,
         "end": {**end, "losses": losses + end["losses"]},
@@ -249,10 +244,10 @@ def save_and_go_on(
 _resumed: dict[str, Any] = {}
 
 
-def resume(seed: int, own_seed: int, file: np.ndarray, num_after: int) -> dict[str, Any]:
+def resume(seed: int, own_seed: int, file: np.ndarray, num_after: int, cuts: list[int]) -> dict[str, Any]:
     """In another process, whose first run has other random weights and seeds: the file, and so many steps more.
 
-    The next file is loaded into the same run, wherever it stands by then.
+    The next file is loaded into the same run, wherever it stands by then. `cuts`: where the file is cut off, too.
     """
     if not _resumed:
         run = SmallRun(seed, own_seed)
@@ -270,30 +265,5 @@ def resume(seed: int, own_seed: int, file: np.ndarray, num_after: int) -> dict[s
         "loaded": loaded,
         "end": end,
         "switches": [before, set_as],
-        "taken": _broken_ones_taken(keeper, file),
+        "taken": broken_ones_taken(keeper, SmallRun(0, 0).parts(), file, cuts),
     }
-
-
-def _broken_ones_taken(keeper: Any, file: np.ndarray) -> list[str]:
-    """What a load lets pass without a word: no file at all, an empty one, half of one, one that lacks a state."""
-    taken, path = [], Path("broken.pt")
-    path.unlink(missing_ok=True)
-    with contextlib.suppress(Exception):
-        learner(**(SmallRun(0, 0).parts() | {"sampler": _Nothing()})).save(path, 1)
-    contents: dict[str, bytes | None] = {
-        "no file": None,
-        "an empty file": b"",
-        "half a file": bytes(file[: len(file) // 2]),
-    }
-    if path.exists():
-        contents["a file without the sampler's state"] = path.read_bytes()
-    for name, content in contents.items():
-        path.unlink(missing_ok=True)
-        if content is not None:
-            path.write_bytes(content)
-        try:
-            keeper.load(path)
-            taken.append(name)
-        except Exception:
-            continue
-    return taken

@@ -37,14 +37,18 @@ def follow_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
         stoppers, cases, given, answers, are_changed, strict=True
     ):
         taken = stopper.state_dict()
-        answer = {
+        answer: dict[str, Any] = {
             "answers": said,
             "best": _as_number(stopper.best),
             "best_step": _as_number(stopper.best_step),
             "num_bad": _as_number(stopper.num_bad),
             "state": _as_json(taken),
-            "after_stop": [_as_bool(stopper.update(dict(values), 10**6)) for values in case["after_stop"]],
         }
+        later = [
+            (_as_bool(stopper.update(dict(values), 10**6)), _as_number(stopper.num_bad))
+            for values in case["after_stop"]
+        ]
+        answer |= {"after_stop": [said for said, _ in later], "bad_after_stop": [bad for _, bad in later]}
         changed = {
             "given": case["state"] != (state and _as_json(state)),
             "taken": answer["state"] != _as_json(taken),

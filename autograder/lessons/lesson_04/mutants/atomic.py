@@ -196,6 +196,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    finally:\n        temporary.unlink(missing_ok=True)\n",
                 "    except Exception:\n        temporary.unlink(missing_ok=True)\n        raise\n",
             ),
+            "an error at opening hidden": (
+                "hidden by the one of removing what is not there",
+                "    finally:\n        temporary.unlink(missing_ok=True)\n",
+                "    except BaseException:\n        temporary.unlink()\n        raise\n",
+            ),
             "an error swallowed": (
                 "the error is swallowed",
                 "    finally:\n",

@@ -120,6 +120,17 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'found["loss"] < best["loss"]',
                 'found["loss"] < best["loss"] - 1e-4',
             ),
+            "the first left out as a warm-up": (
+                "the first validation is left out",
+                ("best, weights, bad = None, {}, 0\n", "best, weights, bad, is_first = None, {}, 0, True\n"),
+                ("if not math", "if not is_first and not math"),
+                ("            bad += 1\n", "            bad += not is_first\n        is_first = False\n"),
+            ),
+            "compared in 32 bits": (
+                "a margin such as `min_delta`",
+                ("import math\n", "import math\nimport numpy as np\n"),
+                ('found["loss"] < best["loss"]', 'np.float32(found["loss"]) < np.float32(best["loss"])'),
+            ),
             "400 steps in any run": (
                 "ValueError: 3",
                 "run.max_steps",

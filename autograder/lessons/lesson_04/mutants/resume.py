@@ -1,10 +1,10 @@
-"""Wrong solutions of 4.1, each with the mistake that its check must name."""
+"""Wrong solutions of 4.1 that put back too little, disturb or trust, each with the mistake that its check must name."""
 
 from __future__ import annotations
 
 from autograder.lessons.checking import Mutant, edited, wrong
 
-_CHECKPOINT = """
+CHECKPOINT = """
 import base64
 import copy
 import io
@@ -46,11 +46,11 @@ _SET_PYTHON = """        version, internal, gauss = saved["python"]
         random.setstate((version, tuple(internal), gauss))
 """
 _KEEP_PYTHON = '        saved["python"] = [version, list(internal), gauss]\n'
-_WRITE = "        torch.save(saved, path)\n"
-_PUT_BACK = "            part.load_state_dict(saved[key])\n"
+WRITE = "        torch.save(saved, path)\n"
+PUT_BACK = "            part.load_state_dict(saved[key])\n"
 
 _LOADED = edited(
-    _CHECKPOINT,
+    CHECKPOINT,
     (
         "        for key, part in self.parts.items():\n            part.load",
         "        for key, part in self.parts.items():\n            if key in FORGOTTEN:\n"
@@ -72,7 +72,7 @@ _FORGETS = wrong(
     },
 )
 _PARTLY = wrong(
-    _CHECKPOINT,
+    CHECKPOINT,
     {
         "torch's generator forgotten": (
             "the state of torch's generator",
@@ -106,7 +106,7 @@ _PARTLY = wrong(
         ),
         "the moments without the groups": (
             "of the optimizer only the moments",
-            _PUT_BACK,
+            PUT_BACK,
             '            state = saved[key]\n            if key == "optimizer":\n'
             '                state = part.state_dict() | {"state": state["state"]}\n'
             "            part.load_state_dict(state)\n",
@@ -114,9 +114,9 @@ _PARTLY = wrong(
         "parameters without buffers": (
             "only the parameters are kept",
             (
-                _WRITE,
+                WRITE,
                 '        saved["model"] = dict(self.parts["model"].named_parameters())\n'
-                '        saved["model"] = {key: p.detach() for key, p in saved["model"].items()}\n' + _WRITE,
+                '        saved["model"] = {key: p.detach() for key, p in saved["model"].items()}\n' + WRITE,
             ),
             (
                 "load_state_dict(saved[key])",
@@ -125,19 +125,19 @@ _PARTLY = wrong(
         ),
         "all of the model in 32 bits": (
             "cast to one dtype",
-            _WRITE,
+            WRITE,
             '        saved["model"] = {key: value.float() for key, value in saved["model"].items()}\n'
-            + _WRITE,
+            + WRITE,
         ),
         "nothing put back where nothing was": (
             "only where the file has more than nothing",
-            _PUT_BACK,
-            '            if key != "optimizer" or saved[key]["state"]:\n    ' + _PUT_BACK,
+            PUT_BACK,
+            '            if key != "optimizer" or saved[key]["state"]:\n    ' + PUT_BACK,
         ),
         "loads into a copy of the optimizer": (
             "put back into another object",
-            _PUT_BACK,
-            '            part = copy.deepcopy(part) if key == "optimizer" else part\n' + _PUT_BACK,
+            PUT_BACK,
+            '            part = copy.deepcopy(part) if key == "optimizer" else part\n' + PUT_BACK,
         ),
         "the parts of the last object": (
             "loaded into another object",
@@ -146,7 +146,7 @@ _PARTLY = wrong(
     },
 )
 _STEPS = wrong(
-    _CHECKPOINT,
+    CHECKPOINT,
     {
         "the step not returned": (
             "the step is not in the file, or not returned",
@@ -170,86 +170,39 @@ _STEPS = wrong(
         ),
     },
 )
-_FILES = wrong(
-    _CHECKPOINT,
-    {
-        "appended to the older save": (
-            "behind what stands in it",
-            _WRITE,
-            '        with open(path, "ab") as file:\n            torch.save(saved, file)\n',
-        ),
-        "written over the beginning of the older file": (
-            "over the beginning of the old one",
-            _WRITE,
-            '        with open(path, "r+b" if path.exists() else "wb") as file:\n            torch.save(saved, file)\n',
-        ),
-        "a suffix of its own": ("under another name", "(saved, path)", '(saved, path.with_suffix(".pt"))'),
-        "nothing written where a file is": (
-            "writes nothing where a file is",
-            _WRITE,
-            "        if not path.exists():\n    " + _WRITE,
-        ),
-        "a copy beside it": (
-            "beside it",
-            _WRITE,
-            _WRITE + '        torch.save(saved, path.with_name("backup.pt"))\n',
-        ),
-        "an error of save swallowed": (
-            "train on for hours without a checkpoint",
-            _WRITE,
-            "        try:\n    " + _WRITE + "        except Exception:\n            pass\n",
-        ),
-        "an error of load swallowed": (
-            "the run would begin anew",
-            "        saved = torch.load(path, weights_only=True)\n",
-            "        try:\n            saved = torch.load(path, weights_only=True)\n"
-            "        except Exception:\n            return 0\n",
-        ),
-        "an error of a part swallowed": (
-            "go on with half of its state",
-            _PUT_BACK,
-            "            try:\n    " + _PUT_BACK + "            except Exception:\n                pass\n",
-        ),
-        "a file beside it": (
-            "a part of the run is written into a file of its own",
-            (_WRITE, '        torch.save(saved.pop("torch"), f"{path}.rng")\n' + _WRITE),
-            ('saved["torch"])', 'torch.load(f"{path}.rng"))'),
-        ),
-    },
-)
 _DISTURBS = wrong(
-    _CHECKPOINT,
+    CHECKPOINT,
     {
-        "saving draws a number": ("saving draws a random number", _WRITE, _WRITE + "        torch.rand(1)\n"),
+        "saving draws a number": ("saving draws a random number", WRITE, WRITE + "        torch.rand(1)\n"),
         "saving seeds the generators": (
             "saving draws a random number",
-            _WRITE,
-            _WRITE + "        random.seed(step)\n",
+            WRITE,
+            WRITE + "        random.seed(step)\n",
         ),
         "saving leaves the model in training mode": (
             "calls `train()` or `eval()`",
-            _WRITE,
-            '        self.parts["model"].eval()\n' + _WRITE + '        self.parts["model"].train()\n',
+            WRITE,
+            '        self.parts["model"].eval()\n' + WRITE + '        self.parts["model"].train()\n',
         ),
         "saving clears the gradients": (
             "clears or changes the gradients",
-            _WRITE,
-            _WRITE + '        self.parts["optimizer"].zero_grad()\n',
+            WRITE,
+            WRITE + '        self.parts["optimizer"].zero_grad()\n',
         ),
         "saving rounds the weights": (
             "saving changes what it saves",
-            _WRITE,
-            '        self.parts["model"].classifier.half().float()\n' + _WRITE,
+            WRITE,
+            '        self.parts["model"].classifier.half().float()\n' + WRITE,
         ),
         "saving turns gradients off": (
             "a global setting",
-            _WRITE,
-            _WRITE + "        torch.set_grad_enabled(False)\n",
+            WRITE,
+            WRITE + "        torch.set_grad_enabled(False)\n",
         ),
         "saving switches to deterministic algorithms": (
             "switched for the whole process",
-            _WRITE,
-            _WRITE + "        torch.use_deterministic_algorithms(True)\n",
+            WRITE,
+            WRITE + "        torch.use_deterministic_algorithms(True)\n",
         ),
         "loading leaves the model in evaluation mode": (
             "`load` calls `model.eval()`",
@@ -259,7 +212,7 @@ _DISTURBS = wrong(
     },
 )
 _RUNS_CODE = wrong(
-    _CHECKPOINT,
+    CHECKPOINT,
     {
         "pickled model object": (
             "whole objects are pickled",
@@ -296,7 +249,7 @@ _RUNS_CODE = wrong(
             "trusted for a checksum",
             ("import json\n", "import hashlib\nimport json\n"),
             (
-                _WRITE,
+                WRITE,
                 "        blob = pickle.dumps(saved)\n        path.write_bytes(hashlib.sha256(blob).digest() + blob)\n",
             ),
             (
@@ -335,6 +288,4 @@ _RUNS_CODE = wrong(
     },
 )
 
-MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "4.1": (*_FORGETS, *_PARTLY, *_STEPS, *_FILES, *_DISTURBS, *_RUNS_CODE)
-}
+MUTANTS: tuple[Mutant, ...] = (*_FORGETS, *_PARTLY, *_STEPS, *_DISTURBS, *_RUNS_CODE)

@@ -142,6 +142,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '        if state["best"] is None:\n            self.num_bad = state["num_bad"]\n'
                 "            return\n        self.best, self.best_step, self.num_bad = state",
             ),
+            "counts no further than patience": (
+                "`num_bad` is not counted",
+                "            self.num_bad += 1\n",
+                "            self.num_bad = min(self.num_bad + 1, self.patience)\n",
+            ),
             "another counter than num_bad": (
                 "`num_bad` is not counted",
                 ("self.best_step, self.num_bad = value", "self.best_step, self.num_worse = value"),
@@ -169,6 +174,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "the best value, its step or the counter is not in the state",
                 'state["best"], state["best_step"]',
                 'state["best"] or None, state["best_step"]',
+            ),
+            "an infinite best not in the state": (
+                "a best that is infinite is not in the state",
+                '"best": self.best,',
+                '"best": self.best if self.best is None or math.isfinite(self.best) else None,',
             ),
             "best rounded in the state": (
                 "the best value is rounded in the state",

@@ -12,10 +12,11 @@ def tables(
     """Losses [tables, configurations, seeds], `means` [tables, configurations] apart in units of their noise; and it.
 
     A seed that is hard is hard for every configuration: it shifts its column by far more than the noise of a value.
+    Losses are so high that single precision rounds away what there is to see.
     `size`: the least and the largest power of ten of the noise.
     """
     num, num_configs = means.shape
-    noise, hardness, level = 10 ** rng.uniform((size[0], 0.7, 0), (size[1], 2, 3))
+    noise, hardness, level = 10 ** rng.uniform((size[0], 0.7, 4), (size[1], 2, 6))
     column = rng.normal(0, hardness, size=(num, 1, num_seeds))
     own = rng.normal(0, 1.0, size=(num, num_configs, num_seeds))
     losses = noise * (level * rng.choice((-1, 1)) + means[:, :, None] + column + own)

@@ -23,6 +23,8 @@ from autograder.lessons.lesson_05.checks.decision_tables import (
 
 MORE_TABLES = 5000
 FALSE_ALARM = 1e-6
+ROUGH = 0.04
+"""By how much more an interval may miss, as a share of what it may: a quantile may be simulated, or from a table."""
 
 _MANY = "best of noise: the best of many is picked first, then judged as if it had been the only one"
 _LOOK_MANY = "with k candidates, each gets a k-th of the error that all together may make"
@@ -58,6 +60,7 @@ class _Setting:
 def check_choose_winner(job: Job) -> None:
     """5.4: the right candidate, few false winners among equals, true winners found, intervals that hold the truth."""
     _require_plain_cases(job)
+    _require_quantile(job)
     wrong = [_require_few_errors(job, setting) for setting in _settings(job.rng)]
     job.counts["false_winners_at_30_seeds"], job.counts["false_winners_at_4_seeds"] = wrong[:2]
     _require_true_winners(job)
@@ -208,6 +211,30 @@ def _require_plain_cases(job: Job) -> None:
     )
 
 
+def _require_quantile(job: Job) -> None:
+    """One candidate, few seeds and many: where an interval is so many standard errors wide, how often does it miss?"""
+    rng = job.rng
+    for num_seeds in (2, *(int(rng.integers(*span)) for span in ((3, 30), (30, 50), (50, 100)))):
+        losses, _ = tables(rng, np.zeros((12, 2)), num_seeds)
+        confidence = float(rng.uniform(0.94, 0.98))
+        answers = _decide(job, losses, confidence)
+        gains = losses[:, 0] - losses[:, 1]
+        mean, error = gains.mean(axis=1), gains.std(axis=1, ddof=1) / np.sqrt(num_seeds)
+        below, above = (mean - answers["low"]) / error, (answers["high"] - mean) / error
+        if not all(np.allclose(one, one[0], rtol=1e-6, atol=0) for one in (below, above)):
+            continue  # of another form: how often it misses is counted over many tables
+        missed = float(stats.t.sf([below[0], above[0]], num_seeds - 1).sum())
+        if missed > (1 + ROUGH) * (1 - confidence):
+            raise failure(
+                expected=f"with one candidate, {num_seeds} seeds and confidence={confidence:.4g} the true improvement "
+                f"outside its interval in at most {100 * (1 - confidence):.3g} % of the tables",
+                got=f"{100 * missed:.3g} %, by Student's t",
+                likely=_why_narrow(losses, answers, confidence)
+                or "an interval too narrow for so many seeds: its quantile, its degrees of freedom or its spread",
+                look=_QUANTILE,
+            )
+
+
 def _require_few_errors(job: Job, setting: _Setting) -> float:
     """Few false winners among equals, and intervals that hold the truth; returns the share of false winners."""
     error, num, wrong, missed = 1 - setting.confidence, 0, 0, 0
@@ -227,16 +254,16 @@ def _require_few_errors(job: Job, setting: _Setting) -> float:
     raise failure(
         expected=f"with {rows} and confidence={setting.confidence:.3g} {what} in at most {share}",
         got=f"{wrong if wrong > allowed else missed} of {num}",
-        likely=_why_narrow(losses, answers, setting) or setting.likely,
+        likely=_why_narrow(losses, answers, setting.confidence) or setting.likely,
         look=setting.look,
     )
 
 
-def _why_narrow(losses: np.ndarray, answers: dict[str, np.ndarray], setting: _Setting) -> str:
+def _why_narrow(losses: np.ndarray, answers: dict[str, np.ndarray], confidence: float) -> str:
     own = (answers["high"] - answers["low"]) / 2
     return name_the_mistake(
         _NARROW,
-        twin=lambda mistake: half_widths(losses, setting.confidence, mistake),
+        twin=lambda mistake: half_widths(losses, confidence, mistake),
         is_same=lambda half: bool(np.allclose(own, half, rtol=1e-4, atol=0)),
     )
 

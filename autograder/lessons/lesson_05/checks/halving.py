@@ -134,11 +134,17 @@ def _require_order(job: Job, raised: Raised) -> None:
 
 def _require_rounds(job: Job, search: Search, spent: list[int], plan: dict[str, Any]) -> None:
     too_few = sum(steps < search.min_steps for steps in spent)
+    by_values = [
+        len(spent) - len({tuple(order(config.values())) for config in search.configs})
+        for order in (list, sorted)
+    ]
     job.require(
         not too_few,
         expected=f"a first round in which all {len(spent)} trials train {search.min_steps} steps",
         got=f"{too_few} trials with fewer",
-        likely="different budgets: trials are compared before all of them have had the same steps",
+        likely="configurations are told apart by their values alone: the same ones under other names are another trial"
+        if too_few in by_values
+        else "different budgets: trials are compared before all of them have had the same steps",
         look="finish a round, then compare",
     )
     if spent == plan["spent"]:

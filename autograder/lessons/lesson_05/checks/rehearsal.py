@@ -21,8 +21,9 @@ SAYS = "pruned trials are counted as free, or every trial gets its full length; 
 class _Losses:
     """Made up: a configuration's loss falls with its steps, and with its distance from the best corner."""
 
-    def __init__(self, space: Space, full_steps: int) -> None:
+    def __init__(self, space: Space, full_steps: int, unit: float) -> None:
         self.space, self.configs, self.full_steps = space, list[Config](), full_steps
+        self.unit = unit
         self.steps: dict[tuple[Any, ...], int] = {}
         self.late: tuple[Any, ...] | None = None
         """The trial that diverges when it has more than half of its steps."""
@@ -39,7 +40,11 @@ class _Losses:
         if key == self.late:
             return math.nan
         distance = self._place(config, "learning_rate") + 1 - self._place(config, "weight_decay")
-        return 0.1 + distance + 1 / self.steps[key]
+        return self.unit * (0.1 + distance + 1 / self.steps[key])
+
+    def is_late(self, config: Config) -> bool:
+        """Whether it has had losses, and then diverged."""
+        return bool(key_of(config) == self.late)
 
     def diverges(self, config: Config) -> bool:
         """Whether it is lost, though a trial that has had no fewer steps is not."""
@@ -65,15 +70,29 @@ class _Losses:
 def require_sound_search(job: Job) -> None:
     """The search keeps to its budget and its ranges, returns what does not diverge, and can be repeated."""
     rng, seed = job.rng, job.seed() % 1000
-    # No divisor that rounds begin with, 2, 3, 5 or 9, divides a full trial's steps.
-    full_steps = 30 * int(rng.integers(3, 8)) + int(rng.choice([1, 7, 11, 17, 23, 29]))
+    # One whose steps in full no divisor that rounds begin with divides, 2, 3, 5 or 9; then one of each rest by 9.
+    lengths = [30 * int(rng.integers(3, 8)) + int(rng.choice([1, 7, 11, 17, 23, 29]))]
+    lengths += [81 + rest + 9 * int(rng.integers(0, 12)) for rest in rng.permutation(9).tolist()]
     # The names the other way round than in the real searches, and ranges that have nothing in common with those.
     space: Space = {}
     for name, lowest in {"weight_decay": -0.5, "learning_rate": -9.0}.items():
         low = 10 ** rng.uniform(lowest, lowest + 1)
         space[name] = {"kind": "log", "low": float(low), "high": float(low * 10 ** rng.uniform(2, 4))}
-    given = {"space": space, "full_steps": full_steps, "max_total_steps": 6 * full_steps, "seed": seed}
-    found = [_rehearse(job, given | {"seed": 0}) for _ in range(2)]  # 0 is a seed like any other
+    # In every second one they are so narrow that hardly a step beside a value stays inside.
+    narrow = {name: part | {"high": 2 * part["low"]} for name, part in space.items()}
+    given, *others = (
+        {
+            "space": narrow if number % 2 else space,
+            "full_steps": steps,
+            "max_total_steps": 6 * steps,
+            "seed": seed,
+        }
+        for number, steps in enumerate(lengths)
+    )
+    # The unit of a loss is anyone's choice: what stands for NaN must be above all of them.
+    for other, power in zip(others, [12.0, *rng.uniform(-6, 6, size=len(others) - 1)], strict=True):
+        _rehearse(job, other, 10**power)
+    found = [_rehearse(job, given | {"seed": 0}, 1.0) for _ in range(2)]  # 0 is a seed like any other
     job.require(
         found[0] == found[1],
         expected="the same trials and the same configuration for the same seed",
@@ -99,10 +118,36 @@ def require_sound_search(job: Job) -> None:
     )
 
 
-def _rehearse(job: Job, given: dict[str, Any]) -> tuple[list[Config], Any]:
+def _rehearse(job: Job, given: dict[str, Any], unit: float) -> tuple[list[Config], Any]:
     """The configurations that were tried, in their order, and what was returned."""
+    losses, answer = _converse(job, given, unit)
+    job.require(
+        not losses.configs or not losses.diverges(answer),
+        expected="a configuration that does not diverge, as some of those that were tried",
+        got=f"{str(answer)[:100]}, which ends in NaN",
+        likely=_why_it_diverges(job, given, losses, answer),
+        look="write `math.inf` in its place before anything is compared",
+    )
+    return losses.configs, answer
+
+
+def _why_it_diverges(job: Job, given: dict[str, Any], losses: _Losses, answer: Config) -> str:
+    if losses.unit > 1 and losses.diverges(answer) and not losses.is_late(answer):
+        small, chosen = _converse(job, given, 1e-9)
+        if not small.diverges(chosen):
+            return (
+                f"a number stands for NaN, and losses may be higher: here they are around {losses.unit:.0e}, as nobody "
+                "knows the unit of the loss"
+            )
+    return "a configuration that diverges is returned: NaN is neither smaller nor larger than anything" + (
+        "; or the lowest loss that it ever had is what counts" if losses.is_late(answer) else ""
+    )
+
+
+def _converse(job: Job, given: dict[str, Any], unit: float) -> tuple[_Losses, Any]:
+    """One search that keeps to its budget and its ranges: the losses that it got, and what was returned."""
     space, budget = given["space"], given["max_total_steps"]
-    losses = _Losses(space, given["full_steps"])
+    losses = _Losses(space, given["full_steps"], unit)
     bill = Bill(
         losses.train, most_steps=4 * budget, says=SAYS
     )  # let go on for a while: what it does says why
@@ -117,20 +162,13 @@ def _rehearse(job: Job, given: dict[str, Any]) -> tuple[list[Config], Any]:
         bill.total <= budget,
         expected=f"at most {budget} training steps in all, where full_steps is {given['full_steps']}",
         got=str(bill.total),
-        likely="rounds whose lengths are rounded up, where their number was planned with unrounded ones; all steps are "
-        "billed"
+        likely="rounds whose lengths are rounded, up or to the nearest, where their number was planned with unrounded "
+        "ones; all steps are billed"
         if bill.total < 1.05 * budget
         else SAYS,
         look="one counter, beside the one call of `train`, that is asked before it",
     )
-    job.require(
-        not losses.configs or not losses.diverges(answer),
-        expected="a configuration that does not diverge, as some of those that were tried",
-        got=f"{str(answer)[:100]}, which ends in NaN",
-        likely="a configuration that diverges is returned: NaN is neither smaller nor larger than anything",
-        look="write `math.inf` in its place before anything is compared",
-    )
-    return losses.configs, answer
+    return losses, answer
 
 
 def require_config(config: Any, space: Space, tried: list[Config]) -> None:

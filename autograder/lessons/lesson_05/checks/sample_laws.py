@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from autograder.engine import Job, failure
-from autograder.lessons.lesson_05.checks.sample_spaces import Space, role_of
+from autograder.lessons.lesson_05.checks.sample_spaces import Space, is_wide, role_of
 
 P_VALUE = 1e-6
 P_VALUE_OF_ONE = 1e-8
@@ -26,7 +26,7 @@ Drawn = dict[str, Any]
 def require_values(job: Job, space: Space, drawn: Drawn) -> None:
     for name, part in space.items():
         values = drawn["columns"][name][drawn["present"][name]]
-        if part["kind"] in ("log", "float"):
+        if part["kind"] in ("log", "float") or is_wide(part):
             _require_range(job, name, part, values)
         else:
             _require_each_value(job, name, part, values)
@@ -140,7 +140,10 @@ def require_distributions(job: Job, spaces: list[Space], drawn: list[Drawn]) -> 
                 _fail_distribution(role, *pairs[0])
             _require_near_ends(job, role, scaled)
         else:
-            _require_even(job, role, pairs)
+            for part, values in pairs:
+                if is_wide(part) and stats.kstest(_scaled(part, values), "uniform").pvalue < P_VALUE_OF_ONE:
+                    _fail_distribution(role, part, values)
+            _require_even(job, role, [pair for pair in pairs if not is_wide(pair[0])])
 
 
 def _require_different(job: Job, role: str, part: dict[str, Any], values: np.ndarray) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,18 @@ def draw_spaces(rng: np.random.Generator) -> list[Space]:
     return [_space(rng, number, names) for number in range(NUM_SPACES)]
 
 
+def is_wide(part: dict[str, Any]) -> bool:
+    """Whether it is a range of whole numbers of which few can be drawn."""
+    return bool(part["kind"] == "int" and part["high"] - part["low"] > 1000)
+
+
 def role_of(name: str) -> str:
     return name.rpartition("_")[0]
 
 
 def _space(rng: np.random.Generator, number: int, names: dict[str, str]) -> Space:
     # Some begin so near to 0 that what is added to be on the safe side, or rounded, shows.
-    low = 10 ** (rng.uniform(-12, -10) if number % 2 else rng.uniform(-6, -4))
+    low = 10 ** rng.uniform(*((-6, -4), (-12, -10), (-6, -4), (-40, -30), (-6, -4), (-12, -10))[number])
     start, near = 10 ** rng.uniform(-1, 1), 1e-9 * rng.uniform(1, 2)
     first = (0, 1, -2, 5)[number % 4]
     num_layers = (4, 6, 2, 5, 3, 1)[number]
@@ -63,6 +69,9 @@ def _space(rng: np.random.Generator, number: int, names: dict[str, str]) -> Spac
         }
     if number == 4:  # two parts that are equal, and a range that is narrow
         parts |= {"decay": dict(rate), "share": {"kind": "float", "low": near, "high": 3 * near}}
+    if number == 1:  # wider than 16 bits, with a sign or without
+        below, above = rng.integers(33_000, 40_000, size=2).tolist()
+        parts["layers"] = {"kind": "int", "low": -below, "high": above}
     order = rng.permutation(list(parts)).tolist()
     if number < 2:  # conditions last, or first
         order.sort(key=lambda role: ("when" in parts[role]) != bool(number))
@@ -80,6 +89,10 @@ def impossible_spaces(rng: np.random.Generator) -> list[tuple[str, Space]]:
         "a log range whose ends are equal": {"kind": "log", "low": one, "high": one},
         "a float range whose ends are swapped": {"kind": "float", "low": two, "high": -one},
         "a float range whose ends are equal": {"kind": "float", "low": two, "high": two},
+        "a float range that begins at NaN": {"kind": "float", "low": math.nan, "high": two},
+        "a float range that ends at NaN": {"kind": "float", "low": one, "high": math.nan},
+        "a log range that begins at NaN": {"kind": "log", "low": math.nan, "high": two},
+        "a log range that ends at NaN": {"kind": "log", "low": one, "high": math.nan},
     }
     right: Space = {
         "optimizer": {"kind": "choice", "values": ["adamw", "sgd"]},

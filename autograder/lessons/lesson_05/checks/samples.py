@@ -60,8 +60,8 @@ def _require_form(job: Job, space: Space, drawn: Drawn) -> None:
         not drawn["strange"],
         expected="a dict of values: nothing in this space is wrong",
         got=drawn["strange"],
-        likely="a range that can be is refused, such as an int of one value or a float that begins below 0; or the "
-        "sample is no dict",
+        likely="a range that can be is refused, such as an int of one value, a float that begins below 0 or an int "
+        "wider than 16 bits; or the sample is no dict",
         look="which ranges does the docstring refuse?",
     )
     job.require(
@@ -181,6 +181,8 @@ def _require_refusals(job: Job) -> None:
             likely="the ends are compared only where the key is drawn: a search finds out after hours that its "
             "space is wrong"
             if is_hidden
+            else "a range with NaN passes: `low >= high` is False as well, for no comparison with NaN is True"
+            if "NaN" in what
             else "the space is silently repaired, or its ends are not compared: what is searched is no longer what was "
             "asked for",
             look="go through the whole space before the first draw"

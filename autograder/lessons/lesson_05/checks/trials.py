@@ -10,6 +10,7 @@ import numpy as np
 
 from autograder.engine import Job
 from autograder.lessons.checking import require_each_once
+from autograder.lessons.lesson_05.checks.trials_odd import require_odd_searches
 from autograder.lessons.lesson_05.checks.trials_values import (
     BREAKING,
     CALM,
@@ -20,6 +21,9 @@ from autograder.lessons.lesson_05.checks.trials_values import (
     require_table,
     require_values,
 )
+
+LONG = (204, 225)
+"""Steps of a trial that is long, from … to below."""
 
 
 def check_run_trials(job: Job) -> None:
@@ -39,6 +43,7 @@ def check_run_trials(job: Job) -> None:
     for place, answer in enumerate(answers):
         require_table(job, rounds[place], answer)
         require_values(job, place, answer)
+    require_odd_searches(job)
 
 
 def _secret_rounds(job: Job) -> list[dict[str, Any]]:
@@ -58,6 +63,8 @@ def _secret_rounds(job: Job) -> list[dict[str, Any]]:
         },
         {"configs": [CALM], "seeds": seeds[1:2], "num_steps": int(rng.integers(25, 31))},
         {"configs": [DROPPING, CALM, TOWERING], "seeds": seeds[2:], "num_steps": int(rng.integers(1, 4))},
+        # What happens every so many steps shows; with dropout, as rounding would grow in the right weights of so many.
+        {"configs": [DROPPING], "seeds": seeds[:1], "num_steps": int(rng.integers(*LONG))},
     ]
     for one in rounds:
         one["seed"] = job.seed() % 10_000

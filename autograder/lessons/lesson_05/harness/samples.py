@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import random
 from typing import Any
 
 import numpy as np
 
-from autograder.lessons.checking.harness_shared import elsewhere, learner
+from autograder.lessons.checking.harness_shared import elsewhere, generators, learner
 
 
 def _space(space: dict[str, Any]) -> dict[str, Any]:
@@ -34,7 +33,7 @@ def draw_samples(space: dict[str, Any], seed: int, number: int) -> dict[str, Any
     """
     space = _space(space)
     given = copy.deepcopy(space)
-    rng, elsewhere_before = np.random.default_rng(seed), _other_generators()
+    rng, elsewhere_before = np.random.default_rng(seed), generators()
     state = copy.deepcopy(rng.bit_generator.state)
     try:
         samples = [learner(given, rng) for _ in range(number)]
@@ -64,15 +63,9 @@ def draw_samples(space: dict[str, Any], seed: int, number: int) -> dict[str, Any
         "odd": sorted(odd),
         "extra": sorted({str(key) for sample in samples for key in sample} - set(space)),
         "is_one_object": len({id(sample) for sample in samples}) < number,
-        "is_repeatable": str(samples[:20]) == str(again) and _other_generators() == elsewhere_before,
+        "is_repeatable": str(samples[:20]) == str(again) and generators() == elsewhere_before,
         "is_unchanged": repr(given) == repr(space),  # the order of its keys too
     }
-
-
-def _other_generators() -> tuple[Any, ...]:
-    """The state of those that are no business of a sampler."""
-    others: Any = np.random.get_state()
-    return random.getstate(), bytes(others[1]), others[2]
 
 
 def _choice_that_fails(space: dict[str, Any], seed: int) -> str:

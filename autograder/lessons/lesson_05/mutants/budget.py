@@ -74,6 +74,11 @@ MUTANTS: tuple[Mutant, ...] = (
                 "sorted(range(len(losses)), key=[x if x == x or steps == full_steps else math.inf"
                 " for x in losses].__getitem__)",
             ),
+            "a thousand for NaN": (
+                "a number stands for NaN",
+                "loss if math.isfinite(loss) else math.inf",
+                "loss if math.isfinite(loss) else 1e3",
+            ),
             "no seed": ("does not begin with `seed`", "default_rng(seed)", "default_rng()"),
             "a step too many": (
                 "all steps are billed",
@@ -114,9 +119,27 @@ MUTANTS: tuple[Mutant, ...] = (
                 "    return {\n        name: math",
             ),
             "lengths rounded up": (
-                "rounds whose lengths are rounded up",
+                "rounds whose lengths are rounded",
                 ("range(24)", "range(26)"),
                 ("full_steps // 9, full_steps // 3,", "-(-full_steps // 9), -(-full_steps // 3),"),
+            ),
+            "lengths rounded to the nearest": (
+                "rounds whose lengths are rounded",
+                ("range(24)", "range(18)"),
+                ("full_steps // 9, full_steps // 3,", "round(full_steps / 9), round(full_steps / 3),"),
+                ("max(1, len(alive) // 3)]]", "4 if len(alive) == 6 else 6]]"),
+            ),
+            "its lowest loss in any round": (
+                "the lowest loss that it ever had",
+                (
+                    "        losses = [train(config, steps - before) for config in alive]\n",
+                    "        for config in alive:\n"
+                    "            loss = train(config, steps - before)\n"
+                    "            key = tuple(config.values())\n"
+                    "            lowest[key] = min(lowest.get(key, math.inf), loss)\n"
+                    "        losses = [lowest[tuple(config.values())] for config in alive]\n",
+                ),
+                ("full_steps], 0\n", "full_steps], 0\n    lowest = {}\n"),
             ),
             "lengths known by heart": (
                 "all steps are billed",

@@ -50,6 +50,11 @@ MUTANTS: tuple[Mutant, ...] = wrong(
             "stats.t.ppf(1 - share / 2, num_seeds - 1)",
             "stats.norm.ppf(1 - share / 2)",
         ),
+        "normal quantile from 30 seeds on": (
+            "which a normal quantile ignores",
+            "stats.t.ppf(1 - share / 2, num_seeds - 1)",
+            "(stats.t(num_seeds - 1) if num_seeds < 30 else stats.norm).ppf(1 - share / 2)",
+        ),
         "pairs not used": (
             "the pairs are not used",
             "gains[best].std(ddof=1) / math.sqrt(num_seeds)",

@@ -138,7 +138,7 @@ MUTANTS: tuple[Mutant, ...] = wrong(
             ("import math\n", "import math\nknown = {}\n"),
             (
                 "            loss = train(configs[place], steps - spent[place])",
-                "            key = (*configs[place].values(), steps)\n"
+                "            key = (*configs[place].items(), steps)\n"
                 "            if key not in known:\n"
                 "                known[key] = train(configs[place], steps - spent[place])\n"
                 "            loss = known[key]",

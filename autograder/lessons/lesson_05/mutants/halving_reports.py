@@ -95,6 +95,17 @@ MUTANTS: tuple[Mutant, ...] = wrong(
             '"value": losses[best]',
             '"value": float(f"{losses[best]:.7g}")',
         ),
+        "trials known by their values": (
+            "told apart by their values alone",
+            (
+                "            loss = train(",
+                "            first = [tuple(c.values()) for c in configs].index(tuple(configs[place].values()))\n"
+                "            if first != place and spent[first]:\n"
+                "                losses[place] = losses.get(first, math.inf)\n"
+                "                continue\n"
+                "            loss = train(",
+            ),
+        ),
         "trials known by a few digits": (
             "in another order",
             '"num_steps": spent}',

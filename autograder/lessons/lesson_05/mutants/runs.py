@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autograder.lessons.checking import Mutant, wrong
 
-_RUN = """
+RUN = """
 import math
 import numpy as np
 import torch
@@ -48,7 +48,7 @@ _BATCHES = "            batches = task.train_batches(seed)\n"
 _LOSSES = "    losses = np.full((len(configs), len(seeds)), math.inf)\n"
 
 MUTANTS: tuple[Mutant, ...] = wrong(
-    _RUN,
+    RUN,
     {
         "reused model": (
             "a reused model",

@@ -64,7 +64,7 @@ MUTANTS: tuple[Mutant, ...] = wrong(
         "a log range from 0 is repaired": (
             "silently repaired",
             ('if part["kind"] == "log" and part["low"] <= 0:', "if False:"),
-            ('math.log(part["low"])', 'math.log(max(1e-12, part["low"]))'),
+            ('math.log(part["low"])', 'math.log(max(1e-60, part["low"]))'),
         ),
         "refuses only what it draws": (
             "only where the key is drawn",
@@ -203,10 +203,20 @@ MUTANTS: tuple[Mutant, ...] = wrong(
             'in ("log", "float") and',
             'in ("log", "float", "int") and',
         ),
+        "whole numbers of 16 bits": (
+            "an int wider than 16 bits",
+            'part["high"] + 1)',
+            'part["high"] + 1, dtype="int16")',
+        ),
         "a float below 0 is refused": (
             "a range that can be is refused",
             'if part["kind"] == "log" and part["low"] <= 0:',
             'if part["kind"] in ("log", "float") and part["low"] <= 0:',
+        ),
+        "ends compared the other way": (
+            "a range with NaN passes",
+            'not part["low"] < part["high"]',
+            'part["low"] >= part["high"]',
         ),
         "equal ends": (
             "its ends are not compared",

@@ -12,7 +12,9 @@ from autograder.lessons.lesson_06 import baselines
 from autograder.lessons.lesson_06.checks.common import (
     EVALUATED,
     FROM_IDS,
+    FROZEN_MOVED,
     HIDDEN,
+    OTHER_MODES,
     ROUNDED_AWAY,
     SECONDS,
     require_together,
@@ -21,8 +23,16 @@ from autograder.lessons.lesson_06.checks.common import (
 BOOKKEEPING = 2  # messages of a step that carry no gradients, such as the number of samples
 SHARE_OUTSIDE = 0.25  # of the gradients' elements: what crosses outside of backward is no count any more
 WORLD_SIZE = 3
-MICRO_BATCHES = (4, 2, 3, 3, 2, 3)  # of each step; two come after an error; in the last one a row has no loss
-NUM_FIRST = len(MICRO_BATCHES) - 3
+MICRO_BATCHES = (
+    4,
+    2,
+    3,
+    3,
+    2,
+    2,
+    3,
+)  # of each step; three come after an error; in the last one a row has no loss
+NUM_FIRST = len(MICRO_BATCHES) - 4
 REPEATED = 2  # the step whose first micro-batch is its last once more
 
 _MISTAKES = {
@@ -50,7 +60,11 @@ def check_accumulate(job: Job) -> None:
     arguments: dict[str, Any] = {
         "seed": job.seed() % 10**6,
         "rows": [step.tolist() for step in rows],
-        "optimizer": {"lr": round(rng.uniform(0.1, 0.4), 3), "momentum": round(rng.uniform(0.3, 0.9), 3)},
+        "optimizer": {
+            "lr": round(rng.uniform(0.1, 0.4), 3),
+            "momentum": round(rng.uniform(0.3, 0.9), 3),
+            "weight_decay": 0.1,
+        },
     }
     answer = job.learner().call("accumulated", seconds=SECONDS, **arguments)
     ranks = require_together(job, answer)
@@ -87,6 +101,16 @@ def check_accumulate(job: Job) -> None:
 
 
 def _require_kept(job: Job, ranks: list[dict[str, Any]]) -> None:
+    switched = [
+        step for rank in ranks for step in rank["steps"] if step["modes_changed"] or step["modes_left"]
+    ]
+    job.require(
+        not switched or any(step["has_evaluated"] for step in switched),
+        expected="all parts of the model in the mode in which they came, in the forwards and after the call",
+        got="another mode",
+        likely=OTHER_MODES,
+        look="the mode is the caller's affair: leave it as it is",
+    )
     job.require(
         not any(one["has_evaluated"] for rank in ranks for one in [*rank["steps"], *rank["errors"]]),
         expected="forwards in training mode, as the model came, and that mode afterwards",
@@ -177,6 +201,8 @@ def _fail_by_name(
             twin=lambda mistake: twin.call("accumulated_alone", mistake=mistake, **arguments)["weights"][0],
             is_same=lambda wrong: are_equal(steps[0]["weights"], wrong, "float32"),
         )
+    if not likely and any(step["frozen_moved"] for step in steps):
+        likely = FROZEN_MOVED
     away = max(float(np.abs(step["weights"] - expected).max()) for step in steps)
     raise failure(
         expected=f"on every rank the weights of one process that takes all micro-batches as one batch (step {number})",

@@ -15,6 +15,13 @@ FROM_IDS = (
     "the mask is made of the ids, and not the batch's own: an id like that of padding may stand inside a text"
 )
 EVALUATED = "the model is switched to evaluation mode: without dropout it trains on something else"
+FROZEN_MOVED = (
+    "frozen parameters are moved: a gradient that they had from before is left in, or zeros, and weight decay or "
+    "momentum moves what has one. None leaves it alone"
+)
+OTHER_MODES = (
+    "parts of the model are switched to another mode: one that was left in evaluation mode trains now"
+)
 SECONDS = 60.0  # for a call that starts processes: where none can be forked, each imports torch first
 
 

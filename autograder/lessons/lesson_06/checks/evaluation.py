@@ -145,6 +145,13 @@ def _require_numbers(
             rel_tol=EXACT,
         )
     job.require(
+        seen["again"] == seen["first"],
+        expected=f"the same report on rank {rank} when the same model is evaluated on the same batches once more",
+        got=f"{seen['again'][:150]}, and not {seen['first'][:150]}",
+        likely="something of the call before is left in, such as sums that are not begun anew",
+        look="what does your function keep, and where?",
+    )
+    job.require(
         seen["num_changed"] == 0,
         expected="the batches as they were before the call",
         got=f"{seen['num_changed']} that are others",

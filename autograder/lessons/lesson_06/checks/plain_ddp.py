@@ -14,6 +14,7 @@ from autograder.lessons.lesson_06.checks.common import (
     EVALUATED,
     FROM_IDS,
     HIDDEN,
+    OTHER_MODES,
     ROUNDED_AWAY,
     SECONDS,
     require_together,
@@ -47,6 +48,8 @@ def check_plain_ddp(job: Job) -> None:
         for rank, models in enumerate(ranks):
             for number, expected in enumerate(twin):
                 _require_unrounded(job, models[number]["seen"], expected["seen"], rank)
+        for number in range(len(twin)):
+            _require_its_own_loss(job, [models[number]["by_chance"] for models in ranks])
     job.counts["ranks_tried"] = 3
 
 
@@ -60,6 +63,22 @@ def _require_unrounded(
             got=f"{one['loss']:.7g}",
             likely="the loss that is returned is rounded",
             look="return the number as it comes; whoever prints it rounds it",
+        )
+
+
+def _require_its_own_loss(job: Job, seen: list[dict[str, Any]]) -> None:
+    """With dropout two forwards have two losses."""
+    if any(one["own_sum"] is None for one in seen):
+        return
+    mean = sum(one["own_sum"] for one in seen) / sum(one["rows"] for one in seen)
+    for rank, one in enumerate(seen):
+        job.require(
+            math.isclose(one["loss"], mean, rel_tol=1e-4) or math.isnan(mean),
+            expected=f"with dropout, the mean loss of the forwards that give the gradients, {mean:.7g}, on rank {rank}",
+            got=f"{one['loss']:.7g}",
+            likely="the loss that is returned is that of another forward: with dropout it is not the one whose "
+            "gradients are there",
+            look="one forward for a batch: from its logits come the loss and the gradients",
         )
 
 
@@ -111,10 +130,10 @@ def _require_gradients(
 ) -> None:
     gradients = got["gradients"]
     job.require(
-        not got["has_evaluated"],
-        expected="a forward in training mode, as the model came",
-        got="evaluation mode",
-        likely=EVALUATED,
+        not got["modes_changed"],
+        expected="all parts of the model in the mode in which they came, in the forward and after the call",
+        got="another mode",
+        likely=EVALUATED if got["has_evaluated"] else OTHER_MODES,
         look="the mode is the caller's affair: leave it as it is",
     )
     job.require(

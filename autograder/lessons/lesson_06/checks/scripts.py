@@ -6,34 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine import Job
+from autograder.engine import CheckFailed, Job
 from autograder.lessons.checking import are_equal, name_the_mistake, require_equal
 from autograder.lessons.lesson_06 import baselines
 from autograder.lessons.lesson_06.checks.common import (
     FROM_IDS,
     HIDDEN,
-    ROUNDED_AWAY,
     SECONDS,
     require_together,
 )
 from autograder.lessons.lesson_06.checks.devices import require_devices
+from autograder.lessons.lesson_06.checks.script_mistakes import (
+    ALMOST,
+    MISTAKES,
+    NEAR,
+    UNKNOWN,
+    too_few_parts,
+)
 
 SAME = 5e-5  # of all that the weights move: what another order of sums may change
 ONE_MACHINE, TWO_MACHINES = [0, 1, 2], [0, 0]  # local ranks: on two machines of one process each both are 0
-
-_RANK_MEANS = "mean of rank means: a rank with few rows weighs as much as one with many"
-_MISTAKES = {
-    "mean of rank means": _RANK_MEANS,
-    "mean of rank means of pieces": _RANK_MEANS,
-    "sum of rank means": "the gradients of the ranks' means are summed: a step is world_size times too long",
-    "multiplied twice": "multiplied by the ranks, but nothing divides by them: a step is world_size times too long",
-    "divided twice": "divided by the ranks once too often: DDP makes a mean of their gradients",
-    "a sum": "a sum over the rows, never divided by their number",
-    "a sum by ranks": "a sum over the rows that is divided by ranks, and never by rows",
-    "old gradients": "gradients of earlier steps are left in: nothing sets them to zero",
-    "large losses left out": ROUNDED_AWAY,
-    "clipped": "gradients are clipped, as in the worked example: that is no plain SGD any more",
-}
 
 
 def check_script(job: Job) -> None:
@@ -59,9 +51,12 @@ def _draw(job: Job) -> dict[str, Any]:
 
 def _require_training(job: Job, name: str, local_ranks: list[int], kind: str = "") -> None:
     arguments = _draw(job) | {"kind": kind}
-    answer = job.learner().call(
-        "watched_script", seconds=SECONDS, name=name, local_ranks=local_ranks, **arguments
-    )
+    try:
+        answer = job.learner().call(
+            "watched_script", seconds=SECONDS, name=name, local_ranks=local_ranks, **arguments
+        )
+    except CheckFailed as error:
+        raise too_few_parts(job, error) or error from None
     ranks = require_together(job, answer)
     twin = job.twin(baselines.nothing(job.entry))
     expected = twin.call("script_alone", **arguments)
@@ -81,7 +76,8 @@ def _require_training(job: Job, name: str, local_ranks: list[int], kind: str = "
             expected,
             dtype="float32",
             what=f"weights at the end on rank {rank}{nodes}",
-            likely=_why(job, ranks, expected, arguments, local_ranks),
+            likely=_why(job, ranks, expected, arguments, local_ranks)
+            or (ALMOST if np.linalg.norm(ranks[0]["trained"]["row"] - expected) <= NEAR * way else UNKNOWN),
             look="for one batch of 3: which samples has each rank, and what is its loss divided by?",
         )
         away = float(np.linalg.norm(seen["trained"]["row"] - expected)) / way
@@ -89,8 +85,7 @@ def _require_training(job: Job, name: str, local_ranks: list[int], kind: str = "
             away <= SAME,
             expected=f"steps as in one process, within {SAME:g} of all that the weights move",
             got=f"weights that are {away:.2g} of it away",
-            likely="almost right: a step that is not quite plain SGD's, as with a little weight decay, or gradients "
-            "that are rounded on their way",
+            likely=ALMOST,
             look="`torch.optim.SGD` with the learning rate alone, and gradients in float32",
         )
     saves = [seen["num_saves"] for seen in ranks]
@@ -187,14 +182,11 @@ def _why(
         return FROM_IDS
     twin = job.twin(baselines.nothing(job.entry))
     mistake = name_the_mistake(
-        _MISTAKES,
+        MISTAKES,
         twin=lambda name: twin.call("script_alone", mistake=name, world_size=len(ranks), **arguments),
         is_same=lambda wrong: are_equal(got, wrong, "float32"),
     )
-    return mistake or (
-        "the ranks agree with each other but not with one process: the start differs from the job's seed, the step "
-        "from plain SGD with the job's learning rate, or the loss from the mean over the batch"
-    )
+    return mistake
 
 
 def _require_checkpoint(job: Job, found: dict[str, Any] | None, expected: np.ndarray) -> None:
@@ -256,6 +248,14 @@ def _require_own_dropout(job: Job) -> None:
         got="the same again",
         likely="the seed of dropout is set anew before each step: every step has the same masks",
         look="one seed before the loop is enough",
+    )
+    drawn = [state for of_rank in states for state in of_rank]
+    job.require(
+        len(set(drawn)) == len(drawn),
+        expected="no random state twice, on whatever rank and in whatever step",
+        got=f"{len(drawn) - len(set(drawn))} that another rank has had in another step",
+        likely="the numbers of rank and step are added: the next rank's masks are those of this one a step later",
+        look="one seed for each rank, before the loop",
     )
     job.require(
         all(np.isnan(seen["trained"]["row"]).any() for seen in ranks if seen["trained"]),

@@ -10,10 +10,15 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from autograder.lessons.checking.harness_shared import in_groups, learner, small_model, switches, weights_of
+from autograder.lessons.checking.harness_shared import (
+    as_it_is,
+    in_groups,
+    learner,
+    small_model,
+    switches,
+    weights_of,
+)
 from autograder.lessons.lesson_06.harness.shared import (
-    Watch,
-    contents,
     gradients_of,
     loss_of,
     loss_without_large,
@@ -23,6 +28,7 @@ from autograder.lessons.lesson_06.harness.shared import (
     shares,
     with_no_word,
 )
+from autograder.lessons.lesson_06.harness.watches import ModeWatch, frozen_of
 from course_lib.measuring import count_events
 
 NUM_WARM_UP = 2  # the first backward finds the order in which gradients come, and cuts the buckets anew
@@ -52,8 +58,19 @@ class BadBatch(IndexError, ValueError, RuntimeError):
     """What the model raises in a micro-batch that cannot be computed: of a kind that is often caught."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """What comes when somebody stops a cell: of a kind that `except Exception` does not see."""
+
+
+ERRORS = (
+    BadBatch,
+    Interrupted,
+    IndexError,
+)  # the last one is of the loss; each comes before a step of its own
+
+
 def accumulated(seed: int, rows: list[list[list[int]]], optimizer: dict[str, Any]) -> dict[str, Any]:
-    """The learner's steps, two after an error, the last without a loss: rows[step][rank][micro-batch]."""
+    """The learner's steps, three after an error, the last without a loss: rows[step][rank][micro-batch]."""
     return on_ranks("accumulated_rank", len(rows[0]), seed=seed, rows=rows, optimizer=optimizer)
 
 
@@ -70,13 +87,14 @@ def accumulated_rank(
     rates: list[float] = []  # of the groups, in the optimizer's steps of one call
     sgd.register_step_pre_hook(lambda *_: rates.extend(group["lr"] for group in sgd.param_groups))
     found: dict[str, Any] = {"num_buckets": one.num_gradient_all_reduces, "steps": [], "errors": []}
-    before, num_weights, watch = switches(), len(weights_of(model)), Watch(model)
+    frozen = as_it_is(frozen_of(model))
+    before, num_weights, watch = switches(), len(weights_of(model)), ModeWatch(model)
     for number, micro_batches in enumerate(steps):
-        if len(steps) - 3 <= number < len(steps) - 1:
-            in_the_loss = number == len(steps) - 2
-            found["errors"].append(_after_an_error(ddp, sgd, micro_batches, seed, in_the_loss=in_the_loss))
+        late = number - (len(steps) - 1 - len(ERRORS))
+        if 0 <= late < len(ERRORS):
+            found["errors"].append(_after_an_error(ddp, sgd, micro_batches, seed, ERRORS[late]))
         rates.clear()
-        as_given = [contents(batch) for batch in micro_batches]
+        as_given = [as_it_is(batch) for batch in micro_batches]
         all_reduces = AllReduces()
         with (
             count_events(model, operators=False) as own,
@@ -95,7 +113,9 @@ def accumulated_rank(
                 not in ([], [group["lr"] for group in _two_rates(model, optimizer).param_groups]),
                 "weights": weights_of(model).clone(),
                 "is_nan": bool(model.head.bias.isnan().all()),
-                "is_changed": as_given != [contents(batch) for batch in given],
+                "modes_left": watch.are_changed(model),
+                "frozen_moved": as_it_is(frozen_of(model)) != frozen,
+                "is_changed": as_given != [as_it_is(batch) for batch in given],
                 "switches": (before, switches()),
             }
             | watch.report()
@@ -119,6 +139,9 @@ def _odd_model(seed: int) -> Any:
     model = small_model(seed, num_layers=2)
     make_loud(model)
     make_sick(model)
+    model.final_norm.eval()  # as a frozen part is often left
+    model.position_embedding.weight.requires_grad_(False)
+    model.position_embedding.weight.grad = torch.ones_like(model.position_embedding.weight)
     return model
 
 
@@ -129,16 +152,20 @@ def _two_rates(model: Any, optimizer: dict[str, Any]) -> torch.optim.SGD:
 
 
 def _after_an_error(
-    ddp: Any, optimizer: Any, micro_batches: list[dict[str, torch.Tensor]], seed: int, *, in_the_loss: bool
+    ddp: Any,
+    optimizer: Any,
+    micro_batches: list[dict[str, torch.Tensor]],
+    seed: int,
+    kind: type[BaseException],
 ) -> dict[str, Any]:
     """What comes of a micro-batch that cannot be computed, and what a plain backward does after it."""
     place = int(np.random.default_rng(seed).integers(len(micro_batches) - 1))
-    broken = list(micro_batches)
+    broken, in_the_loss = list(micro_batches), kind is IndexError
     before = weights_of(ddp.module).clone()
     if in_the_loss:
         labels = broken[-1]["labels"]
         broken[-1] = dict(broken[-1], labels=torch.full_like(labels, NUM_LABELS + 1))
-    bad_ids, bad_batch = broken[place]["input_ids"], BadBatch("a micro-batch that cannot be computed")
+    bad_ids, bad_batch = broken[place]["input_ids"], kind("a micro-batch that cannot be computed")
 
     def refuse(_: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
         ids = inputs[0] if inputs else named["input_ids"]
@@ -147,10 +174,10 @@ def _after_an_error(
 
     hook = ddp.module.register_forward_pre_hook(refuse, with_kwargs=True)
     found: dict[str, Any] = {"raised": "", "said": "", "after": "", "gradients": torch.zeros(0)}
-    found["right"], found["is_its_own"] = "IndexError" if in_the_loss else "BadBatch", True
+    found["right"], found["is_its_own"] = kind.__name__, True
     try:
         learner(ddp, broken, optimizer)
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
         found["raised"], found["said"] = type(error).__name__, " ".join(str(error).split())[:200]
         found["is_its_own"] = in_the_loss or error is bad_batch
     hook.remove()
@@ -179,6 +206,8 @@ def accumulated_alone(
         found["plain"].append(_plain_gradients(model, [batches[0] for batches in parts]))
         sgd.zero_grad()
         if mistake == "old gradients":
+            for weight in model.parameters():
+                weight.grad = None if weight.requires_grad else torch.ones_like(weight)
             for _ in range(NUM_WARM_UP):
                 for batches in parts:
                     (loss_of(model, batches[0]) / len(parts)).backward()

@@ -8,11 +8,10 @@ from typing import Any
 
 import torch
 
-from autograder.lessons.checking.harness_shared import learner, numbers, small_model, switches
+from autograder.lessons.checking.harness_shared import as_it_is, learner, numbers, small_model, switches
 from autograder.lessons.lesson_06.harness.shared import (
     LARGE,
     Watch,
-    contents,
     loss_of,
     make_loud,
     make_sick,
@@ -50,7 +49,8 @@ def _evaluated(
     """Of as many ranks as `rows` has; a rank may have no batch at all."""
     model, of_ranks = _model_and_shares(seed, rows, kind)
     batches = of_ranks[rank]
-    given = [contents(batch) for batch in batches]
+    given = [as_it_is(batch) for batch in batches]
+    copies = [{name: tensor.clone() for name, tensor in batch.items()} for batch in batches]
     model.train(training)
     found: dict[str, Any] = {"num_training": 0, "num_recorded": 0, "num_forwards": 0}
 
@@ -70,28 +70,42 @@ def _evaluated(
         report = learner(model, KINDS[number % len(KINDS)](batches))
         found["left_with_gradients"] = torch.is_grad_enabled()
         found["switches"] = (before, switches())
-    found["num_changed"] = sum(old != new for old, new in zip_longest(given, map(contents, batches)))
+    found["num_changed"] = sum(old != new for old, new in zip_longest(given, map(as_it_is, batches)))
     found["model_changed"] = [
         name for name, (was, now) in _both(as_it_came, _state(model)).items() if was != now
     ]
+    found["again"] = _again(model.train(training), copies, with_gradients)
     types = (
         {str(key): type(value).__name__ for key, value in report.items()} if isinstance(report, dict) else {}
     )
     found["left_training"], found["types"] = model.training, types
     return (
-        found | watch.report() | {"type": type(report).__name__, "report": numbers(report) if types else {}}
+        found
+        | watch.report()
+        | {"first": _as_text(report)}
+        | {"type": type(report).__name__, "report": numbers(report) if types else {}}
     )
+
+
+def _again(model: torch.nn.Module, batches: list[dict[str, torch.Tensor]], with_gradients: bool) -> str:
+    """What a second evaluation of the same model on the same batches gives, as it reads."""
+    with torch.set_grad_enabled(with_gradients):
+        report = learner(model, iter(batches))
+    return _as_text(report)
+
+
+def _as_text(report: Any) -> str:
+    return repr(sorted(numbers(report).items())) if isinstance(report, dict) else ""
 
 
 def _state(model: torch.nn.Module) -> dict[str, Any]:
     """What an evaluation leaves as it is, by the names that a reason gives it."""
     parameters = list(model.parameters())
-    gradients = [None if p.grad is None else p.grad.sum().item() for p in parameters]
     hooks = [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules()]
     return {
-        "weights": [hash(tensor.numpy().tobytes()) for tensor in model.state_dict().values()],
+        "weights": as_it_is(model.state_dict()),
         "`requires_grad` of parameters": [p.requires_grad for p in parameters],
-        "gradients": gradients,
+        "gradients": as_it_is([p.grad for p in parameters]),
         "hooks": hooks,
     }
 

@@ -8,10 +8,8 @@ from typing import Any
 
 import torch
 
-from autograder.lessons.checking.harness_shared import learner, small_model, switches
+from autograder.lessons.checking.harness_shared import as_it_is, learner, small_model, switches
 from autograder.lessons.lesson_06.harness.shared import (
-    Watch,
-    contents,
     gradients_of,
     loss_of,
     make_loud,
@@ -20,6 +18,8 @@ from autograder.lessons.lesson_06.harness.shared import (
     shares,
     with_no_word,
 )
+from autograder.lessons.lesson_06.harness.watches import ModeWatch
+from course_lib.models.transformers import Dropout
 
 STEP_SIZE = 0.5
 LOUD = 1  # of the two models of one rank: with large losses, and none at all for a row of the last batch
@@ -27,7 +27,10 @@ _OTHER = 1000  # between their seeds
 
 
 class Scaled(torch.nn.Module):
-    """A classifier with buffers of two dtypes, at two depths; its positions are frozen, its head has two names."""
+    """A classifier with buffers of two dtypes, at two depths; its positions are frozen, its head has two names.
+
+    Not all of it is in the same mode: a frozen part is often left in evaluation mode.
+    """
 
     scale: torch.Tensor
 
@@ -42,6 +45,7 @@ class Scaled(torch.nn.Module):
         self.inner.register_buffer("shift", torch.randint(1, 100, (5,)))
         self.inner.register_buffer("num_seen", torch.randint(2**40, 2**41, ()))  # no float32 holds it
         self.head = self.inner.head
+        self.inner.final_norm.eval()
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
         logits: torch.Tensor = self.inner(
@@ -86,7 +90,7 @@ def hand_made(seed: int, rows: list[list[int]]) -> dict[str, Any]:
 def hand_made_rank(rank: int, world_size: int, seed: int, rows: list[list[int]]) -> list[dict[str, Any]]:
     """Of two models, side by side in one process: how they begin, and what each batch gives."""
     models = [Held(Scaled(seed + rank, number)) for number in range(2)]
-    before, watches = switches(), [Watch(held.model) for held in models]
+    before, watches = switches(), [ModeWatch(held.model) for held in models]
     replicas = [learner(held.model) for held in models]
     found: list[dict[str, Any]] = [
         {"start": held.values(), "num_replaced": held.num_replaced(), "seen": []} for held in models
@@ -94,7 +98,7 @@ def hand_made_rank(rank: int, world_size: int, seed: int, rows: list[list[int]])
     batches = [_of_ranks(seed, rows, number)[rank] for number in range(2)]
     for both in zip(*batches, strict=True):
         for held, replica, report, batch, watch in zip(models, replicas, found, both, watches, strict=True):
-            given = contents(batch)
+            given = as_it_is(batch)
             loss = replica.loss_and_gradients(batch)
             seen: dict[str, Any] = {
                 "loss": float("nan"),
@@ -107,8 +111,8 @@ def hand_made_rank(rank: int, world_size: int, seed: int, rows: list[list[int]])
                 "switches": (before, switches()),
                 "gradients": gradients_of(held).clone(),
             } | watch.report()
-            seen["has_evaluated"] |= not held.model.training
-            seen["is_changed"] = contents(batch) != given
+            seen["modes_changed"] |= watch.are_changed(held.model)
+            seen["is_changed"] = as_it_is(batch) != given
             frozen = [weight for weight in held.weights if not weight.requires_grad]
             seen["frozen_have_none"] = len(frozen) == 1 and frozen[0].grad is None
             report["seen"].append(seen | held.values())
@@ -116,7 +120,36 @@ def hand_made_rank(rank: int, world_size: int, seed: int, rows: list[list[int]])
                 True
             )  # the next call would say less of what this one has left switched off
             held.step()
+    for number, (held, replica, report) in enumerate(zip(models, replicas, found, strict=True)):
+        report["by_chance"] = _by_chance(held, replica, _of_ranks(seed, rows, number)[rank][-1])
     return found
+
+
+def _by_chance(held: Held, replica: Any, batch: dict[str, torch.Tensor]) -> dict[str, Any]:
+    """One more call with dropout: the loss that is returned, and the sum of those whose gradients are taken.
+
+    None where what goes through the model are not the rows of the batch, one after the other.
+    """
+    for module in held.model.modules():
+        if isinstance(module, Dropout):
+            module.p, module.threshold = 0.5, 128
+    recorded: list[torch.Tensor] = []
+
+    def note(_: Any, inputs: Any, logits: Any) -> None:
+        if isinstance(logits, torch.Tensor) and logits.requires_grad:
+            recorded.append(logits.detach().clone())
+
+    hook = held.model.register_forward_hook(note)
+    torch.manual_seed(len(batch["labels"]))
+    labels, loss = batch["labels"], float("nan")
+    with contextlib.suppress(TypeError):  # of another type than a number: that is told elsewhere
+        loss = float(replica.loss_and_gradients(batch))
+    hook.remove()
+    torch.set_grad_enabled(True)
+    if sum(map(len, recorded)) != len(labels):
+        return {"loss": loss, "own_sum": None, "rows": len(labels)}
+    own_sum = torch.nn.functional.cross_entropy(torch.cat(recorded), labels, reduction="sum")
+    return {"loss": loss, "own_sum": float(own_sum), "rows": len(labels)}
 
 
 def one_process(seed: int, rows: list[list[int]]) -> list[dict[str, Any]]:

@@ -8,16 +8,23 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_shared import in_groups, learner, small, switches, weights_of
+from autograder.lessons.checking.harness_shared import (
+    as_it_is,
+    in_groups,
+    learner,
+    small,
+    switches,
+    weights_of,
+)
 from autograder.lessons.lesson_06.harness.shared import (
     PAD_ID,
     Crew,
     Parted,
     Watch,
-    contents,
     loss_without_large,
     make_loud,
     make_sick,
+    wider,
     with_no_word,
 )
 from course_lib.data import collate
@@ -52,6 +59,7 @@ def parallel_segment(
         "weights": first,
         "start": ranks[0]["start"],
         "largest_difference": max(float(np.abs(rank["weights"] - first).max()) for rank in ranks),
+        "share_that_differs": _share_that_differs(ranks[0]["parameters"], ranks[-1]["parameters"]),
         "rows": [rank["rows"] for rank in ranks],
         "steps": [rank["steps"] for rank in ranks],
         "is_nan": [rank["is_nan"] for rank in ranks],
@@ -67,7 +75,7 @@ def parallel_rank(
 ) -> dict[str, Any]:
     model, batches, optimizer = _parallel_task(seed, num_steps, last_rows, kind)
     weights, start = list(model.parameters()), weights_of(model).clone()  # the tensors that must be trained
-    given, before = [contents(batch) for batch in batches], switches()
+    given, before = [as_it_is(batch) for batch in batches], switches()
     watch = Watch(model)
     # As in two epochs, where no clock runs: whatever the first call leaves behind, the second one meets.
     parts = [batches[:1], batches[1:]] if kind and num_steps > 1 else [batches]
@@ -85,11 +93,18 @@ def parallel_rank(
         "rows": counts.num_rows,
         "steps": counts.num_optimizer_steps,
         "is_nan": bool(model.head.bias.isnan().all()),
-        "batches_changed": sum(map(ne, given, [*map(contents, batches), *[None] * num_steps])),
+        "batches_changed": sum(map(ne, given, [*map(as_it_is, batches), *[None] * num_steps])),
         "switches": (before, after),
         **watch.report(),
         "weights": torch.cat([weight.detach().flatten() for weight in weights]),
+        "parameters": [weight.detach() for weight in weights] if kind else [],
     }
+
+
+def _share_that_differs(some: list[np.ndarray], others: list[np.ndarray]) -> float:
+    """How many of the parameters, as a share, two ranks hold in other values; 1.0 where none is looked at."""
+    different = [not np.array_equal(one, other) for one, other in zip(some, others, strict=True)]
+    return float(np.mean(different)) if different else 1.0
 
 
 def parallel_alone(seed: int, num_steps: int, last_rows: int, mistake: str, kind: str) -> torch.Tensor:
@@ -151,8 +166,9 @@ def _parallel_task(
     for rows in all_rows:
         ids = rng.integers(3, 400, size=(rows, 48))
         ids[:, int(rng.integers(40))] = PAD_ID
-        lengths, labels = rng.integers(40, 49, size=rows), rng.integers(5, size=rows)
-        batches.append(collate([(ids[i, : lengths[i]], int(labels[i])) for i in range(rows)]))
+        lengths, labels = rng.integers(40, 47, size=rows), rng.integers(5, size=rows)
+        batch = collate([(ids[i, : lengths[i]], int(labels[i])) for i in range(rows)])
+        batches.append(wider(batch, 48 - batch["input_ids"].shape[1]))
     model = TextClassifier(sizes)
     if kind == "loud":
         make_loud(model)

@@ -200,7 +200,10 @@ def free_port() -> int:
 
 
 def shares(seed: int, rows: list[list[int]]) -> list[list[dict[str, torch.Tensor]]]:
-    """For each rank its batches of random texts, of these numbers of rows; every rank has a favourite class."""
+    """For each rank its batches of random texts, of these numbers of rows; every rank has a favourite class.
+
+    Every batch is wider than its longest text.
+    """
     rng = np.random.default_rng(seed)
     found: list[list[dict[str, torch.Tensor]]] = []
     for rank, sizes in enumerate(rows):
@@ -210,8 +213,15 @@ def shares(seed: int, rows: list[list[int]]) -> list[list[dict[str, torch.Tensor
             for text in texts:
                 text[rng.integers(len(text))] = PAD_ID
             labels = np.where(rng.random(size) < 0.7, rank % 5, rng.integers(5, size=size))
-            found[-1].append(collate([(ids, int(label)) for ids, label in zip(texts, labels, strict=True)]))
+            batch = collate([(ids, int(label)) for ids, label in zip(texts, labels, strict=True)])
+            found[-1].append(wider(batch, int(rng.integers(1, 4))))
     return found
+
+
+def wider(batch: dict[str, torch.Tensor], num_columns: int) -> dict[str, torch.Tensor]:
+    """The same batch with so many columns of padding more, as one of a fixed width has them."""
+    columns = {name: F.pad(batch[name], (0, num_columns)) for name in ("input_ids", "attention_mask")}
+    return batch | columns
 
 
 def below() -> torch.Tensor:
@@ -238,16 +248,6 @@ def with_no_word(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     ids = batch["input_ids"].clone()
     ids[0, 0] = NO_WORD
     return batch | {"input_ids": ids}
-
-
-def contents(batch: dict[str, torch.Tensor]) -> dict[str, tuple[Any, ...]]:
-    """Enough of a batch to see that it is another one, if only in the order of its rows."""
-    return {
-        name: (str(rows.dtype), tuple(rows.shape), hash(rows.numpy().tobytes()))
-        if isinstance(rows, torch.Tensor)
-        else (type(rows).__name__,)
-        for name, rows in batch.items()
-    }
 
 
 class Watch:

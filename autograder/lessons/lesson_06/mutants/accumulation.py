@@ -113,6 +113,25 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "    finally:\n        optimizer.step()\n",
                 ),
             ),
+            "zeros for what is frozen": (
+                "frozen parameters are moved",
+                "optimizer.zero_grad()",
+                "optimizer.zero_grad(set_to_none=False)",
+            ),
+            "no_sync left open when it is interrupted": (
+                "left open when an exception is raised",
+                (
+                    _LOOP,
+                    "    try:\n"
+                    + indent(
+                        _LOOP.replace(
+                            _WITH, "        model.require_backward_grad_sync = is_last\n        if True:\n"
+                        ),
+                        "    ",
+                    )
+                    + "    except Exception:\n        model.require_backward_grad_sync = True\n        raise\n",
+                ),
+            ),
             "old gradients left in": ("old gradients are left in", "    optimizer.zero_grad()\n", ""),
             "gradients dropped afterwards": (
                 "old gradients are left in",
@@ -214,7 +233,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 (_SCALED, "(loss / total)"),
                 (
                     "    optimizer.step()\n",
-                    "    gradients = [parameter.grad for parameter in model.parameters()]\n"
+                    "    gradients = [p.grad for p in model.parameters() if p.requires_grad]\n"
                     "    flat = torch.cat([gradient.flatten() for gradient in gradients])\n"
                     "    dist.all_reduce(flat)\n"
                     "    pieces = flat.split([gradient.numel() for gradient in gradients])\n"
@@ -256,6 +275,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    optimizer.zero_grad()\n",
                 "    model.eval()\n    optimizer.zero_grad()\n",
             ),
+            "one mode for all parts": (
+                "parts of the model are switched to another mode",
+                "    optimizer.zero_grad()\n",
+                "    model.train()\n    optimizer.zero_grad()\n",
+            ),
             "the mask made of the ids": (
                 "the mask is made of the ids",
                 'batch["attention_mask"])',
@@ -269,7 +293,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             "gradients by hand as well": (
                 "ask each other more often",
                 "    optimizer.step()\n",
-                "    for parameter in model.parameters():\n"
+                "    for parameter in (p for p in model.parameters() if p.requires_grad):\n"
                 "        dist.all_reduce(parameter.grad, op=dist.ReduceOp.SUM)\n"
                 "        parameter.grad /= dist.get_world_size()\n    optimizer.step()\n",
             ),

@@ -166,6 +166,19 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "self.model = model\n",
                 "self.model = model.eval()\n",
             ),
+            "one mode for all parts": (
+                "parts of the model are switched to another mode",
+                "        logits = self.model(",
+                "        self.model.train()\n        logits = self.model(",
+            ),
+            "the loss of another forward": (
+                "that of another forward",
+                "totals = torch.tensor([loss.item(), ",
+                "with torch.no_grad():\n"
+                '            other = self.model(batch["input_ids"], batch["attention_mask"])\n'
+                '        other = F.cross_entropy(other, batch["labels"], reduction="sum")\n'
+                "        totals = torch.tensor([other.item(), ",
+            ),
             "the mask made of the ids": (
                 "the mask is made of the ids",
                 'batch["attention_mask"])',

@@ -35,8 +35,8 @@ SLOW_RANKS = edited(
     (
         "        optimizer.step()\n",
         "        for _ in range(world_size - 1 - rank):\n            dist.barrier()\n"
-        "        for parameter in model.parameters():\n            dist.all_reduce(parameter.grad)\n"
-        "            parameter.grad /= world_size\n"
+        "        for parameter in [p for p in model.parameters() if p.requires_grad]:\n"
+        "            dist.all_reduce(parameter.grad)\n            parameter.grad /= world_size\n"
         "        optimizer.step()\n",
     ),
 )

@@ -136,6 +136,6 @@ def _quick(rng: np.random.Generator) -> Run:
     """Steps of a fraction of a second, and a save of another: sums far below a cent. Of three sessions the second is
     over before its first step. The first alarm is due as soon as there is a step."""
     price, step = float(rng.uniform(1.0, 9.0)), float(rng.uniform(0.1, 0.3))
-    settings = {"budget": 40.3 * step / 3600.0 * price, "price_per_hour": price, "save_seconds": 0.5 * step}
+    settings = {"budget": 40.37 * step / 3600.0 * price, "price_per_hour": price, "save_seconds": 0.5 * step}
     sessions = [[step] * 12, [], [step] * 60]
     return Run(settings | {"alarms": [0.0, 0.2, 0.7]}, sessions, 0.4 * step, _clocks(rng, 3))

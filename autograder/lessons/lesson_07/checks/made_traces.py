@@ -14,6 +14,8 @@ STAGES = ("data", "transfer", "forward", "backward", "optimizer")
 BACKLOG = 20_000.0
 """Microseconds of the GPU's queue after the warm-up, more than a first step's `data` and `transfer` take: whatever is
 drawn, not all kernels run in their own stage."""
+MAIN, AUTOGRAD = 4321, 4388
+"""Threads of the host: the loop's, with all ranges, and the one from which autograd queues the backward pass."""
 Event = dict[str, Any]
 Breakdown = dict[str, dict[str, float]]
 
@@ -49,6 +51,7 @@ def kinds(rng: np.random.Generator) -> list[Kind]:
         Kind(0, few + 1, has_gpu=True, num_rounds=2, never=(rare[3],), begins=-9e8),
         Kind(int(rng.integers(3, 6)), 1, has_gpu=True),
         Kind(0, few, has_gpu=True, never=STAGES),
+        Kind(few, 0, has_gpu=True),
     ]
 
 
@@ -64,12 +67,12 @@ def trace(rng: np.random.Generator, kind: Kind) -> list[Event]:
     if kind.has_gpu:  # queued before the first step
         events += _kernels(clock - 30.0, clock, 0.125 * float(rng.integers(4000, 9000)), 10**5)
 
-    def queue(moment: float, work: float) -> None:
+    def queue(moment: float, work: float, thread: int = MAIN) -> None:
         nonlocal gpu_free, correlation
         correlation += 1
         begin = max(moment + 5.0, gpu_free)
         gpu_free = begin + work
-        events.extend(_kernels(moment, begin, work, correlation))
+        events.extend(_kernels(moment, begin, work, correlation, thread))
 
     for index in range(kind.num_warmup_steps + kind.num_steps):
         is_warmup = index < kind.num_warmup_steps
@@ -84,7 +87,8 @@ def trace(rng: np.random.Generator, kind: Kind) -> list[Event]:
             length = 0.125 * float(rng.integers(1600, 24_000)) * slow
             events.append(_range(f"stage: {name}", clock, length))
             for _ in range(int(rng.integers(1, 4)) if kind.has_gpu else 0):
-                queue(clock + float(rng.uniform(0.05, 0.9)) * length, float(rng.integers(500, 9000)) * slow)
+                moment, work = clock + float(rng.uniform(0.05, 0.9)) * length, float(rng.integers(500, 9000))
+                queue(moment, work * slow, AUTOGRAD if name == "backward" else MAIN)
             clock += length + float(rng.integers(20, 90))
         if kind.has_gpu:  # the callbacks of the loop launch something too, in no stage
             queue(clock - 9.0, BACKLOG if is_warmup else float(rng.integers(300, 900)))
@@ -98,19 +102,20 @@ def trace(rng: np.random.Generator, kind: Kind) -> list[Event]:
 
 
 def _range(name: str, start: float, length: float) -> Event:
-    return {"ph": "X", "cat": "user_annotation", "name": name, "ts": start, "dur": length}
+    found = {"ph": "X", "cat": "user_annotation", "name": name, "ts": start, "dur": length}
+    return found | {"pid": 4321, "tid": MAIN}
 
 
-def _kernels(launch: float, begin: float, work: float, correlation: int) -> list[Event]:
+def _kernels(launch: float, begin: float, work: float, correlation: int, thread: int = MAIN) -> list[Event]:
     """A launch and what it queues: one kernel, or the several ones of a graph."""
     args = {"correlation": correlation}
     call = ("cudaLaunchKernel", "cudaLaunchKernelExC", "cudaGraphLaunch")[correlation % 3]
     called = {"ph": "X", "cat": "cuda_runtime", "name": call, "ts": launch, "dur": 4.0}
-    events = [called | {"args": args}]
+    events = [called | {"pid": 4321, "tid": thread, "args": args}]
     for number, share in enumerate((0.25, 0.45, 0.3) if call == "cudaGraphLaunch" else (1.0,)):
         name = f"kernel_{(correlation + number) % 7}"
         ran = {"ph": "X", "cat": "kernel", "name": name, "ts": begin, "dur": share * work}
-        events.append(ran | {"args": args | {"stream": 7}})
+        events.append(ran | {"pid": 0, "tid": 7, "args": args | {"stream": 7}})
         begin += share * work
     return events
 
@@ -205,8 +210,12 @@ def read(events: list[Event], num_warmup_steps: int, mistake: str = "") -> Break
                 is_own = step is max(
                     (s for s in steps if s["ts"] <= moment), key=lambda s: s["ts"], default=None
                 )
+            if mistake == "threads":
+                is_own &= launch.get("tid") == step["tid"]
             if is_own:
                 inside = [e["name"][len("stage: ") :] for e in own if _lies_in(moment, e)]
+                if mistake == "the last stage that began":
+                    inside = [e["name"][len("stage: ") :] for e in own if e["ts"] <= moment][-1:]
                 name = inside[0] if inside else "other"
                 device[name] += kernel["dur"]
                 on_device.add(name)

@@ -42,6 +42,7 @@ BAD_PRICES = {
     "EUR/h": FORM,
     "2.40 /h": "a price without its currency: 2.40 of what?",
     "some EUR/h": "a price without an amount: what stands before the currency is no number",
+    "nan EUR/h": "a price without an amount: NaN is no number, and `float` reads it",
     "2.40 EUR/week": NO_UNIT,
     "2.40 EUR/second": "a unit that only begins like one of the four is taken for it",
     "2.40 EUR/half-day": "a unit that only begins like one of the four is taken for it",

@@ -9,6 +9,10 @@ _ZEROED_LATE = (
     ("optimizer.step()", "optimizer.step(); optimizer.zero_grad(set_to_none=True)"),
 )
 _GRADIENTS = "gradients add up from step to step: `zero_grad` before each backward"
+_CLIP = "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)"
+_CHUNKS = (
+    "parts of an update weigh the same, whatever their size: its mean is over rows, not over micro-batches"
+)
 Edits = tuple[tuple[str, str], ...]
 #: By run: mistake -> why, and how the sick run is brought to make it.
 MISTAKES: dict[str, dict[str, tuple[str, Edits]]] = {
@@ -39,11 +43,29 @@ MISTAKES: dict[str, dict[str, tuple[str, Edits]]] = {
             "the last update has fewer rows: the mean is over those that it has",
             ((" / len(rows)", " / rows_per_update"),),
         ),
+        **{
+            f"chunks of {size}": (
+                _CHUNKS,
+                (
+                    ("for row in rows:", "for place, row in enumerate(rows):"),
+                    (
+                        " / len(rows)",
+                        f" / min({size}, len(rows) - place // {size} * {size}) / -(-len(rows) // {size})",
+                    ),
+                ),
+            )
+            for size in (8, 4, 16)
+        },
         "gradients": (_GRADIENTS, (("optimizer.zero_grad(set_to_none=True)", "pass"),)),
         "gradients from before": (_LEFT, _ZEROED_LATE),
     },
     "D": {
         "mode": (_MODE, (("model.eval()", "model.train()"),)),
+        "mode of the head": (_MODE, (("model.eval()", "model.eval(); model.head.train()"),)),
+        "clip": (
+            "gradients are clipped at 1.0: B and C do it, as `train_step` does, and the sick run D does not",
+            (("            optimizer.step()", f"            {_CLIP}; optimizer.step()"),),
+        ),
         "gradients": (_GRADIENTS, (("optimizer.zero_grad(set_to_none=True)", "pass"),)),
         "gradients from before": (_LEFT, _ZEROED_LATE),
     },

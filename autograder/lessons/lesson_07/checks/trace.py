@@ -49,6 +49,9 @@ LIKELY = {
     "it belongs to the stage that launched it",
     "launches by name": "launches found by their name: several calls queue a kernel, all `cuda_runtime`",
     "the last step that began": "a step that had ended: what is queued between two steps belongs to none",
+    "the last stage that began": "a stage that had ended: what is queued after it, before the next begins, belongs to "
+    "no stage, and so to `other`",
+    "threads": "launches of other threads are left out: autograd queues the backward pass from a thread of its own",
     "last kernel": GRAPH,
     "first kernel": GRAPH,
     "steps that have it": "a mean over the steps that have the stage: it is over all steps that count",
@@ -62,7 +65,7 @@ LOOK_DEVICE = "`args['correlation']` joins a kernel with its launch, which lies 
 
 def check_step_breakdown(job: Job) -> None:
     """7.1: times of host and device on secret traces: of a CPU, of a GPU, with accumulation, out of order."""
-    drawn = kinds(job.rng)
+    *drawn, without_steps = kinds(job.rng)
     traces = [trace(job.rng, kind) for kind in drawn]
     # The same lists again, with other numbers: what was kept of the first reading shows.
     read_again = [i for i, kind in enumerate(drawn) if kind.num_steps > AGAIN]
@@ -72,6 +75,11 @@ def check_step_breakdown(job: Job) -> None:
     )
     for number, ((i, kind), answer) in enumerate(zip(calls, answers, strict=True)):
         _require_breakdown(job, answer, traces[i], kind, is_again=number >= len(drawn))
+    events = trace(job.rng, without_steps)
+    (answer,) = job.learner().call(
+        "breakdowns_of", traces=[events], calls=[[0, without_steps.num_warmup_steps]]
+    )
+    _require_breakdown(job, answer, events, without_steps, is_again=False)
     job.counts["traces"] = len(traces)
 
 
@@ -96,6 +104,8 @@ def _require_breakdown(
         likely = (
             "what belongs to the call before is kept: the same list was read with another `num_warmup_steps`"
         )
+    if not kind.num_steps:
+        likely = likely or "no step counts, and what is asked for is a mean: 0.0, no NaN and no error"
     num_steps, wanted = answer["flat"]["num_steps"], right["flat"]["num_steps"]
     job.require(
         num_steps == wanted,

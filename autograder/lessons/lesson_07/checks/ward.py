@@ -209,7 +209,9 @@ def _require_same(
         if run != "B"
         else "entries with step, loss and histograms",
         got=answer["malformed"],
-        likely="nothing is returned, or another kind of result than the sick run's",
+        likely="the histograms of some parameters are left out: the log has those of all, also of what does not learn"
+        if "no histogram of" in answer["malformed"]
+        else "nothing is returned, or another kind of result than the sick run's",
         look="arguments, results and errors are those of `SickRuns`",
     )
     pairs = {

@@ -17,10 +17,11 @@ TRACE: Claims = {
         "timing CUDA without a sync: by the moment when a kernel runs",
     ),
     "`ts` (start) and `dur` (length) are in **microseconds**.": ("a time without its unit",),
-    "its launch, with the same correlation, lies inside that range.": (
+    "its launch, with the same correlation, lies inside that range": (
         "launches found by their name",
         "kernels between two steps for the one before",
     ),
+    "whichever thread made it.": ("launches of one thread",),
     "A kernel belongs to the step and the stage in which it was *queued*": (
         "timing CUDA without a sync: the host's ranges",
         "timing CUDA without a sync: by the moment when a kernel runs",
@@ -73,9 +74,13 @@ TRACE: Claims = {
         "one kernel of a launch",
         "timing CUDA without a sync: the host's ranges",
     ),
-    '"other": of those queued in the step, but in no stage.': ("kernels of no stage left out",),
+    '"other": of those queued in the step, but in no stage.': (
+        "kernels of no stage left out",
+        "kernels between two stages for the one before",
+    ),
     "0.0 without a GPU": ("device times of a GPU alone",),
     "All five stages are there, also those that never occur.": ("stages that never occur left out",),
+    "Where no step counts, all times are 0.0.": ("divided by no steps",),
     "The events stay as they are.": ("events sorted in place",),
 }
 
@@ -208,12 +213,15 @@ GUARD: Claims = {
         "two checkpoints",
         "a checkpoint at every step",
     ),
-    "The run goes on as long as another step and a save still fit into the budget.": (
+    "The run goes on as long as another step and a save still fit into the budget, as it stands when this": (
         "the next step is not in the reserve",
         "two steps in reserve",
         "a fit that is exact refused",
     ),
-    "The next step may take as long as the longest step so far, over all sessions.": (
+    "What an alarm takes is paid, as a part of the next step or beside it.": (
+        "what an alarm takes not paid",
+    ),
+    "The next step may take as long as the longest step so far, over all sessions": (
         "the last step for the longest",
         "the slowest step of earlier sessions forgotten",
     ),

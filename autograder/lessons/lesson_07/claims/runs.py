@@ -52,6 +52,7 @@ WARD: Claims = {
         "histograms from 0 to the largest",
         "histograms read before the update",
         "histograms read after the epoch",
+        "histograms of what learns alone",
     ),
     "One pass in order, an update for every `rows_per_update` samples, clipped at 1.0, from the mean": (
         "a bigger batch in place of a fuller forward pass",
@@ -68,6 +69,7 @@ WARD: Claims = {
         "the features of the first batch for all",
         "features kept from the call before",
         "features kept for a batch",
+        "run D clipped",
         "the gradients of run D add up",
     ),
 }
@@ -127,7 +129,8 @@ LORA: Claims = {
         "half of the head",
         "the head as it was",
     ),
-    "The model's mode stays as it is.": ("left in evaluation mode",),
+    "The model's mode, and that of all its own layers, stays as it is": ("left in evaluation mode",),
+    "the adapters' does not matter.": EXPLAINS,
     "[..., in] -> [..., out].": ("batches of texts alone",),
     "One plain layer that computes the same.": (
         "merged without the bias",
@@ -168,4 +171,5 @@ TARGET: Claims = {
         "everything changed at once",
         "settings changed in place, and none returned",
     ),
+    "It trains nothing: experiments belong into the cells above.": EXPLAINS,
 }

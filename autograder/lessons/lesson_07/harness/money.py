@@ -168,14 +168,15 @@ def _state_of(simulated: _Simulated) -> str:
 
 
 def with_saves_that_fail(run: dict[str, Any]) -> list[dict[str, Any]]:
-    """For a full disk, and for an error of the caller's own: the name of the error that reaches the caller, "" for
-    none, and how often `save` was called."""
+    """For a full disk, an error of the caller's own and a stop by hand: the name of the error that reaches the caller,
+    "" for none, and how often `save` was called."""
     return [
-        _failing(run, error) for error in (_FullDisk("no space left on device"), _NotPlain("no such state"))
+        _failing(run, error)
+        for error in (_FullDisk("no space left on device"), _NotPlain("no such state"), KeyboardInterrupt())
     ]
 
 
-def _failing(run: dict[str, Any], error: Exception) -> dict[str, Any]:
+def _failing(run: dict[str, Any], error: BaseException) -> dict[str, Any]:
     simulated = _Simulated(run, run["clocks"][0])
 
     def save() -> None:
@@ -189,6 +190,6 @@ def _failing(run: dict[str, Any], error: Exception) -> dict[str, Any]:
             simulated.now += duration
             if guard.after_step():
                 break
-    except Exception as raised:
+    except (Exception, KeyboardInterrupt) as raised:
         reached = type(raised).__name__
     return {"wanted": type(error).__name__, "reached": reached, "calls": simulated.saves}

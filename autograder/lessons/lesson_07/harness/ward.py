@@ -22,6 +22,7 @@ BATCHES_PER_STEP = 4  # of a segment of run A
 LOG_EVERY_STEPS = 6  # as many batches has a step of a segment of run B: each has its entry
 ROWS_PER_UPDATE = 8
 NUM_EPOCHS = 5
+NO_HISTOGRAM = "no histogram of"
 
 
 class _StoredSamples:
@@ -130,6 +131,9 @@ def _numbers(run: str, model: Any, result: Any) -> dict[str, Any]:
     if run != "B":
         return {"losses": np.array([_number(loss) for loss in result], dtype=np.float64)}
     names = sorted(name for name, _ in model.named_parameters())
+    for entry in result:
+        if missing := [name for name in names if name not in entry["histograms"]]:
+            raise KeyError(f"{NO_HISTOGRAM} {missing[0]}")
     counted = [[entry["histograms"][name] for name in names] for entry in result]
     return {
         "losses": np.array([_number(entry["loss"]) for entry in result], dtype=np.float64),

@@ -17,6 +17,8 @@ def cost_to_target(records, *, target, monitor, higher_is_better, price, num_dev
         amount, rest = price.split()
         currency, per = rest.split("/")
         per_second = float(amount) / SECONDS[per]
+        if math.isnan(per_second):
+            raise ValueError
     except (ValueError, KeyError):
         raise ValueError(f"price {price!r}: write it as '2.40 EUR/h'") from None
     if not currency:
@@ -43,6 +45,8 @@ _PARSED = """\
         amount, rest = price.split()
         currency, per = rest.split("/")
         per_second = float(amount) / SECONDS[per]
+        if math.isnan(per_second):
+            raise ValueError
     except (ValueError, KeyError):
         raise ValueError(f"price {price!r}: write it as '2.40 EUR/h'") from None
     if not currency:

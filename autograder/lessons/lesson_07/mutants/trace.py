@@ -33,7 +33,7 @@ def step_breakdown(events, num_warmup_steps):
                         name = stage["name"][7:]
                 device[name] += kernel["dur"]
     host["other"] = total - sum(host.values())
-    scale = 1e6 * len(steps)
+    scale = 1e6 * len(steps) or 1.0
     return {
         "num_steps": len(steps),
         "step_time": total / scale,
@@ -50,6 +50,19 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "launches found by their name",
                 'e.get("cat") in ("cuda_runtime", "cuda_driver")]',
                 'e.get("name") == "cudaLaunchKernel"]',
+            ),
+            "kernels between two stages for the one before": (
+                "a stage that had ended",
+                'if stage["ts"] <= launch["ts"] < stage["ts"] + stage["dur"]:',
+                'if stage["ts"] <= launch["ts"] and stage["ts"] == max(\n'
+                '                        e["ts"] for e in own if e["ts"] <= launch["ts"]\n'
+                "                    ):",
+            ),
+            "divided by no steps": ("a value or a shape", " or 1.0", ""),
+            "launches of one thread": (
+                "launches of other threads are left out",
+                'if begin <= launch["ts"] < end:',
+                'if begin <= launch["ts"] < end and launch.get("tid") == step.get("tid"):',
             ),
             "kernels between two steps for the one before": (
                 "a step that had ended",

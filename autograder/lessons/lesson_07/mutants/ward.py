@@ -103,6 +103,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '        for entry in log:\n            entry["histograms"] = log[-1]["histograms"]\n'
                 "        return log\n",
             ),
+            "histograms of what learns alone": (
+                "the histograms of some parameters are left out",
+                "for name, p in model.named_parameters()\n",
+                "for name, p in model.named_parameters() if p.requires_grad\n",
+            ),
             "a bigger batch in place of a fuller forward pass": (
                 "losses of run C",
                 "rows_per_update):\n        model.train()",

@@ -133,6 +133,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 )
                 + "        return torch.stack(losses).tolist()\n\n    def run_d",
             ),
+            "run D clipped": (
+                "the sick run D does not",
+                "                optimizer.step()\n",
+                _CLIP.replace("            ", " " * 16) + "                optimizer.step()\n",
+            ),
             "one epoch for all": (
                 "losses of run D",
                 "for _ in range(num_epochs):",

@@ -11,6 +11,7 @@ from autograder.engine import Job
 from autograder.lessons.checking import require_keys
 from autograder.lessons.lesson_08.checks.intervals import (
     CALM,
+    require_errors_of_pairs,
     require_estimates,
     require_interval,
     require_paired,
@@ -55,6 +56,7 @@ def check_cost_of_determinism(job: Job) -> None:
 
     require_spread(job, machines, measured, more)
     require_paired(job, machines, measured)
+    require_errors_of_pairs(job, measured)
 
 
 def _machine(job: Job, kind: str) -> dict[str, Any]:

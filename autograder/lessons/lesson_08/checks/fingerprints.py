@@ -93,6 +93,7 @@ def require_fingerprint(job: Job, values: dict[str, Any], one: str, turned: str,
         likely="`name` is hashed too",
         look="two runs that differ in their name alone must end with equal weights",
     )
+    _require_equal_values(job, values)
     for key, what in (
         ("1", "learning_rate 1 and 1.0"),
         ("weights", "a class weight of 2 and one of 2.0"),
@@ -103,4 +104,30 @@ def require_fingerprint(job: Job, values: dict[str, Any], one: str, turned: str,
             got="two",
             likely=_TEXT,
             look=_LOOK,
+        )
+
+
+def _require_equal_values(job: Job, values: dict[str, Any]) -> None:
+    """Of configs that are made of values, and of no text: `==` holds for these pairs."""
+    pairs: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+        ("learning_rate 1 and 1.0", {"learning_rate": 1}, {"learning_rate": 1.0}),
+        (
+            "a class weight of 2 and one of 2.0",
+            {"class_weights": {"csv": 2}},
+            {"class_weights": {"csv": 2.0}},
+        ),
+        ("class weights of 0.0 and -0.0", {"class_weights": {"csv": 0.0}}, {"class_weights": {"csv": -0.0}}),
+    ]
+    made = [values | one for _, *both in pairs for one in both]
+    answers = job.learner().call("made_configs", values=made)
+    found = [
+        answer.get("fingerprint") for answer in answers
+    ]  # None where another type than the field's is refused
+    for (what, *_), one, other in zip(pairs, found[::2], found[1::2], strict=True):
+        job.require(
+            None in (one, other) or one == other,
+            expected=f"one fingerprint for configs that are equal, made with {what}",
+            got="two",
+            likely="values are hashed as they are spelt: 1 equals 1.0, and 0.0 equals -0.0",
+            look="`float(value) + 0.0` is one spelling for all of these",
         )

@@ -25,6 +25,7 @@ CLEAR, LIMITS = (0.3, 0.6), (0.2, 0.87)
 WIDER = 4.0  # right ones reach 1.6, and without pairs 7 and more
 FEW = 8  # pairs: of fewer, Student's t reaches far
 FAR = 2.0  # halves of an interval: farther off counts as this
+NARROWEST = 1.9  # standard errors: 1.96 for very many pairs
 ONE_SIDED = 0.5  # halves by which estimates are off on average: 0.1 and less where only luck moves them
 
 
@@ -148,6 +149,43 @@ def require_spread(
         likely="too few pairs",
         look="more pairs: there is room for 2,000 steps",
     )
+
+
+def require_errors_of_pairs(job: Job, measured: list[dict[str, Any]]) -> None:
+    """Fail where an interval is plainly the mean over pairs ± so many standard errors, and these are too few."""
+    found = [number for one in measured if (number := _standard_errors(one)) is not None]
+    number = float(np.median(found)) if found else NARROWEST
+    job.require(
+        number >= NARROWEST,
+        expected="an interval of 95 %: the mean over the pairs ± 2 standard errors, of few pairs more",
+        got=f"± {number:.2f} standard errors",
+        likely="too narrow an interval: one standard error, or that of a mean over more values than there are pairs",
+        look="one value per pair: their standard deviation / √pairs is the standard error",
+    )
+
+
+def _standard_errors(one: dict[str, Any]) -> float | None:
+    """Half the interval in standard errors of the mean log ratio of the last pairs, where it is that of such a mean."""
+    low, middle, high = (math.log(one["report"][name]) for name in ("low", "ratio", "high"))
+    logs = _logs_of_pairs(one["steps"], one["step_seconds"])
+    for number in range(len(logs), 2, -1):  # the first pairs may have been a warm-up
+        mean, spread = float(np.mean(logs[-number:])), float(np.std(logs[-number:], ddof=1))
+        if math.isclose(mean, middle, abs_tol=1e-7) and math.isclose(low + high, 2 * middle, abs_tol=1e-7):
+            return (high - low) / 2 / (spread / math.sqrt(number))
+    return None
+
+
+def _logs_of_pairs(steps: np.ndarray, seconds: np.ndarray) -> np.ndarray:
+    """Log ratios of pairs of timed sides, in their order; a side is all steps between two readings of the clock."""
+    sides = [(steps[:, 2] == reading).nonzero()[0] for reading in np.unique(steps[:, 2])]
+    one_sided = [side for side in sides if len(set(steps[side, 0])) == 1]
+    logs = []
+    for first, second in zip(one_sided[-2::-2], one_sided[::-2], strict=False):
+        if steps[first[0], 0] == steps[second[0], 0]:
+            break
+        log = math.log(seconds[first].mean() / seconds[second].mean())
+        logs.append(log if steps[first[0], 0] else -log)
+    return np.array(logs[::-1])
 
 
 def _over_half(machines: list[dict[str, Any]], measured: list[dict[str, Any]]) -> tuple[float, float]:

@@ -96,9 +96,21 @@ def require_new_each_epoch(job: Job, epochs: list[np.ndarray]) -> None:
                 num_repeated == 0,
                 expected=f"new noise from {source} in another epoch",
                 got=f"{num_repeated} of {len(one)} values from an epoch before again",
-                likely="the workers are seeded with the same number each epoch: `seed + worker_id` does not know the "
-                "epoch"
+                likely=_why_repeated(one, two, column)
                 if one[0, 1] >= 0
                 else "the data set's generator, or a global one, is seeded anew each epoch",
                 look="torch gives each worker a seed that is new in each epoch: `get_worker_info().seed`",
             )
+
+
+def _why_repeated(one: np.ndarray, two: np.ndarray, column: int) -> str:
+    """Of noise that workers repeat: that of their own number, or of their neighbour's."""
+    _, first, second = np.intersect1d(one[:, column], two[:, column], return_indices=True)
+    if np.any(one[first, 1] != two[second, 1]):
+        return (
+            "the numbers of epoch and worker are added: worker 0 of an epoch gets the seed that worker 1 had in the "
+            "one before"
+        )
+    return (
+        "the workers are seeded with the same number each epoch: `seed + worker_id` does not know the epoch"
+    )

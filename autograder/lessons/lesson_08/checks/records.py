@@ -45,6 +45,7 @@ def check_record_run(job: Job) -> None:
         _run(job, "changed", failure="Diverged", sizes=[3, 1]),
         _run(job, "clean", failure="KeyboardInterrupt", spoils=True, sizes=[2]),
         _run(job, "clean", failure="SystemExit", writes=False, sizes=[1]),
+        _run(job, "clean", failure="StopIteration", writes=False, sizes=[1]),
         # Where a clean project changes, it shows that somebody asks too late; where a new file is committed, it may
         # also be that new files do not count.
         _run(job, "clean", spoils=True, sizes=[4]),

@@ -12,6 +12,7 @@ from autograder.lessons.lesson_08.checks.elsewhere import may_hash_texts, requir
 from autograder.lessons.lesson_08.checks.training import BATCH, require_steps, require_training
 
 _LOOK = "print the first place where two runs differ; what was drawn just before it?"
+MANY = 60  # steps, so that what comes only far on shows
 _UNSEEDED = {
     "first": (
         "first weights",
@@ -52,7 +53,7 @@ def check_run(job: Job) -> None:
     )
     require_steps(job, plain)
     # Large gradients show what is clipped, small ones a larger eps.
-    for seed, other_size, num_steps, loud in ((job.seed() % 2**30, 16, 9, 12.0), (0, 3, 4, 1e-3)):
+    for seed, other_size, num_steps, loud in ((job.seed() % 2**30, 16, 9, 12.0), (0, 3, MANY, 1e-3)):
         other: dict[str, Any] = {"seed": seed, "size": other_size, "num_steps": num_steps}
         calm = other | {"dropout": 0.0, "looks": [1], "loud": loud}
         some = _trained(job, learner, calm)
@@ -65,6 +66,13 @@ def check_run(job: Job) -> None:
         _require_another(job, begun, _trained(job, learner, other))
     looked_at = _trained(job, learner, arguments | {"looks": [2, per_epoch + 1]})
     _require_training_mode(job, whole, looked_at)
+    job.require(
+        some["is_training"],
+        expected=f"training mode in each of {MANY} steps",
+        got="evaluation mode in some",
+        likely="the mode is lost on the way: from some step on there is no dropout",
+        look="`self.model.train()` before the steps, and after whatever looks at the model",
+    )
     for stops in ([per_epoch + 2], [per_epoch], [0, 2, 2 * per_epoch + 1]):
         resumed = _trained(job, learner, arguments | {"stops": stops})
         _require_resumed(job, arguments, whole, resumed, stops)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine import Job
+from autograder.engine import Job, Worker
 from autograder.lessons.checking import require_same_parts
 from autograder.lessons.lesson_08.checks.elsewhere import may_hash_texts, require_same_elsewhere
 from autograder.lessons.lesson_08.checks.loaded import SOURCES, require_loaded, require_new_each_epoch
@@ -63,8 +63,11 @@ def check_seed_everything(job: Job) -> None:
         )
 
 
-def _epochs(job: Job, arguments: dict[str, Any], disturbance: int) -> dict[str, Any]:
-    answer: dict[str, Any] = job.learner().call("seeded_epochs", **arguments, disturbance=disturbance)
+def _epochs(
+    job: Job, arguments: dict[str, Any], disturbance: int, worker: Worker | None = None
+) -> dict[str, Any]:
+    worker = worker or job.learner()
+    answer: dict[str, Any] = worker.call("seeded_epochs", **arguments, disturbance=disturbance)
     require_loaded(job, answer, arguments["size"], arguments["settings"])
     return answer
 
@@ -104,7 +107,7 @@ def _same_order(one: dict[str, Any], two: dict[str, Any]) -> bool:
 
 
 def _require_order(
-    job: Job, first: dict[str, Any], again: dict[str, Any], repeat: Callable[[], dict[str, Any]]
+    job: Job, first: dict[str, Any], again: dict[str, Any], repeat: Callable[..., dict[str, Any]]
 ) -> None:
     if _same_order(first, again):
         return
@@ -114,6 +117,14 @@ def _require_order(
         got="another order when dropout draws more",
         likely="one generator shared by shuffling and dropout: torch's global one",
         look="give the loader a generator of its own: `DataLoader(generator=…)`",
+    )
+    alone, anew = (repeat(worker=job.worker(name, job.source)) for name in ("alone", "anew"))
+    job.require(
+        not _same_order(alone, anew),
+        expected="the same order of samples after the same seed, whatever loaders there were before",
+        got="another order than the first loader of this process had",
+        likely="what the loaders before have counted or drawn is kept: in the class, or in the module",
+        look="what counts epochs belongs to one loader: an attribute of the object, made in the call",
     )
     job.require(
         False,

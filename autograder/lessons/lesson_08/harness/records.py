@@ -31,7 +31,7 @@ class Diverged(Exception):
 
 
 _KINDS = (
-    *(Diverged, KeyboardInterrupt, SystemExit),
+    *(Diverged, KeyboardInterrupt, SystemExit, StopIteration),
     *(ArithmeticError, RuntimeError, ValueError, KeyError, FileNotFoundError),
 )
 

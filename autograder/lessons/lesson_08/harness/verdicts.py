@@ -53,6 +53,7 @@ class _Machine:
         self.now = float(facts["starts_at"])
         # Deterministic, benchmark, readings of the clock before it, warnings only.
         self.steps: list[tuple[int, int, int, int]] = []
+        self.seconds: list[float] = []
         self.num_with = [0, 0]
         self.has_broken = False
         self.num_readings = 0
@@ -86,6 +87,7 @@ class _Machine:
         searches = int(torch.backends.cudnn.benchmark)
         warns = int(torch.is_deterministic_algorithms_warn_only_enabled())
         self.steps.append((is_deterministic, searches, self.num_readings, warns))
+        self.seconds.append(float(seconds))
 
 
 def _settings() -> list[str]:
@@ -120,6 +122,7 @@ def measure_cost(machines: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "is_over": machine.is_over,
                 "has_broken": machine.has_broken,
                 "steps": np.array(machine.steps, dtype=np.int64).reshape(-1, 4),
+                "step_seconds": np.array(machine.seconds),
                 "num_readings": machine.num_readings,
                 "was": was,
                 "raised": raised,

@@ -19,7 +19,7 @@ def as_number(name, value):
     try:
         if isinstance(value, bool):
             raise ValueError
-        return float(value)
+        return float(value) + 0.0
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a number, got {value!r}") from None
 
@@ -105,7 +105,7 @@ _READING: dict[str, Mistake] = {
     ),
     "whole numbers stay whole": (
         "as the file spells it",
-        "        return float(value)\n",
+        "        return float(value) + 0.0\n",
         "        return value if isinstance(value, int) else float(value)\n",
     ),
     "weights as the file spells them": ("as the file spells it", _WEIGHTS, "dict(self.class_weights)"),
@@ -315,6 +315,11 @@ _WRITING: dict[str, Mistake] = {
         ("        return cls(**values)", "        return cls(**(DEFAULTS | values))"),
         ("@exercise", "DEFAULTS = {'class_weights': {}}\n\n@exercise"),
         (f"weights = {_WEIGHTS}", f"weights = self.class_weights and {_WEIGHTS}"),
+    ),
+    "values hashed as they are spelt": (
+        "values are hashed as they are spelt",
+        "float(value) + 0.0",
+        "float(value)",
     ),
     "the name is hashed": ("`name` is hashed too", '        del values["name"]\n', ""),
 }

@@ -66,6 +66,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "no interval": ("a number without an interval", "half = 2.2", "half = 0.0"),
             "one standard error": ("too narrow an interval", "half = 2.2 ", "half = 1.0 "),
+            "twice as many pairs counted as there are": (
+                "too narrow an interval",
+                "np.sqrt(len(costs))",
+                "np.sqrt(2 * len(costs))",
+            ),
             "an interval ten times too wide": ("too wide an interval", "half = 2.2", "half = 22.0"),
             "the spread of single pairs": ("too wide an interval", " / np.sqrt(len(costs))", ""),
             "low and high are confused": (

@@ -11,6 +11,8 @@ import numpy as np
 from autograder.engine import Job
 from autograder.lessons.checking import require_report
 
+Found = tuple[dict[str, Any], dict[str, Any], dict[str, float]]
+"""A run, what is said of it, and what is right."""
 NUM_ODD_RUNS = 120
 PLAIN_ARITHMETIC = 1e-6
 """Relative: sums of a few hundred numbers of 64 or 32 bits differ by less, a constant of another unit by more."""
@@ -18,18 +20,26 @@ PLAIN_ARITHMETIC = 1e-6
 
 def check_summarise(job: Job) -> None:
     """10.4: accuracy and macro F1 over samples, all the time, the cost of it with its unit, the share that was used."""
+    large: list[Found] = []
     for number, num_rows in enumerate((200, 20, 1, 55, 400, 90)):
         run = _run(job, num_rows, has_waited=number % 2 == 0)
-        _require_right(job, run, job.learner().call("summarised", run=run))
+        large.append((run, job.learner().call("summarised", run=run), _expected(run)))
+        _require_all_right(job, large)
     runs = [_odd_run(job.rng) for _ in range(NUM_ODD_RUNS)]
     answers = job.learner().call("summarised_each", runs=runs)
-    for run, answer in zip(runs, answers, strict=True):
-        _require_right(job, run, answer)
+    _require_all_right(job, [(run, one, _expected(run)) for run, one in zip(runs, answers, strict=True)])
 
 
-def _require_right(job: Job, run: dict[str, Any], answer: dict[str, Any]) -> None:
-    expected = _expected(run)
-    likely = {name: _likely(name, answer.get(name, math.nan), run, expected) for name in expected}
+def _require_all_right(job: Job, found: list[Found]) -> None:
+    for one in found:
+        _require_right(job, *one, found)
+
+
+def _require_right(
+    job: Job, run: dict[str, Any], answer: dict[str, Any], expected: dict[str, float], found: list[Found]
+) -> None:
+    wrong = [name for name in expected if not _is_close(answer.get(name, math.nan), expected[name])]
+    likely = dict.fromkeys(expected, "another formula") | {name: _likely(name, found) for name in wrong}
     require_report(job, answer, expected, likely, rel_tol=PLAIN_ARITHMETIC)
     for name in ("total_seconds", "cost"):  # also where they are small
         job.require(
@@ -128,6 +138,8 @@ def _expected(run: dict[str, Any]) -> dict[str, float]:
     }
 
 
+ROUNDED = "rounded: a report may be shown with few digits, but a small number is kept whole"
+NEVER_HIT = "labels that were never hit are left out: their F1 is 0, and it counts"
 CHANGED = 'labels are changed before they are compared, as by `lower` or `strip`: "a" and "A" are two'
 ONE_NAME = 'more than what is called "waiting" is taken for it: each name is a time of its own'
 
@@ -152,20 +164,42 @@ def _like_waiting(seconds: dict[str, float]) -> list[float]:
     return [sum(value for name, value in seconds.items() if rule(name)) for rule in rules]
 
 
-def _likely(name: str, got: float, run: dict[str, Any], expected: dict[str, float]) -> str:
+def _is_close(got: float, right: float) -> bool:
+    return math.isclose(got, right, rel_tol=PLAIN_ARITHMETIC)
+
+
+def _likely(name: str, found: list[Found]) -> str:
+    """The first known mistake that explains all that is wrong under this name."""
+    wrong = [
+        (answer.get(name, math.nan), run, expected)
+        for run, answer, expected in found
+        if not _is_close(answer.get(name, math.nan), expected[name])
+    ]
+    explains: list[list[str]] = []
+    for got, run, expected in wrong:
+        known = [text for key, value, text in _known(run, expected) if key == name and _is_close(got, value)]
+        is_rounded = any(got == round(expected[name], digits) for digits in range(10))
+        explains.append(known + [ROUNDED] * is_rounded)
+    of_all = [text for text in explains[0] if all(text in texts for texts in explains)]
+    return next(iter(of_all + explains[0]), "another formula")
+
+
+def _known(run: dict[str, Any], expected: dict[str, float]) -> list[tuple[str, float, str]]:
+    """What comes of known mistakes: (name in the report, value, what the mistake is)."""
     training, waiting = run["seconds"].get("training", 0.0), run["seconds"].get("waiting", 0.0)
     total = expected["total_seconds"]
     labels, predictions = np.array(run["labels"]), np.array(run["predictions"])
     f1 = {str(label): _f1(labels, predictions, label) for label in np.unique([*labels, *predictions])}
     sizes = [run["labels"].count(label) for label in f1]
     hit = [value for value in f1.values() if value > 0]
+    said = [f1[label] for label in dict.fromkeys(run["predictions"]) if label in run["labels"]]
     is_label = np.isin(predictions, labels)
     ways = [[int((side == label).sum()) for label in np.unique(labels)] for side in (predictions, labels)]
     hits = [int(((labels == label) & (predictions == label)).sum()) for label in np.unique(labels)]
     precision, recall = (
         float(np.mean([n / max(1, m) for n, m in zip(hits, way, strict=True)])) for way in ways
     )
-    known = [
+    return [
         (
             "macro_f1",
             2 * precision * recall / max(1e-9, precision + recall),
@@ -182,11 +216,7 @@ def _likely(name: str, got: float, run: dict[str, Any], expected: dict[str, floa
             float(np.average(list(f1.values()), weights=sizes)),
             "labels weigh as much as they have samples: macro F1 counts each label once",
         ),
-        (
-            "macro_f1",
-            float(np.mean(hit)) if hit else math.nan,
-            "labels that were never hit are left out: their F1 is 0, and it counts",
-        ),
+        *(("macro_f1", float(np.mean(some)) if some else 0.0, NEVER_HIT) for some in (hit, said)),
         (
             "macro_f1",
             float(np.mean(list(f1.values()))),
@@ -206,9 +236,3 @@ def _likely(name: str, got: float, run: dict[str, Any], expected: dict[str, floa
         ("utilisation", waiting / total, "the share that was wasted, not the used one"),
         ("utilisation", training / total, "only the training counts: what is not waiting is used"),
     ]
-    for key, value, text in known:
-        if key == name and math.isclose(got, value, rel_tol=1e-6):
-            return text
-    if any(got == round(expected[name], digits) for digits in range(10)):
-        return "rounded: a report may be shown with few digits, but a small number is kept whole"
-    return "another formula"

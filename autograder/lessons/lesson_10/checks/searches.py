@@ -155,7 +155,7 @@ def _configs(rng: np.random.Generator, number: int) -> list[dict[str, float]]:
         elif change == 3 and others:
             config[others[0]] = config.pop(names[0])
         elif others and len(config) < 3:
-            config[others[-1]] = value()
+            config[others[-1]] = value() if rng.random() < 0.5 else float(rng.integers(-1, 2))
         if config not in configs:
             configs.append(config)
     return configs
@@ -183,9 +183,9 @@ def _likely(asked: list[tuple[Trials, float]], answers: list[dict[str, Any]]) ->
         return "something else than the winner's seeds, or than all steps, is counted"
     if explains(mean=lambda scores: _mean(list(set(scores)))):
         return "equal scores count once: two seeds with one score are two scores"
-    rules = ({"key": key, "is_counted": way} for key in WRONG_KEYS for way in (False, True))
-    if any(explains(**rule) for rule in rules):
-        return "two configs are taken for one: values without their names, or a hash, do not tell them apart"
+    for likely, keys in WRONG_KEYS.items():
+        if any(explains(key=key, is_counted=way) for key in keys for way in (False, True)):
+            return likely
     wrong = [
         (trials, scale)
         for (trials, scale), answer in zip(asked, answers, strict=True)
@@ -202,8 +202,19 @@ def _likely(asked: list[tuple[Trials, float]], answers: list[dict[str, Any]]) ->
     return "another rule"
 
 
-WRONG_KEYS: tuple[Callable[[dict[str, float]], Any], ...] = (
-    lambda config: tuple(sorted(config.values())),
-    lambda config: tuple(config[name] for name in sorted(config)),
-    lambda config: hash(_by_items(config)),
-)
+WRONG_KEYS: dict[str, tuple[Callable[[dict[str, float]], Any], ...]] = {
+    "two configs are taken for one: values without their names, or a hash, do not tell them apart": (
+        lambda config: tuple(sorted(config.values())),
+        lambda config: tuple(config[name] for name in sorted(config)),
+        lambda config: hash(_by_items(config)),
+    ),
+    "a setting that a config does not have is taken for one of 0, or of 1: those are two configs": (
+        lambda config: tuple(config.get(name, 0) for name in NAMES),
+        lambda config: tuple(config.get(name) or 0 for name in NAMES),
+        lambda config: tuple(config.get(name, 1) for name in NAMES),
+    ),
+    "names without their values tell configs apart: two values are two configs": (
+        lambda config: tuple(sorted(config)),
+        len,
+    ),
+}

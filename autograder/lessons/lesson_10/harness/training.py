@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch.nn.modules.module import register_module_forward_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.overrides import TorchFunctionMode
 
 from autograder.lessons.checking.harness_shared import elsewhere, learner, small
 from autograder.lessons.lesson_10.harness.tables import secret_table
@@ -19,19 +21,31 @@ NUM_PROBES = 48
 
 
 def predictions(
-    texts: list[str], labels: list[str], unseen: list[str], num_epochs: int, seed: int
-) -> list[str]:
-    """Labels that a fresh training on `texts` gives to `unseen`."""
-    predict = learner(texts, labels, num_epochs=num_epochs, seed=seed)
-    return [str(label) for label in predict(unseen)]
+    texts: list[str],
+    labels: list[str],
+    unseen: list[str],
+    num_epochs: int,
+    seed: int,
+    long: list[str],
+    short: list[str],
+) -> dict[str, Any]:
+    """Labels that a fresh training on `texts` gives to `unseen`; and to long texts, alone and among short ones."""
+    with counted() as counts:
+        predict = learner(texts, labels, num_epochs=num_epochs, seed=seed)
+    return {
+        "num_learnt": counts(len(set(labels)), len(set(zip(texts, labels, strict=True))))["num_learnt"],
+        "labels": _labels(predict, unseen),
+        "alone": [label for text in long for label in _labels(predict, [text])],
+        "among": _labels(predict, [*short, *long])[len(short) :],
+    }
 
 
 def trained(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Trainings in one process, one after the other: what each says of its texts at once, and when all are done, or the
-    error that this ends with; of the texts in another order and number ("apart"); then of no text at all.
+    error that this ends with; of the texts alone and in threes ("apart"); then of no text at all.
 
     "num_steps" are the updates of torch's optimizers: 0 for a training that has its own. "num_passes" are those over
-    the texts, 0 where no module is seen to make logits.
+    the texts, 0 where no module is seen to make logits, "num_learnt" those in rows of a loss or of logits.
     """
     found, functions = [], []
     for case in cases:
@@ -41,12 +55,14 @@ def trained(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
         functions.append((predict, case["unseen"]))
         asked = list(case["unseen"])
         answer = predict(asked)
-        alone = [label for text in asked[:5] for label in _labels(predict, [text])]
+        apart = [label for text in asked[:5] for label in _labels(predict, [text])]
+        for start in range(5, len(asked), 3):  # in threes, each backwards: other neighbours, other widths
+            apart += _labels(predict, asked[start : start + 3][::-1])[::-1]
         found.append(
-            counts(len(set(labels)), len(texts))
+            counts(len(set(labels)), len(set(zip(texts, labels, strict=True))))
             | {
                 "labels": [str(label) for label in answer],
-                "apart": alone + _labels(predict, asked[:4:-1])[::-1],
+                "apart": apart,
                 "kind": type(answer).__name__,
                 "is_kept": [texts, labels, asked] == [case["texts"], case["labels"], case["unseen"]],
             }
@@ -57,10 +73,34 @@ def trained(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
+class _RowsOfLosses(TorchFunctionMode):
+    """Counts the rows of scores that go into a loss with a gradient."""
+
+    rows = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.targets = collections.Counter[int]()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = kwargs or {}
+        if func in (F.cross_entropy, F.nll_loss):
+            scores = args[0] if args else given["input"]
+            if scores.requires_grad:
+                self.rows += len(scores) if scores.ndim > 1 else 1
+                self._note(args[1] if len(args) > 1 else given.get("target"))
+        return func(*args, **given)
+
+    def _note(self, target: Any) -> None:
+        with contextlib.suppress(Exception):
+            if not target.is_floating_point():
+                self.targets.update(target.reshape(-1).tolist())
+
+
 @contextlib.contextmanager
 def counted() -> Iterator[Callable[[int, int], dict[str, float]]]:
     """Counts updates, and rows of logits by the module that makes them; needs the numbers of classes and texts."""
-    steps, made = [0], collections.Counter[tuple[torch.nn.Module, int]]()
+    losses, steps, made = _RowsOfLosses(), [0], collections.Counter[tuple[torch.nn.Module, int]]()
 
     def note_step(*_: Any) -> None:
         steps[0] += 1
@@ -71,14 +111,26 @@ def counted() -> Iterator[Callable[[int, int], dict[str, float]]]:
 
     def counts(num_classes: int, num_texts: int) -> dict[str, float]:
         passes = [rows / num_texts for (_, width), rows in made.items() if width == num_classes]
-        return {"num_steps": steps[0], "num_passes": min(passes, default=0.0)}
+        num_learnt = max(*passes, losses.rows / num_texts, 0.0)
+        return {"num_steps": steps[0], "num_passes": min(passes, default=0.0), "num_learnt": num_learnt}
 
     handles = [register_optimizer_step_post_hook(note_step), register_module_forward_hook(note_rows)]
     try:
-        yield counts
+        with losses:
+            yield counts
     finally:
         for handle in handles:
             handle.remove()
+
+
+def learnt_by_label(texts: list[str], num_epochs: int, seed: int) -> list[int]:
+    """Of a training in which each text has a label of its own: how often each label went into a loss, most first."""
+    losses = _RowsOfLosses()
+    with losses:
+        learner(
+            list(texts), [f"label {number}" for number in range(len(texts))], num_epochs=num_epochs, seed=seed
+        )
+    return sorted(losses.targets.values(), reverse=True)
 
 
 def epochs_and_seeds(

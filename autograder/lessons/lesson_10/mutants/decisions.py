@@ -135,6 +135,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'tuple(sorted(trial["config"].items()))',
                 'tuple(value for _, value in sorted(trial["config"].items()))',
             ),
+            "a setting that is not there taken for 0": (
+                "is taken for one of 0",
+                'tuple(sorted(trial["config"].items()))',
+                'tuple(sorted(item for item in trial["config"].items() if item[1]))',
+            ),
             "equal scores count once": (
                 "equal scores count once",
                 ('"mean": fmean(scores[best])', '"mean": fmean(set(scores[best]))'),
@@ -207,6 +212,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "labels are changed before they are compared",
                 "    f1 = []\n",
                 "    labels, predictions = ([x.lower() for x in s] for s in (labels, predictions))\n    f1 = []\n",
+            ),
+            "labels without spaces around them": (
+                "labels are changed before they are compared",
+                "    f1 = []\n",
+                "    labels, predictions = ([x.strip() for x in s] for s in (labels, predictions))\n    f1 = []\n",
             ),
             "waiting is always there": ("KeyError", 'seconds.get("waiting", 0.0)', 'seconds["waiting"]'),
             "waiting taken out of the times": (

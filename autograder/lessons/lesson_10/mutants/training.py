@@ -16,7 +16,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "10.2": wrong(
         _TRAIN,
         {
-            "one update an epoch": ("the training learns less", _STEP, _STEP + "            break\n"),
+            "one update an epoch": (
+                "some texts are left out of every pass",
+                _STEP,
+                _STEP + "            break\n",
+            ),
             "one epoch too few": (
                 "one epoch too few",
                 "range(num_epochs)",
@@ -34,6 +38,28 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'model(batch["input_ids"], batch["attention_mask"]).argmax(1)',
                 '(lambda s: (s - s.mean(0)) / (s.std(0) + 1e-9))(model(batch["input_ids"], '
                 'batch["attention_mask"])).argmax(1)',
+            ),
+            "short batches left out": (
+                "some texts are left out of every pass",
+                _STEP,
+                "            if len(indices) < 16:\n                continue\n" + _STEP,
+            ),
+            "texts drawn with replacement": (
+                "drawn with replacement",
+                _STEP,
+                "            indices = torch.randint(len(ids), (len(indices),)).tolist()\n" + _STEP,
+            ),
+            "a tenth set aside": (
+                "some texts are left out of every pass",
+                ("    ids = tokenised(texts)\n", "    ids = tokenised(texts)[len(texts) // 10 :]\n"),
+                ("number[labels[i]]", "number[labels[i + len(texts) // 10]]"),
+            ),
+            "a width that all share": (
+                "a width that is taken from the lengths of all",
+                "        rows = tokenised(texts)\n",
+                "        rows = tokenised(texts)\n"
+                "        width = int(np.percentile([len(row) for row in rows] or [1], 75))\n"
+                "        rows = [row[:width] for row in rows]\n",
             ),
             "texts sorted in place": (
                 "sorted, shuffled or changed in place",
@@ -94,7 +120,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "the seed not used": ("without, the seed", "    torch.manual_seed(seed)\n", "    torch.seed()\n"),
             "two thirds of the texts left out": (
-                "the training learns less",
+                "some texts are left out of every pass",
                 "    torch.manual_seed(seed)\n",
                 "    torch.manual_seed(seed)\n    texts = texts[: len(texts) // 3]\n",
             ),
@@ -104,7 +130,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        return [name for name, text in zip(found, texts) if text]\n",
             ),
             "predictions in the order of length": (
-                "the training learns less",
+                "in another order than the questions",
                 "found[i] = names[best]",
                 "found[order.index(i)] = names[best]",
             ),

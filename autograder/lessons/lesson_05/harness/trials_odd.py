@@ -1,0 +1,105 @@
+"""Harness of 5.2: searches of 0 steps, and those in which something fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from autograder.lessons.checking.harness_shared import learner
+from autograder.lessons.lesson_05.harness.trials import _losses, _Task
+
+_MODEL, _OPTIMIZER, _STREAM, _BATCH, _FORWARD, _VALIDATION, _STOPPED = (
+    "make_model",
+    "make_optimizer",
+    "the next training batch",
+    "a label that no class has",
+    "the model",
+    "validation_batches",
+    "Ctrl-C",
+)
+_ERRORS: dict[str, BaseException] = {
+    _MODEL: KeyError("the check pretends: droupout"),
+    _OPTIMIZER: ValueError("the check pretends: Invalid learning rate"),
+    _STREAM: OSError("the check pretends: the file of the batches is gone"),
+    _BATCH: IndexError("Target is out of bounds"),
+    _FORWARD: RuntimeError("the check pretends: mat1 and mat2 shapes cannot be multiplied"),
+    _VALIDATION: ArithmeticError("the check pretends: no validation"),
+    _STOPPED: KeyboardInterrupt("the check pretends"),
+}
+
+
+class _FailingTask(_Task):
+    """The second trial fails; up to there all is well."""
+
+    def __init__(self, seed: int, where: str) -> None:
+        super().__init__(seed)
+        self._where = where
+
+    def _fail(self, where: str, *, at: int) -> None:
+        if where == self._where and len(self._trials) >= at:
+            raise _ERRORS[where]
+
+    def make_model(self, config: dict[str, Any]) -> Any:
+        self._fail(_MODEL, at=1)
+        model = super().make_model(config)
+        for where in (_FORWARD, _STOPPED):
+            model.register_forward_pre_hook(lambda *_, where=where: self._fail(where, at=2))
+        return model
+
+    def make_optimizer(self, model: Any, config: dict[str, Any]) -> Any:
+        self._fail(_OPTIMIZER, at=2)
+        return super().make_optimizer(model, config)
+
+    def train_batches(self, seed: int) -> Iterator[dict[str, torch.Tensor]]:
+        for number, batch in enumerate(super().train_batches(seed)):
+            if number:
+                self._fail(_STREAM, at=2)
+            if number and self._where == _BATCH and len(self._trials) >= 2:
+                batch["labels"][0] = 77
+            yield batch
+
+    def validation_batches(self) -> list[dict[str, torch.Tensor]]:
+        self._fail(_VALIDATION, at=0)
+        return super().validation_batches()
+
+
+def run_failing(
+    seed: int, configs: list[dict[str, Any]], seeds: list[int], num_steps: int
+) -> list[dict[str, Any]]:
+    """Of searches with an error in each place: what error, and what the caller got. Ctrl-C must stay Ctrl-C."""
+    found = []
+    for where, error in _ERRORS.items():
+        said, is_heard = "a table, as if nothing had happened", False
+        try:
+            learner(_FailingTask(seed, where), [dict(c) for c in configs], list(seeds), num_steps)
+        except KeyboardInterrupt:
+            said, is_heard = "KeyboardInterrupt", where == _STOPPED
+        except BaseException as caught:
+            said, is_heard = type(caught).__name__, where != _STOPPED
+        found.append({"where": where, "error": type(error).__name__, "said": said, "is_heard": is_heard})
+    return found
+
+
+def run_in_company(seed: int, configs: list[dict[str, Any]], seeds: list[int], num_steps: int) -> list[float]:
+    """The loss of the last configuration at the last seed: after all others, and alone, from another state of torch."""
+    losses = []
+    for number, first in enumerate((0, -1)):
+        torch.manual_seed(seed + number)
+        table = learner(_Task(seed), [dict(c) for c in configs[first:]], list(seeds[first:]), num_steps)
+        losses.append(float(np.asarray(table, dtype=np.float64)[-1, -1]))
+    return losses
+
+
+def run_untrained(seed: int, configs: list[dict[str, Any]], seeds: list[int]) -> dict[str, Any]:
+    """A search of 0 steps: what was trained all the same, the losses, and those of the models that were made."""
+    task = _Task(seed)
+    table = learner(task, [dict(c) for c in configs], list(seeds), 0)
+    losses = [np.array(_losses(trial.model, task._splits["validation"])) for trial in task._trials]
+    return {
+        "num_steps": sum(trial.num_steps for trial in task._trials),
+        "losses": np.asarray(table, dtype=np.float64).ravel().tolist(),
+        "right": [float(one[:, 0].sum() / one[:, 1].sum()) for one in losses],
+    }

@@ -1,0 +1,117 @@
+"""What 10.2 asks of the predictions on secret texts, after a training of many."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from autograder.engine import Job, Worker
+from autograder.lessons.checking import HEAD_START, compare_paired
+from autograder.lessons.lesson_10.baselines import SAME_TRAINING
+from autograder.lessons.lesson_10.checks.tables import secret_split
+
+NUM_TRAIN, NUM_UNSEEN, NUM_EPOCHS = 480, 320, 3
+MARGIN = 2.0  # points
+# Standard deviation over seeds of (accuracy of the reference - accuracy of the baseline), in points.
+SPREAD = 4.7  # over 12 seeds
+NUM_LONG, SHORT = 24, 12  # texts; words
+
+
+def num_others(some: list[str], labels: list[str]) -> int:
+    return sum(a != b for a, b in zip(some, labels, strict=False)) + abs(len(some) - len(labels))
+
+
+def require_quality(job: Job) -> None:
+    own, theirs = job.learner(), job.worker("the same training", SAME_TRAINING)
+    accuracies: list[tuple[float, float]] = []
+
+    def difference() -> float:
+        job.progress("Comparing predictions on secret texts with the baseline's", len(accuracies) / 32)
+        texts, labels, unseen, right = secret_split(job, NUM_TRAIN, NUM_UNSEEN)
+        arguments: dict[str, Any] = {
+            "texts": texts,
+            "labels": labels,
+            "unseen": unseen,
+            "num_epochs": NUM_EPOCHS,
+            "seed": job.seed() % 1000,
+            "long": [] if accuracies else _long_ones(unseen, right),
+            "short": [" ".join(text.split()[:SHORT]) for text in unseen[::2]],
+        }
+
+        def predicted(worker: Worker) -> dict[str, Any]:
+            found: dict[str, Any] = worker.call("predictions", seconds=120.0, **arguments)
+            return found
+
+        with ThreadPoolExecutor(2) as threads:
+            both = list(threads.map(predicted, (own, theirs)))
+        require_all_learnt(job, both[0]["num_learnt"], NUM_EPOCHS, NUM_TRAIN)
+        _require_own_label(job, both[0])
+        found, needed = (100 * float(np.mean(np.array(one["labels"]) == right)) for one in both)
+        accuracies.append((found, needed))
+        # A better model is no suspicion here: the model is free, and the texts cannot be looked up.
+        return min(accuracies[-1][0] - accuracies[-1][1], HEAD_START)
+
+    outcome, _ = compare_paired(difference, margin=MARGIN, spread=SPREAD)
+    job.counts["accuracy_points"] = round(float(np.mean([a for a, _ in accuracies])), 1)
+    job.counts["baseline_accuracy_points"] = round(float(np.mean([b for _, b in accuracies])), 1)
+    job.require(
+        outcome != "worse",
+        expected=f"an accuracy on secret texts within {MARGIN:g} points of the naive training's "
+        f"({job.counts['baseline_accuracy_points']} %)",
+        got=f"{job.counts['accuracy_points']} %",
+        likely="the training learns less: fewer updates, texts cut short, labels mixed up, or weights left untrained",
+        look="print accuracy on the training texts first: is it low there too?",
+    )
+
+
+def _long_ones(texts: list[str], labels: np.ndarray) -> list[str]:
+    """Texts that begin like one label and go on, for far longer, like another."""
+    long = []
+    for number in range(NUM_LONG):
+        others = [text for text, label in zip(texts, labels, strict=True) if label != labels[number]]
+        long.append(" ".join([*texts[number].split()[:SHORT], *others[number::NUM_LONG][:3]]))
+    return long
+
+
+def _require_own_label(job: Job, answer: dict[str, Any]) -> None:
+    others = num_others(answer["among"], answer["alone"])
+    job.require(
+        others <= 2,  # as above
+        expected="the same label of a long text, alone and among short ones",
+        got=f"{others} of {len(answer['alone'])} that are others",
+        likely="what is read of a text depends on those beside it, such as a width that is taken from the lengths of "
+        "all that are asked",
+        look="how long may a text be before its end is cut off, and who decides that?",
+    )
+
+
+def require_all_learnt(job: Job, num_learnt: float, num_epochs: int, num_texts: int) -> None:
+    """`num_learnt`: rows that were learnt, as a multiple of the texts; 0 where none could be counted."""
+    job.require(
+        not num_learnt or num_learnt > num_epochs - 1e-6,
+        expected=f"{num_epochs} passes over all of the {num_texts} texts",
+        got=f"{num_learnt:.2f}, as rows of logits or of a loss are counted",
+        likely="some texts are left out of every pass, such as those of the last short batch, or some that are set "
+        "aside to validate on",
+        look="count the rows of all batches of an epoch: are they as many as there are texts?",
+    )
+
+
+def require_each_learnt(job: Job, texts: list[str]) -> None:
+    """Where each text has a label of its own, and losses are torch's of such numbers: whether each was learnt."""
+    num_epochs, different = 2, list(dict.fromkeys(texts))
+    times = job.learner().call(
+        "learnt_by_label", texts=different, num_epochs=num_epochs, seed=job.seed() % 1000, seconds=60.0
+    )
+    if times:
+        often = sum(number >= num_epochs for number in times)
+        job.require(
+            often == len(different),
+            expected=f"each of {len(different)} texts learnt {num_epochs} times in {num_epochs} passes",
+            got=f"{often} of them, as labels in the loss are counted",
+            likely="some texts are left out of every pass, or of some, as where they are drawn with replacement: "
+            "others come twice",
+            look="an epoch is a permutation: each text once, in random order",
+        )
