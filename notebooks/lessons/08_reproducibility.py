@@ -785,13 +785,15 @@ class RunConfig:
 
     @classmethod
     def from_text(cls, text: str) -> "RunConfig":
-        """Read YAML or JSON: `version: 2` and the fields, in any order; fields left out keep their default.
+        """Read what YAML 1.1 reads, most JSON too: `version: 2` and the fields, in any order.
 
-        The values have the types of their fields: `learning_rate: 1e-3` and `1` become floats.
+        Fields left out keep their default. The values have the types of their fields: `1e-3` and `1` become
+        floats where the field is one.
         Raises ValueError, and the message says what to change, for
             an unknown key             with that key and the nearest known one
             another or no version      with the word "version"
             a value of another type    with the name of its field: 3.5 or true for an int, "fast" for a float
+        A key that is no text to YAML, such as 5, is unknown too.
         """
         ### BEGIN SOLUTION
         values = yaml.safe_load(text)  # JSON is YAML too
@@ -1092,7 +1094,7 @@ class Run:
         ### END SOLUTION
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the next step needs; `torch.load(…, weights_only=True)` must read it."""
+        """All that the next step needs, to be saved before it. `torch.load(…, weights_only=True)` must read it."""
         ### BEGIN SOLUTION
         return {
             "model": self.model.state_dict(),

@@ -27,11 +27,16 @@ class _SlowSamples(torch.utils.data.Dataset):
     def __init__(self, size: int, latency_seconds: float, *, name: str = "", num_quick: int = 0) -> None:
         self.path, self.size, self.latency_seconds = f"samples-{name}{size}", size, latency_seconds
         self.num_quick, self.read = num_quick, Path(f"{self.path}-read")
+        self.whole = Path(f"{self.path}-whole")
 
     def write(self, seed: int, lost: int | None = None) -> None:
-        """Put new samples into the file: int64 [size, 8], one of them lost. The check makes the same ones."""
+        """Put new samples into the file: int64 [size, 8]. One of them is `lost`, until it was asked for once.
+
+        The check makes the same ones.
+        """
         samples = np.random.default_rng(seed).integers(3, 60, size=(self.size, 8))
         if lost is not None:
+            self.whole.write_bytes(samples[lost].tobytes())
             samples[lost] = -1
         # In place: who still fetches for a pass that was broken off finds a file that is whole.
         path = Path(self.path)
@@ -53,6 +58,10 @@ class _SlowSamples(torch.utils.data.Dataset):
             with self.read.open("ab", buffering=0) as file:
                 file.write(b".")
         if row[0] < 0:
+            # Once: who reads it again gets it, and hides the error.
+            with Path(self.path).open("r+b", buffering=0) as file:
+                file.seek(index * 64)
+                file.write(self.whole.read_bytes())
             raise Unreadable(f"sample {index} cannot be read")
         return row, int(row.sum() % 5)
 

@@ -62,14 +62,14 @@ def check_train_in_budget(job: Job) -> None:
 def _cases(job: Job) -> list[dict[str, Any]]:
     """First the longest texts, mixed ones and a rest; then other sizes of update and budget, also exact fits."""
     rng = job.rng
-    size = int(rng.integers(14, 30))
+    size = int(rng.integers(40, 56))
     passes = [
         (
             TEXTS_PER_UPDATE,
             [TEXTS_PER_UPDATE, TEXTS_PER_UPDATE, ROWS_OF_THE_LONGEST * int(rng.integers(1, 4)) + 1],
             ROWS_OF_THE_LONGEST,
         ),
-        (size, [size, size], int(rng.integers(3, 9))),
+        (size, [size, size], int(rng.integers(3, 5))),
         (size + 1, [int(rng.integers(2, size))], int(rng.integers(1, 4))),
         (1, [1] * 70, 5),  # many: what is done every so many updates, or fills up
         (128, [128], ROWS_OF_THE_LONGEST),
@@ -83,6 +83,9 @@ def _cases(job: Job) -> list[dict[str, Any]]:
             mixed[0] = [LONGEST // 3] * updates[0]
         if number == 1:  # shapes that were asked for before, and cost more now
             mixed[0][:10] = [LONGEST] * 10
+            mixed[1][: longest_rows + 2] = [LONGEST] * (
+                longest_rows + 2
+            )  # few of them, and the others are short
         lengths = [length for update in mixed for length in update]
         cases.append(
             {
@@ -91,7 +94,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
                 "global_batch_size": global_batch_size,
                 "longest_rows": longest_rows,
                 # Counted bytes are those of our model, which lie on a line; other models' need not.
-                "bend": 0.0 if number == 0 else float(rng.uniform(0.7, 2.0)),
+                "bend": 0.0 if number == 0 else float(rng.uniform(1.2 if number == 1 else 0.7, 2.0)),
                 "left": {2: math.nan, 3: None}.get(number, 0.1),
                 "is_frozen": number == 4,  # after NaN, which shows what is not cleared at all
                 "is_in_groups": number % 2 == 0,

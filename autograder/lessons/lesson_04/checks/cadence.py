@@ -27,6 +27,7 @@ _ROOM = 0.65  # of the limit that the budget may ask for, if the limit is to hol
 _RECENT = 8  # saves whose costs a policy may still have in mind
 _EVERY_STEP = 0.5  # saves per step
 _SECOND = 1e-3  # what a clock far from zero rounds
+_HASTY = 0.8  # of the shortest interval that the budget allows
 _GROWN = 4.0  # times the CPU time of an early call
 _KEPT = "the cost of an earlier save is kept for ever, or in a mean of all: what counts is what the last ones took"
 
@@ -71,8 +72,17 @@ class _Played:
         return max(run.max_lost_seconds, _PATIENT * dearest * (1.0 / run.max_overhead - 1.0))
 
     @property
+    def is_hasty(self) -> bool:
+        """Whether the first save comes before there was work enough for what it was told to cost."""
+        run = self.scenario
+        if not run.is_dear or not self.saved_after:
+            return False
+        least = run.first_save * (1.0 / run.max_overhead - 1.0)
+        return sum(run.steps[: self.saved_after[0] + 1]) < _HASTY * least
+
+    @property
     def kind(self) -> Kind:
-        if self.overhead > 1.02 * self.scenario.max_overhead:
+        if self.overhead > 1.02 * self.scenario.max_overhead or self.is_hasty:
             return "too often"
         at_risk, allowed = self.late()
         return "too late" if at_risk > allowed + _SECOND else ""
@@ -132,7 +142,9 @@ def _refuse(job: Job, found: list[_Played], first: _Played, is_shared: bool) -> 
     job.require(
         first.kind != "too often",
         expected=f"at most {run.max_overhead:.0%} of the time spent in saves ({run.name}; {settings})",
-        got=f"{first.overhead:.1%}: {num_saves} saves in {len(run.steps)} steps",
+        got=f"a save of {run.first_save:.0f} s after {sum(run.steps[: first.saved_after[0] + 1]):.0f} s of work"
+        if first.is_hasty
+        else f"{first.overhead:.1%}: {num_saves} saves in {len(run.steps)} steps",
         likely=_why_too_often(found, first),
         look="how many seconds of work must follow a save of s seconds, so that it is `max_overhead` of both?",
     )
@@ -151,6 +163,10 @@ def _why_too_often(found: list[_Played], first: _Played) -> str:
     wrong = {one.scenario.name: one for one in found if one.kind}
     if len(first.saved_after) > _EVERY_STEP * len(first.scenario.steps):
         return "it saves at nearly every step"
+    if all(one.is_hasty and one.overhead <= 1.02 * one.scenario.max_overhead for one in wrong.values()):
+        return (
+            "what the call before the first step tells of the cost is not used: the first save comes too soon"
+        )
     if dear and all(one.kind == "too often" for one in dear):
         return (
             "the cost of a save is not looked at: where the disk is slow, the budget decides, not the limit"

@@ -138,6 +138,7 @@ def _case(rng: np.random.Generator, kind: str, number: int) -> dict[str, Any]:
             watched[:at] = watched[0] + sign * np.arange(at)
         watched[(0, 0, 3, 5)[number // 2 % 4]] = worst
         watched[at] = -worst if number // 2 % 2 else worst
+        watched[at + 1] = watched[at]  # no better: their difference is NaN
         settings["patience"] = 1 if number // 2 % 4 == 0 else 2
         if number // 2 % 4 == 1:  # twice, so that patience would end before the first finite one
             watched[1] = worst

@@ -10,6 +10,7 @@ import gzip
 import io
 import itertools
 import json
+import logging
 import lzma
 import os
 import pickle
@@ -46,10 +47,14 @@ _Changed = Iterator[tuple[str, Any]]
 
 
 class _Planted:
-    """An object whose pickle makes a folder when it is read, and its text when it is run: it stands for any code."""
+    """An object whose pickle makes a file or folder when it is read, and its text when it is run: it stands for any
+    code. Some of what can do that belongs to the very libraries that a load needs."""
+
+    def __init__(self, call: Callable[..., object] = os.mkdir, *arguments: object) -> None:
+        self.call, self.arguments = call, arguments or (_MADE,)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return os.mkdir, (_MADE,)
+        return self.call, self.arguments
 
     def __repr__(self) -> str:
         return _CALL
@@ -90,7 +95,13 @@ def foreign_files(file: np.ndarray) -> list[dict[str, Any]]:
         "numpy",
         "torch",
     )
-    whole = [_saved({name: _Planted() for name in names}), pickle.dumps(_Planted()), _array_file()]
+    others = [
+        _Planted(np.savetxt, _MADE, [1.0]),
+        _Planted(torch.save, 1, _MADE),
+        _Planted(logging.FileHandler, _MADE),
+    ]
+    whole = [_saved(dict.fromkeys(names, planted)) for planted in (_Planted(), *others)]
+    whole += [*map(pickle.dumps, (_Planted(), *others)), _array_file()]
     found = [("pickle", blob) for blob in whole]
     found += itertools.islice(_of_bytes(file.tobytes(), 0), _MOST_FILES)
     return [{"kind": kind, "file": np.frombuffer(blob, np.uint8)} for kind, blob in found]
@@ -182,7 +193,7 @@ def _runs(keeper: Any, path: Path) -> bool:
     with contextlib.suppress(Exception):  # a refusal is what we hope for
         keeper.load(path)
     if is_made := made.exists():
-        made.rmdir()
+        made.rmdir() if made.is_dir() else made.unlink()
     return is_made
 
 

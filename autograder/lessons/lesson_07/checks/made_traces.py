@@ -90,6 +90,8 @@ def trace(rng: np.random.Generator, kind: Kind) -> list[Event]:
                 moment, work = clock + float(rng.uniform(0.05, 0.9)) * length, float(rng.integers(500, 9000))
                 queue(moment, work * slow, AUTOGRAD if name == "backward" else MAIN)
             clock += length + float(rng.integers(20, 90))
+            if kind.has_gpu and rng.random() < 0.5:  # after the stage, and before the next
+                queue(clock - 15.0, float(rng.integers(300, 900)))
         if kind.has_gpu:  # the callbacks of the loop launch something too, in no stage
             queue(clock - 9.0, BACKLOG if is_warmup else float(rng.integers(300, 900)))
         number = index % (kind.num_warmup_steps + 3) if kind.is_begun_anew else index

@@ -107,9 +107,10 @@ def layers(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
         weight = base.weight.detach().clone()
         bias = None if base.bias is None else base.bias.detach().clone()
         model.requires_grad_(not case["is_frozen"]).train(not case["is_frozen"])
-        modules = list(model.modules())
+        model.blocks[0].train(case["is_frozen"])
+        modes = {module: module.training for module in model.modules()}
         returned = learner(model, case["rank"], case["alpha"])
-        is_mode_kept = all(m.training != case["is_frozen"] for m in model.modules() if m in modules)
+        is_mode_kept = all(m.training == modes[m] for m in model.modules() if m in modes)
         is_learning = any(parameter.requires_grad for parameter in base.parameters(recurse=False))
         one = (model, weight, bias, is_learning, "" if returned is model else _what(returned))
         prepared.append((is_mode_kept, one))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -39,6 +40,21 @@ class _StoredSamples:
             raise IndexError(index)
         time.sleep(self.seconds)
         return self.samples[index]
+
+
+class _Anew(Sequence[Any]):
+    """Batches that are made when they are asked for, each time as other objects of the same values."""
+
+    def __init__(self, batches: list[dict[str, torch.Tensor]]) -> None:
+        self.batches = batches
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return {name: value.clone() for name, value in self.batches[index].items()}
 
 
 def _model(
@@ -168,7 +184,8 @@ def ward_runs(run: str, cases: list[dict[str, Any]], only: int | None = None) ->
 
     The gradients of whatever ran before are still there. In the first case there are weights above 1, and gradients
     that are clipped, in the second of run C there are none. The second of run D has model and batches of the first,
-    after the body was changed. `only`: the others are prepared and not run.
+    after the body was changed, and the batches of the third are made when they are asked for.
+    `only`: the others are prepared and not run.
     """
     ward = learner()
     answers: list[dict[str, Any]] = []
@@ -179,6 +196,8 @@ def ward_runs(run: str, cases: list[dict[str, Any]], only: int | None = None) ->
             arguments = (arguments[0], _two_rates(model.head), case["argument"])
         else:
             model, arguments = _prepared(run, **case, is_grouped=True)
+            if run == "D" and number:
+                arguments = (_Anew(arguments[0]), *arguments[1:])
             _tell_modes_apart(model)
         with torch.no_grad():
             model.head.weight *= (20.0, 0.3 if run == "C" else 1.0, 1.0, 1.0)[number]

@@ -33,6 +33,7 @@ FAR_OFF = (
     "lr",
     "dropout",
     "_comment",
+    "5",  # no text to YAML
 )  # the nearest is a matter of the measure: `version` by some
 _PART = "a part of a text is taken for the whole: what follows the number is not looked at"
 _EMPTY = (

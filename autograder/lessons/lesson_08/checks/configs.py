@@ -142,6 +142,8 @@ def _require_round_trip(job: Job, values: dict[str, Any]) -> None:
             "micro_batch_size": int(job.rng.integers(1, 2**40)),
         }
         tried.append(values | own | {"class_weights": {key: rate / 3, "csv": 1.0} if at % 3 else {}})
+    # Falsy, where the defaults are not.
+    tried.append(tried[0] | {"learning_rate": 0.0, "micro_batch_size": 0, "max_epochs": 0, "name": ""})
     written = job.learner().call("made_configs", values=tried)
     texts = [as_json(each) for each in tried]
     for each, text, answer in zip(tried, texts, _read(job, texts), strict=True):

@@ -29,6 +29,8 @@ class Table:
     """How often each text stands in a usable row."""
     sparse: frozenset[str]
     """Texts in whose rows another column is empty."""
+    spaced: frozenset[str]
+    """Texts that stand in another row with spaces around them."""
     num_without: dict[str, int]
     """Bad rows: without a "text", without a "label", without "both"."""
 
@@ -73,10 +75,12 @@ def secret_export(job: Job, num_texts: int = 400, num_labels: int = 8, num_bad: 
     # Many copies of few texts: what is counted in rows is another share of the different texts.
     copied = rng.choice(len(good), size=len(good) // 40, replace=False)
     rows += [good[int(index)] for index in copied for _ in range(6)]
-    num_repeated = len(rows) - len({text for text, _ in rows})
+    spaced = [row for row in good if row[1] == good[0][1]][: 6 if num_bad is None else 0]
+    rows += [(f" {text}  ", label) for text, label in spaced]
+    num_repeated = len(rows) - len({text.strip() for text, _ in rows})
     # Other numbers of each kind: they say which one was left out.
     usable, sparse = (
-        Counter(text for text, _ in rows),
+        Counter(text.strip() for text, _ in rows),
         frozenset(text for text, _ in good if rng.random() < 0.2),
     )
     num_bad = int(rng.integers(1, 4)) if num_bad is None else num_bad
@@ -99,7 +103,15 @@ def secret_export(job: Job, num_texts: int = 400, num_labels: int = 8, num_bad: 
         is_sparse = text in sparse or not (text.strip() or label.strip())
         more = {remark: "" if is_sparse else "a note", number_of: "" if is_sparse else number}
         writer.writerow({"text": text, "label": label} | more)
-    return Table(file.getvalue(), frozenset(good), num_repeated, usable, sparse, num_without)
+    return Table(
+        file.getvalue(),
+        frozenset(good),
+        num_repeated,
+        usable,
+        sparse,
+        frozenset(text for text, _ in spaced),
+        num_without,
+    )
 
 
 def _dressed(text: str, number: int) -> str:

@@ -40,7 +40,7 @@ def check_prepare(job: Job) -> None:
             if not answer:
                 continue
             _require_rows(job, answer, table)
-            _require_no_leak(job, answer)
+            _require_no_leak(job, answer, table)
             _require_stratified(job, answer, table, case.get("validation", DEFAULT_SHARE))
     look = "make one generator from `seed`, and draw from it alone"
     require_repeatable(
@@ -77,7 +77,7 @@ def check_prepare(job: Job) -> None:
 
 
 def _require_rows(job: Job, answer: dict[str, Any], table: Table) -> None:
-    found = {tuple(row) for side in ("train", "validation") for row in answer[side]}
+    found = {(text.strip(), label) for side in ("train", "validation") for text, label in answer[side]}
     job.require(
         not {row for row in found if not row[0].strip() or not row[1].strip()},
         expected="rows with a text and a label only",
@@ -123,7 +123,7 @@ def _require_rows(job: Job, answer: dict[str, Any], table: Table) -> None:
         else "rows are lost: a last part that neither side takes, or a text in more than one row",
         look="what is not held out is for training",
     )
-    times = Counter(text for side in ("train", "validation") for text, _ in answer[side])
+    times = Counter(text.strip() for side in ("train", "validation") for text, _ in answer[side])
     often = [text for text, number in times.items() if number > table.times[text]]
     job.require(
         not often,
@@ -160,24 +160,27 @@ def _why_left_out(got: int, table: Table) -> str:
     return known.get(got, "something else than the rows in which text or label is empty or blank is counted")
 
 
-def _require_no_leak(job: Job, answer: dict[str, Any]) -> None:
+def _require_no_leak(job: Job, answer: dict[str, Any], table: Table) -> None:
     sides = [{text for text, _ in answer[side]} for side in ("train", "validation")]
     job.require(
         not sides[0] & sides[1],
         expected="no text on both sides",
         got=f"{len(sides[0] & sides[1])} texts in both",
-        likely="repeated texts leak, those with another label too: the model is tested on what it was trained on",
+        likely="texts are told apart by the spaces around them, which are then taken off: what comes out is one text"
+        if sides[0] & sides[1] <= table.spaced
+        else "repeated texts leak, those with another label too: the model is tested on what it was trained on",
         look="split the different texts, then put each row where its text went",
     )
 
 
 def _require_stratified(job: Job, answer: dict[str, Any], table: Table, share: float) -> None:
-    held_out = {tuple(row) for row in answer["validation"]}
+    held_out = {(text.strip(), label) for text, label in answer["validation"]}
     labels_of = Counter(text for text, _ in table.pairs)
     total = len({text for text, _ in held_out}) / len(table.texts)
     for label in sorted({label for _, label in table.pairs}):
         texts = [text for text, own in table.pairs if own == label]
-        doubtful = sum(labels_of[text] > 1 for text in texts)  # another label may decide where these go
+        # Another label may decide where these go, or each way to write them counts as a text.
+        doubtful = sum(labels_of[text] > 1 or text in table.spaced for text in texts)
         got = sum(own == label for _, own in held_out)
         wanted = share * len(texts)
         if got == 0 and wanted >= 3:

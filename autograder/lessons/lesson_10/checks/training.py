@@ -93,7 +93,7 @@ def _require_predictions(job: Job) -> None:
         "trained_elsewhere",
         source=job.source,
         entry=job.entry,
-        case=cases[0],
+        cases=cases[::-1],
         hash_seed=int(job.rng.integers(1, 2**31)),
         seconds=60.0,
     )
@@ -104,11 +104,18 @@ def _require_predictions(job: Job) -> None:
         (again["labels"], first["labels"], of_zero, unseeded, look_unseeded),
         (again_second["labels"], second["labels"], "", unseeded, look_unseeded),
         (
-            elsewhere,
+            elsewhere[1],
             first["labels"],
             " when Python is started again",
             "`hash()` of a word, or the order of a set: both are new each time Python starts",
             "number the words in the order of a sorted list; `zlib.crc32` is the same in every process",
+        ),
+        (
+            elsewhere[0],
+            second["labels"],
+            ", whether or not another training came before",
+            "something of the training before is kept outside the function, such as the tokens of texts seen there",
+            "what a training works out belongs to it: make it within the function",
         ),
     ):
         job.require(

@@ -150,14 +150,19 @@ def epochs_and_seeds(
 
 
 _TRAIN_ELSEWHERE = """
-predict = learner(request["texts"], request["labels"], num_epochs=request["num_epochs"], seed=request["seed"])
-print(json.dumps([str(label) for label in predict(request["unseen"])]))
+found = []
+for case in request:
+    predict = learner(case["texts"], case["labels"], num_epochs=case["num_epochs"], seed=case["seed"])
+    found.append([str(label) for label in predict(case["unseen"])])
+print(json.dumps(found))
 """
 
 
-def trained_elsewhere(source: str, entry: str, case: dict[str, Any], hash_seed: int) -> list[str]:
-    """The predictions of the same training in a fresh interpreter."""
-    found: list[str] = elsewhere(_TRAIN_ELSEWHERE, source, entry, case, hash_seed)
+def trained_elsewhere(
+    source: str, entry: str, cases: list[dict[str, Any]], hash_seed: int
+) -> list[list[str]]:
+    """The predictions of the same trainings, one after the other, in a fresh interpreter."""
+    found: list[list[str]] = elsewhere(_TRAIN_ELSEWHERE, source, entry, cases, hash_seed)
     return found
 
 
