@@ -62,7 +62,7 @@ def check_train_in_budget(job: Job) -> None:
 def _cases(job: Job) -> list[dict[str, Any]]:
     """First the longest texts, mixed ones and a rest; then other sizes of update and budget, also exact fits."""
     rng = job.rng
-    size = int(rng.integers(40, 56))
+    size = int(rng.integers(66, 80))
     passes = [
         (
             TEXTS_PER_UPDATE,

@@ -172,7 +172,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "loss / global_batch_size",
             ),
             "updates of 64 texts": (
-                "of another size than",
+                "of other sizes than `global_batch_size`",
                 "    model.train()\n",
                 "    model.train()\n    global_batch_size = 64\n",
             ),

@@ -11,12 +11,13 @@ import torch
 from autograder.lessons.checking.harness_shared import learner
 from autograder.lessons.lesson_05.harness.trials import _losses, _Task
 
-_MODEL, _OPTIMIZER, _STREAM, _BATCH, _FORWARD, _VALIDATION, _STOPPED = (
+_MODEL, _OPTIMIZER, _STREAM, _BATCH, _FORWARD, _MEMORY, _VALIDATION, _STOPPED = (
     "make_model",
     "make_optimizer",
     "the next training batch",
     "a label that no class has",
     "the model",
+    "a model that is too large",
     "validation_batches",
     "Ctrl-C",
 )
@@ -26,6 +27,7 @@ _ERRORS: dict[str, BaseException] = {
     _STREAM: OSError("the check pretends: the file of the batches is gone"),
     _BATCH: IndexError("Target is out of bounds"),
     _FORWARD: RuntimeError("the check pretends: mat1 and mat2 shapes cannot be multiplied"),
+    _MEMORY: torch.OutOfMemoryError("the check pretends: out of memory"),
     _VALIDATION: ArithmeticError("the check pretends: no validation"),
     _STOPPED: KeyboardInterrupt("the check pretends"),
 }
@@ -36,7 +38,7 @@ class _FailingTask(_Task):
 
     def __init__(self, seed: int, where: str) -> None:
         super().__init__(seed)
-        self._where = where
+        self._where, self._num_streams = where, 0
 
     def _fail(self, where: str, *, at: int) -> None:
         if where == self._where and len(self._trials) >= at:
@@ -45,7 +47,7 @@ class _FailingTask(_Task):
     def make_model(self, config: dict[str, Any]) -> Any:
         self._fail(_MODEL, at=1)
         model = super().make_model(config)
-        for where in (_FORWARD, _STOPPED):
+        for where in (_FORWARD, _MEMORY, _STOPPED):
             model.register_forward_pre_hook(lambda *_, where=where: self._fail(where, at=2))
         return model
 
@@ -54,10 +56,12 @@ class _FailingTask(_Task):
         return super().make_optimizer(model, config)
 
     def train_batches(self, seed: int) -> Iterator[dict[str, torch.Tensor]]:
+        self._num_streams += 1  # the batches of a trial may be read before its model is made
+        is_second = self._num_streams >= 2
         for number, batch in enumerate(super().train_batches(seed)):
-            if number:
-                self._fail(_STREAM, at=2)
-            if number and self._where == _BATCH and len(self._trials) >= 2:
+            if number and is_second:
+                self._fail(_STREAM, at=0)
+            if number and is_second and self._where == _BATCH:
                 batch["labels"][0] = 77
             yield batch
 

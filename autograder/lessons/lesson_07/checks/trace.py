@@ -76,10 +76,12 @@ def check_step_breakdown(job: Job) -> None:
     for number, ((i, kind), answer) in enumerate(zip(calls, answers, strict=True)):
         _require_breakdown(job, answer, traces[i], kind, is_again=number >= len(drawn))
     events = trace(job.rng, without_steps)
-    (answer,) = job.learner().call(
-        "breakdowns_of", traces=[events], calls=[[0, without_steps.num_warmup_steps]]
-    )
-    _require_breakdown(job, answer, events, without_steps, is_again=False)
+    for kind in (
+        without_steps,
+        _later(without_steps),
+    ):  # as many warm-up steps as there are; more than there are
+        (answer,) = job.learner().call("breakdowns_of", traces=[events], calls=[[0, kind.num_warmup_steps]])
+        _require_breakdown(job, answer, events, kind, is_again=False)
     job.counts["traces"] = len(traces)
 
 
@@ -104,7 +106,7 @@ def _require_breakdown(
         likely = (
             "what belongs to the call before is kept: the same list was read with another `num_warmup_steps`"
         )
-    if not kind.num_steps:
+    if kind.num_steps <= 0:
         likely = likely or "no step counts, and what is asked for is a mean: 0.0, no NaN and no error"
     num_steps, wanted = answer["flat"]["num_steps"], right["flat"]["num_steps"]
     job.require(

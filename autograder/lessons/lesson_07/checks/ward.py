@@ -96,7 +96,10 @@ def _cases(job: Job, run: str) -> list[dict[str, Any]]:
     for number in range(NUM_LEANER):
         argument = int(rng.integers(3, 9)) if run != "D" else int(rng.integers(3, 6))
         num_steps = int(rng.integers(2, 4)) if run == "D" else int(rng.integers(3, 6))
-        if run == "B":  # entries, and steps after the last one
+        if (
+            run == "B"
+        ):  # few entries, which may read some values for each parameter; and steps after the last one
+            argument = int(rng.integers(8, 13))
             num_steps = argument * 2 + (0, int(rng.integers(1, argument)))[number]
         if run in "AC" and number == 1:  # no multiple of a chunk
             num_steps, argument = 2, int(rng.choice([19, 27, 37]))

@@ -32,8 +32,8 @@ CONFIG: Claims = {
     "from_text(cls, text: str)": ("JSON alone is read",),
     "Read what YAML 1.1 reads, most JSON too": ("JSON alone is read",),
     "`version: 2` and the fields, in any order": ("the version must come first",),
-    "fields left out keep their default": ("every field must be there",),
-    "The values have the types of their fields: `learning_rate: 1e-3` and `1` become floats.": (
+    "Fields left out keep their default": ("every field must be there",),
+    "The values have the types of their fields: `1e-3` and `1` become floats where the field is one.": (
         "numbers stay texts",
         "whole numbers stay whole",
     ),

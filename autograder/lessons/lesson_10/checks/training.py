@@ -88,6 +88,16 @@ def _require_predictions(job: Job) -> None:
         _require_own_words(job, case, answer)
     _require_epochs_and_seeds(job)
     require_each_learnt(job, cases[0]["texts"])
+    alone, among = job.learner().call(
+        "in_company", words=[max(cases[0]["texts"], key=len).split()[0], "zoffukke"], seed=3
+    )
+    job.require(
+        alone == among,
+        expected="the same label of a long text, whether it is asked alone or among short ones",
+        got="another one",
+        likely="what is said of a text depends on those beside it: its end is cut off where most of them are short",
+        look="ask for the longest text alone, then among sixty of one word",
+    )
     again, again_second = job.learner().call("trained", cases=cases, seconds=60.0)
     elsewhere = job.learner().call(
         "trained_elsewhere",
