@@ -1010,8 +1010,8 @@ check("8.3")
 # > Difficulty ●●●●○ · Importance ●●●●● · 20 minutes · property
 #
 # A run that owns all its luck: the same seed gives the same bits, in this process and in another, also when it is stopped
-# in the middle of an epoch and goes on from a file. Reading a sample draws from NumPy's and Python's global generators;
-# building the model and dropout draw from torch's.
+# in the middle of an epoch and goes on from a file. Between its calls nothing else draws or seeds. Reading a sample draws
+# from NumPy's and Python's global generators; building the model and dropout draw from torch's.
 #
 # <details><summary>Hint: "the first weights differ"</summary>
 #

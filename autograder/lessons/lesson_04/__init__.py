@@ -17,8 +17,8 @@ LESSON = Lesson(
             id="4.1",
             entry="RunCheckpoint",
             check="checks.resume.check_checkpoint",
-            # Such as a table of torch's dtypes by name.
-            allows=(*FILE_CALLS, "vars", "getattr", "torch.bfloat16", "torch.half"),
+            # Such as a table of torch's dtypes by name, and what a NumPy array is read by.
+            allows=(*FILE_CALLS, "vars", "getattr", "torch.bfloat16", "torch.half", "__reduce__"),
         ),
         Exercise(
             id="4.2",

@@ -84,7 +84,8 @@ def require_drawn_anew(job: Job, passes: Passes) -> None:
             look="shuffle the batches by a generator made from seed and epoch",
         )
     _require_each_its_own(job, passes)
-    for first, second in ((a, b), (a, c), (b, c), *combinations((*passes.more, passes.of_first[0]), 2)):
+    pairs = [(a, b), (a, c), (b, c), passes.distinct, *combinations((*passes.more, passes.of_first[0]), 2)]
+    for first, second in pairs:
         again_share = share_again(first.batches, second.batches)
         job.require(
             again_share <= MOST_AGAIN,

@@ -79,6 +79,13 @@ def check_evaluate(job: Job) -> None:
         require_told(job, answer)
         _require_no_trace(job, answer["left"], training=True, when=f", after an error of the {where}")
         require_left_alone(job, *answer["switches"], when=f"after an error of the {where}")
+    job.require(
+        job.learner().call("evaluate_table", seed=job.seed()),
+        expected="the weights as they were, of a model that returns rows of a table which it learns",
+        got="others",
+        likely="the logits are changed in place, as by `-=` or `sub_`: they may be a view of weights",
+        look="`logits - …` makes a new tensor, `logits -= …` writes into the one that came",
+    )
     sick = job.learner().call("evaluate_sick", seed=job.seed())
     require_infinite(job, sick["report"].get("loss", math.inf))
 

@@ -66,6 +66,8 @@ class Passes:
     """Of a sampler made without a seed, and of one with the seed 0."""
     of_zero: Pass
     """Of the latter, another epoch."""
+    distinct: tuple[Pass, Pass]
+    """Two epochs over samples no two of which are as long."""
     few: tuple[Pass, ...]
     """Over few samples: exact fits, one batch, batches of one; and over many, in batches of a prime number."""
     short: tuple[Pass, ...]
@@ -85,7 +87,7 @@ class Passes:
 
     @property
     def all(self) -> Iterator[Pass]:
-        yield from (*self.large, *self.unnamed, self.of_zero, *self.few, *self.short)
+        yield from (*self.large, *self.unnamed, self.of_zero, *self.distinct, *self.few, *self.short)
         yield from (*self.more, *self.of_first, self.moved, *(one for passes in self.many for one in passes))
 
 
@@ -122,6 +124,7 @@ def drawn_passes(job: Job) -> Passes:
     ]
     last, different = len(samplers) - 1, rng.choice(np.arange(2, 200), 64, replace=False)
     samplers += [[rng.permutation(lengths), ROWS, seed]]
+    samplers += [[1 + rng.permutation(SIZE), ROWS, seed]]
     samplers += [[different, 4, seed + apart] for apart in MANY_SEEDS]
     plan = [
         (0, first),
@@ -138,8 +141,8 @@ def drawn_passes(job: Job) -> Passes:
     plan += [(last, epoch) for epoch in range(SHORT)]
     num_named = len(plan)
     plan += [(0, epoch) for epoch in (1, 2, 3, 4, 5, 8, 10)]
-    plan += [(0, 0), (1, 0), (last + 1, second)]
-    plan += [(last + 2 + number, epoch) for number in range(len(MANY_SEEDS)) for epoch in MANY_EPOCHS]
+    plan += [(0, 0), (1, 0), (last + 1, second), (last + 2, first), (last + 2, second)]
+    plan += [(last + 3 + number, epoch) for number in range(len(MANY_SEEDS)) for epoch in MANY_EPOCHS]
     states = rng.integers(2**31, size=len(plan)).tolist()
     answers = job.learner().call(
         "sampler_passes",
@@ -151,7 +154,9 @@ def drawn_passes(job: Job) -> Passes:
         for (number, _), answer in zip(plan, answers, strict=True)
     ]
     a, b, of_other, again, elsewhere, c, without, zero, of_zero, *rest = every[:num_named]
-    *more, of_seed, of_another, moved = every[num_named : -len(MANY_SEEDS) * len(MANY_EPOCHS)]
+    *more, of_seed, of_another, moved, distinct, distinct_again = every[
+        num_named : -len(MANY_SEEDS) * len(MANY_EPOCHS)
+    ]
     many = every[-len(MANY_SEEDS) * len(MANY_EPOCHS) :]
     return Passes(
         epochs=(a, b, c),
@@ -162,6 +167,7 @@ def drawn_passes(job: Job) -> Passes:
         ),
         unnamed=(without, zero),
         of_zero=of_zero,
+        distinct=(distinct, distinct_again),
         few=tuple(rest[:-SHORT]),
         short=tuple(rest[-SHORT:]),
         more=tuple(more),

@@ -118,6 +118,26 @@ def evaluate_sick(seed: int) -> dict[str, Any]:
     return numbers_of(learner(model, iter(batches)))
 
 
+class _Table(torch.nn.Module):
+    """A model that looks its logits up: what it returns are its weights."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self.table = torch.nn.Parameter(torch.randn(rows, 5))
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        return self.table[: len(input_ids)]
+
+
+def evaluate_table(seed: int) -> bool:
+    """Whether a model whose logits are its weights has them afterwards."""
+    torch.manual_seed(seed)
+    model = _Table(6)
+    before = model.table.detach().clone()
+    learner(model, iter(drawn_batches(seed, [4, 6])))
+    return torch.equal(model.table.detach(), before)
+
+
 @contextlib.contextmanager
 def _matmul_precision(precision: str) -> Iterator[None]:
     before = torch.get_float32_matmul_precision()

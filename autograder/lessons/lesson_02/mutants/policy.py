@@ -33,6 +33,15 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'name == "16-mixed"',
                 'name != "32-true"',
             ),
+            "the gain of a function kept": (
+                "kept from another machine or call",
+                (
+                    '@exercise("2.1")',
+                    "import functools\n\n@functools.cache\n"
+                    'def kept(measure):\n    return measure()\n\n@exercise("2.1")',
+                ),
+                ("= measure_gain()", "= kept(measure_gain)"),
+            ),
             "units believed without a measurement": ("guessed from the units", "measure_gain()", "2.0"),
             "the measurement is taken and not believed": (
                 "the units are believed and not the measurement",

@@ -124,6 +124,13 @@ def require_frozen(
         look="after `zero_grad()`, `p.grad` is None, and the step passes over it; zeros it takes for a gradient",
     )
     job.require(
+        "hooks" not in frozen,
+        expected="parameters without hooks on their gradients, after the call as before",
+        got="hooks that are still there",
+        likely="what was hooked onto the gradients is not taken off: the next call has it, too, and its own besides",
+        look="`handle.remove()`, in `finally`",
+    )
+    job.require(
         not frozen,
         expected="the parameters frozen that came frozen, and no others",
         got="others",

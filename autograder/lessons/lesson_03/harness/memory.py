@@ -34,6 +34,7 @@ def checkpointed_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     models = [_deep_model(case["seed"], case["dropout"], case["num_layers"]) for case in cases]
     for model, case in zip(models, cases, strict=True):
         model.train(case["is_training"])
+        model.blocks[-1].train(not case["is_training"])
         for embedding in (model.token_embedding, model.position_embedding):
             embedding.requires_grad_(not case["is_frozen"])
     untouched = _deep_model(cases[0]["seed"], cases[0]["dropout"], cases[0]["num_layers"])

@@ -53,7 +53,7 @@ class Frozen:
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        self._before, self._asked = self._values(), self._flags()
+        self._before, self._asked, self._hooks = self._values(), self._flags(), self._num_hooks()
 
     def _values(self) -> dict[str, torch.Tensor]:
         return {name: p.detach().clone() for name, p in self._model.named_parameters() if not p.requires_grad}
@@ -61,11 +61,17 @@ class Frozen:
     def _flags(self) -> dict[str, bool]:
         return {name: p.requires_grad for name, p in self._model.named_parameters()}
 
+    def _num_hooks(self) -> int:
+        """Of gradients; what they do they would do in the next call, too."""
+        hooks = [(p._backward_hooks, p._post_accumulate_grad_hooks) for p in self._model.parameters()]
+        return sum(len(one or ()) for both in hooks for one in both)
+
     def changed(self) -> list[str]:
         """What is another now; NaN is no value of before."""
+        hooks = ["hooks"] * (self._num_hooks() != self._hooks)
         now = dict(self._model.named_parameters())
         are_moved = [not torch.equal(now[name], value) for name, value in self._before.items()]
-        return ["values"] * any(are_moved) + ["flags"] * (self._flags() != self._asked)
+        return hooks + ["values"] * any(are_moved) + ["flags"] * (self._flags() != self._asked)
 
 
 class Handed:

@@ -63,6 +63,16 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _FIT,
                 "step_bytes(size + 1, 32) <= budget_bytes",
             ),
+            "tokens of a typical width": (
+                "a width counts for more",
+                (
+                    "    for start in range(0",
+                    "    usual, rows = sorted(len(ids) for ids, _ in samples)[len(samples) // 2], 1\n"
+                    "    while rows < global_batch_size and step_bytes(rows + 1, usual) <= budget_bytes:\n"
+                    "        rows += 1\n    for start in range(0",
+                ),
+                (_FIT, "(size + 1) * len(rest[size][0]) <= rows * usual"),
+            ),
             "mean of uneven micro-batches": (
                 "divided by the wrong count",
                 "loss / len(window)",

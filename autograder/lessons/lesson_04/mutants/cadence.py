@@ -47,6 +47,13 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "        return self.count >= self.every\n",
                 ),
             ),
+            "the cost told before the first step not used": (
+                "the call before the first step tells",
+                _WAIT,
+                "        is_first = not hasattr(self, 'wait')\n"
+                + _WAIT
+                + "        self.wait = self.max_lost_seconds if is_first else self.wait\n",
+            ),
             "never looks at what a save costs": (
                 "the cost of a save is not looked at",
                 "max(self.max_lost_seconds, seconds / self.max_overhead)",

@@ -229,6 +229,18 @@ _RUNS_CODE = wrong(
             "        try:\n            saved = torch.load(path, weights_only=True)\n"
             "        except pickle.UnpicklingError:\n            saved = torch.load(path, weights_only=False)\n",
         ),
+        "names that a list forbids": (
+            "`weights_only=False`",
+            (
+                '@exercise("4.1")',
+                "class Careful(pickle.Unpickler):\n    def find_class(self, module, name):\n"
+                "        if module in ('posix', 'os', 'nt', 'subprocess') or name in ('eval', 'exec', 'open'):\n"
+                "            raise pickle.UnpicklingError(name)\n        return super().find_class(module, name)\n\n"
+                "class careful:\n    __name__, Unpickler = 'careful', Careful\n\n"
+                '@exercise("4.1")',
+            ),
+            ("weights_only=True", "weights_only=False, pickle_module=careful"),
+        ),
         "a pickle inside a tensor": (
             "a pickle lies inside",
             (

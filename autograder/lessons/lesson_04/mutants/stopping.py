@@ -51,6 +51,17 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ("value < self.best - self.min_delta", "value <= self.best - self.min_delta"),
                 ("value > self.best + self.min_delta", "value >= self.best + self.min_delta"),
             ),
+            "no worse than another infinity": (
+                "inf - inf is NaN",
+                (
+                    "is_better = value < self.best - self.min_delta",
+                    "is_better = not (math.isnan(value) or self.best - value <= self.min_delta)",
+                ),
+                (
+                    "is_better = value > self.best + self.min_delta",
+                    "is_better = not (math.isnan(value) or value - self.best <= self.min_delta)",
+                ),
+            ),
             "min_delta not used": (
                 "`min_delta` is not used",
                 ("self.best - self.min_delta", "self.best"),

@@ -178,7 +178,9 @@ def _require_refusals(job: Job) -> None:
             got == "ValueError",
             expected=f"ValueError at every draw for {what}",
             got=got,
-            likely="the ends are compared only where the key is drawn: a search finds out after hours that its "
+            likely="what was taken out of `space` is not put back where it is refused: the caller has another one then"
+            if got.endswith("not what it was")
+            else "the ends are compared only where the key is drawn: a search finds out after hours that its "
             "space is wrong"
             if is_hidden
             else "a range with NaN passes: `low >= high` is False as well, for no comparison with NaN is True"

@@ -30,8 +30,18 @@ def require_odd_searches(job: Job) -> None:
         likely="0 steps are taken for none that were asked for",
         look="a trial of 0 steps is judged like any other",
     )
-    company = [CALM, DROPPING | {"dropout": 0.5}, DROPPING]  # of which one draws as much as the last one
-    beside, alone = job.learner().call("run_in_company", seed=seed, configs=company, seeds=seeds, num_steps=4)
+    # Of which one draws as much as the last one, and one is equal to it.
+    company = [CALM, DROPPING, DROPPING | {"dropout": 0.5}, DROPPING]
+    beside, alone, equal = job.learner().call(
+        "run_in_company", seed=seed, configs=company, seeds=seeds, num_steps=4
+    )
+    job.require(
+        math.isfinite(beside) and math.isfinite(equal),
+        expected=f"a loss in both rows of two equal configurations: {alone:.6g}",
+        got=f"{equal:.6g} and {beside:.6g}",
+        likely="a row is found by its configuration, of which there may be two: one of them is never written",
+        look="`enumerate(configs)`",
+    )
     job.require(
         math.isclose(beside, alone, rel_tol=CLOSE),
         expected=f"the same loss of a trial alone as after others: {alone:.6g}",

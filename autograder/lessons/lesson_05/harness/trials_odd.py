@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -88,13 +89,15 @@ def run_failing(
 
 
 def run_in_company(seed: int, configs: list[dict[str, Any]], seeds: list[int], num_steps: int) -> list[float]:
-    """The loss of the last configuration at the last seed: after all others, and alone, from another state of torch."""
-    losses = []
+    """The loss of the last configuration at the last seed: after all others, and alone, from another state of torch;
+    and beside the others that of the second one, which is the same configuration."""
+    losses, equal = [], math.nan
     for number, first in enumerate((0, -1)):
         torch.manual_seed(seed + number)
         table = learner(_Task(seed), [dict(c) for c in configs[first:]], list(seeds[first:]), num_steps)
         losses.append(float(np.asarray(table, dtype=np.float64)[-1, -1]))
-    return losses
+        equal = equal if number else float(np.asarray(table, dtype=np.float64)[1, -1])
+    return [*losses, equal]
 
 
 def run_untrained(seed: int, configs: list[dict[str, Any]], seeds: list[int]) -> dict[str, Any]:

@@ -32,6 +32,11 @@ MUTANTS: tuple[Mutant, ...] = wrong(
                 "            model = made[row * len(seeds) + column]\n",
             ),
         ),
+        "a row found by its configuration": (
+            "a row is found by its configuration",
+            "losses[row, column] =",
+            "losses[configs.index(config), column] =",
+        ),
         "a step where none is asked for": (
             "asked after a step",
             "range(num_steps)",

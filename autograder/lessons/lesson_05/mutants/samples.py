@@ -50,6 +50,18 @@ _LOG = 'math.exp(rng.uniform(math.log(part["low"]), math.log(part["high"])))'
 MUTANTS: tuple[Mutant, ...] = wrong(
     _SAMPLE,
     {
+        "conditions taken out and not put back": (
+            "is not put back where it is refused",
+            (
+                '@exercise("5.1")\ndef sample(space, rng):\n',
+                '@exercise("5.1")\ndef sample(space, rng):\n'
+                '    taken = {name: part.pop("when") for name, part in space.items() if "when" in part}\n'
+                "    plain(space)\n"
+                '    for name, when in taken.items():\n        space[name]["when"] = when\n'
+                "    return drawn_from(space, rng)\n\n\ndef plain(space):\n",
+            ),
+            ("    drawn = {}\n", "\n\ndef drawn_from(space, rng):\n    drawn = {}\n"),
+        ),
         "uniform learning rate": (
             "uniform where log-uniform is asked for",
             _LOG,

@@ -80,7 +80,8 @@ def trace(rng: np.random.Generator, kind: Kind) -> list[Event]:
         start = clock
         if kind.has_gpu:  # before the first stage
             queue(clock + 10.0, float(rng.integers(300, 900)))
-        clock += float(rng.integers(20, 90))  # the time between the stages
+        if kind.has_gpu or index % 2:  # the time between the stages; a first one may begin with its step
+            clock += float(rng.integers(20, 90))
         for name in ("data", "transfer", *["forward", "backward"] * kind.num_rounds, "optimizer"):
             if (name in kind.never and not is_warmup) or (name == kind.sometimes and index % 2):
                 continue

@@ -210,6 +210,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    model.requires_grad_(False)\n",
                 "    import copy\n    model = copy.deepcopy(model)\n    model.requires_grad_(False)\n",
             ),
+            "layers in the mode of the whole": (
+                "`eval()` or `train()` was called",
+                "    return model\n",
+                "    return model.train(model.training)\n",
+            ),
             "nothing returned": ("nothing is returned", "    return model\n", ""),
             "the base written while it learns": (
                 "something writes into its weights",

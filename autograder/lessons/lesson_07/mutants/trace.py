@@ -58,6 +58,14 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '                        e["ts"] for e in own if e["ts"] <= launch["ts"]\n'
                 "                    ):",
             ),
+            "fewer steps than none": (
+                "no step counts",
+                (
+                    "    steps = steps[num_warmup_steps:]\n",
+                    "    number = len(steps) - num_warmup_steps\n    steps = steps[num_warmup_steps:]\n",
+                ),
+                ('"num_steps": len(steps)', '"num_steps": number'),
+            ),
             "divided by no steps": ("a value or a shape", " or 1.0", ""),
             "launches of one thread": (
                 "launches of other threads are left out",

@@ -154,7 +154,8 @@ def require_spread(
 def require_errors_of_pairs(job: Job, measured: list[dict[str, Any]]) -> None:
     """Fail where an interval is plainly the mean over pairs ± so many standard errors, and these are too few."""
     found = [number for one in measured if (number := _standard_errors(one)) is not None]
-    number = float(np.median(found)) if found else NARROWEST
+    # Of many means of so many last pairs one is like another estimate by chance, on a few machines.
+    number = float(np.median(found)) if len(found) > len(measured) / 2 else NARROWEST
     job.require(
         number >= NARROWEST,
         expected="an interval of 95 %: the mean over the pairs ± 2 standard errors, of few pairs more",

@@ -57,7 +57,9 @@ CONFIG: Claims = {
         "a bool counts as a number",
         "a bool counts as a whole number",
     ),
+    "A key that is no text to YAML, such as 5, is unknown too.": ("a key that is no text",),
     "A text that `from_text` reads as an equal config.": (
+        "falsy values left out",
         "text put together by hand",
         "no version in the text",
         "digits are rounded",

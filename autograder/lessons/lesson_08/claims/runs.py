@@ -73,6 +73,7 @@ RUN: Claims = {
         "the order is drawn anew",
         "the epoch is counted at the next step",
     ),
+    "Between its calls nothing else draws or seeds.": EXPLAINS,
     "Reading a sample draws from NumPy's and Python's global generators": ("NumPy seed forgotten",),
     "building the model and dropout draw from torch's.": ("seeding after the model is built",),
     "A training run in `self.model`": ("another model is trained",),

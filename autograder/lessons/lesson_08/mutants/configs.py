@@ -62,7 +62,7 @@ class RunConfig:
         known = [f.name for f in dataclasses.fields(cls)]
         for key in values:
             if key not in known:
-                nearest = difflib.get_close_matches(key, known, n=1, cutoff=0)[0]
+                nearest = difflib.get_close_matches(str(key), known, n=1, cutoff=0)[0]
                 raise ValueError(f"unknown key {key!r}: did you mean {nearest!r}?")
         return cls(**values)
 
@@ -158,12 +158,18 @@ _REFUSING: dict[str, Mistake] = {
         _STRICT,
         'raise ValueError(f"unknown key; did you mean {nearest!r}?")',
     ),
+    "a key that is no text": ("refused by accident", "get_close_matches(str(key),", "get_close_matches(key,"),
+    "falsy values left out": (
+        "left out or written otherwise",
+        "dataclasses.asdict(self), sort_keys",
+        "{k: v for k, v in dataclasses.asdict(self).items() if v or k == 'name'}, sort_keys",
+    ),
     "no key is near enough": ("refused by accident", ", cutoff=0)", ")"),
     "near keys alone are named": (
         "does not say what a person must change",
         (
-            "nearest = difflib.get_close_matches(key, known, n=1, cutoff=0)[0]",
-            "near = difflib.get_close_matches(key, known, n=1)",
+            "nearest = difflib.get_close_matches(str(key), known, n=1, cutoff=0)[0]",
+            "near = difflib.get_close_matches(str(key), known, n=1)",
         ),
         (
             _STRICT,

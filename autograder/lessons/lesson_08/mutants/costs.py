@@ -59,6 +59,17 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        for side in (False, True):\n"
                 "            seconds[side] = [segment(side) for _ in range(24)]\n",
             ),
+            "pairs until the interval leaves out 1": (
+                "pairs are added until the interval leaves out 1",
+                (
+                    "        for block in range(12):\n",
+                    "        for block in range(150):\n"
+                    "            logs = (np.log(seconds[True]) - np.log(seconds[False])).reshape(-1, 2).mean(axis=1)\n"
+                    "            if block >= 8 and abs(logs.mean()) > 2.0 * logs.std(ddof=1) / np.sqrt(len(logs)):\n"
+                    "                break\n",
+                ),
+                ("half = 2.2", "half = 2.0"),
+            ),
             "the order never alternates": (
                 "the order never alternates",
                 "(False, True, True, False)",

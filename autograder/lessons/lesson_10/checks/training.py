@@ -88,7 +88,7 @@ def _require_predictions(job: Job) -> None:
         _require_own_words(job, case, answer)
     _require_epochs_and_seeds(job)
     require_each_learnt(job, cases[0]["texts"])
-    alone, among = job.learner().call(
+    alone, among, later = job.learner().call(
         "in_company", words=[max(cases[0]["texts"], key=len).split()[0], "zoffukke"], seed=3
     )
     job.require(
@@ -98,15 +98,25 @@ def _require_predictions(job: Job) -> None:
         likely="what is said of a text depends on those beside it: its end is cut off where most of them are short",
         look="ask for the longest text alone, then among sixty of one word",
     )
-    again, again_second = job.learner().call("trained", cases=cases, seconds=60.0)
-    elsewhere = job.learner().call(
-        "trained_elsewhere",
-        source=job.source,
-        entry=job.entry,
-        cases=cases[::-1],
-        hash_seed=int(job.rng.integers(1, 2**31)),
-        seconds=60.0,
+    job.require(
+        later == alone,
+        expected="a function that gives the labels of its own training, also after another one of as many labels",
+        got="the labels of the other one",
+        likely="model, names, words or tokenizer are global: a second training takes the place of the first one's, "
+        "or adds to them",
+        look="keep what `predict` needs in variables of the function, or in an object of its own",
     )
+    again, again_second = job.learner().call("trained", cases=cases, seconds=60.0)
+
+    def elsewhere(in_order: list[dict[str, Any]]) -> list[list[str]]:
+        started = {"source": job.source, "entry": job.entry, "hash_seed": int(job.rng.integers(1, 2**31))}
+        found: list[list[str]] = job.learner().call(
+            "trained_elsewhere", cases=in_order, seconds=60.0, **started
+        )
+        return found
+
+    second_there, first_there = elsewhere(cases[::-1])
+    hangs_on_order = [first_there, second_there] != [first["labels"], second["labels"]] == elsewhere(cases)
     unseeded = "weights or the order of the texts are drawn before, or without, the seed"
     look_unseeded = "seed torch, and whatever else draws, in the first line"
     of_zero = ", which is 0" if again_second["labels"] == second["labels"] else ""
@@ -114,18 +124,17 @@ def _require_predictions(job: Job) -> None:
         (again["labels"], first["labels"], of_zero, unseeded, look_unseeded),
         (again_second["labels"], second["labels"], "", unseeded, look_unseeded),
         (
-            elsewhere[1],
-            first["labels"],
-            " when Python is started again",
-            "`hash()` of a word, or the order of a set: both are new each time Python starts",
-            "number the words in the order of a sorted list; `zlib.crc32` is the same in every process",
-        ),
-        (
-            elsewhere[0],
-            second["labels"],
-            ", whether or not another training came before",
-            "something of the training before is kept outside the function, such as the tokens of texts seen there",
-            "what a training works out belongs to it: make it within the function",
+            second_there if hangs_on_order else first_there,
+            (second if hangs_on_order else first)["labels"],
+            ", whether or not another training came before"
+            if hangs_on_order
+            else " when Python is started again",
+            "something of the training before is kept outside the function, such as the tokens of texts seen there"
+            if hangs_on_order
+            else "`hash()` of a word, or the order of a set: both are new each time Python starts",
+            "what a training works out belongs to it: make it within the function"
+            if hangs_on_order
+            else "number the words in the order of a sorted list; `zlib.crc32` is the same in every process",
         ),
     ):
         job.require(

@@ -134,12 +134,15 @@ def learnt_by_label(texts: list[str], num_epochs: int, seed: int) -> list[int]:
 
 
 def in_company(words: list[str], seed: int) -> list[str]:
-    """Of two words each text of which has one: what a long text is, that begins with few of one and goes on with the
-    other, alone, then among short texts of the one that it begins with."""
+    """Of two words, of which each text has one: what a long text is that begins with few of one and goes on with the
+    other. Alone; among short texts of the one that it begins with; and alone again, after another training in which
+    each word has the other's label."""
     texts = [" ".join([word] * 40) for word in words] * 20
     predict = learner(texts, ["A", "B"] * 20, num_epochs=8, seed=seed)
     long = " ".join(words[1:] * 5 + words[:1] * 100)
-    return [_labels(predict, [long])[0], _labels(predict, [words[1]] * 60 + [long])[-1]]
+    found = [_labels(predict, [long])[0], _labels(predict, [words[1]] * 60 + [long])[-1]]
+    learner(texts, ["B", "A"] * 20, num_epochs=8, seed=seed + 1)
+    return [*found, *_labels(predict, [long])]
 
 
 def epochs_and_seeds(

@@ -34,6 +34,19 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "10.1": wrong(
         _PREPARE,
         {
+            "spaces taken off behind the split": (
+                "told apart by the spaces around them",
+                ('(row["text"].strip(), row["label"].strip())', '(row["text"], row["label"].strip())'),
+                ("if row[0] and row[1]]", "if row[0].strip() and row[1]]"),
+                (
+                    "[row for row in good if row[0] not in held_out]",
+                    "[(t.strip(), n) for t, n in good if t not in held_out]",
+                ),
+                (
+                    "[row for row in good if row[0] in held_out]",
+                    "[(t.strip(), n) for t, n in good if t in held_out]",
+                ),
+            ),
             "repeated texts on both sides": (
                 "repeated texts leak",
                 (
