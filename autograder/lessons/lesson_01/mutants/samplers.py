@@ -20,7 +20,8 @@ class BucketBatchSampler:
 
     def __iter__(self):
         rng = np.random.default_rng([self.seed, self.epoch])
-        order = np.lexsort((rng.random(len(self.lengths)), self.lengths))
+        blur = 0.95 + 0.1 * rng.random(self.lengths.size)
+        order = np.lexsort((rng.random(len(self.lengths)), blur * self.lengths))
         batches = [order[i : i + self.micro_batch_size] for i in range(0, len(order), self.micro_batch_size)]
         rng.shuffle(batches := list(batches))
         for batch in batches:
@@ -101,7 +102,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "the same batches in another order": (
                 "the same batches in another order",
-                "np.lexsort((rng.random(len(self.lengths)), self.lengths))",
+                "np.lexsort((rng.random(len(self.lengths)), blur * self.lengths))",
                 "np.argsort(self.lengths, kind='stable')",
             ),
             "other batches at the same places": (
@@ -118,8 +119,16 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             "the seed is ignored": ("the seed is not used", "[self.seed, self.epoch]", "self.epoch"),
             "the seed for the order alone": (
                 "the seed decides only the order",
-                "rng.random(len(self.lengths))",
-                "np.random.default_rng(self.epoch).random(len(self.lengths))",
+                (
+                    "        blur =",
+                    "        rng, of_order = np.random.default_rng(self.epoch), rng\n        blur =",
+                ),
+                ("rng.shuffle(", "of_order.shuffle("),
+            ),
+            "only ties are drawn": (
+                "the same batches in another order",
+                "blur * self.lengths",
+                "self.lengths",
             ),
             "another seed by default": ("another default for `seed`", "seed=0):", "seed=1):"),
             "an unseeded generator": (
@@ -202,7 +211,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "random batches": (
                 "still mix short and long",
-                "np.lexsort((rng.random(len(self.lengths)), self.lengths))",
+                "np.lexsort((rng.random(len(self.lengths)), blur * self.lengths))",
                 "rng.permutation(len(self.lengths))",
             ),
         },

@@ -97,6 +97,8 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             "too few pairs": (
                 "too few pairs",
                 ("range(12)", "range(2)"),
+                ("        for _ in range(3):\n            step()\n", "        step()\n"),
+                (_WARM_UP, _WARM_UP.replace("range(3)", "range(6)")),
                 ("half = 2.2", "half = 12.7"),
             ),
             "more steps than allowed": ("a loop that goes on", "range(12)", "range(200)"),

@@ -69,18 +69,6 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        width = int(np.percentile(lengths, 95)) if len(rows) > 30 else WIDTH\n"
                 "        rows = [row[:width] for row in rows]\n",
             ),
-            "tokens kept by their text": (
-                "kept outside the function",
-                (
-                    "        return [np.array(e.ids[:WIDTH] or [1]) for e in tokenizer.encode_batch(list(texts))]\n",
-                    "        last = tokenizer.get_vocab_size() - 1\n"
-                    "        for text in texts:\n"
-                    "            if text not in TOKENS:\n"
-                    "                TOKENS[text] = np.array(tokenizer.encode(text).ids[:WIDTH] or [1])\n"
-                    "        return [np.minimum(TOKENS[text], last) for text in texts]\n",
-                ),
-                ('@exercise("10.2")', 'TOKENS = {}\n\n\n@exercise("10.2")'),
-            ),
             "texts sorted in place": (
                 "sorted, shuffled or changed in place",
                 "    def predict(texts):\n",
