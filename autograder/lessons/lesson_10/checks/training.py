@@ -95,8 +95,8 @@ def _require_predictions(job: Job) -> None:
         alone == among,
         expected="the same label of a long text, whether it is asked alone or among short ones",
         got="another one",
-        likely="what is said of a text depends on those beside it: a width that is taken from the lengths of all, so that "
-        "its end is cut off",
+        likely="what is said of a text depends on those beside it: a width that is taken from the lengths of all, so "
+        "that its end is cut off",
         look="ask for the longest text alone, then among sixty of one word",
     )
     job.require(
