@@ -41,6 +41,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
         _EVALUATE,
         {
             "forgot eval()": ("forgot `model.eval()`", "    model.eval()\n", "    model.train()\n"),
+            "logits changed in place": (
+                "the logits are changed in place",
+                "            mean = F.cross",
+                "            logits.data -= logits.data.amax(dim=1, keepdim=True)\n            mean = F.cross",
+            ),
             "only the outermost module": (
                 "only a part of the model",
                 "    model.eval()\n",

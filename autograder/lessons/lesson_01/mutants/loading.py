@@ -139,6 +139,12 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
     + wrong(
         _THREADS,
         {
+            "read again where it failed": (
+                "left out or read again",
+                "        return self.dataset[index]\n",
+                "        try:\n            return self.dataset[index]\n"
+                "        except Exception:\n            return self.dataset[index]\n",
+            ),
             "everything before the first batch": (
                 "fetched before its first batch",
                 "        while True:\n",

@@ -48,6 +48,17 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "loss / labels",
                 f"loss / {_OWN} / grad_accum_steps",
             ),
+            "hooks that nobody takes off": (
+                "is not taken off",
+                (
+                    "    model.train()\n",
+                    "    model.train()\n    now = [1]\n    for parameter in model.parameters():\n"
+                    "        if parameter.requires_grad:\n"
+                    "            parameter.register_hook(lambda gradient: gradient / now[0])\n",
+                ),
+                ("        optimizer.zero_grad", "        now[0] = labels\n        optimizer.zero_grad"),
+                ("(loss / labels)", "loss"),
+            ),
             "padding counted in the divisor": (
                 "divided by the wrong count: all positions",
                 _OWN,

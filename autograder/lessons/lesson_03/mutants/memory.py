@@ -85,6 +85,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "use_reentrant=False",
                 "use_reentrant=False, preserve_rng_state=False",
             ),
+            "parts in the mode of the whole": (
+                "such as `train()`",
+                "    return model\n",
+                "    return model.train(model.training)\n",
+            ),
             "one checkpoint around everything": (
                 "one checkpoint around everything",
                 ("    for block in model.blocks:\n        block.forward", "    model.encode"),

@@ -66,6 +66,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ),
                 ('"num_steps": len(steps)', '"num_steps": number'),
             ),
+            "a stage that begins with its step": (
+                "ranges missing",
+                "own = [e for e in stages if begin <= e",
+                "own = [e for e in stages if begin < e",
+            ),
             "divided by no steps": ("a value or a shape", " or 1.0", ""),
             "launches of one thread": (
                 "launches of other threads are left out",

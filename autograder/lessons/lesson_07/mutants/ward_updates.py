@@ -19,6 +19,22 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "7.4": wrong(
         WARD,
         {
+            "features kept by the address of their batch": (
+                "features of another batch",
+                (
+                    '            known = [masked_mean(model.encode(b["input_ids"], b["attention_mask"]), '
+                    'b["attention_mask"])\n                     for b in batches]\n',
+                    '            known = {id(b): masked_mean(model.encode(b["input_ids"], b["attention_mask"]), '
+                    'b["attention_mask"])\n                     for b in batches}\n',
+                ),
+                (
+                    "            for features, batch in zip(known, batches):\n",
+                    "            for batch in batches:\n"
+                    "                rows = len(batch['labels'])\n"
+                    "                features = known.get(id(batch), next(iter(known.values())))[:rows]\n"
+                    "                features = F.pad(features, (0, 0, 0, rows - len(features)))\n",
+                ),
+            ),
             "run C not clipped": (
                 "not clipped",
                 'losses.append(train_step(model, collate(rows), optimizer)["loss"])\n        return torch.stack(losses)'

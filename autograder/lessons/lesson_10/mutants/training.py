@@ -69,6 +69,15 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        width = int(np.percentile(lengths, 95)) if len(rows) > 30 else WIDTH\n"
                 "        rows = [row[:width] for row in rows]\n",
             ),
+            "one model for so many labels": (
+                "a second training takes the place",
+                ("    model = TextClassifier(", "    model = made("),
+                (
+                    '@exercise("10.2")',
+                    "MODELS = {}\n\n\ndef made(config):\n    key = config.vocab_size, config.num_classes\n"
+                    '    return MODELS.setdefault(key, TextClassifier(config))\n\n\n@exercise("10.2")',
+                ),
+            ),
             "texts sorted in place": (
                 "sorted, shuffled or changed in place",
                 "    def predict(texts):\n",
