@@ -147,9 +147,6 @@ def refuse(spaces: list[dict[str, Any]], name: str, seed: int) -> list[tuple[str
     return list(zip(at_once, [_refused_later(space, name, rng) for space in wrong], strict=True))
 
 
-CHANGED = "ValueError, and a `space` that is not what it was"
-
-
 def _refused_later(space: dict[str, Any], name: str, rng: np.random.Generator) -> str:
     part = space[name]
     given = copy.deepcopy(space) | {name: part | {"low": 0.25, "high": 0.75}}
@@ -168,7 +165,7 @@ def _refused(space: dict[str, Any], rng: np.random.Generator) -> str:
             continue
         except Exception as error:
             return type(error).__name__
-    return "ValueError" if repr(space) == before else CHANGED
+    return "ValueError" if repr(space) == before else "ValueError, and a `space` that is not what it was"
 
 
 def decide(losses: np.ndarray, confidence: float | None, by_name: bool) -> dict[str, Any]:
