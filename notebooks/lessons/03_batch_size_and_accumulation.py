@@ -870,14 +870,14 @@ def train_accumulated(
 ) -> dict[str, float]:
     """Train `model` in place, all of it in training mode.
 
-    Each `grad_accum_steps` micro-batches make one update. `micro_batches` can be iterated once, and
-    its tensors stay as they are. `labels` is int64 [B, T], -100 where there is none;
-    `model(input_ids, attention_mask)` returns logits [B, T, K]. The gradient of an update is that
-    of the mean cross-entropy over all labels of its window, whatever stood in `p.grad` before, None
-    or NaN too; parameters that came frozen stay as they are (`optimizer` holds them too). The last
-    window may have fewer micro-batches and is an update as well. A micro-batch may have no label, a
-    window has some. Each micro-batch goes through the model alone, and its activations are freed
-    before the next, its logits soon after.
+    Each `grad_accum_steps` micro-batches make one update. `micro_batches` can be iterated once;
+    its dicts and their tensors stay as they are. `labels` is int64 [B, T], -100 where there is
+    none; `model(input_ids, attention_mask)` returns logits [B, T, K]. The gradient of an update is
+    that of the mean cross-entropy over all labels of its window, whatever stood in `p.grad` before,
+    None or NaN too; parameters that came frozen stay as they are (`optimizer` holds them too). The
+    last window may have fewer micro-batches and is an update as well. A micro-batch may have no
+    label, a window has some. Each micro-batch goes through the model alone, and its activations are
+    freed before the next, its logits and whatever is as large soon after.
 
     Returns plain numbers:
         "loss"         mean over all *labels* of the pass of the cross-entropy seen while training
@@ -987,6 +987,9 @@ check("3.2")
 # to the update. Sort them. [Lesson 02](../02_mixed_precision/02_mixed_precision.ipynb) has the order for one batch:
 # scale → backward → unscale → clip → step → update.
 #
+# Another order of the same arithmetic, such as a division after the backward, rounds otherwise in bfloat16: by about
+# 1 % in a gradient's length, which is no mistake.
+#
 # <details><summary>Hint: "unscale_() has already been called"</summary>
 #
 # The scaler remembers until `update()`. Unscale once, when the gradient of the window is complete.
@@ -1026,10 +1029,10 @@ def train_accumulated_mixed(
 ) -> dict[str, float]:
     """Train `model` in place, all of it in training mode, in bfloat16 under autocast, on the CPU.
 
-    `micro_batches` can be iterated once, its tensors stay as they are, and each goes through the
-    model alone; `labels` is int64 [B], logits are [B, C]. Forward and loss run under
-    `torch.autocast("cpu", torch.bfloat16)`, which takes float32 for `F.cross_entropy`, though not
-    for `log_softmax`: the loss is a float32 one. The weights stay float32. `grad_accum_steps`
+    `micro_batches` can be iterated once, its dicts and their tensors stay as they are, and each
+    goes through the model alone; `labels` is int64 [B], logits are [B, C]. Forward and loss run
+    under `torch.autocast("cpu", torch.bfloat16)`, which takes float32 for `F.cross_entropy`, though
+    not for `log_softmax`: the loss is a float32 one. The weights stay float32. `grad_accum_steps`
     micro-batches make one update. Losses are scaled by `scaler`. The gradient of an update is that
     of the mean over the samples of its window, whatever stood in `p.grad` before, None or NaN too,
     unscaled, then clipped to `max_norm`; parameters that came frozen stay as they are (`optimizer`
@@ -1196,11 +1199,11 @@ def checkpoint_blocks(model: torch.nn.Module) -> torch.nn.Module:
     `model` is a `TextClassifier`: `model.blocks` is a `ModuleList` whose modules are called as
     `block(hidden [B, T, D], key_mask bool [B, 1, 1, T])` and return [B, T, D]. Changed in place or
     wrapped, what you return is called as `model(input_ids, attention_mask)`, and has the very
-    parameters that `model` had, in the same order: an optimizer may hold them already. The
-    model's mode and what is frozen stay as they are. Logits and gradients are those of the plain
-    model under the same seed, in training with dropout as well as in evaluation, also where the
-    embeddings are frozen, or where several batches go forward before their losses go backward
-    together.
+    parameters that `model` had, in the same order: an optimizer may hold them already. The model's
+    mode, its gradients and what is frozen stay as they are, and nothing is drawn. Logits and
+    gradients are those of the plain model under the same seed, in training with dropout as well as
+    in evaluation, also where the embeddings are frozen, or where several batches go forward before
+    their losses go backward together.
     """
     ### BEGIN SOLUTION
     for block in model.blocks:
@@ -1268,7 +1271,7 @@ def train_in_budget(
         parameters that came frozen stay as they are (`optimizer` holds them too); nothing is
         clipped.
     step_bytes(rows, width): peak bytes of an update whose largest micro-batch is rows × width,
-        measured before, as in 3.2; in width it may grow faster than a line. The peak of every
+        measured before, as in 3.2; it may grow faster than a line in both. The peak of every
         update is at most `budget_bytes` by that measure; the check adds 5 % for batches themselves.
     `model(input_ids, attention_mask)` returns logits [B, C].
     Returns plain numbers: {"loss": mean over samples while training, "num_updates": optimizer steps}.

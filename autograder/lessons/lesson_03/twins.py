@@ -76,6 +76,8 @@ def train_accumulated(model, micro_batches, optimizer, grad_accum_steps):
             mask = batch["attention_mask"]
             if MISTAKE == "mask from ids":
                 mask = batch["input_ids"] != 0
+            if MISTAKE == "mask from lengths":
+                mask = torch.arange(mask.shape[1])[None] < mask.sum(1, keepdim=True)
             logits = model(batch["input_ids"], mask)
             loss = F.cross_entropy(logits.flatten(0, 1), batch["labels"].flatten(), reduction="sum")
             (loss / max(divisor, 1)).backward()
@@ -138,6 +140,8 @@ def train(model, micro_batches, optimizer, scheduler, scaler, grad_accum_steps, 
             mask = batch["attention_mask"]
             if MISTAKE == "mask from ids":
                 mask = batch["input_ids"] != 0
+            if MISTAKE == "mask from lengths":
+                mask = torch.arange(mask.shape[1])[None] < mask.sum(1, keepdim=True)
             with torch.autocast("cpu", torch.bfloat16):
                 logits = model(batch["input_ids"], mask)
                 loss = F.cross_entropy(logits, batch["labels"], reduction="sum")

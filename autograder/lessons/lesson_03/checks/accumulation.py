@@ -13,6 +13,8 @@ from autograder.lessons.checking import are_equal, name_the_mistake, require_lef
 from autograder.lessons.lesson_03 import twins
 from autograder.lessons.lesson_03.checks.windows import (
     CUT_LOSS,
+    LEFT_BEHIND,
+    LIMITED,
     LOSS,
     ROUNDING,
     require_calls,
@@ -25,6 +27,7 @@ from autograder.lessons.lesson_03.checks.windows import (
 
 # What another micro-batch of the same update keeps for backward may stand beside the one at work; the whole may not.
 SAVED_BYTES_SLACK = 1.6
+KEPT_SHARE = 0.5  # of a micro-batch's logits: losses of single labels, as numbers, are less
 LONG = 70  # updates
 _DIVIDED_WRONG = "divided by the wrong count: "
 WRONG_WEIGHTS = {
@@ -50,6 +53,8 @@ WRONG_WEIGHTS = {
     "pass": f"{_DIVIDED_WRONG}the labels of the whole pass, not of the window",
     "clipped": "the gradient is clipped to a norm of 1, and the text asks for the gradient as it is",
     "mask from ids": "the mask is made from the ids, and is not the one that came: an id of 0 may stand inside a text",
+    "mask from lengths": "the mask is made from the lengths, and is not the one that came: padding may stand before a "
+    "text",
 }
 WRONG_LOSS = LOSS | {"positions": "a sum divided by all positions: padding and -100 are no labels"}
 
@@ -63,6 +68,30 @@ def check_train_accumulated(job: Job) -> None:
         _require_pass(job, case, answer, right)
         if case["is_counted"]:
             job.counts |= {name: answer[name] for name in ("optimizer_steps", "saved_bytes")}
+    _require_nothing_kept(job)
+
+
+def _require_nothing_kept(job: Job) -> None:
+    """In a long window with many classes, so that logits are large beside all that a loop may note of them."""
+    num_classes = 60
+    of_logits = 6 * 24 * num_classes * 4
+    for collects in (False, True):
+        growth = job.learner().call(
+            "held_by_micro_batch",
+            seed=job.seed(),
+            num_micro_batches=20,
+            num_classes=num_classes,
+            collects=collects,
+        )
+        if growth <= KEPT_SHARE * of_logits:
+            break
+    job.require(
+        growth <= KEPT_SHARE * of_logits,
+        expected="memory that does not grow from micro-batch to micro-batch",
+        got=f"{growth:,.0f} bytes more after each, where its logits have {of_logits:,}",
+        likely="what was made of the logits is kept: log-probabilities, a copy, or an array of them",
+        look="keep the loss of each micro-batch, a number, and not what it is made of",
+    )
 
 
 def _cases(job: Job) -> list[dict[str, Any]]:
@@ -79,6 +108,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
         (1, int(rng.integers(2, 9)), []),
         (2 * steps + 2, steps, [steps - 1, 2 * steps + 1]),
         (LONG, 1, []),  # what is done every so many updates, or fills up
+        (steps, steps, []),
     ]
     return [
         {
@@ -93,6 +123,8 @@ def _cases(job: Job) -> list[dict[str, Any]]:
             "is_training": bool(number % 2),
             "is_counted": number == 0,  # operators: it costs, and one pass shows it
             "is_sure": number == 3,
+            "is_steep": number == 8,  # one update: what follows so long a step is rounding
+            "is_again": number == 1,
         }
         for number, (num_micro_batches, grad_accum_steps, empty) in enumerate(sizes)
     ]
@@ -128,7 +160,7 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
     require_cleared(job, answer["moved"], case["left"])
     require_frozen(job, answer["frozen"], name, WRONG_WEIGHTS)
     if not are_equal(answer["moved"], right["moved"], "float32"):
-        _fail_by_weights(answer, right, name(WRONG_WEIGHTS) or CUT_LOSS * case["is_sure"])
+        _fail_by_weights(answer, right, name(WRONG_WEIGHTS) or _why(job, case))
     job.require(
         answer["saved_bytes"] <= SAVED_BYTES_SLACK * right["saved_bytes"],
         expected=f"the activations of one micro-batch at a time: {right['saved_bytes']:,} bytes",
@@ -149,6 +181,16 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
     require_untouched(job, answer["changed"])
     updates = {"": "something else than optimizer steps is counted, such as micro-batches"}
     require_told(job, answer, right["report"], {"loss": WRONG_LOSS, "num_updates": updates}, rel_tol=ROUNDING)
+
+
+def _why(job: Job, case: dict[str, Any]) -> str:
+    """Of weights that no twin has; those of a second pass have a reason where they are right as those of the first."""
+    if case["is_again"]:
+        first = case | {"is_again": False}
+        twin = job.twin(twins.TRAIN_ACCUMULATED)
+        got, right = (worker.call("accumulated_once", **first)["moved"] for worker in (job.learner(), twin))
+        return LEFT_BEHIND * are_equal(got, right, "float32")
+    return CUT_LOSS * case["is_sure"] + LIMITED * case["is_steep"]
 
 
 def _fail_by_weights(answer: dict[str, Any], right: dict[str, Any], mistake: str) -> None:

@@ -75,6 +75,20 @@ def check_checkpoint_blocks(job: Job) -> None:
             likely="your function does more than it is asked for, such as `train()` or `requires_grad_`",
             look="change what runs around the blocks, and nothing else",
         )
+    job.require(
+        all(answer["is_mode_kept"] for answer in answers),
+        expected="a model in the mode of the one that was given",
+        got="one in the other mode",
+        likely="a new module comes in training mode, whatever it wraps",
+        look="`wrapper.train(model.training)`",
+    )
+    job.require(
+        not answers[0]["is_drawn"],
+        expected="random generators as they were",
+        got="another state of them",
+        likely="a seed is set, or something is drawn, while the model is changed: its dropout drops other values",
+        look="no `manual_seed` in your function",
+    )
     _require_less_memory(job, answers, plain)
     measure_speedup(
         job,
@@ -122,7 +136,7 @@ def _require_same_step(
     tolerance, got, right, dropout = TOLERANCES["float32"], answer[part], plain[part], case["dropout"]
     is_training = part != "evaluated"
     when = f"in training, with dropout {dropout:g} under the same seed" if is_training else "in evaluation"
-    when += ", of two batches whose losses go backward together" * (part == "both")
+    when += ", of several batches whose losses go backward together" * (part == "both")
     is_same_shape = answer["before"].shape == plain["before"].shape
     is_sorted_alike = is_same_shape and np.array_equal(np.sort(answer["before"]), np.sort(plain["before"]))
     job.require(

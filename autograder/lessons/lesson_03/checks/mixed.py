@@ -14,6 +14,7 @@ from autograder.lessons.checking import (
     are_equal,
     name_the_mistake,
     relative_difference,
+    require_close,
     require_left_alone,
     twin_of,
 )
@@ -21,8 +22,8 @@ from autograder.lessons.lesson_03 import twins
 from autograder.lessons.lesson_03.checks.mixed_words import WRONG_NORM, WRONG_UPDATES
 from autograder.lessons.lesson_03.checks.windows import (
     CUT_LOSS,
+    LEFT_BEHIND,
     LOSS,
-    ROUNDING,
     require_calls,
     require_cleared,
     require_frozen,
@@ -35,6 +36,8 @@ from autograder.lessons.lesson_03.checks.windows import (
 LENGTH_ROUNDING = 0.015
 WAY_ROUNDING = 0.05  # the distance of two ends, as a share of the way: right loops came to 0.02
 REPORT_ROUNDING = 0.015
+CLIP_ROUNDING = 1e-3  # the clip is float32's
+LOSS_ROUNDING = 3e-5  # of one text from logits that are equal to the bit
 LOW_PRECISION_SLACK = 0.99  # the same matrix products are counted, whatever stands around them
 LONG = 70  # updates: what is done every so many of them, or fills up
 NUM_LONE = 7  # passes of one text: what one loss in bfloat16 hides by luck, seven do not
@@ -94,6 +97,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
             "is_training": bool(number % 2),
             "is_counted": number == 0,  # operators: it costs, and one pass shows it
             "is_sure": False,
+            "is_again": number == 2,
         }
         for number, (num, of_steps, factor, max_norm) in enumerate(passes)
     ]
@@ -126,7 +130,7 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
     _require_precision(job, answer, right)
     require_frozen(job, answer["frozen"], name, WRONG_UPDATES)
     if not _are_same_updates(answer["moved"], right["moved"]):
-        mistake = name(WRONG_UPDATES) or CUT_LOSS * case["is_sure"]
+        mistake = name(WRONG_UPDATES) or CUT_LOSS * case["is_sure"] or _why_again(job, case)
         share = float(np.linalg.norm(answer["moved"])) / max(float(np.linalg.norm(right["moved"])), 1e-12)
         raise failure(
             expected="the updates of a loop that scales, gathers, unscales, clips, steps, updates, schedules",
@@ -136,9 +140,28 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
             "or another loss is minimised",
             look="write the calls of one update in order on paper, then compare",
         )
+    longest = max(answer["step_norms"], default=0.0)
+    job.require(
+        longest <= (1 + CLIP_ROUNDING) * case["max_norm"],
+        expected=f"steps with gradients of at most max_norm = {case['max_norm']:.6g}",
+        got=f"one of {longest:.6g}",
+        likely="clipped to a little more than `max_norm`",
+        look="the length of all gradients together behind the clip, in float32",
+    )
     updates = {"": "something else than optimizer steps is counted, such as micro-batches"}
     wrong = {"loss": LOSS, "grad_norm": WRONG_NORM, "num_updates": updates}
     require_told(job, answer, right["report"], wrong, rel_tol=REPORT_ROUNDING)
+    if longest < 0.9 * case["max_norm"]:  # nothing was clipped: what was stepped with is what is to be told
+        norm, taken = answer["report"]["grad_norm"], float(np.mean(answer["step_norms"]))
+        require_close(job, "grad_norm", norm, taken, likely=WRONG_NORM[""], rel_tol=CLIP_ROUNDING)
+
+
+def _why_again(job: Job, case: dict[str, Any]) -> str:
+    """Of a pass that is wrong as the second one: LEFT_BEHIND where it is right as the first."""
+    first = case | {"is_again": False}
+    twin = job.twin(twins.TRAIN_ACCUMULATED_MIXED)
+    got, right = (worker.call("mixed_once", **first)["moved"] for worker in (job.learner(), twin))
+    return LEFT_BEHIND if case["is_again"] and _are_same_updates(got, right) else ""
 
 
 def _are_same_updates(got: np.ndarray, right: np.ndarray, way: float = WAY_ROUNDING) -> bool:
@@ -224,6 +247,15 @@ def _require_schedule_and_scale(
 
 def _require_precision(job: Job, answer: dict[str, Any], right: dict[str, Any]) -> None:
     job.require(
+        answer["autocast"] in (["torch.bfloat16"], ["torch.float16"]),
+        expected="each forward pass under autocast to bfloat16",
+        got=f"autocast: {', '.join(answer['autocast'])}",
+        likely="autocast is missing, or closed before the model is called"
+        if answer["autocast"] == ["none"]
+        else "autocast is not around each forward pass",
+        look='`with torch.autocast("cpu", torch.bfloat16):` around forward and loss',
+    )
+    job.require(
         answer["float16"] == 0,
         expected="matrix products in bfloat16",
         got=f"{answer['float16']:.0%} of them in float16",
@@ -254,7 +286,7 @@ def _require_exact_losses(
 ) -> None:
     """Before the first step the logits are equal to the bit, so the loss has no rounding but its own."""
     got, expected = (np.array([one["report"]["loss"] for one in some]) for some in (answers, right))
-    if are_equal(got, expected, "float32"):
+    if relative_difference(got, expected) <= LOSS_ROUNDING:
         return
     cause = name_the_mistake(
         {
@@ -266,7 +298,7 @@ def _require_exact_losses(
     )
     worst = int(np.abs(got - expected).argmax())
     raise failure(
-        expected=f"the loss of one text from its logits in float32, {expected[worst]:.6g}, up to {ROUNDING:g} of it",
+        expected=f"the loss of one text from its logits in float32: {expected[worst]:.6g}, up to {LOSS_ROUNDING:g}",
         got=f"{got[worst]:.6g}",
         likely=cause or "the loss is computed or kept in a precision below float32",
         look="print the dtype of the loss",

@@ -26,6 +26,8 @@ WRONG_UPDATES = {
     "never unscaled": "the step is taken with scaled gradients",
     "schedule first": "the scheduler moves before the optimizer: the first rate is never used",
     "mask from ids": "the mask is made from the ids, and is not the one that came: an id of 0 may stand inside a text",
+    "mask from lengths": "the mask is made from the lengths, and is not the one that came: padding may stand before a "
+    "text",
     "one autocast": "one autocast around all updates: until it is left it keeps its bfloat16 copies of the weights, so "
     "that later updates compute with the first weights",
 }

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+NUM_SHORT = 24  # of any recipes, those of so few updates that each number of them comes
+
 
 def _tells_apart(limit: int, steps: int) -> bool:
     """Whether a device's rows, one more than fit in so many steps, show what is rounded, and to what.
@@ -78,7 +80,7 @@ def any_recipes(rng: np.random.Generator, number: int) -> list[dict[str, Any]]:
         return round(float(np.exp(rng.uniform(np.log(least), np.log(most)))))
 
     wishes: list[dict[str, Any]] = []
-    for _ in range(number):
+    for at in range(number):
         base = up_to(2000)
         target = base + up_to(100 * base)
         world_size, steps = up_to(64), up_to(40)
@@ -91,7 +93,7 @@ def any_recipes(rng: np.random.Generator, number: int) -> list[dict[str, Any]]:
                 "world_size": world_size,
                 "base_batch_size": base,
                 "base_learning_rate": float(10 ** rng.uniform(-7, 0.5)),
-                "max_steps": up_to(1000, 2),
+                "max_steps": 2 + at if at < NUM_SHORT else up_to(1000, 2),
                 "optimizer": ("sgd", "adamw")[int(rng.integers(2))],
             }
         )

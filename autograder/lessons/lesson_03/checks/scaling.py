@@ -15,7 +15,8 @@ BASE_BATCH, BASE_RATE, GROWTH, UPDATES = 8, 0.02, 8, 60
 # Of the small batch's loss. Scaled rates reached 1.00 of it, with a decay to zero 1.05 to 1.09, unscaled 1.26 or more.
 TARGET_SLACK = 1.15
 NUM_CLASSES, NUM_FEATURES = 5, 16
-PEAK_SLACK = 0.01  # a schedule in whole updates may just miss its peak
+PEAK_SLACK = 0.01  # a schedule in whole updates may just miss its top
+PEAK_ROUNDING = 1e-3
 WARMUP_SHARE = 0.05
 NUM_ANY = 150  # recipes of any kind, beside those that tell mistakes apart
 RULES = {"sgd": ("linear", 1.0), "adamw": ("square-root", 0.5)}
@@ -24,9 +25,24 @@ RULES = {"sgd": ("linear", 1.0), "adamw": ("square-root", 0.5)}
 def check_plan_large_batch(job: Job) -> None:
     """3.4: sizes that fit and reach the target, a rate scaled by rule and warmed up, and a loss that is reached."""
     for wishes in (recipes(job.rng, PEAK_SLACK), any_recipes(job.rng, NUM_ANY)):
-        for plan, wanted in zip(job.learner().call("plans_all", wishes=wishes), wishes, strict=True):
+        plans = job.learner().call("plans_all", wishes=wishes)
+        _require_plans_apart(job, plans, [wish["max_steps"] for wish in wishes])
+        for plan, wanted in zip(plans, wishes, strict=True):
             _require_plan(job, plan, wanted)
     _require_target_loss(job)
+
+
+def _require_plans_apart(job: Job, plans: list[dict[str, Any]], lengths: list[int]) -> None:
+    """Fail where all plans have become the last one, which is right."""
+    rates = [plan.get("learning_rates", np.zeros(0)) for plan in plans]
+    are_last = all(np.array_equal(one, rates[-1]) for one in rates)
+    job.require(
+        not are_last or len(rates[-1]) != lengths[-1] or len(set(lengths)) == 1,
+        expected="a plan of its own for each call",
+        got="earlier plans that became the last one",
+        likely="one list or dict is made once and filled anew by each call: whoever holds an earlier plan has this one",
+        look="make the dict and its list inside the function",
+    )
 
 
 def _require_plan(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> None:
@@ -142,15 +158,15 @@ def _require_rates(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> No
         "the rate is scaled by another factor than the batch grew by: one rounded to a whole number": base
         * math.floor(growth) ** power,
     }
-    is_one_short = np.isclose(rates + (rates[1] - rates[0]), right, rtol=PEAK_SLACK).any()
+    is_one_short = np.isclose(rates + (rates[1] - rates[0]), right, rtol=PEAK_ROUNDING).any()
     likely = next(
-        (text for text, rate in others.items() if math.isclose(peak, rate, rel_tol=PEAK_SLACK)),
+        (text for text, rate in others.items() if math.isclose(peak, rate, rel_tol=PEAK_ROUNDING)),
         "the base rate is scaled by another factor than the batch grew by",
     )
     if peak < right and is_one_short:
         likely = "no update has the peak rate: the warmup ends a step below it, and what follows begins below it too"
     job.require(
-        math.isclose(peak, right, rel_tol=PEAK_SLACK),
+        math.isclose(peak, right, rel_tol=PEAK_ROUNDING),
         expected=f"a peak rate of {right:.4g}: {rule} scaling of {base:.4g} for {wanted['optimizer']}, from a batch of "
         f"{wanted['base_batch_size']} to one of {plan['global_batch_size']:g}",
         got=f"{peak:.4g}",

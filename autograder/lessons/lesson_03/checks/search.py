@@ -14,7 +14,9 @@ from autograder.lessons.lesson_03.checks.searches import (
     Limits,
     any_searches,
     failing_searches,
+    far_searches,
     telling_searches,
+    tight_searches,
 )
 
 MAX_TRIES = 300  # as in the harness
@@ -23,7 +25,9 @@ MAX_TRIES = 300  # as in the harness
 def check_largest_micro_batch_size(job: Job) -> None:
     """3.2: exactly the largest size that fits, found in few steps, none of them far too large."""
     _require_real_steps(job)
-    searches = [*telling_searches(job.rng), *failing_searches(job.rng), *any_searches(job.rng)]
+    rng = job.rng
+    searches = [*telling_searches(rng), *failing_searches(rng), *tight_searches(rng)]
+    searches += [*any_searches(rng), *far_searches(rng)]
     peaks, limits = [one.peaks for one in searches], [one.limits for one in searches]
     answers = job.learner().call("searched_all", peaks=peaks, limits=limits)
     for answer, one in zip(answers, searches, strict=True):
@@ -56,10 +60,18 @@ def _require_real_steps(job: Job) -> None:
 def _require_search(job: Job, answer: dict[str, Any], limits: Limits, fits: int) -> None:
     tried, ended, max_size = answer["tried"], answer["ended"], limits["max_size"]
     job.require(
+        bool(tried),
+        expected="sizes that are tried",
+        got=f"{answer['answer']:.0f}, and no step",
+        likely="an answer is remembered from another call, where another model ran; or it is read off the limits alone",
+        look="from one call to the next a step may take more, also where `try_step` and the budget are the same",
+    )
+    job.require(
         ended != "out of memory",
         expected="a search that goes on when a size is too large for the device",
         got="its OutOfMemoryError, out of your function",
-        likely="the out-of-memory error is not caught; it says the same as a peak above the budget: does not fit",
+        likely="the out-of-memory error is not caught, or known by its words alone; it says the same as a peak "
+        "above the budget: does not fit",
         look="`try` … `except torch.OutOfMemoryError`",
     )
     job.require(
@@ -68,6 +80,13 @@ def _require_search(job: Job, answer: dict[str, Any], limits: Limits, fits: int)
         got="another error, raised in its place",
         likely="an `except` takes every error and raises one of its own: who waits for the step's, such as for "
         "KeyboardInterrupt, waits in vain",
+        look="`except torch.OutOfMemoryError` and nothing else",
+    )
+    job.require(
+        ended != "other words",
+        expected="the error of the step itself, as it was raised",
+        got="the same one with other words, notes or cause",
+        likely="something is added to the error on its way out: who looks for its words finds others",
         look="`except torch.OutOfMemoryError` and nothing else",
     )
     fails_at = limits.get("fails_at", 0)
@@ -137,13 +156,6 @@ def _require_largest(
         likely="the function returns nothing on one of its ways out, or something else than the size",
         look="follow each `return`, also where nothing fits",
     )
-    job.require(
-        bool(tried),
-        expected="sizes that are tried",
-        got=f"{got}, and no step",
-        likely="an answer is remembered from another call, where another model ran",
-        look="what differs from one call to the next is `try_step`, also where the budget is the same",
-    )
     are_powers = all(math.log2(size).is_integer() for size in tried)
     likely = "the search ends too early, or compares the wrong way round"
     if fits == 0:
@@ -175,7 +187,7 @@ def _require_largest(
     job.require(
         got == fits,
         expected=f"{fits}, the most rows of up to {max_size} that fit",
-        got=f"{got:g}",
+        got=f"{got:.0f}",
         likely=likely,
         look="print each size tried with its peak and the budget",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -10,8 +11,10 @@ import numpy as np
 Limits = dict[str, int]
 SHAPES = ("line", "square", "root", "jump")
 NUM_SMALL, NUM_MIDDLE, NUM_LARGE = 40, 40, 4
-NUM_ERRORS = 16  # of the harness
-LONG_SEARCH = 14  # tries: an error may come at any of them
+NUM_ERRORS = 34  # of the harness
+LONG_SEARCH = 13  # tries: an error may come at any of them
+SMALL = 16  # up to this size, all that may fit
+FAR = 10**9
 
 
 class Search(NamedTuple):
@@ -29,14 +32,37 @@ def telling_searches(rng: np.random.Generator) -> list[Search]:
 
 
 def failing_searches(rng: np.random.Generator) -> list[Search]:
-    """Those in which a step ends with another error, of any class: at the first try, and at any that follows."""
+    """Those in which a step ends with another error, of each class: at the first try, and at each that follows."""
     searches = []
-    for number in range(6 * LONG_SEARCH):
-        fails_at = 1 + number % LONG_SEARCH
-        one = _drawn(rng, int(rng.integers(150, 400)), 40 + fails_at, ("exact", "device")[fails_at % 2])
-        failing = {"fails_at": fails_at, "error": int(rng.integers(NUM_ERRORS))}
-        searches.append(one._replace(limits=one.limits | failing))
+    for fails_at, error in itertools.product(range(1, LONG_SEARCH + 1), range(NUM_ERRORS)):
+        where = ("exact", "device")[(fails_at + error) % 2]
+        one = _drawn(rng, int(rng.integers(100, 130)), 40 + fails_at, where)
+        searches.append(one._replace(limits=one.limits | {"fails_at": fails_at, "error": error}))
     return searches
+
+
+def tight_searches(rng: np.random.Generator) -> list[Search]:
+    """Those in which a try too many shows: small ones, sizes about powers of two, and answers next to `max_size`."""
+    sizes = [(largest, fits) for largest in range(1, SMALL + 1) for fits in range(largest + 1)]
+    for power, more in itertools.product((32, 64, 256), (-1, 0, 1, 2)):
+        largest = power + more
+        sizes += [
+            (largest, fits) for fits in (largest - 2, largest - 1, power - 1, power // 2 + 1, power // 2 - 1)
+        ]
+    return [_drawn(rng, largest, fits, where) for largest, fits in sizes for where in ("exact", "device")]
+
+
+def far_searches(rng: np.random.Generator) -> list[Search]:
+    """Those of many more sizes than anybody lists, on a line; and one with no budget at all."""
+    searches = []
+    for number in range(4):
+        max_size = round(float(np.exp(rng.uniform(np.log(10**6), np.log(FAR)))))
+        fits = (max_size, max_size - 1, int(rng.integers(max_size // 2, max_size)), max_size // 3)[number]
+        first, slope = int(rng.integers(10_000, 90_000)), int(rng.integers(1_000, 9_000))
+        limits = {"budget_bytes": first + slope * fits, "max_size": max_size, "most_rows": 10 * max_size}
+        searches.append(Search(np.array([first, first + slope]), limits, fits, "exact"))
+    nothing = _drawn(rng, 20, 0, "below")
+    return [*searches, nothing._replace(limits=nothing.limits | {"budget_bytes": 0})]
 
 
 def any_searches(rng: np.random.Generator) -> Iterator[Search]:

@@ -42,6 +42,11 @@ def require_updates(
     likely = "there are windows without a step, or with more than one"
     if got == num_micro_batches:
         likely = "a step at every micro-batch: the window never gathers, and the batch stays small"
+    elif answer["num_looks"] > 1:
+        likely = (
+            "`micro_batches` is asked for an iterator again and again, as by `islice` in a loop: what is no iterator "
+            "itself begins anew each time, and this one has nothing left"
+        )
     elif got == num_micro_batches // grad_accum_steps:
         likely = name(TAIL) or "the last partial window has no update of its own"
     job.require(
@@ -210,5 +215,12 @@ LOSS = {
 CUT_LOSS = (
     "another loss than the cross-entropy: one of 20 and more is cut, as the logarithm of a probability that was "
     "rounded, limited or added to"
+)
+LIMITED = (
+    "the gradient is limited, such as clipped to a norm that few reach, and the text asks for it as it is"
+)
+LEFT_BEHIND = (
+    "an earlier call is still at work, or its state is gone: a hook on the model or the optimizer that was not taken "
+    "off, settings of the optimizer, or the momentum that it had"
 )
 ROUNDING = TOLERANCES["float32"]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import re
 from typing import Any
 
 import numpy as np
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 
 from autograder.lessons.checking.harness_shared import in_groups, learner, small_model, switches, weights_of
+from autograder.lessons.lesson_03.harness.passes import Held, OneLook, OnePass, Outputs, StepNorms
 from autograder.lessons.lesson_03.harness.shared import (
     Frozen,
     Handed,
@@ -28,11 +27,16 @@ WORDS, WIDEST = 60, 24
 _SCALER = re.compile(r"unscale_\(\)|step\(\) has already|No inf checks|_scale is None")
 
 
-def token_model(seed: int) -> TokenClassifier:
+def token_model(seed: int, num_classes: int = 5) -> TokenClassifier:
     """A tagger of 5 tags and 60 words, without dropout, so that equal inputs give equal gradients."""
     torch.manual_seed(seed)
     sizes: Any = {"d_model": 16, "num_layers": 1, "num_heads": 2, "max_length": 32}
-    return TokenClassifier(ModelConfig(vocab_size=WORDS, num_classes=5, dropout=0.0, **sizes))
+    return TokenClassifier(ModelConfig(vocab_size=WORDS, num_classes=num_classes, dropout=0.0, **sizes))
+
+
+def padded_left(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The same texts backwards, and with their padding before them."""
+    return {name: t.flip(1).contiguous() if t.ndim > 1 else t for name, t in batch.items()}
 
 
 def token_batches(
@@ -41,15 +45,19 @@ def token_batches(
     """Micro-batches whose numbers of labels differ widely; those at `empty` have none.
 
     The first two of a window are the largest and alike: two of them at a time take twice the memory of one. The last
-    of all is a lone row with one label. The id of padding comes inside of texts, too.
+    of all is a lone row with one label. Some are one token wide. The id of padding comes inside of texts, too, and
+    padding may stand before them.
     """
     batches = []
     for index in range(num_micro_batches):
         share = (1.0, 0.15, 0.5)[index % 3]  # of the real tokens that have a label
         is_large = index % grad_accum_steps < 2
-        rows = 1 if index == num_micro_batches - 1 else 6 if is_large else rng.integers(1, 5)
+        is_narrow = index % 5 == 2 and not is_large
+        rows = 1 if index == num_micro_batches - 1 else 6 if is_large else rng.integers(1 + is_narrow, 5)
         lengths = rng.integers(4, WIDEST, size=rows)
         lengths[0] = WIDEST if is_large else lengths[0]
+        if is_narrow:
+            lengths[:] = 1
         samples = []
         for length in lengths:
             tags = rng.integers(5, size=length)
@@ -61,50 +69,9 @@ def token_batches(
         if index in empty:
             for _, tags in samples:
                 tags[:] = -100
-        batches.append(collate(samples))
+        batch = collate(samples)
+        batches.append(padded_left(batch) if index % 2 else batch)
     return batches
-
-
-class OnePass:
-    """An iterator that knows whether somebody has gone through it."""
-
-    def __init__(self, batches: list[dict[str, torch.Tensor]]) -> None:
-        self.left, self.is_used_up = iter(batches), False
-
-    def __iter__(self) -> OnePass:
-        return self
-
-    def __next__(self) -> dict[str, torch.Tensor]:
-        for batch in self.left:
-            return batch
-        self.is_used_up = True
-        raise StopIteration
-
-
-class Outputs:
-    """What the parts of a model gave, by micro-batch: whether it is still in memory when later ones are at work."""
-
-    def __init__(self, model: Any) -> None:
-        self._of_micro_batch: list[list[StorageWeakRef]] = [[]]
-        self.most_kept = 0
-        for module in model.modules():
-            module.register_forward_hook(self._note)
-        model.head.register_forward_hook(self._end)
-
-    def _note(self, _module: Any, _inputs: Any, output: Any) -> None:
-        if isinstance(output, torch.Tensor):
-            self._of_micro_batch[-1].append(StorageWeakRef(output.untyped_storage()))
-
-    def _end(self, *_: Any) -> None:
-        """The logits are there. A plain loop still holds those of the one before, under the same name."""
-        if self._num_kept() > 0:
-            gc.collect()  # what stands in a circle is freed then
-            self.most_kept = max(self.most_kept, self._num_kept())
-        self._of_micro_batch.append([])
-
-    def _num_kept(self) -> int:
-        early = self._of_micro_batch[:-3]
-        return sum(any(not one.expired() for one in outputs) for outputs in early)
 
 
 def accumulated_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -124,21 +91,32 @@ def accumulated_once(
     is_training: bool,
     is_counted: bool,
     is_sure: bool,
+    is_steep: bool,
+    is_again: bool,
 ) -> dict[str, Any]:
-    """One pass of the learner's loop. A tagger that `is_sure` of one tag has a loss of 20 where it is another."""
+    """One pass of the learner's loop; where it `is_again`, the second one over this model and with this optimizer.
+
+    A tagger that `is_sure` of one tag has a loss of 20 where it is another; one that `is_steep` has gradients longer
+    than anybody clips.
+    """
     model = token_model(seed)
     set_mode(model, is_training=is_training)
     with torch.no_grad():
         model.head.weight.mul_(4)  # gradients longer than 1: a loop that clips them shows
         model.head.bias[0] += 25.0 * is_sure
+        model.final_norm.weight.mul_(100.0 if is_steep else 1.0)
     before = weights_of(model)
     parameters = in_groups(model) if is_in_groups else model.parameters()
     # A gradient of zeros moves what has weight decay; none does not.
     optimizer = torch.optim.SGD(parameters, lr=learning_rate, momentum=0.5, weight_decay=0.05 * is_frozen)
     leave(model, left, is_frozen=is_frozen)
     frozen = Frozen(model)
+    if is_again:
+        earlier = token_batches(np.random.default_rng(seed + 1), num_micro_batches, grad_accum_steps, empty)
+        learner(model, OnePass(earlier), optimizer, grad_accum_steps)
     batches = token_batches(np.random.default_rng(seed), num_micro_batches, grad_accum_steps, empty)
-    report, passes, outputs, set_before = {}, OnePass(batches), Outputs(model), switches()
+    passes = (OnePass, OneLook)[is_training](batches)
+    report, outputs, set_before = {}, Outputs(model), switches()
     handed = Handed(batches)
     with watched_calls(model) as calls, count_events(model, operators=is_counted) as counts:
         try:
@@ -153,10 +131,30 @@ def accumulated_once(
         "calls": calls,
         "saved_bytes": counts.peak_saved_bytes,
         "num_kept": outputs.most_kept,
+        "num_looks": passes.num_looks,
         "changed": handed.changed(),
         "set_before": set_before,
         "set_after": switches(),
     }
+
+
+def held_by_micro_batch(seed: int, num_micro_batches: int, num_classes: int, collects: bool) -> float:
+    """Bytes that a window holds more after each micro-batch: of tensors, arrays and what else is Python's.
+
+    Where it `collects`, without those that wait for the garbage collector, which takes long.
+    """
+    model = token_model(seed, num_classes)
+    rng = np.random.default_rng(seed)
+    batches = [
+        collate(
+            [(rng.integers(0, WORDS, size=WIDEST), rng.integers(num_classes, size=WIDEST)) for _ in range(6)]
+        )
+        for _ in range(num_micro_batches)
+    ]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Held(model, collects=collects) as held:
+        learner(model, OnePass(batches), optimizer, num_micro_batches)
+    return held.growth()
 
 
 def text_batches(rng: np.random.Generator, rows: list[int], easy: list[int]) -> list[dict[str, torch.Tensor]]:
@@ -165,9 +163,10 @@ def text_batches(rng: np.random.Generator, rows: list[int], easy: list[int]) -> 
     for index, number in enumerate(rows):
         lengths = rng.integers(3, 20, size=number)
         labels = rng.integers(1 if easy else 0, 5, size=number) * (index not in easy)
-        batches.append(
-            collate([(rng.integers(0, WORDS, size=n), int(k)) for n, k in zip(lengths, labels, strict=True)])
+        batch = collate(
+            [(rng.integers(0, WORDS, size=n), int(k)) for n, k in zip(lengths, labels, strict=True)]
         )
+        batches.append(padded_left(batch) if index % 2 else batch)
     return batches
 
 
@@ -193,10 +192,12 @@ def mixed_once(
     is_training: bool,
     is_counted: bool,
     is_sure: bool,
+    is_again: bool,
 ) -> dict[str, Any]:
     """One pass with a scaler whose scale doubles every `growth_interval` updates, and a rate that falls fast.
 
-    A model that `is_sure` of one class has a loss of 20 where it is another.
+    Where it `is_again`, the second one with all of these. A model that `is_sure` of one class has a loss of 20 where
+    it is another.
     """
     model = small_model(seed)
     set_mode(model, is_training=is_training)
@@ -213,9 +214,14 @@ def mixed_once(
     frozen = Frozen(model)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 / (1 + step))
     scaler = torch.amp.GradScaler("cpu", init_scale=init_scale, growth_interval=growth_interval)
+    if is_again:
+        earlier = text_batches(np.random.default_rng(seed + 1), rows, easy)
+        learner(model, OnePass(earlier), optimizer, scheduler, scaler, grad_accum_steps, max_norm)
     scaler_says, report, set_before = "", {}, switches()
     batches = text_batches(np.random.default_rng(seed), rows, easy)
-    passes, handed = OnePass(batches), Handed(batches)
+    passes, handed, steps = (OnePass, OneLook)[is_training](batches), Handed(batches), StepNorms(optimizer)
+    autocast: list[str] = []
+    model.blocks[0].register_forward_pre_hook(lambda *_: autocast.append(_autocast()))
     with watched_calls(model) as calls, count_events(model, operators=is_counted) as counts:
         try:
             report = learner(model, passes, optimizer, scheduler, scaler, grad_accum_steps, max_norm)
@@ -234,6 +240,9 @@ def mixed_once(
         "set_before": set_before,
         "set_after": switches(),
         "is_scaler_used": scaler._scale is not None,
+        "num_looks": passes.num_looks,
+        "step_norms": steps.norms,
+        "autocast": sorted(set(autocast)),
         "optimizer_steps": counts.num_optimizer_steps,
         "scheduler_steps": scheduler.last_epoch,
         "calls": calls,
@@ -242,3 +251,7 @@ def mixed_once(
         "float16": counts.share_of_flops("float16"),
         "dtypes": sorted({str(p.dtype) for p in model.parameters()}),
     }
+
+
+def _autocast() -> str:
+    return str(torch.get_autocast_dtype("cpu")) if torch.is_autocast_enabled("cpu") else "none"

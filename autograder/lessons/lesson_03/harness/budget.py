@@ -28,16 +28,18 @@ LENGTHS = (4 + (LONGEST - 4) * (np.arange(TEXTS_PER_UPDATE) / (TEXTS_PER_UPDATE 
 
 
 def budget_model(
-    seed: int, *, is_in_groups: bool = False, is_sure: bool = False
+    seed: int, *, is_in_groups: bool = False, is_sure: bool = False, is_steep: bool = False
 ) -> tuple[Any, torch.optim.Optimizer]:
     """A fresh classifier without dropout, and plain SGD: what it learns depends on its gradients alone.
 
-    One that `is_sure` of a class has a loss of 20 where it is another.
+    One that `is_sure` of a class has a loss of 20 where it is another; one that `is_steep` has gradients longer than
+    anybody clips.
     """
     model = small_model(seed, d_model=32, max_length=LONGEST)
     with torch.no_grad():
         model.head.weight.mul_(3)  # gradients longer than 1: a loop that clips them shows
         model.head.bias[0] += 25.0 * is_sure
+        model.final_norm.weight.mul_(100.0 if is_steep else 1.0)
     return model, torch.optim.SGD(in_groups(model) if is_in_groups else model.parameters(), lr=0.05)
 
 
@@ -80,9 +82,12 @@ def step_line() -> tuple[int, float]:
 
 
 def step_bytes(rows: int, width: int, bend: float = 0.0) -> int:
-    """`bend` is the share that grows with the width's square, as where attention keeps its scores; our model has 0."""
+    """`bend` is the share that grows faster than a line: with the width's square, as where attention keeps its scores,
+    and with more rows, as where larger blocks waste more. Our model has 0.
+    """
     fixed, per_position = step_line()
-    return round(fixed + per_position * rows * width * (1 + bend * width / LONGEST))
+    rise = width / LONGEST + 0.4 * rows / (rows + 8)
+    return round(fixed + per_position * rows * width * (1 + bend * rise))
 
 
 def budget_once(
@@ -97,9 +102,12 @@ def budget_once(
     is_training: bool,
     is_counted: bool,
     is_sure: bool,
+    is_steep: bool,
+    is_again: bool,
+    spare_bytes: int,
 ) -> dict[str, Any]:
     """One pass over texts of these lengths, with all that can be counted, in a budget of so many of the longest."""
-    budget = step_bytes(longest_rows, LONGEST, bend)
+    budget = step_bytes(longest_rows, LONGEST, bend) + spare_bytes
     limits: dict[str, Any] = {
         "global_batch_size": global_batch_size,
         "budget": budget,
@@ -110,6 +118,8 @@ def budget_once(
         "is_in_groups": is_in_groups,
         "is_training": is_training,
         "is_sure": is_sure,
+        "is_steep": is_steep,
+        "is_again": is_again,
     }
     answer, counts = _trained(seed, np.array(lengths), operators=is_counted, **limits)
     return answer | {"peak": counts.peak_live_bytes, "budget": budget, "line": [*step_line(), bend]}
@@ -136,17 +146,23 @@ def _trained(
     is_in_groups: bool = False,
     is_training: bool = True,
     is_sure: bool = False,
+    is_steep: bool = False,
+    is_again: bool = False,
 ) -> tuple[dict[str, Any], Counts]:
-    """One pass of the learner's loop over texts of these lengths: what both comparisons need, and all counts."""
+    """One pass of the learner's loop over texts of these lengths: what both comparisons need, and all counts.
+
+    Where it `is_again`, the second one with this model and optimizer; in the first an update took fewer bytes.
+    """
     samples = budget_samples(seed, lengths, has_twins=has_twins)
-    model, optimizer = budget_model(seed, is_in_groups=is_in_groups, is_sure=is_sure)
+    model, optimizer = budget_model(seed, is_in_groups=is_in_groups, is_sure=is_sure, is_steep=is_steep)
     for group in optimizer.param_groups:  # where no bytes are counted: its state is of their number
         group |= {"momentum": 0.5 * (bend > 0), "weight_decay": 0.05 * is_frozen}
     set_mode(model, is_training=is_training)
     leave(model, left, is_frozen=is_frozen)
-    frozen = Frozen(model)
+    frozen, before = Frozen(model), weights_of(model)
+    if is_again:
+        learner(model, budget_samples(seed + 1, lengths), optimizer, global_batch_size, budget, step_bytes)
     listed, handed = list(samples), Handed(samples)
-    before = weights_of(model)
     spare: list[int] = []  # columns of a micro-batch beside its longest text
 
     def note(_block: Any, inputs: tuple[torch.Tensor, torch.Tensor]) -> None:

@@ -9,7 +9,14 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.checking.harness_shared import full_rows, learner, plain_step, small_model, weights_of
+from autograder.lessons.checking.harness_shared import (
+    full_rows,
+    generators,
+    learner,
+    plain_step,
+    small_model,
+    weights_of,
+)
 from course_lib.measuring import count_events, peak_bytes
 from course_lib.models import ModelConfig, TextClassifier
 
@@ -43,8 +50,12 @@ def checkpointed_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     block = next(models[-1].blocks[0].parameters()).requires_grad_(
         False
     )  # while it is changed, and no longer
+    for parameter in given[0]:
+        parameter.grad = torch.ones_like(parameter)
     before = [_state_of(*each) for each in zip(parts, given, strict=True)]
+    drawn = generators()
     changed = [learner(model) for model in models]
+    is_drawn = generators() != drawn
     after = [_state_of(*each) for each in zip(parts, given, strict=True)]
     block.requires_grad_(True)
     found = [{"kind": type(model).__name__} for model in changed if not isinstance(model, torch.nn.Module)]
@@ -53,12 +64,15 @@ def checkpointed_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     are_given = [
         [*map(id, model.parameters())] == [*map(id, one)] for model, one in zip(changed, given, strict=True)
     ]
+    modes = [(model.training, case["is_training"]) for model, case in zip(changed, cases, strict=True)]
     answers = [
         _used(model, **case) | {"are_given": is_it}
         for model, case, is_it in zip(changed, cases, are_given, strict=True)
     ]
     for answer, old, new in zip(answers, before, after, strict=True):
         answer["state_changed"] = [name for name in old if old[name] != new[name]]
+    for answer, (is_training, was_training) in zip(answers, modes, strict=True):
+        answer["is_mode_kept"], answer["is_drawn"] = is_training == was_training, is_drawn
     answers[0]["saved_by_another"] = _saved_bytes(untouched, padded_batch(0, 4, 16))
     return answers
 
@@ -68,6 +82,9 @@ def _state_of(parts: list[Any], parameters: list[torch.Tensor]) -> dict[str, lis
     return {
         "the mode of its parts": [part.training for part in parts],
         "which parameters are frozen": [p.requires_grad for p in parameters],
+        "the gradients that were there": [
+            p.grad is not None and bool((p.grad == 1).all()) for p in parameters
+        ],
     }
 
 
@@ -76,7 +93,7 @@ def _deep_model(seed: int, dropout: float, num_layers: int) -> Any:
 
 
 def _used(model: Any, seed: int, rows: int, width: int, **_: Any) -> dict[str, Any]:
-    """Logits and gradients of steps in training, one of two micro-batches at once, and of one in evaluation.
+    """Logits and gradients of steps in training, one of three micro-batches at once, and of one in evaluation.
 
     With the peak of the first, and the bytes that Python holds between the second's two passes.
     """
@@ -84,12 +101,12 @@ def _used(model: Any, seed: int, rows: int, width: int, **_: Any) -> dict[str, A
     found: dict[str, Any] = {"kind": "model", "before": before}
     for name, is_training in (("first", True), ("second", True), ("both", True), ("evaluated", False)):
         batch = padded_batch(seed + len(name), rows, width)
-        another = padded_batch(seed, rows - 1, width // 2)
+        others = padded_batch(seed, rows - 1, width // 2), padded_batch(seed + 9, rows, width)
         model.train(is_training)
         model.zero_grad(set_to_none=True)
         logits: list[torch.Tensor] = []
 
-        batches = (batch, another) if name == "both" else (batch,)
+        batches = (batch, *others) if name == "both" else (batch,)
 
         def step(batches: Any = batches, logits: list[torch.Tensor] = logits, name: str = name) -> None:
             losses = []

@@ -12,13 +12,17 @@ from autograder.lessons.checking.harness_shared import learner
 
 
 def plans_all(wishes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Plans for one wish after the other, in one process."""
-    return [plan_once(**wish) for wish in wishes]
+    """Plans for one wish after the other, in one process. All are there before the first is read."""
+    plans = [learner(**wish) for wish in wishes]
+    return [_read(plan) for plan in plans]
 
 
 def plan_once(**arguments: Any) -> dict[str, Any]:
+    return _read(learner(**arguments))
+
+
+def _read(plan: Any) -> dict[str, Any]:
     """What is in the learner's plan, as numbers, of what kind the plan is, and what in it is of another kind."""
-    plan = learner(**arguments)
     if not isinstance(plan, Mapping):
         return {"kind": type(plan).__name__}
     found: dict[str, Any] = {"kind": "dict", "odd": {}}

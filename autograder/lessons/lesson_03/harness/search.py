@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import itertools
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any
@@ -15,6 +17,25 @@ from autograder.lessons.lesson_03.harness.memory import ON_CPU, random_batch
 from course_lib.measuring import peak_bytes
 
 MAX_TRIES = 300  # a search that never ends
+
+
+class OutOfMemoryError(Exception):
+    """Another library's, which has the name of torch's and is none of it."""
+
+
+class DeviceFull(torch.OutOfMemoryError):
+    """One of torch's, as a backend makes it."""
+
+
+# What says that the device is full: by its class, whatever its words are.
+FULL = itertools.cycle(
+    (
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate more than the device has."),
+        torch.OutOfMemoryError(),
+        torch.OutOfMemoryError("allocation of 2 GiB failed"),
+        DeviceFull("no room"),
+    )
+)
 ERRORS: tuple[tuple[type[BaseException], str], ...] = (
     (RuntimeError, "CUDA error: an illegal memory access was encountered"),
     (ValueError, "the step of this model is broken"),
@@ -32,7 +53,25 @@ ERRORS: tuple[tuple[type[BaseException], str], ...] = (
     (RecursionError, "maximum recursion depth exceeded"),
     (StopAsyncIteration, ""),
     (GeneratorExit, ""),
+    (RuntimeError, "CUDA out of memory. Tried to allocate 2.00 GiB"),
+    (OutOfMemoryError, "CUDA out of memory. Tried to allocate 2.00 GiB"),
+    (AttributeError, "'NoneType' object has no attribute 'shape'"),
+    (NotImplementedError, "no kernel for this device"),
+    (TimeoutError, "the device does not answer"),
+    (ConnectionError, "the device is gone"),
+    (EOFError, ""),
+    (BufferError, "memory is exported"),
+    (ReferenceError, "the model is gone"),
+    (NameError, "name 'model' is not defined"),
+    (ImportError, "no module for this device"),
+    (UnicodeError, "a text is broken"),
+    (FloatingPointError, "underflow"),
+    (UserWarning, "memory is nearly full"),
+    (asyncio.CancelledError, ""),
+    (Exception, "out of memory"),
+    (BaseException, "stop"),
 )
+# Number len(ERRORS) is a group of errors.
 
 
 class SearchEnded(BaseException):
@@ -57,13 +96,41 @@ def searched_once(step: dict[str, int], **limits: int) -> dict[str, Any]:
     return _searched(functools.partial(step_peak, **step), **limits)
 
 
+class Steps:
+    """Steps of one model after the other: one function, as one that reads which model there is."""
+
+    def __init__(self) -> None:
+        self.run: Callable[[int], int] = int
+
+    def __call__(self, size: int) -> int:
+        return self.run(size)
+
+
+STEPS = Steps()
+
+
 def searched_all(peaks: list[np.ndarray], limits: list[dict[str, int]]) -> list[dict[str, Any]]:
-    """The learner's searches among peaks that are known: `peaks[case][size]`."""
+    """The learner's searches among peaks that are known: `peaks[case][size]`; behind the last the line goes on."""
 
     def peak_of(known: np.ndarray) -> Callable[[int], int]:
-        return lambda size: int(known[size])
+        *before, last = map(int, known)
+        slope = last - before[-1]
+        return lambda size: before[size] if size < len(before) else last + slope * (size - len(before))
 
     return [_searched(peak_of(known), **case) for known, case in zip(peaks, limits, strict=True)]
+
+
+def _failure(number: int) -> BaseException:
+    """An error that is no answer."""
+    if number == len(ERRORS):
+        return ExceptionGroup("two devices failed", [torch.OutOfMemoryError(), ValueError("a broken step")])
+    kind, words = ERRORS[number]
+    return kind(words)
+
+
+def _looks(error: BaseException) -> list[str]:
+    """What is to be read in an error, beside where it was raised."""
+    return [repr(error.args), repr(getattr(error, "__notes__", [])), repr(error.__cause__)]
 
 
 def _searched(
@@ -80,8 +147,8 @@ def _searched(
     """
     tried: list[float] = []
     odd_size = ""
-    kind, words = ERRORS[error]
-    failure = kind(words)
+    failure = _failure(error)
+    looks = _looks(failure)
 
     def try_step(size: int) -> int:
         nonlocal odd_size
@@ -93,21 +160,28 @@ def _searched(
         if len(tried) == fails_at:
             raise failure
         if size > most_rows:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate more than the device has.")
+            raise next(FULL)
         return peak(int(size))
 
+    STEPS.run = try_step
     answer: Any = None
     ended = ""
     try:
-        answer = learner(try_step, budget_bytes, max_size)
+        answer = learner(STEPS, budget_bytes, max_size)
     except torch.OutOfMemoryError:
         ended = "out of memory"
     except SearchEnded:
         ended = "try"
-    except BaseException as error:
+    except BaseException as raised:
         if not 0 < fails_at <= len(tried):
             raise
-        ended = "error" if error is failure else "another error"
+        ended = (
+            "another error"
+            if raised is not failure
+            else "error"
+            if _looks(raised) == looks
+            else "other words"
+        )
     number = answer if isinstance(answer, Integral) and not isinstance(answer, bool) else None
     return {
         "answer": -1.0 if number is None else float(number),

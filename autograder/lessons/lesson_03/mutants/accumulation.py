@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autograder.lessons.checking import Mutant, wrong
 
-_ACCUMULATED = """
+ACCUMULATED = """
 from itertools import islice
 
 import torch
@@ -35,7 +35,7 @@ _OWN = '(batch["labels"] != -100).sum()'
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "3.1": wrong(
-        _ACCUMULATED,
+        ACCUMULATED,
         {
             "loss not divided": ("the loss is not divided", "loss / labels", f"loss / {_OWN}"),
             "divided by the number of micro-batches": (

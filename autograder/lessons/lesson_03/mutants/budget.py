@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autograder.lessons.checking import Mutant, edited, wrong
 
-_BUDGET = """
+BUDGET = """
 import torch
 import torch.nn.functional as F
 from course_lib.data import collate
@@ -36,12 +36,12 @@ _FIT = "step_bytes(size + 1, len(rest[size][0])) <= budget_bytes"
 _STEP = "        optimizer.step()\n"
 _SORTED = "sorted(samples[start : start + global_batch_size], key=lambda sample: len(sample[0]))"
 # Right and too slow: it must never pass.
-SLOW_BUDGET = edited(_BUDGET, (_FIT, "size < 4"), (_SORTED, "samples[start : start + global_batch_size]"))
+SLOW_BUDGET = edited(BUDGET, (_FIT, "size < 4"), (_SORTED, "samples[start : start + global_batch_size]"))
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "3.6": wrong(SLOW_BUDGET, {"micro-batches of 4": ("micro-batches an update",)}, is_timed=True)
     + wrong(
-        _BUDGET,
+        BUDGET,
         {
             "the whole update at once": ("too large for the longest texts", _FIT, "True"),
             "the logarithm of a probability": (
@@ -64,7 +64,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "step_bytes(size + 1, 32) <= budget_bytes",
             ),
             "tokens of a typical width": (
-                "a width counts for more",
+                "they grow faster than a line",
                 (
                     "    for start in range(0",
                     "    usual, rows = sorted(len(ids) for ids, _ in samples)[len(samples) // 2], 1\n"

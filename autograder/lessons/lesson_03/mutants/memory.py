@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autograder.lessons.checking import Mutant, edited, wrong
 
-_CHECKPOINT = """
+CHECKPOINT = """
 import functools
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -64,7 +64,7 @@ def checkpoint_blocks(model):
 """
 # Right and too slow: it must never pass.
 SLOW_BLOCKS = edited(
-    _CHECKPOINT,
+    CHECKPOINT,
     ("functools.partial(checkpoint, ", "functools.partial(again, "),
     (
         '@exercise("3.5")\n',
@@ -78,7 +78,7 @@ SLOW_BLOCKS = edited(
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "3.5": wrong(
-        _CHECKPOINT + _HELPERS,
+        CHECKPOINT + _HELPERS,
         {
             "dropout's random state lost": (
                 "dropout's random numbers is lost",

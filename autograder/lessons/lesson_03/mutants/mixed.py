@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autograder.lessons.checking import Mutant, wrong
 
-_MIXED = """
+MIXED = """
 from itertools import islice
 
 import torch
@@ -41,7 +41,7 @@ _GATHER = "            total = total + loss.detach()\n"
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "3.3": wrong(
-        _MIXED,
+        MIXED,
         {
             "the logarithm of a probability": (
                 "another loss",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autograder.lessons.checking import Mutant, wrong
 
-_PLAN = """
+PLAN = """
 import math
 
 @exercise("3.4")
@@ -22,7 +22,7 @@ def plan_large_batch(*, target_batch_size, max_micro_batch_size, world_size, bas
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "3.4": wrong(
-        _PLAN,
+        PLAN,
         {
             "learning rate unchanged": (
                 "the learning rate is unchanged",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autograder.lessons.checking import Mutant, wrong
 
-_SEARCH = """
+SEARCH = """
 import torch
 
 @exercise("3.2")
@@ -23,13 +23,13 @@ def largest_micro_batch_size(try_step, budget_bytes, max_size):
         size = min(2 * good, max_size) if bad > max_size else (good + bad) // 2
     return good
 """
-_LOOP = _SEARCH[_SEARCH.index("    good, bad") :]
+_LOOP = SEARCH[SEARCH.index("    good, bad") :]
 
 _NEXT = "size = min(2 * good, max_size) if bad > max_size else (good + bad) // 2"
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "3.2": wrong(
-        _SEARCH,
+        SEARCH,
         {
             "one size after the other": (
                 "one size after the other",
@@ -155,7 +155,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '            raise RuntimeError(f"the step of {size} rows failed") from error',
             ),
             "out of memory by its words": (
-                "takes every error for a full device",
+                "known by its words alone",
                 "        except torch.OutOfMemoryError:\n",
                 "        except RuntimeError as error:\n"
                 '            if "out of memory" not in str(error):\n                raise\n',

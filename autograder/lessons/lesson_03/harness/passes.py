@@ -1,0 +1,116 @@
+"""What is handed to the loops of 3.1 and 3.3, and what is seen of it meanwhile: micro-batches, memory, steps."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any, Self
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from course_lib.measuring.counts import Counts
+from course_lib.measuring.operators import Operators
+
+
+class OnePass:
+    """An iterator that knows whether somebody has gone through it."""
+
+    num_looks = 1  # that begin anew
+
+    def __init__(self, batches: list[dict[str, torch.Tensor]]) -> None:
+        self.left, self.is_used_up = iter(batches), False
+
+    def __iter__(self) -> OnePass:
+        return self
+
+    def __next__(self) -> dict[str, torch.Tensor]:
+        for batch in self.left:
+            return batch
+        self.is_used_up = True
+        raise StopIteration
+
+
+class OneLook:
+    """What can be iterated once and is no iterator itself: who asks for a second one finds it empty."""
+
+    def __init__(self, batches: list[dict[str, torch.Tensor]]) -> None:
+        self.only, self.num_looks = OnePass(batches), 0
+
+    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+        self.num_looks += 1
+        return self.only if self.num_looks == 1 else iter(())
+
+    @property
+    def is_used_up(self) -> bool:
+        return self.only.is_used_up
+
+
+class Outputs:
+    """What the parts of a model gave, by micro-batch: whether it is still in memory when later ones are at work."""
+
+    def __init__(self, model: Any) -> None:
+        self._of_micro_batch: list[list[StorageWeakRef]] = [[]]
+        self.most_kept = 0
+        for module in model.modules():
+            module.register_forward_hook(self._note)
+        model.head.register_forward_hook(self._end)
+
+    def _note(self, _module: Any, _inputs: Any, output: Any) -> None:
+        if isinstance(output, torch.Tensor):
+            self._of_micro_batch[-1].append(StorageWeakRef(output.untyped_storage()))
+
+    def _end(self, *_: Any) -> None:
+        """The logits are there. A plain loop still holds those of the one before, under the same name."""
+        if self._num_kept() > 0:
+            gc.collect()  # what stands in a circle is freed then
+            self.most_kept = max(self.most_kept, self._num_kept())
+        self._of_micro_batch.append([])
+
+    def _num_kept(self) -> int:
+        early = self._of_micro_batch[:-3]
+        return sum(any(not one.expired() for one in outputs) for outputs in early)
+
+
+class StepNorms:
+    """The length of the gradient that each step of an optimizer takes."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self.norms: list[float] = []
+        optimizer.register_step_post_hook(
+            self._note
+        )  # the first: what a solution hooks onto steps comes after it
+
+    def _note(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        gradients = [
+            p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None
+        ]
+        self.norms.append(float(torch.nn.utils.get_total_norm(gradients)))
+
+
+class Held:
+    """Bytes in memory whenever a micro-batch reaches a model: what grows from one to the next is kept."""
+
+    def __init__(self, model: Any, *, collects: bool) -> None:
+        self._operators, self._bytes, self._collects = Operators(Counts()), list[int](), collects
+        model.blocks[0].register_forward_pre_hook(self._note)
+
+    def __enter__(self) -> Self:
+        tracemalloc.start()
+        self._operators.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._operators.__exit__(*error)
+        tracemalloc.stop()
+
+    def _note(self, *_: Any) -> None:
+        if self._collects:
+            gc.collect()  # what stands in a circle is freed then
+        self._bytes.append(self._operators.live + tracemalloc.get_traced_memory()[0])
+
+    def growth(self) -> float:
+        """A micro-batch, once there are gradients, and a few micro-batches to be freed."""
+        late = self._bytes[4:]
+        return (late[-1] - late[0]) / (len(late) - 1)
