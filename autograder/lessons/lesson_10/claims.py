@@ -8,7 +8,7 @@ CLAIMS: dict[str, Claims] = {
         "have rows without a label": ("rows without a label are not counted",),
         "hold the same text twice": ("repeated texts on both sides",),
         "Write the step that makes samples of them": EXPLAINS,
-        "path: Path": ("lines split at commas",),
+        "path: Path": ("lines split at commas", "a line more in the table"),
         "Read a CSV with the columns `text` and `label`, among others": (
             "columns by their place",
             "lines split by splitlines",
@@ -25,7 +25,12 @@ CLAIMS: dict[str, Claims] = {
         ),
         "rows that repeat a text may be kept or dropped.": EXPLAINS,
         "No text is in both": ("repeated texts on both sides", "a text of two labels on both sides"),
-        "Each label": ("not stratified", "the end of a sorted table"),
+        "Each label": (
+            "not stratified",
+            "the end of a sorted table",
+            "labels without regard to case",
+            "long labels cut",
+        ),
         "about a share of `validation`": ("`validation` ignored", "a quarter of what is asked for"),
         "its different texts held out.": ("the share counted in rows",),
         "validation: float = 0.2": ("another default share",),
@@ -36,14 +41,16 @@ CLAIMS: dict[str, Claims] = {
             "a row without both counted twice",
             "repeated texts counted",
             "empty, but not blank",
+            "bad rows counted in words",
         ),
         "seed: int = 0": ("another seed where none is given",),
         "The same seed gives the same split": (
             "a generator without the seed",
             "`hash()` decides",
+            "the table's name draws as well",
             "the order of a set decides",
         ),
-        "another seed gives another one": ("the seed not used",),
+        "another seed gives another one": ("the seed not used", "seeds modulo 1000"),
     },
     "10.2": {
         "Now write the whole training as one function": EXPLAINS,
@@ -94,6 +101,7 @@ CLAIMS: dict[str, Claims] = {
             "the order of a config's settings matters",
             "settings rounded to six places",
             "settings as they are printed",
+            "settings in 32 bits",
         ),
         '"seed"': ("always three seeds",),
         '"status" ("completed", "pruned" or "failed")': ("the status ignored",),
@@ -110,6 +118,8 @@ CLAIMS: dict[str, Claims] = {
             "best of noise",
             "the median decides",
             "means rounded before they are compared",
+            "means in 32 bits",
+            "better by a part in a million",
         ),
         "among those that completed all seeds": (
             "fewer seeds than the others",
@@ -121,6 +131,7 @@ CLAIMS: dict[str, Claims] = {
         '"num_steps", which all trials together have used': (
             "pruned trials counted as free",
             "the winner's steps alone",
+            "equal numbers of steps count once",
         ),
         "The trials stay as they are": ("the trials sorted in place",),
     },
@@ -130,6 +141,7 @@ CLAIMS: dict[str, Claims] = {
         "labels: list[str]": (
             "labels never hit left out",
             "labels in lower case",
+            "long labels cut",
             "labels without spaces around them",
         ),
         "predictions: list[str]": (

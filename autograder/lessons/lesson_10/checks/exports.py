@@ -59,7 +59,11 @@ def secret_export(job: Job, num_texts: int = 400, num_labels: int = 8, num_bad: 
     texts = [_dressed(text, number) for number, text in enumerate(texts)]
     # Labels that look like numbers, or like none.
     others = ["01", "1.0", "1"] if num_labels < 3 else ["NA", "None"]
-    renamed = dict(zip(sorted(set(labels)), others, strict=False))
+    names = sorted(set(labels))
+    renamed = dict(zip(names, others, strict=False))
+    if len(names) > 5:  # two that are told apart by their case alone, and two by the end of a long name
+        long = "a name of many words, as a person gives it, "
+        renamed |= {names[2]: names[3].upper(), names[4]: f"{long}1", names[5]: f"{long}2"}
     labels = [renamed.get(label, label) for label in labels]
     texts[-len(PLAIN) :] = PLAIN
     for place in (20, 21, 22):  # another text, but for the case, the spaces or how an accent is written

@@ -86,15 +86,18 @@ def _run(job: Job, num_rows: int, *, has_waited: bool) -> dict[str, Any]:
     }
 
 
-ODD_LABELS = ("", " ", "a", "A", "a ", "ab", "1", "01", "11", "class", "other")
-ALIKE = ("a", "A", "a ")
+LONG = "a name of many words, as a person gives it, "
+ODD_LABELS = ("", " ", "a", "A", "a ", "ab", "1", "01", "11", "class", "other", f"{LONG}1", f"{LONG}2")
+ALIKE = (("a", "A", "a "), (f"{LONG}1", f"{LONG}2", LONG))
 ODD_TIMES = ("training", "tuning", "idle", "waiting for data", "Waiting", "loading")
 
 
 def _odd_run(rng: np.random.Generator) -> dict[str, Any]:
     """A small run of any kind: labels that resemble each other, no hits or nothing but hits, times and prices from
     next to nothing to very much, no waiting or nothing else."""
-    names = rng.permutation(ODD_LABELS if rng.random() < 0.5 else ALIKE).tolist()[: int(rng.integers(1, 7))]
+    names = rng.permutation(ODD_LABELS if rng.random() < 0.5 else ALIKE[int(rng.integers(2))]).tolist()[
+        : int(rng.integers(1, 7))
+    ]
     own = names[: int(rng.integers(1, len(names) + 1))]
     labels = [own[int(place)] for place in rng.integers(len(own), size=int(rng.integers(1, 13)))]
     share = float(rng.choice([0.0, 0.5, 0.8, 1.0]))
@@ -140,13 +143,18 @@ def _expected(run: dict[str, Any]) -> dict[str, float]:
 
 ROUNDED = "rounded: a report may be shown with few digits, but a small number is kept whole"
 NEVER_HIT = "labels that were never hit are left out: their F1 is 0, and it counts"
-CHANGED = 'labels are changed before they are compared, as by `lower` or `strip`: "a" and "A" are two'
+CHANGED = 'labels are changed before they are compared, as by `lower`, `strip` or a cut: "a" and "A" are two'
 ONE_NAME = 'more than what is called "waiting" is taken for it: each name is a time of its own'
 
 
 def _scores_changed(run: dict[str, Any]) -> list[dict[str, float]]:
-    """What comes of labels in lower case, without spaces around them, and both."""
-    changes: list[Callable[[str], str]] = [str.lower, str.strip, lambda label: label.strip().lower()]
+    """What comes of labels in lower case, without spaces around them, both, and cut short."""
+    changes: list[Callable[[str], str]] = [
+        str.lower,
+        str.strip,
+        lambda label: label.strip().lower(),
+        lambda label: label[: len(LONG)],
+    ]
     sides = ("labels", "predictions")
     return [
         _scores(*(np.array([change(label) for label in run[side]]) for side in sides)) for change in changes

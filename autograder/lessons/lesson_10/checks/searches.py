@@ -16,6 +16,11 @@ SCALES = (1.0, 1.0, 1e-9, 1e7)
 NAMES = ("learning_rate", "weight_decay", "dropout", "max_length", "log_scale")
 VALUES = (-2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 1e-9, 64, 128)
 SEEDS = (0, 1, 2, 3, 7, 42, 1000, 2**31 - 1)
+STEPS = (0, 20, 100, 100, 300)
+"""Used by trials of a search whose scores are coarse: equal ones are no fewer for that."""
+
+NEAR = 1e-8
+"""Of the scale: the distance of means that are near."""
 
 Trials = list[dict[str, Any]]
 
@@ -91,7 +96,7 @@ def _is_same(got: Any, right: Any, scale: float) -> bool:
 
 
 def _search(rng: np.random.Generator, scale: float) -> Trials:
-    """A search whose winner is clear, of 1 to 7 configs that resemble each other and 1 to 6 seeds."""
+    """A search whose winner is clear, of 1 to 7 configs that resemble each other and 1 to 8 seeds."""
     while True:
         trials = _draw(rng, scale)
         means = sorted(
@@ -100,11 +105,25 @@ def _search(rng: np.random.Generator, scale: float) -> Trials:
             if all(t["status"] == "completed" for t in trials if t["config"] == config)
         )
         if means and (len(means) == 1 or means[-1] - means[-2] > 1e-3 * scale):
+            if rng.random() < 0.3:
+                _bring_near(trials, means, scale)
             return trials
 
 
+def _bring_near(trials: Trials, means: list[float], scale: float) -> None:
+    """Raise the scores of each config that completed, but the winner's, until their mean is just below the best."""
+    complete = {
+        _by_items(t["config"]): [other for other in trials if other["config"] == t["config"]] for t in trials
+    }
+    for own in complete.values():
+        mean = _mean([t["validation"] for t in own])
+        if mean in means[:-1] and all(t["status"] == "completed" for t in own):
+            for trial in own:
+                trial["validation"] += means[-1] - mean - NEAR * scale
+
+
 def _draw(rng: np.random.Generator, scale: float) -> Trials:
-    num_seeds = int(rng.integers(1, 7))
+    num_seeds = int(rng.integers(1, len(SEEDS) + 1))
     seeds = rng.choice(SEEDS, size=num_seeds, replace=False).tolist()
     is_coarse = rng.random() < 0.4  # so that seeds have equal scores, and some of them 0
     level = scale * float(rng.choice([-3.0, 0.0, 0.0, 3.0]))
@@ -127,7 +146,7 @@ def _draw(rng: np.random.Generator, scale: float) -> Trials:
                     "status": str(status),
                     "validation": math.nan if is_broken else score,
                     "test": level + scale * float(rng.normal()),
-                    "steps": int(rng.integers(0, 300)),
+                    "steps": int(rng.choice(STEPS) if is_coarse else rng.integers(0, 300)),
                 }
             )
     return [trials[int(place)] for place in rng.permutation(len(trials))]
@@ -192,14 +211,27 @@ def _likely(asked: list[tuple[Trials, float]], answers: list[dict[str, Any]]) ->
         if answer["config"] != winner_of(trials)["config"]
     ]
     if any(explains(digits=digits) for digits in range(12)) or all(scale < 1 for _, scale in wrong):
-        return (
-            "means are rounded before they are compared, or have to differ by more than a number of your own"
-        )
+        return ROUNDED
     if all(scale > 1 for _, scale in wrong):
         return "scores are compared with a number of your own: they may be as low as minus a loss of millions"
     if all(any(math.isnan(trial["validation"]) for trial in trials) for trials, _ in wrong):
         return "the score of a failed trial is looked at, which may be NaN"
+    if all(_is_near(trials, scale) for trials, scale in wrong):
+        return ROUNDED
     return "another rule"
+
+
+ROUNDED = (
+    "means are rounded before they are compared, as by numbers of 32 bits, or have to differ by more than a number "
+    "of your own"
+)
+
+
+def _is_near(trials: Trials, scale: float) -> bool:
+    """Whether another config that completed is as good as the winner but for next to nothing."""
+    right = winner_of(trials)
+    others = [trial for trial in trials if trial["config"] != right["config"]]
+    return bool(right["mean"] - winner_of(others)["mean"] < 2 * NEAR * scale)
 
 
 WRONG_KEYS: dict[str, tuple[Callable[[dict[str, float]], Any], ...]] = {

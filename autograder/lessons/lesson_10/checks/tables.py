@@ -29,7 +29,7 @@ def check_prepare(job: Job) -> None:
         {"validation": share, "seed": seed},
         {"validation": other_share},
         {"validation": other_share, "seed": 0},
-        *({"validation": share, "seed": seed + more} for more in (1, 2, 10, 1000, 2**16)),
+        *({"validation": share, "seed": seed + more} for more in (1, 2, 10**6, 2**20)),
         *({"validation": share, "seed": few} for few in (0, 1)),
         {"validation": 0.9},
         {"validation": 0.0},
@@ -51,15 +51,15 @@ def check_prepare(job: Job) -> None:
         unseeded="a random number that the seed does not decide, such as a global generator",
         look_unseeded=look,
         is_another=len(
-            {str(sorted(answer["validation"])) for answer in answers[5:12]}
+            {str(sorted(answer["validation"])) for answer in answers[5:11]}
             | {str(sorted(answers[1]["validation"]))}
         )
-        == 8,
+        == 7,
         another="at another seed",
         fixed="the seed is not used, or two seeds come to one: the first or the last rows are taken",
         look_fixed="where does `seed` go in?",
     )
-    again = job.learner().call(
+    again, moved = job.learner().call(
         "prepared_elsewhere",
         source=job.source,
         entry=job.entry,
@@ -74,9 +74,24 @@ def check_prepare(job: Job) -> None:
         when="at the same seed in another process",
         unseeded="`hash()` of a text, or the order of a set of texts: both are new each time Python starts",
     )
+    require_repeatable(
+        job,
+        what="split",
+        look_unseeded=look,
+        is_same=moved == again,
+        when="at the same seed, of a copy of the table under another name",
+        unseeded="the name of the file, or its folder, has a part in the draw",
+    )
 
 
 def _require_rows(job: Job, answer: dict[str, Any], table: Table) -> None:
+    job.require(
+        answer["is_kept"],
+        expected="the table as it was",
+        got="a file that is another one, or none",
+        likely="the table is written, where it is only to be read: whoever owns it finds it changed",
+        look='open it with "r", or no mode at all; what you write belongs in a file of your own',
+    )
     found = {(text.strip(), label) for side in ("train", "validation") for text, label in answer[side]}
     job.require(
         not {row for row in found if not row[0].strip() or not row[1].strip()},
@@ -87,10 +102,10 @@ def _require_rows(job: Job, answer: dict[str, Any], table: Table) -> None:
     )
     job.require(
         not answer["odd"],
-        expected="lists of tuples: (text, label)",
+        expected="lists of tuples, (text, label), and left_out as a number",
         got=answer["odd"],
         likely="the samples stand in something else: code that takes them may count, index or compare them",
-        look="print `type(...)` of a side, and of its first sample",
+        look="print `type(...)` of a side, of its first sample, and of left_out",
     )
     strange, lost = found - table.pairs, table.texts - {text for text, _ in found}
     is_cut = bool(lost) and all(any(end in text for end in ODD_ENDS) for text in lost)

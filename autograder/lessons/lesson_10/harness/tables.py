@@ -58,20 +58,24 @@ def _new_names(words: set[str], rng: np.random.Generator) -> dict[str, str]:
 
 _PREPARE_ELSEWHERE = """
 import pathlib
-answer = learner(pathlib.Path("table.csv"), **request)
-print(json.dumps([[list(pair) for pair in answer["train"]], [list(pair) for pair in answer["validation"]]]))
+moved = pathlib.Path("elsewhere", "copy of a table.csv")
+moved.parent.mkdir(exist_ok=True)
+moved.write_bytes(pathlib.Path("table.csv").read_bytes())
+answers = [learner(path, **request) for path in (pathlib.Path("table.csv"), moved)]
+print(json.dumps([[[list(pair) for pair in answer[side]] for side in ("train", "validation")] for answer in answers]))
 """
 
 
 def prepared(content: str, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What the learner makes of this table in each case: its arguments, but for the path.
 
-    "odd": what is no list of tuples. A share of 0 may be refused: then there is no "train".
+    "odd": what is no list of tuples, or no number; "is_kept": whether the table is afterwards what it was. A share of 0
+    may be refused: then there is no "train".
     """
     path = Path("table.csv")
-    path.write_text(content, encoding="utf-8", newline="")
     found: list[dict[str, Any]] = []
     for case in cases:
+        path.write_text(content, encoding="utf-8", newline="")
         try:
             answer = learner(path, **case)
         except ValueError:
@@ -81,7 +85,11 @@ def prepared(content: str, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
             continue
         sides = {name: _pairs(answer[name]) for name in ("train", "validation")}
         odd = next((odd for name in sides if (odd := _what_is_odd(answer[name]))), "")
-        found.append(sides | {"left_out": int(answer["left_out"]), "odd": odd})
+        left_out = answer["left_out"]
+        if isinstance(left_out, str):
+            odd = odd or f"left_out as a text, {left_out!r}"
+        is_kept = path.is_file() and path.read_bytes() == content.encode()
+        found.append(sides | {"left_out": int(left_out), "odd": odd, "is_kept": is_kept})
     return found
 
 
@@ -91,10 +99,10 @@ def _what_is_odd(samples: Any) -> str:
     return next((f"a {type(pair).__name__} in a list" for pair in samples if not isinstance(pair, tuple)), "")
 
 
-def prepared_elsewhere(source: str, entry: str, case: dict[str, Any], hash_seed: int) -> dict[str, Any]:
-    """The two sides of the last table, split in a fresh interpreter."""
-    train, validation = elsewhere(_PREPARE_ELSEWHERE, source, entry, case, hash_seed)
-    return {"train": _pairs(train), "validation": _pairs(validation)}
+def prepared_elsewhere(source: str, entry: str, case: dict[str, Any], hash_seed: int) -> list[dict[str, Any]]:
+    """The two sides of the last table, split in a fresh interpreter; and those of a copy of it, under another name."""
+    answers = elsewhere(_PREPARE_ELSEWHERE, source, entry, case, hash_seed)
+    return [{"train": _pairs(train), "validation": _pairs(validation)} for train, validation in answers]
 
 
 def _pairs(samples: Any) -> list[list[str]]:

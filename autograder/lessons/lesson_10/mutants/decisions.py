@@ -5,6 +5,7 @@ from __future__ import annotations
 from autograder.lessons.checking import Mutant, wrong
 
 _CHOOSE = """
+import numpy as np
 from statistics import fmean
 
 @exercise("10.3")
@@ -150,6 +151,27 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "key=lambda key: fmean(scores[key])",
                 "key=lambda key: round(fmean(scores[key]), 6)",
             ),
+            "means in 32 bits": (
+                "by numbers of 32 bits",
+                "key=lambda key: fmean(scores[key])",
+                "key=lambda key: np.float32(fmean(scores[key]))",
+            ),
+            "better by a part in a million": (
+                "rounded before they are compared",
+                "    best = max(scores, key=lambda key: fmean(scores[key]))\n",
+                "    best = None\n    for key in scores:\n        mean = fmean(scores[key])\n"
+                "        if best is None or mean - fmean(scores[best]) > 1e-6 * abs(mean):\n            best = key\n",
+            ),
+            "settings in 32 bits": (
+                "rounded or cut",
+                'tuple(sorted(trial["config"].items()))',
+                'tuple(sorted((name, float(np.float32(value))) for name, value in trial["config"].items()))',
+            ),
+            "equal numbers of steps count once": (
+                "not the sum over all trials",
+                'sum(trial["steps"] for trial in trials)',
+                'sum({(t["seed"], t["status"], t["steps"]): t["steps"] for t in trials}.values())',
+            ),
             "rounded means": (
                 "rounded",
                 '"mean": fmean(scores[best])',
@@ -207,6 +229,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "each name is a time of its own",
                 'seconds.get("waiting", 0.0)',
                 'sum(value for name, value in seconds.items() if "waiting" in name)',
+            ),
+            "long labels cut": (
+                "labels are changed",
+                "    f1 = []\n",
+                "    labels, predictions = ([x[:40] for x in side] for side in (labels, predictions))\n    f1 = []\n",
             ),
             "labels in lower case": (
                 "labels are changed before they are compared",

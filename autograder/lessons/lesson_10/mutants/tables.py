@@ -76,6 +76,33 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    texts = list(dict.fromkeys(text for text, _ in good))\n"
                 "    held_out = set(texts[-round(validation * len(texts)) :])\n",
             ),
+            "labels without regard to case": (
+                "not stratified",
+                ("by_label.setdefault(label, [])", "by_label.setdefault(label.lower(), [])"),
+            ),
+            "long labels cut": (
+                "not stratified",
+                ("by_label.setdefault(label, [])", "by_label.setdefault(label[:20], [])"),
+            ),
+            "a line more in the table": (
+                "the table is written",
+                (
+                    "    generator = random.Random(seed)\n",
+                    '    open(path, "a").write("\\n")\n    generator = random.Random(seed)\n',
+                ),
+            ),
+            "the table's name draws as well": (
+                "the name of the file",
+                ("random.Random(seed)", 'random.Random(f"{seed} {path}")'),
+            ),
+            "bad rows counted in words": (
+                "stand in something else",
+                ('"left_out": len(rows) - len(good)', '"left_out": str(len(rows) - len(good))'),
+            ),
+            "seeds modulo 1000": (
+                "two seeds come to one",
+                ("random.Random(seed)", "random.Random(seed % 1000)"),
+            ),
             "a generator without the seed": (
                 "that the seed does not decide",
                 "random.Random(seed)",
