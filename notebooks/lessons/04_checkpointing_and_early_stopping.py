@@ -957,7 +957,7 @@ class RunCheckpoint:
     def save(self, path: Path, step: int) -> None:
         """Write everything into the one file `path`. The run goes on as if nothing had happened.
 
-        Raises an error where the file cannot be written.
+        Raises an error where the file cannot be written. No other file is touched.
         """
         ### BEGIN SOLUTION
         from course_lib.reproducibility import rng_state
@@ -1065,8 +1065,9 @@ check("4.2")
 #
 # > Difficulty ●●○○○ · Importance ●●●●○ · 15 minutes · property
 #
-# A few lines, and a surprising number of ways to get them wrong. The check feeds 60 random sequences, some with NaN or
-# infinity, to your class, once in one go and once cut in two with only the state in between.
+# A few lines, and a surprising number of ways to get them wrong. The check feeds some 60 random sequences, a few with
+# NaN or infinity, to your class, once in one go and once cut in two with only the state in between. Their differences
+# are exact: nothing hangs on how a sum of floats is rounded.
 #
 # <details><summary>Hint: "NaN"</summary>
 #
@@ -1200,9 +1201,9 @@ def train_with_early_stopping(run: Any) -> dict[str, float]:
     run.model             the model, an nn.Module
     run.num_steps, run.max_steps   steps so far, and the most that there may be (400, or a few less)
 
-    The best is the validation with the lowest validation loss; one that is NaN never is. At the end
-    `run.model` has exactly the weights and buffers of that moment. Returns {"best_step": …, "loss": …}: what that
-    validation said.
+    The best is the validation with the lowest validation loss; one that is NaN never is, and not
+    all are. At the end the `state_dict()` of `run.model`, weights and buffers, is exactly that of
+    that moment. Returns {"best_step": …, "loss": …}: what that validation said, unrounded.
     """
     ### BEGIN SOLUTION
     best, weights, num_bad = {"loss": math.inf}, {}, 0
@@ -1261,9 +1262,10 @@ class Cadence:
 
     max_lost_seconds: work since the last save that may be at risk. `is_due` must be True at the
         first step that passes it, or earlier.
-    max_overhead: share of the whole time that saves may take, such as 0.05. Where both limits
-        cannot hold, or only just, this one does, and saves come as often as it allows (half as
-        often will do).
+    max_overhead: share of all the time, steps and saves together, that saves may take, such as
+        0.05. Where both limits cannot hold, this one does, and saves come as often as it allows
+        (half as often will do). A save that takes two thirds or more of what this
+        allows in `max_lost_seconds` may be treated so, too.
     clock: gives the seconds now, as `time.perf_counter` does. No other clock counts.
     """
 

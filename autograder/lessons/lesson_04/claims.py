@@ -17,6 +17,8 @@ _CHECKPOINT: Claims = {
         "pickled model object",
         "the moments without the groups",
         "parameters without buffers",
+        "values that are None dropped",
+        "the sampler's numbers as floats",
     ),
     "The run also draws from Python's `random`, from NumPy's global generator (`np.random…`) and from torch's; it runs "
     "on a CPU.": (
@@ -33,7 +35,7 @@ _CHECKPOINT: Claims = {
         "scaler forgotten",
         "sampler position forgotten",
     ),
-    "def save(self, path: Path, step: int) -> None:": ("the step as a 32-bit number",),
+    "def save(self, path: Path, step: int) -> None:": ("the step as a 32-bit number", "the step as a float"),
     "Write everything into the one file `path`.": (
         "a suffix of its own",
         "a file beside it",
@@ -46,22 +48,33 @@ _CHECKPOINT: Claims = {
         "saving draws a number",
         "saving seeds the generators",
         "saving leaves the model in training mode",
+        "one mode for all of the model",
         "saving clears the gradients",
         "saving rounds the weights",
         "saving turns gradients off",
         "saving switches to deterministic algorithms",
     ),
-    "Raises an error where the file cannot be written.": ("an error of save swallowed",),
+    "Raises an error where the file cannot be written.": (
+        "an error of save swallowed",
+        "a generator left seeded by an error",
+        "the model left in evaluation mode by an error",
+    ),
+    "No other file is touched.": ("older files cleaned up",),
     "Raises one where there is no file, or not all of one.": (
         "an error of load swallowed",
         "an error of a part swallowed",
         "records read until the file ends",
+        "a part that is missing passed over",
+        "a generator that is missing passed over",
+        "no step where none is in the file",
     ),
     "Put everything back into the parts given to `__init__`; returns the step that was saved.": (
         "the parts of the last object",
         "loads into a copy of the optimizer",
         "nothing put back where nothing was",
+        "what was kept in memory put back",
         "loading leaves the model in evaluation mode",
+        "loading sets all of the model to training",
         "a generator put back before the parts",
         "the step not returned",
         "the step of the schedule",
@@ -69,6 +82,9 @@ _CHECKPOINT: Claims = {
     ),
     "Whatever stands in the file, loading it runs no code from it: it may raise an error.": (
         "a load that trusts any file",
+        "builtins that a list allows",
+        "all of torch that a list allows",
+        "all of random that a list allows",
         "trusts what the safe load refuses",
         "a pickle inside a tensor",
         "a pickle with a checksum",
@@ -87,6 +103,9 @@ _SAVE: Claims = {
         "only tensors saved",
         "a dict that it knows not saved again",
         "the checkpoint emptied once it is saved",
+        "the same step not saved again",
+        "the same size taken for the same content",
+        "an empty checkpoint not saved",
     ),
     "checkpoint: tensors and plain values, nested in dicts and lists.": ("saved in 32 bits",),
     "path: a file name in a folder that exists, on a disk of its own; often an older checkpoint has that name.": (
@@ -94,6 +113,7 @@ _SAVE: Claims = {
         "needs an older file",
         "a name that another file has",
         "files of others cleaned up",
+        "files cleaned up whose name begins so",
     ),
     "At every moment, also when the process is killed, `path` is the old whole checkpoint or the new whole one.": (
         "overwriting in place",
@@ -108,6 +128,7 @@ _SAVE: Claims = {
         "no fsync",
         "fsync before the last byte",
         "fsync after the rename",
+        "no fsync of a small file",
         "a thread that nobody waits for",
     ),
     "When saving fails, the error reaches the caller and `path` is what it was.": (
@@ -116,6 +137,9 @@ _SAVE: Claims = {
         "an error of the rename swallowed",
         "written in place where the rename fails",
         "Ctrl-C turned into another error",
+        "Ctrl-C at fsync turned into another error",
+        "written in place where no file can be made",
+        "an empty file where the first save fails",
         "an error at opening hidden",
         "a short write taken for a whole one",
         "removed first where the rename fails",
@@ -124,19 +148,22 @@ _SAVE: Claims = {
         "a temporary file left behind",
         "half a temporary file left on a full disk",
         "a temporary file left by Ctrl-C",
+        "a temporary file left by Ctrl-C at fsync",
+        "a temporary file left by Ctrl-C at the rename",
     ),
 }
 _STOPPING: Claims = {
     "A few lines, and a surprising number of ways to get them wrong.": EXPLAINS,
-    "The check feeds 60 random sequences": EXPLAINS,
+    "The check feeds some 60 random sequences": EXPLAINS,
+    "Their differences are exact: nothing hangs on how a sum of floats is rounded.": EXPLAINS,
     "Says when `patience` validations in a row have not improved on the best one.": (
         "counter not reset",
         "patience off by one",
         "one counter for all objects",
     ),
-    "monitor: name of the metric to watch.": ("watches the training loss",),
+    "monitor: name of the metric to watch.": ("watches the training loss", "any metric whose name ends so"),
     'mode: "min", where lower is better, or "max".': ("mode inverted", "mode not used"),
-    "patience: at least 1.": ("one late from patience 2 on",),
+    "patience: at least 1.": ("one late from patience 2 on", "patience of 100 at most"),
     "min_delta: at least 0; a value improves only when it is better than `best` by *more* than this.": (
         "an equal value counts",
         "min_delta not used",
@@ -151,13 +178,17 @@ _STOPPING: Claims = {
         "another default patience",
         "another default min_delta",
     ),
-    "self.best: float | None = None # the last value that improved": ("best moves with every change",),
+    "self.best: float | None = None # the last value that improved": (
+        "best moves with every change",
+        "the best of the last 30 validations",
+    ),
     "self.best_step: int | None = None # the step given with it": (
         "the number of the validation for its step",
     ),
     "self.num_bad = 0 # validations in a row that have not improved": (
         "another counter than num_bad",
         "counts no further than patience",
+        "the count cut off in the state",
     ),
     "def update(self, metrics: dict[str, float], step: int) -> bool:": ("no answer to an improvement",),
     "After a validation at `step`: True when the run should stop now.": ("says stop only once",),
@@ -177,6 +208,7 @@ _STOPPING: Claims = {
     ),
     "def load_state_dict(self, state: dict[str, Any]) -> None:": ("a best of 0 not put back",),
     "Go on from what `state_dict` gave, and from nothing that was before.": (
+        "put back at the next update",
         "nothing put back",
         "a best of 0 not put back",
         "an older best stays where none was saved",
@@ -206,7 +238,10 @@ _BUDGET: Claims = {
     "run.num_steps, run.max_steps steps so far, and the most that there may be (400, or a few less)": (
         "400 steps in any run",
     ),
-    "one that is NaN never is.": ("NaN hides the best before it", "a NaN that comes first stays the best"),
+    "one that is NaN never is, and not all are.": (
+        "NaN hides the best before it",
+        "a NaN that comes first stays the best",
+    ),
     "The best is the validation with the lowest validation loss;": (
         "best chosen on train loss",
         "best chosen on the accuracy",
@@ -214,10 +249,13 @@ _BUDGET: Claims = {
         "kept only when much better",
         "kept only when better by a ten-thousandth",
         "compared in 32 bits",
+        "a best below a billion",
+        "no loss below 0",
         "the first left out as a warm-up",
         "compared with the validation before",
     ),
-    "At the end `run.model` has exactly the weights and buffers of that moment.": (
+    "At the end the `state_dict()` of `run.model`, weights and buffers, is exactly that of that moment.": (
+        "all kept in 32 bits",
         "only the parameters kept",
         "final report from the last, not the best",
         "best kept without a copy",
@@ -225,7 +263,8 @@ _BUDGET: Claims = {
         "best kept in 16 bits",
         "kept after further steps",
     ),
-    'Returns {"best_step": …, "loss": …}: what that validation said.': (
+    'Returns {"best_step": …, "loss": …}: what that validation said, unrounded.': (
+        "the loss rounded",
         "no report",
         "report of another validation",
         "the number of the validation",
@@ -249,19 +288,29 @@ _CADENCE: Claims = {
         "one step late",
         "half as often where both limits hold",
     ),
-    "max_overhead: share of the whole time that saves may take, such as 0.05.": (
+    "max_overhead: share of all the time, steps and saves together, that saves may take, such as 0.05.": (
+        "a twentieth over the budget",
+        "the least of the last saves",
+        "the median of the last saves",
+        "a save for nothing passed over",
         "5 % whatever is asked",
         "never looks at what a save costs",
         "the mean of all saves",
     ),
-    "Where both limits cannot hold, or only just, this one does, and saves come as often as it allows (half as "
-    "often will do).": (
+    "A save that takes two thirds or more of what this allows in `max_lost_seconds` may be treated so, too.": EXPLAINS,
+    "Where both limits cannot hold, this one does, and saves come as often as it allows (half as often will do).": (
         "the limit even where the budget cannot",
         "asks far too long for a slow disk",
     ),
-    "clock: gives the seconds now, as `time.perf_counter` does.": ("no time for a clock at 0",),
+    "clock: gives the seconds now, as `time.perf_counter` does.": (
+        "no time for a clock at 0",
+        "a second at least",
+    ),
     "No other clock counts.": ("reads a clock of its own",),
-    "A save has just ended, and it took so many seconds.": ("the cost of the first save for ever",),
+    "A save has just ended, and it took so many seconds.": (
+        "the cost of the first save for ever",
+        "due by a fixed grid",
+    ),
     "def saved(self, seconds: float) -> None:": (
         "never looks at what a save costs",
         "the dearer of the last save and the mean",

@@ -56,8 +56,18 @@ def check_save_atomically(job: Job) -> None:
     for how in ("unsavable", "too large", "of no kind", "stopped", "full", "nearly"):
         _require_refusal(job, seed, how)
     _require_synced(job, answer)
-    for how in ("fsync", "rename", "open"):
+    _require_small(job, seed)
+    for how in ("fsync", "rename", "open", "stopped at fsync", "stopped at rename"):
         _require_refusal(job, seed, how)
+    for how in ("unsavable", "rename"):
+        answer = job.learner().call("save_refused", seed=seed, how=how, is_first=True)
+        job.require(
+            not answer["is_there"] or not answer["is_tried"],
+            expected="no file at `path`, where there was none and the save fails",
+            got="one that is empty or broken",
+            likely="a file is made at `path` when saving fails, or before: none is what it was",
+            look="an error needs no cure at `path`: only the temporary file is to be removed",
+        )
 
 
 def _versions(job: Job, files: list[np.ndarray], seed: int) -> list[int]:
@@ -73,12 +83,12 @@ def _require_plain_saves(job: Job, answer: dict[str, Any], found: list[int]) -> 
         expected="after each of three saves, that checkpoint: `torch.load(path, weights_only=True)` gives it back",
         got="an older content" if is_stale else "no such file, or another content",
         likely="`save_atomically` returns before the file has its name, or takes a dict that it knows for the same "
-        "content"
+        "content, or a step or a size"
         if is_stale
         else "it is written elsewhere, in another format, or not all of it",
         look="load the file yourself after one save, and compare",
     )
-    _require_nothing_beside(job, answer["beside"], "after three saves")
+    _require_nothing_beside(job, answer["beside"], "after some saves")
     _require_others(job, answer["others"])
     job.require(
         not any(version < 0 for version in answer["changed"]),
@@ -168,6 +178,13 @@ def _require_refusal(job: Job, seed: int, how: str) -> None:
         look=_RECIPE,
     )
     job.require(
+        how != "open" or version != 1,
+        expected="the old checkpoint, and an error, where no other file can be made in the folder",
+        got="the new one, written in place",
+        likely="where the temporary file cannot be opened it is written in place: a kill meanwhile leaves half a file",
+        look=_RECIPE,
+    )
+    job.require(
         version == 0 or (how == "fsync" and version == 1 and not answer["raised"]),
         expected="the old checkpoint, when a save fails half way",
         got="the new one" if version == 1 else "a broken file, or none",
@@ -189,10 +206,12 @@ def _require_refusal(job: Job, seed: int, how: str) -> None:
     )
     job.require(
         bool(answer["heard"]),
-        expected="Ctrl-C that stays one, and ends the run" if how == "stopped" else "the error that it was",
+        expected="Ctrl-C that stays one, and ends the run"
+        if how.startswith("stopped")
+        else "the error that it was",
         got="another error",
         likely="Ctrl-C is turned into another error, which `except Exception` of a loop would swallow"
-        if how == "stopped"
+        if how.startswith("stopped")
         else "the temporary file could not be opened, and that error is hidden by the one of removing what is not there"
         if how == "open"
         else "the error is swallowed, and another one raised that does not tell of it",
@@ -201,7 +220,26 @@ def _require_refusal(job: Job, seed: int, how: str) -> None:
         else "let it pass: `finally` needs no `except`; else end with a bare `raise`",
     )
     _require_others(job, answer["others"])
-    _require_nothing_beside(job, answer["beside"], "after a save that failed")
+    where = how.replace("stopped", "where Ctrl-C came", 1) if " at " in how else "after a save that failed"
+    _require_nothing_beside(job, answer["beside"], where)
+
+
+def _require_small(job: Job, seed: int) -> None:
+    answer = job.learner().call("save_small", seed=seed)
+    job.require(
+        all(job.worker("baseline", baselines.SAVE).call("are_read", files=answer["files"])),
+        expected="a small checkpoint saved as any other: an empty dict, and one of a single number",
+        got="no such file, or another content",
+        likely="an empty dict is taken for nothing to save",
+        look="`if not checkpoint` is true for {}",
+    )
+    job.require(
+        all(answer["synced"]),
+        expected="a small checkpoint forced to the disk (fsync) as any other",
+        got="one that may still be in the machine's memory alone",
+        likely="no fsync of a small file: after a power cut its name can stand for nothing, too",
+        look="one that is small takes no other road",
+    )
 
 
 def _require_synced(job: Job, answer: dict[str, Any]) -> None:

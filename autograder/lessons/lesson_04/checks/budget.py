@@ -11,7 +11,6 @@ import numpy as np
 
 from autograder.engine import Job
 from autograder.lessons.checking import require_keys
-from autograder.lessons.checking.quality import TOLERANCES
 from autograder.lessons.lesson_04 import baselines
 
 RATES = (5e-3, 4e-3, 3e-3, 3e-3, 2e-3, 2e-3, 1.5e-3, 1.2e-3)
@@ -24,8 +23,9 @@ TURNS_AT = (384, 393)
 """The other falls apart from a step between these on: it comes to the end too, and its best lies behind it."""
 DOWNHILL = -TO_THE_END
 """That of one that only gets worse: its first validation is the best."""
-LEVELS = (4.0, 5.0)
-"""Of the longest, powers of ten: no unit of a loss is known beforehand, and a float is finer than 32 bits."""
+LEVELS = {"longest": (4.0, 5.0), "turning": (9.2, 9.6), "downhill": (8.5, 9.0)}
+"""Powers of ten: no unit of a loss is known beforehand, and a float is finer than 32 bits. The first is below 0."""
+_EXACT = 1e-12  # relative
 MAX_STEPS = 400
 MIN_SAVED = 0.30
 MARGIN = 3.0
@@ -63,8 +63,8 @@ class _Run:
         return self.weights_at == self.best["step"]
 
     def reports(self, name: str, value: float) -> bool:
-        is_close = math.isclose(self.report[name], value, rel_tol=TOLERANCES["float32"], abs_tol=1e-6)
-        return is_close or (math.isnan(self.report[name]) and math.isnan(value))
+        is_same = math.isclose(self.report[name], value, rel_tol=_EXACT)
+        return is_same or (math.isnan(self.report[name]) and math.isnan(value))
 
 
 def check_stop_early(job: Job) -> None:
@@ -75,10 +75,10 @@ def check_stop_early(job: Job) -> None:
         runs.append(_trained(job, float(rate)))
     if all(run.is_kept for run in runs) and len({run.num_steps for run in runs}) > 1:
         _require_patience(job, runs)  # now: who gives up at once keeps nothing where the first loss is NaN
-    level = float(10 ** job.rng.uniform(*LEVELS))
-    longest = _trained(job, TO_THE_END, max_steps=int(job.rng.choice(SHORTER)), level=level)
-    turning = _trained(job, TO_THE_END, turns_at=int(job.rng.integers(*TURNS_AT)))
-    every = [*runs, longest, turning, _trained(job, DOWNHILL)]
+    level = {name: float(10 ** job.rng.uniform(*powers)) for name, powers in LEVELS.items()}
+    longest = _trained(job, TO_THE_END, max_steps=int(job.rng.choice(SHORTER)), level=-level["longest"])
+    turning = _trained(job, TO_THE_END, turns_at=int(job.rng.integers(*TURNS_AT)), level=level["turning"])
+    every = [*runs, longest, turning, _trained(job, DOWNHILL, level=level["downhill"])]
     _require_best(job, every)
     _require_report(job, every)
     shares = [(run.num_steps + len(run.seen)) / MAX_STEPS for run in runs]
@@ -296,13 +296,16 @@ def _require_report(job: Job, runs: list[_Run]) -> None:
         wrong = [run for run in runs if not run.reports(name, run.best[right])]
         if not wrong:
             continue
+        likely = "the report is not of the validation whose weights were kept"
+        if all(math.isclose(run.report[name], run.best[right], rel_tol=1e-6, abs_tol=0.05) for run in wrong):
+            likely = "the right number is reported, and rounded: what the validation said is asked for"
         likely = next(
             (
                 text
                 for text, of in _REPORTED.values()
                 if all(name in of(run) and run.reports(name, of(run)[name]) for run in wrong)
             ),
-            "the report is not of the validation whose weights were kept",
+            likely,
         )
         job.require(
             False,

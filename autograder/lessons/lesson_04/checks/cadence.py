@@ -13,11 +13,15 @@ from autograder.lessons.lesson_04.checks.cadence_runs import (
     BEGUN_LATER,
     DEAR_AT_FIRST,
     FASTER,
+    FREE,
     QUICKER,
+    SHORT,
     SLOWER,
     SLOWER_STEPS,
     SMALL_BUDGET,
     STEADY,
+    UNASKED,
+    UNEVEN,
     Scenario,
     scenarios,
 )
@@ -45,7 +49,7 @@ class _Played:
     @property
     def overhead(self) -> float:
         """Share of the time in saves, the last one aside: the work that pays for it may lie behind the end."""
-        costs = [self.scenario.saves[at] for at in self.saved_after]
+        costs = self.scenario.costs_of(self.saved_after)
         spent = sum(costs)
         return float(max(spent - max(costs, default=0.0), 0.0) / (spent + sum(self.scenario.steps)))
 
@@ -55,14 +59,14 @@ class _Played:
 
     def _at_risk(self) -> Iterator[tuple[float, float]]:
         run, work, costs = self.scenario, 0.0, [self.scenario.first_save]
-        saved = set(self.saved_after)
+        saved = dict(zip(self.saved_after, run.costs_of(self.saved_after), strict=True))
         for number, seconds in enumerate(run.steps):
             work += seconds
             if not self.due[number]:
                 yield work, self._allowed(costs)
             if number in saved:
                 work = 0.0
-                costs.append(run.saves[number])
+                costs.append(saved[number])
         yield 0.0, run.max_lost_seconds
 
     def _allowed(self, costs: list[float]) -> float:
@@ -173,6 +177,8 @@ def _why_too_often(found: list[_Played], first: _Played) -> str:
         )
     if not any(one.kind for one in dear) and SLOWER in wrong:
         return _KEPT
+    if wrong.keys() == {UNEVEN}:
+        return "of the last saves the cheap ones alone are looked at, as by their least or median: the dear ones count"
     small = wrong.get(SMALL_BUDGET)
     if small and small.overhead > 1.4 * small.scenario.max_overhead:
         return "`max_overhead` is not used: another share of the time is taken for it"
@@ -182,10 +188,16 @@ def _why_too_often(found: list[_Played], first: _Played) -> str:
 def _why_too_late(found: list[_Played], first: _Played) -> str:
     wrong = {one.scenario.name: one for one in found if one.kind}
     late = [(one, *one.late()) for one in wrong.values() if one.kind == "too late"]
-    if not any(one.saved_after for one in found):
+    if not any(one.saved_after for one in found if one.scenario.name not in (SHORT, UNASKED)):
         return "it reads another clock than the one it was given, or waits for something that never comes"
     if all(at_risk - allowed <= 1.001 * max(one.scenario.steps) for one, at_risk, allowed in late):
         return "it saves one step too late: a save is due at the first step that passes `max_lost_seconds`"
+    if wrong.keys() == {SHORT}:
+        return "a second is taken for the shortest time that there is: something is rounded to seconds, or waits one"
+    if wrong.keys() == {UNASKED}:
+        return (
+            "a save that was not due does not count, or counts twice: what counts is when `saved` was called"
+        )
     if wrong.keys() == {one.scenario.name for one in found if one.scenario.begins_at == 0.0}:
         return "0 seconds are taken for no time at all: a clock may begin anywhere"
     if wrong.keys() == {BEGUN_LATER}:
@@ -198,7 +210,7 @@ def _why_too_late(found: list[_Played], first: _Played) -> str:
         return "it waits far longer than the budget asks for"
     if wrong.keys() == {FASTER}:
         return "it waits longer than `max_lost_seconds` where a save costs less than what the budget allows by then"
-    if wrong.keys() <= {DEAR_AT_FIRST, QUICKER}:
+    if wrong.keys() <= {DEAR_AT_FIRST, QUICKER, FREE}:
         return _KEPT
     return "it saves too late: `is_due()` is False although `max_lost_seconds` of work are at risk"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -13,8 +14,12 @@ FASTER = "steps that become 4 times faster"
 SLOWER = "a disk that becomes 8 times slower"
 QUICKER = "a disk that becomes 8 times faster"
 DEAR_AT_FIRST = "a first save that took 20 times as long"
+FREE = "saves that cost nothing, but for the first"
 SMALL_BUDGET = "a slow disk and a small budget"
 WEEKS = "a run of some weeks, whose saves take long"
+UNEVEN = "a disk on which every third save takes 4 times as long"
+UNASKED = "saves that nobody asked for, too"
+SHORT = "a run of a few seconds"
 BEGUN_LATER = "saves that begin some steps after they were due"
 
 
@@ -30,8 +35,17 @@ class Scenario:
     first_save: float
     begins_at: float = 1000.0
     delay: int = 0
+    in_turn: tuple[float, ...] = (1.0,)
+    """One save after the other takes so many times what it would."""
+    unasked_every: float = 0.0
+    """Steps, in the mean, from one save that was not due to the next; none where 0."""
     is_dear: bool = False
     """Whether saves cost so much all the time that the budget decides, not the limit."""
+
+    def costs_of(self, saved_after: list[int]) -> list[float]:
+        """What the saves after these steps took."""
+        times = itertools.cycle(self.in_turn)
+        return [self.saves[at] * time for at, time in zip(saved_after, times, strict=False)]
 
     def for_the_harness(self) -> dict[str, Any]:
         """What the learner's worker is told: nothing of what is looked for."""
@@ -61,10 +75,12 @@ def scenarios(rng: np.random.Generator) -> list[Scenario]:
         return Scenario(name=name, max_overhead=budget, steps=steps.tolist(), saves=costs.tolist(), **given)
 
     cheap, dear = 0.12 * 0.05 * limit, 2.4
-    small, large = float(rng.choice([0.01, 0.02, 0.03])), float(rng.choice([0.2, 0.25, 0.3]))
+    small, large = float(rng.choice([0.01, 0.02, 0.03])), float(rng.choice([0.25, 0.3, 0.35]))
+    long = np.concatenate([twice, twice])
+    at_ease = run(STEADY, steady, 0.05, 0.12, begins_at=0.0)
     too_slow = run("a disk too slow for both limits", twice, 0.05, dear, is_dear=True)
     return [
-        run(STEADY, steady, 0.05, 0.12, begins_at=0.0),
+        at_ease,
         run(SLOWER_STEPS, slower, small, 0.2),
         # Long enough that a mean over all saves, cheap ones first, takes more than its share.
         run(SLOWER, twice, 0.05, 0.3, begins_at=1.7e9),
@@ -77,10 +93,15 @@ def scenarios(rng: np.random.Generator) -> list[Scenario]:
         run(QUICKER, twice, 0.05, 0.3),
         run(DEAR_AT_FIRST, twice, 0.05, 0.12, first_save=20 * cheap),
         run(BEGUN_LATER, steady, small, 0.12, delay=int(rng.integers(2, 5))),
-        run("saves that cost nothing", steady, large, 0.0, begins_at=0.0),
+        run(FREE, twice, large, 0.0, begins_at=0.0, first_save=1.8 * large * limit),
         run("a limit shorter than a step", steady[:200], 0.05, 0.002, max_lost_seconds=0.5 * step),
         # Cheap enough for both limits, if not by much; before the first step there are no moments to be saved.
         run(FASTER, faster, 0.1, 0.62, begins_at=-5000.0, first_save=0.02 * limit),
+        # So many saves that a few per cent too much show.
+        run("a slow disk, and many saves", np.concatenate([long, long]), 0.05, 1.5, is_dear=True),
+        run(UNEVEN, long, 0.05, 1.0, in_turn=(1.0, 1.0, 4.0)),
+        run(UNASKED, steady, 0.05, 0.12, unasked_every=limit / step),
+        _stretched(at_ease, SHORT, 1 / 3000),
     ]
 
 

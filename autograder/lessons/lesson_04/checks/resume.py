@@ -41,6 +41,10 @@ _PARTS = {
         "the epoch of the sampler, and its place in it",
         "the sampler's position is forgotten: the epoch starts anew, and some samples are seen twice",
     ),
+    "told": (
+        "all of the state that the sampler gave",
+        "values of a state are dropped or converted: None, True, a text and whole numbers belong to it as they are",
+    ),
 }
 _FORGOTTEN = "the state of {} is forgotten, or something draws from it after it was put back"
 _HALF = "{} makes normal numbers in pairs and keeps the second for the next call: that one is lost, the rest is there"
@@ -54,8 +58,10 @@ _GENERATORS = {
         ("numpy_normal", "NumPy's global generator", _HALF),
     )
 }
+_OVER = "something is put back only into fresh parts, or only where the file has more than nothing of it"
+_KEPT = "in the process that saved it, what was kept in memory is put back, and not what stands in the file"
 _DISTURBED = {
-    "modes": "`save` calls `train()` or `eval()`: the run goes on with, or without, dropout",
+    "modes": "`save` calls `train()` or `eval()`: the run goes on with, or without, dropout; its parts may differ",
     "draws": "saving draws a random number, or leaves a generator in another state",
     "gradients": "saving clears or changes the gradients of the model",
 }
@@ -77,7 +83,11 @@ def check_checkpoint(job: Job) -> None:
     trusted = job.worker("baseline", baselines.CHECKPOINT)
     # None, odd and even: after an odd number of steps the generators have a normal number at hand.
     stops = [0, 2 * int(rng.integers(1, 4)) + 1, 2 * int(rng.integers(5, 7))]
-    steps = [0, 2**24 + 2 * int(rng.integers(1, 2**16)) + 1, int(rng.integers(100, 1000))]
+    steps = [
+        0,
+        2**53 + 2 * int(rng.integers(1, 2**16)) + 1,
+        int(rng.integers(100, 1000)),
+    ]  # no float has the second
     names = [f"run {seed % 89}", "last.pt", "last.pt"]
     job.progress("Training, and saving on the way", 0.1)
     saved = learner.call(
@@ -104,12 +114,14 @@ def check_checkpoint(job: Job) -> None:
                 file=file,
                 num_after=NUM_AFTER,
                 cuts=[*saved["cuts"][place], *drawn],
+                is_thinned=place == 1,
             )
         except CheckFailed:
             _require_no_rest(job, file)
             _require_nothing_beside(job, saved["beside"])
             raise
-        _require_all_back(job, found["loaded"], right[stop], steps[place], again=place < 2)
+        _require_all_back(job, found["loaded"], right[stop], steps[place], over=_OVER if place < 2 else "")
+        _require_modes(job, found["loaded"], saved["after"][place]["modes_before"])
         end, losses = found["end"], straight["losses"][stop : stop + NUM_AFTER]
         job.require(
             end["losses"] == losses and np.array_equal(end["weights"], right[stop + NUM_AFTER]["weights"]),
@@ -122,11 +134,27 @@ def check_checkpoint(job: Job) -> None:
         _require_broken_refused(job, found["taken"])
     _require_nothing_beside(job, saved["beside"])
     job.require(
+        not saved["others"],
+        expected="the other files in the folder untouched",
+        got=f"another content of {', '.join(saved['others'])}, or it is gone",
+        likely="older files are cleaned up, and those of others with them",
+        look="`save` has one file to write, and none to remove",
+    )
+    for place, back in zip((2, 0), saved["back"], strict=True):
+        _require_all_back(job, back, right[stops[place]], steps[place], over=_KEPT)
+    job.require(
         not saved["lost"],
-        expected="an error, where the checkpoint cannot be written: here its folder is missing",
+        expected=f"an error, where the checkpoint cannot be written: here {', '.join(saved['lost'])}",
         got="a return as if all were well, and no file",
         likely="the error is swallowed: the run would train on for hours without a checkpoint",
         look="let it pass: `except: pass` hides it",
+    )
+    job.require(
+        not saved["left"],
+        expected="a run that goes on as before also where `save` raises an error",
+        got=f"other {' and '.join(saved['left'])}",
+        likely="what `save` sets for a moment, a mode or a generator, is put back only where all goes well",
+        look="put it back in `finally`, or better set nothing",
     )
     _require_safe(job, saved["files"][1])
 
@@ -154,6 +182,7 @@ def _require_one_file(job: Job, saved: dict[str, Any]) -> None:
 
 def _require_broken_refused(job: Job, taken: list[str]) -> None:
     are_cut = bool(taken) and all(what.startswith("a file cut off") for what in taken)
+    are_thinned = bool(taken) and all(what.startswith("a file without '") for what in taken)
     job.require(
         not taken,
         expected="a `load` that raises an error where there is no whole checkpoint",
@@ -161,6 +190,8 @@ def _require_broken_refused(job: Job, taken: list[str]) -> None:
         likely="a file that ends early is taken for a whole one: what stands in it is put back, and nobody asks for "
         "what is missing"
         if are_cut
+        else "an entry that is missing in the file is passed over, as by `get` or `if … in`: that state stays another"
+        if are_thinned
         else "the error is swallowed: the run would begin anew, or go on with half of its state, unnoticed",
         look="how does `load` know that it has seen the last record?"
         if are_cut
@@ -198,8 +229,8 @@ def _require_undisturbed(
 ) -> None:
     """Right after each save, and when the run has gone on, all is as without any save."""
     expected, look = "a run that goes on after `save` as if nothing had happened", "`save` should only read"
-    for number, (after, moment) in enumerate(zip(saved["after"], moments, strict=False)):
-        right = moment | {"modes": [number != 1] * len(moment["modes"])}
+    for after, moment in zip(saved["after"], moments, strict=False):
+        right = moment | {"modes": after["modes_before"]}
         changed = [name for name in right if not _are_same(after[name], right[name])]
         job.require(
             not changed,
@@ -221,9 +252,9 @@ def _require_undisturbed(
 
 
 def _require_all_back(
-    job: Job, loaded: dict[str, Any], moment: dict[str, Any], step: int, *, again: bool
+    job: Job, loaded: dict[str, Any], moment: dict[str, Any], step: int, *, over: str
 ) -> None:
-    """`again`: it was loaded into a run that had gone on from another file."""
+    """`over`: why, where it was loaded into a run that had gone on, maybe from another file."""
     job.require(
         loaded["step"] == step,
         expected=f"`load` to return the step that `save` was given, {step}",
@@ -231,14 +262,13 @@ def _require_all_back(
         likely="the step is not in the file, or not returned, or another count is taken for it",
         look="whoever resumes must know how many steps are left",
     )
-    over = "something is put back only into fresh parts, or only where the file has more than nothing of it"
     require_same_parts(
         job,
         loaded,
         moment,
-        {name: (what, over) for name, (what, _) in _PARTS.items()} if again else _PARTS,
+        {name: (what, over) for name, (what, _) in _PARTS.items()} if over else _PARTS,
         expected="WHAT as they were when the run was saved"
-        + (", loaded over those of a run that had gone on" if again else ""),
+        + (", loaded over those of a run that had gone on" if over else ""),
         said="others",
         look="go through the arguments of `__init__`: which has no line in `save`, or none in `load`?",
     )
@@ -251,12 +281,18 @@ def _require_all_back(
         said="another random number",
         look="there are three generators on a CPU: Python's, NumPy's and torch's; put back all of each state, last",
     )
+
+
+def _require_modes(job: Job, loaded: dict[str, Any], when_saved: list[bool]) -> None:
+    """As before the load; or as they were when it was saved, which is as good."""
     job.require(
-        all(loaded["modes"]),
-        expected="the model in training mode, as before",
-        got="evaluation mode",
-        likely="`load` calls `model.eval()`: the run would go on without dropout",
-        look="who resumes wants to train",
+        loaded["modes"] in (loaded["modes_before"], when_saved),
+        expected="the modules of the model in training or evaluation mode as before",
+        got="other modes",
+        likely="`load` calls `model.train()`: a part that stood still, as a frozen one, no longer does"
+        if all(loaded["modes"])
+        else "`load` calls `model.eval()`: the run would go on without dropout",
+        look="who resumes sets the modes; neither is a state",
     )
 
 

@@ -58,6 +58,20 @@ def check_early_stopping(job: Job) -> None:
             look=f"read it after the last of {_shown(case)}; then after two bad ones more",
         )
     _check_resumed(job, cases)
+    _require_put_back(job, answers)
+
+
+def _require_put_back(job: Job, answers: Sequence[Mapping[str, Any]]) -> None:
+    """Also before the next `update`, and where it has gone on beyond its patience."""
+    for answer in answers:
+        own, other = answer["attributes"], answer["put_back"]
+        job.require(
+            own[2] == other[2] and (own[0] is None or own[:2] == other[:2]),
+            expected=f"after `load_state_dict` `best`, `best_step` and `num_bad` as they were: {_listed(own)}",
+            got=_listed(other),
+            likely="what was loaded is not in the attributes at once, or the count is cut off at `patience`",
+            look="read the three of an object, and of a new one that has its state, before any `update`",
+        )
 
 
 def _followed(

@@ -10,8 +10,8 @@ import numpy as np
 
 METRICS = ("loss", "accuracy", "macro_f1", "train_loss")
 DEFAULTS = {"monitor": "loss", "mode": "min", "patience": 3, "min_delta": 0.0}
-KINDS = ("plain",) * 30 + ("default",) * 4 + ("zero",) * 8 + ("NaN",) * 10 + ("infinite",) * 8
-_LENGTH = 24
+KINDS = ("plain",) * 30 + ("default",) * 4 + ("zero",) * 8 + ("NaN",) * 10 + ("infinite",) * 8 + ("long",) * 2
+_LENGTH, _LONG = 24, 160
 _HAIR = 2.0**-40
 Start = tuple[float | None, int | None, int]
 FRESH: Start = (None, None, 0)
@@ -120,6 +120,9 @@ def _case(rng: np.random.Generator, kind: str, number: int) -> dict[str, Any]:
         settings |= {"min_delta": min_delta, "patience": int(rng.integers(1, 4))}
         climb = np.minimum(np.arange(_LENGTH), int(rng.integers(4, 9)))
         watched = watched[0] + sign * (min_delta + _HAIR) * climb
+    if kind == "long":  # the first is the best, longer than anyone would keep them all
+        settings["patience"] = int(rng.integers(110, 130))
+        watched = watched[0] - sign * np.append(0, rng.integers(1, 9, size=_LONG - 1)) / 8
     if kind == "zero":  # it is the best for a while, then something better or worse comes
         settings |= {"patience": int(rng.integers(2, 5)), "min_delta": (0.0, 0.25)[number // 2 % 2]}
         small = np.array([-2.0, -1.0, 0.0, -1.0 if number // 4 % 2 else 0.125, -0.5, -0.25])
@@ -128,6 +131,8 @@ def _case(rng: np.random.Generator, kind: str, number: int) -> dict[str, Any]:
     if kind == "NaN":
         watched[rng.random(_LENGTH) < 0.15] = math.nan
         watched[: (0, 1, 2, 0, _LENGTH)[number // 2 % 5]] = math.nan
+        if number // 2 % 5 == 4:
+            settings["patience"] = int(rng.integers(_LENGTH - 2, _LENGTH + 1))
         if number // 2 % 5 == 3:  # among the bad ones that end it
             watched = sign * np.where(np.arange(_LENGTH) < 5, np.arange(_LENGTH), -1.0)
             watched[6] = math.nan
@@ -144,9 +149,13 @@ def _case(rng: np.random.Generator, kind: str, number: int) -> dict[str, Any]:
             watched[1] = worst
     if kind != "zero":  # more digits than anyone would print, and sums that are exact all the same
         watched += (2 * int(rng.integers(2**10, 2**21)) + 1) * _HAIR
-    columns = {name: 8.0 + np.cumsum(rng.integers(-4, 5, size=_LENGTH)) / 8 for name in METRICS}
+    length = len(watched)
+    columns = {name: 8.0 + np.cumsum(rng.integers(-4, 5, size=length)) / 8 for name in METRICS}
     columns[str(whole["monitor"])] = watched
-    metrics = [{name: float(values[at]) for name, values in columns.items()} for at in range(_LENGTH)]
-    steps = np.cumsum(rng.integers(number % 2, 40, size=_LENGTH)) - (1 if number % 4 else 0)
+    order = [
+        str(name) for name in rng.permutation([*columns])
+    ]  # no place among the others is the monitored one's
+    metrics = [{name: float(columns[name][at]) for name in order} for at in range(length)]
+    steps = np.cumsum(rng.integers(number % 2, 40, size=length)) - (1 if number % 4 else 0)
     steps[0] = 0 if number % 2 else steps[0]
     return {"kind": kind, "settings": settings, "metrics": metrics, "steps": steps.tolist()}

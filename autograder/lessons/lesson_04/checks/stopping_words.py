@@ -29,6 +29,7 @@ LIKELY: dict[str, dict[str, str]] = {
         "improvement",
         "NaN is skipped": "a NaN is skipped, and does not count as a validation without improvement",
     },
+    "long": {},
     "infinite": {
         "begins at infinity": "the best begins at an infinity, and not at None: a first value that is infinite does "
         "not improve on it"
@@ -41,5 +42,6 @@ ELSE = {
     + ", ".join(f"{k}={v!r}" for k, v in DEFAULTS.items()),
     "zero": "0 is a value like any other: something takes it for False, or for the end of a range",
     "NaN": "something that is only so with NaN: no comparison with it is True",
+    "long": "it goes wrong late in a run alone: the best is forgotten, or the count ends, after so many validations",
     "infinite": "something that is only so with infinity: an infinite value is one, and inf - inf is NaN",
 }

@@ -24,13 +24,17 @@ from autograder.lessons.lesson_04.harness.disk import (
 )
 from autograder.lessons.lesson_04.harness.tracing import forked, stops
 
-_OTHERS = ("best.pt", "best.pt.tmp", "last.pt.json")  # such as one that another process is just writing
+# Such as one that another process is just writing.
+_OTHERS = ("best.pt", "best.pt.tmp", "last.pt.json", "last.best.pt.tmp", "last-2.pt", ".best.pt.swp")
+_SMALL: tuple[dict[str, Any], ...] = ({}, {"step": 0})
 _MAX_SEEN = 12  # different contents of the file; what is wrong shows in the first few
 
 
 def _content(seed: int, version: int) -> dict[str, Any]:
-    """A checkpoint of about 128 kB; each version differs from the others everywhere, and in size."""
-    weight = np.random.default_rng([seed, version]).random((64 - 8 * (version % 3), 512), dtype=np.float32)
+    """A checkpoint of about 128 kB; each version differs from the others everywhere, but in step and size by twos."""
+    weight = np.random.default_rng([seed, version]).random(
+        (64 - 8 * (version // 2 % 3), 512), dtype=np.float32
+    )
     model, moments = torch.from_numpy(weight), torch.from_numpy(weight[::-1, :16].copy())
     plain = {
         "lr": 1e-3,
@@ -52,7 +56,8 @@ def _content(seed: int, version: int) -> dict[str, Any]:
         -1: [[], [2**70]],
     }
     return {
-        "step": version,
+        "step": version // 2,
+        "note": None,
         "model": {"weight": model, "half": half, "loss": float("inf"), "worst": float("nan")},
         "optimizer": {"moments": moments.double(), "groups": [plain, {0: moments[:2].t(), 1: {}}]},
     }
@@ -78,14 +83,27 @@ def _version(file: np.ndarray, seed: int) -> int:
     path.write_bytes(file.tobytes())
     with contextlib.suppress(Exception):
         found = torch.load(path, map_location="cpu", weights_only=True)
-        if _are_equal(found, _content(seed, int(found["step"]))):
-            return int(found["step"])
+        version = int(found["model"]["half"]["count"])
+        if _are_equal(found, _content(seed, version)):
+            return version
     return -1
 
 
 def versions(files: list[np.ndarray], seed: int) -> list[int]:
     """In a worker of ours: the version in each file."""
     return [_version(file, seed) for file in files]
+
+
+def are_read(files: list[np.ndarray]) -> list[bool]:
+    """In a worker of ours: whether each of the small checkpoints is in its file."""
+    path, found = Path("looked-at.pt"), []
+    for file, small in zip(files, _SMALL, strict=True):
+        path.write_bytes(file.tobytes())
+        try:
+            found.append(torch.load(path, weights_only=True) == small)
+        except Exception:
+            found.append(False)
+    return found
 
 
 def _read(path: Path) -> np.ndarray:
@@ -162,6 +180,17 @@ def save_thrice(seed: int) -> dict[str, Any]:
     }
 
 
+def save_small(seed: int) -> dict[str, Any]:
+    """Saves of almost nothing, and of nothing: the files, and whether they were forced to the disk first."""
+    path, files, are_synced = _begin(seed), [], []
+    for content in _SMALL:
+        expect(path)
+        learner(dict(content), path)
+        files.append(_read(path))
+        are_synced.append(all(is_synced(path)))
+    return {"files": files, "synced": are_synced}
+
+
 def kill_saves(seed: int, num_kills: int, longest: float) -> dict[str, Any]:
     """Children that save without end, each killed after a random time: the file that each leaves, and what it may be.
 
@@ -190,7 +219,7 @@ def kill_saves(seed: int, num_kills: int, longest: float) -> dict[str, Any]:
         before = (first + len(told) - 1) % 10
         files.append(_read(path))
         allowed.append([before, (before + 1) % 10])
-        last = _step(path)
+        last = _version_of(path)
         if last < 0:
             break  # the next child would begin with a broken file
     try:
@@ -200,10 +229,10 @@ def kill_saves(seed: int, num_kills: int, longest: float) -> dict[str, Any]:
         return {"files": files, "allowed": allowed, "error": f"{type(error).__name__}: {error}"[:200]}
 
 
-def _step(path: Path) -> int:
+def _version_of(path: Path) -> int:
     """The version by the file's own word, to go on with; what it is worth is found out elsewhere."""
     with contextlib.suppress(Exception):
-        return int(torch.load(path, map_location="cpu", weights_only=True)["step"])
+        return int(torch.load(path, map_location="cpu", weights_only=True)["model"]["half"]["count"])
     return -1
 
 

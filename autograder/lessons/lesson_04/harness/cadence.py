@@ -25,7 +25,8 @@ class _Run:
     """Step i takes `steps[i]` seconds, and a save after it would take `saves[i]`.
 
     A first save is done before the first step, so that the clock stands at `begins_at` when it is told. A save begins
-    `delay` steps after the first at which it was due: the loop may have something else to do.
+    `delay` steps after the first at which it was due: the loop may have something else to do. Now and then, each
+    `unasked_every` steps in the mean, it saves where none was due. What a save takes is multiplied by `in_turn`.
     """
 
     def __init__(
@@ -37,11 +38,15 @@ class _Run:
         steps: np.ndarray,
         saves: np.ndarray,
         delay: int,
+        in_turn: list[float],
+        unasked_every: float,
     ) -> None:
         self._clock, self._delay, self._waits = _Clock(begins_at), delay, 0
         self._policy = learner(
             max_lost_seconds=max_lost_seconds, max_overhead=max_overhead, clock=self._clock
         )
+        self._in_turn, self._rng = in_turn, np.random.default_rng(len(steps))
+        self._odds = 1.0 / unasked_every if unasked_every else 0.0
         self._ahead = list(zip(steps.tolist(), saves.tolist(), strict=True))[::-1]
         self.due: list[bool] = []
         self.saved_after: list[int] = []
@@ -55,7 +60,9 @@ class _Run:
         self._clock.now += work
         self.due.append(bool(self._policy.is_due()))
         self._waits = self._waits + 1 if self.due[-1] or self._waits else 0
-        if self._waits > self._delay:
+        is_unasked = self._rng.random() < self._odds if self._odds else False
+        if self._waits > self._delay or is_unasked:
+            cost *= self._in_turn[len(self.saved_after) % len(self._in_turn)]
             self._clock.now += cost
             self._policy.saved(cost)
             self.saved_after.append(len(self.due) - 1)

@@ -20,6 +20,7 @@ _always_synced: set[int] = set()
 _names: set[str] = set()  # of the checkpoints that are saved
 renamed: list[str] = []  # what was renamed to a checkpoint's name, and lay beside it
 _refused: dict[str, int] = {}  # which calls fail, and how often they did
+_instead: dict[str, BaseException] = {}  # what those raise that are no error of the disk
 
 
 def expect(path: Path) -> None:
@@ -41,11 +42,12 @@ def is_synced(path: Path) -> tuple[bool, bool]:
 
 
 @contextlib.contextmanager
-def refusing(call: str) -> Iterator[Callable[[], int]]:
-    """Every "fsync" of a file fails, every "rename" to the checkpoint's name, or every "open" to write in its
-    folder; yields how often that was.
+def refusing(call: str, error: BaseException | None = None) -> Iterator[Callable[[], int]]:
+    """Every "fsync" of a file fails, every "rename" to the checkpoint's name, or every "open" to write in its folder
+    but of the checkpoint itself; yields how often that was. `error` is raised in place of one of the disk.
     """
     _refused[call] = 0
+    _instead.update({call: error} if error else {})
     real = io.open
 
     def asked(file: Any, mode: str = "r", *arguments: Any, **named: Any) -> Any:
@@ -59,6 +61,7 @@ def refusing(call: str) -> Iterator[Callable[[], int]]:
         yield lambda: _refused[call]
     finally:
         _refused.pop(call, None)
+        _instead.pop(call, None)
         for module in (io, builtins):
             setattr(module, "open", real)  # noqa: B010
 
@@ -66,14 +69,18 @@ def refusing(call: str) -> Iterator[Callable[[], int]]:
 def _refuse(call: str, number: int) -> None:
     if call in _refused:
         _refused[call] += 1
+        if call in _instead:
+            raise _instead[call]
         raise OSError(number, f"{os.strerror(number)} (the check pretends, for {call})")
 
 
 def _refuse_open(file: Any, is_written: bool) -> None:
-    """A file of the checkpoint's folder that is opened to write."""
+    """A file of the checkpoint's folder that is opened to write: in some folders no file can be made."""
     is_refused = "open" in _refused and is_written and isinstance(file, str | bytes | os.PathLike)
-    if is_refused and Path(os.fsdecode(file)).resolve().is_relative_to(FOLDER.resolve()):
-        _refuse("open", errno.ENOSPC)
+    if is_refused:
+        path = Path(os.fsdecode(file)).resolve()
+        if path.is_relative_to(FOLDER.resolve()) and path.name not in _names:
+            _refuse("open", errno.ENOSPC)
 
 
 def _note(found: os.stat_result) -> None:

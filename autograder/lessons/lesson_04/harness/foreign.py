@@ -78,6 +78,17 @@ def _array_file() -> bytes:
     return file.getvalue()
 
 
+def _dotted(module: str, name: str) -> bytes:
+    """A file of `torch.save` whose pickle calls what a module that a load needs has imported itself."""
+    words = [b"\x8c" + bytes([len(word)]) + word.encode() for word in (module, name, _MADE)]
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(_saved({}))) as found, zipfile.ZipFile(file, "w") as made:
+        for member in found.namelist():
+            planted = b"\x80\x04" + words[0] + words[1] + b"\x93" + words[2] + b"\x85R."
+            made.writestr(member, planted if member.endswith("data.pkl") else found.read(member))
+    return file.getvalue()
+
+
 def foreign_files(file: np.ndarray) -> list[dict[str, Any]]:
     """In a worker of ours: files that are nothing but a planted call, then the learner's own, a call in each place.
 
@@ -99,9 +110,11 @@ def foreign_files(file: np.ndarray) -> list[dict[str, Any]]:
         _Planted(np.savetxt, _MADE, [1.0]),
         _Planted(torch.save, 1, _MADE),
         _Planted(logging.FileHandler, _MADE),
+        _Planted(eval, _CALL),
     ]
     whole = [_saved(dict.fromkeys(names, planted)) for planted in (_Planted(), *others)]
     whole += [*map(pickle.dumps, (_Planted(), *others)), _array_file()]
+    whole += [_dotted(*names) for names in (("torch", "os.mkdir"), ("random", "_os.mkdir"))]
     found = [("pickle", blob) for blob in whole]
     found += itertools.islice(_of_bytes(file.tobytes(), 0), _MOST_FILES)
     return [{"kind": kind, "file": np.frombuffer(blob, np.uint8)} for kind, blob in found]

@@ -33,11 +33,12 @@ _ERRORS: dict[str, BaseException] = {
     "of no kind": TypeError("cannot pickle this (the check pretends)"),
     "stopped": KeyboardInterrupt("the check pretends"),
 }
+_STOPPED = ("stopped", "stopped at fsync", "stopped at rename")
 
 
 def _is_heard(error: BaseException | None, how: str) -> bool:
     """Whether what the caller gets is the error, or an error that says it came of it; Ctrl-C must stay Ctrl-C."""
-    if how == "stopped":
+    if how in _STOPPED:
         return isinstance(error, KeyboardInterrupt)
     if how == "open":
         return not isinstance(error, FileNotFoundError)  # no file is missing: the disk is full
@@ -46,19 +47,24 @@ def _is_heard(error: BaseException | None, how: str) -> bool:
     return error is not None
 
 
-def save_refused(seed: int, how: str) -> dict[str, Any]:
+def save_refused(seed: int, how: str, is_first: bool = False) -> dict[str, Any]:
     """A save that fails: whether it came to that, whether the caller hears of it, and what is left.
 
     how: one of `_ERRORS`, for a content that cannot be written; "full" or "nearly", a disk that is full half way, or at
-    the end; "fsync", "rename" or "open", a call that fails.
+    the end; "fsync", "rename" or "open", a call that fails; "stopped at fsync" or "stopped at rename", Ctrl-C in it.
+    `is_first`: there is no older file. "is_there" says whether there is one afterwards.
     """
     path, content, raised = _begin(seed), _content(seed, 1), False
     error: BaseException | None = None
+    if is_first:
+        path.unlink()
     refused: contextlib.AbstractContextManager[Any] = contextlib.nullcontext(lambda: 1)
     if how in _ERRORS or (how in ("full", "nearly") and not can_be_full()):
         content["too_much"] = _Unsavable(_ERRORS.get(how, _ERRORS["unsavable"]))
     if how in ("fsync", "rename", "open"):
         refused = refusing(how)
+    if how.startswith("stopped at "):
+        refused = refusing(how.removeprefix("stopped at "), _ERRORS["stopped"])
     small = {"full": 2**16, "nearly": len(_as_file(_content(seed, 1))) - 4000}.get(how)
     with refused as num_refused:
         try:
@@ -69,6 +75,7 @@ def save_refused(seed: int, how: str) -> dict[str, Any]:
         is_tried = num_refused() > 0
     return {
         "files": [_read(path)],
+        "is_there": path.exists(),
         "raised": raised,
         "heard": _is_heard(error, how),
         "is_tried": is_tried,

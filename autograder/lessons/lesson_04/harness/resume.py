@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.checking.harness_shared import learner, small_model, switches
-from autograder.lessons.lesson_04.harness.broken import broken_ones_taken, ends_of_records
+from autograder.lessons.checking.harness_shared import as_it_is, generators, learner, small_model, switches
+from autograder.lessons.lesson_04.harness.broken import broken_ones_taken, ends_of_records, ones_that_lack
 from course_lib.data import collate
 
 FP16_MAX = 65504.0
@@ -23,6 +24,13 @@ class _Order:
 
     def __init__(self, size: int, rows: int, seed: int) -> None:
         self._size, self._rows, self._seed = size, rows, seed
+        self._labels = {
+            "kind": "shuffled\n",
+            "most": None,
+            "is_whole": True,
+            "seed": 2**40 + seed,
+            "share": 0.1,
+        }
         self._start(0)
 
     def _start(self, epoch: int) -> None:
@@ -38,12 +46,12 @@ class _Order:
         return [int(index) for index in batch]
 
     def state_dict(self) -> dict[str, Any]:
-        place = {"taken": self._taken, "order": self._order, "kind": "shuffled", "most": None}
+        place = {"taken": self._taken, "order": self._order, "labels": self._labels}
         return {"epoch": self._epoch, "place": place}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._epoch, self._order = int(state["epoch"]), state["place"]["order"].clone()
-        self._taken = list(state["place"]["taken"])
+        self._taken, self._labels = list(state["place"]["taken"]), dict(state["place"]["labels"])
 
     def where(self) -> list[float]:
         return [float(self._epoch), *map(float, self._taken), *map(float, self._order)]
@@ -143,6 +151,7 @@ class SmallRun:
             "schedule": self._schedule(),
             "scale": [float(self.scaler.get_scale()), float(self.scaler._get_growth_tracker())],
             "place": self.sampler.where(),
+            "told": [float(zlib.crc32(repr(as_it_is(self.sampler.state_dict())).encode()))],
             "gradients": torch.cat(gradients) if gradients else torch.zeros(0),
             "modes": [module.training for module in self.model.modules()],
         }
@@ -196,14 +205,16 @@ def save_and_go_on(
 ) -> dict[str, Any]:
     """The same run, saved at each stop by the learner's class: the files, and where the run is after each.
 
-    A file of no meaning has the name before. At the second stop the run has just been validated. At the end one more
-    save, into a folder that is not there: "lost" where it says nothing, and nothing is there.
+    A file of no meaning has the name before. At the second stop the run has just been validated, at the third a part of
+    the model stands still. At the end two saves that must fail, into a folder that is not there and over one: "lost"
+    says which did not, "left" what they changed; and "back" is where the run is when the last file and the first are
+    loaded again. The "others" are files in the folder that are no longer what they were.
     """
     other, run, folder = SmallRun(seed + 1, seed + 1), SmallRun(seed, seed), Path("checkpoints")
     keeper = learner(**run.parts())
     learner(**other.parts())  # another run in the same process
     folder.mkdir()
-    for name in names:
+    for name in (*names, *_BESIDE):
         (folder / name).write_bytes(b"no checkpoint " * 30_000)
     files: list[bytes] = []
     before = switches()
@@ -215,24 +226,32 @@ def save_and_go_on(
         losses += reached["losses"]
         if reached["error"]:
             break
-        run.model.train(number != 1)
+        _set_modes(run.model, number)
+        modes = [module.training for module in run.model.modules()]
         keeper.save(folder / name, step)
         files.append((folder / name).read_bytes() if (folder / name).is_file() else b"")
         with _as_they_were():
-            after.append({**run.facts(), "draws": _draws()})
+            after.append({**run.facts(), "draws": _draws(), "modes_before": modes})
         set_as |= switches()
         run.model.train()
-    beside = sorted({path.name for path in folder.iterdir()} - set(names))
+    beside = sorted({path.name for path in folder.iterdir()} - {*names, *_BESIDE})
+    others = [
+        name
+        for name in _BESIDE
+        if not (folder / name).is_file() or (folder / name).read_bytes() != b"no checkpoint " * 30_000
+    ]
     end = reached if reached["error"] else _going_on(run, num_after)
-    nowhere = Path("no folder") / "last.pt"
-    try:
-        keeper.save(nowhere, steps[-1])
-        is_lost = not nowhere.exists()
-    except Exception:
-        is_lost = False
+    lost, left = _save_in_vain(run, keeper, folder, steps[-1])
+    back = []
+    for name in () if reached["error"] or not all(files) else (names[-1], names[0]):
+        step = keeper.load(folder / name)
+        back.append({"step": step if type(step) is int else -1, **run.facts(), "draws": _draws()})
     return {
+        "others": others,
+        "left": left,
+        "back": back,
         "switches": [before, {**before, **set_as}],
-        "lost": is_lost,
+        "lost": lost,
         "files": [np.frombuffer(file, np.uint8) for file in files],
         "cuts": [ends_of_records(file) for file in files],
         "beside": beside,
@@ -241,13 +260,41 @@ def save_and_go_on(
     }
 
 
+_BESIDE = ("another run", "last.pt.json")  # what is no file of ours
+
+
+def _set_modes(model: Any, number: int) -> None:
+    """All in training; or in evaluation, as after a validation; or one part alone, as where it is frozen."""
+    model.train(number != 1)
+    if number > 1:
+        [*model.modules()][-number].eval()
+
+
+def _save_in_vain(run: SmallRun, keeper: Any, folder: Path, step: int) -> tuple[list[str], list[str]]:
+    """Where nothing can be saved: the places where no error says so, and what is another then."""
+    lost, left = [], []
+    nowhere = Path("no folder") / "last.pt"
+    for name, path in (("in a folder that is missing", nowhere), ("over a folder", folder)):
+        before = {"generators": generators(), "modes": [module.training for module in run.model.modules()]}
+        try:
+            keeper.save(path, step)
+            lost += [] if path.is_file() else [name]
+        except Exception:
+            after = {"generators": generators(), "modes": [module.training for module in run.model.modules()]}
+            left += [what for what in before if before[what] != after[what]]
+    return lost, left
+
+
 _resumed: dict[str, Any] = {}
 
 
-def resume(seed: int, own_seed: int, file: np.ndarray, num_after: int, cuts: list[int]) -> dict[str, Any]:
+def resume(
+    seed: int, own_seed: int, file: np.ndarray, num_after: int, cuts: list[int], is_thinned: bool
+) -> dict[str, Any]:
     """In another process, whose first run has other random weights and seeds: the file, and so many steps more.
 
     The next file is loaded into the same run, wherever it stands by then. `cuts`: where the file is cut off, too.
+    `is_thinned`: and what lacks one of its entries is loaded.
     """
     if not _resumed:
         run = SmallRun(seed, own_seed)
@@ -255,15 +302,43 @@ def resume(seed: int, own_seed: int, file: np.ndarray, num_after: int, cuts: lis
         learner(**SmallRun(seed + 1, own_seed + 1).parts())
     run, keeper, path = _resumed["run"], _resumed["keeper"], Path("resumed.pt")
     path.write_bytes(file.tobytes())
-    before = switches()
+    _set_modes(run.model, 3)
+    modes, before = [module.training for module in run.model.modules()], switches()
     step = keeper.load(path)
     set_as = switches()
-    loaded = {"step": step if type(step) is int else -1, **run.facts(), "draws": _draws()}
+    loaded = {
+        "step": step if type(step) is int else -1,
+        **run.facts(),
+        "draws": _draws(),
+        "modes_before": modes,
+    }
     keeper.load(path)  # as it was before the numbers were drawn
+    run.model.train()
     end = _going_on(run, num_after)
+    lacking = _lacking_ones_taken(run, keeper, path, loaded) if is_thinned else []
     return {
         "loaded": loaded,
         "end": end,
         "switches": [before, set_as],
-        "taken": broken_ones_taken(keeper, SmallRun(0, 0).parts(), file, cuts),
+        "taken": lacking + broken_ones_taken(keeper, SmallRun(0, 0).parts(), file, cuts),
     }
+
+
+def _lacking_ones_taken(run: SmallRun, keeper: Any, path: Path, whole: dict[str, Any]) -> list[str]:
+    """Without which entry of the file a load goes well, and the run is another one."""
+    taken, content = [], path.read_bytes()
+    asked = {
+        name: as_it_is(whole[name]) for name in whole if name not in ("modes", "modes_before", "gradients")
+    }
+    for name, thinned in ones_that_lack(content).items():
+        path.write_bytes(content)
+        keeper.load(path)
+        run.model.train()
+        run.train(2)
+        path.write_bytes(thinned)
+        with contextlib.suppress(Exception):
+            step = keeper.load(path)
+            found = {"step": step, **run.facts(), "draws": _draws()}
+            taken += [f"a file without {name}"] if any(as_it_is(found[n]) != asked[n] for n in asked) else []
+    path.write_bytes(content)
+    return taken

@@ -13,7 +13,8 @@ from autograder.lessons.checking.harness_shared import learner
 def follow_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Tell an object of the learner's class each case's validations. All objects are there at once, and take turns.
 
-    One that says stop hears no more, but for `after_stop` at the very end. Its state goes in and comes out as JSON;
+    One that says stop hears no more, but for `after_stop` at the very end; after two of those its state is put back
+    into another: "attributes" and "put_back" are what the two say then. Its state goes in and comes out as JSON;
     "changed" says whether what went in or came out is another state at the very end, or metrics are others. What is
     `before` it hears before its state goes in.
     """
@@ -44,10 +45,14 @@ def follow_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "num_bad": _as_number(stopper.num_bad),
             "state": _as_json(taken),
         }
-        later = [
-            (_as_bool(stopper.update(dict(values), 10**6)), _as_number(stopper.num_bad))
-            for values in case["after_stop"]
-        ]
+        later = []
+        for values in case["after_stop"]:
+            later.append((_as_bool(stopper.update(dict(values), 10**6)), _as_number(stopper.num_bad)))
+            if len(later) == 2:  # its count may be beyond its patience by then
+                answer |= {
+                    "attributes": _attributes(stopper),
+                    "put_back": _of_another(stopper, case["settings"]),
+                }
         answer |= {"after_stop": [said for said, _ in later], "bad_after_stop": [bad for _, bad in later]}
         changed = {
             "given": case["state"] != (state and _as_json(state)),
@@ -56,6 +61,19 @@ def follow_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
         }
         found.append(answer | {"changed": [name for name, is_so in changed.items() if is_so]})
     return found
+
+
+def _attributes(stopper: Any) -> list[float | str | None]:
+    return [_as_number(stopper.best), _as_number(stopper.best_step), _as_number(stopper.num_bad)]
+
+
+def _of_another(stopper: Any, settings: dict[str, Any]) -> list[float | str | None] | None:
+    """What a new object says at once when it has the state of this one; None where JSON cannot hold that."""
+    state, other = _as_json(stopper.state_dict()), _new(settings)
+    if state is None:
+        return None
+    other.load_state_dict(json.loads(state))
+    return _attributes(other)
 
 
 def _new(settings: dict[str, Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autograder.lessons.checking import Mutant, wrong
 
-_SAVE = """
+SAVE = """
 import os
 import shutil
 import torch
@@ -36,26 +36,26 @@ def save_atomically(checkpoint, path):
         os.fsync(file.fileno())
     os.replace(temporary, path)
 """
-_RENAME = "        os.replace(temporary, path)\n"
+RENAME = "        os.replace(temporary, path)\n"
 _SYNC = "            file.flush()\n            os.fsync(file.fileno())\n"
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "4.2": wrong(
-        _SAVE,
+        SAVE,
         {
             "overwriting in place": (
                 "overwriting in place",
                 ("open(temporary, ", "open(path, "),
-                (_RENAME, ""),
+                (RENAME, ""),
             ),
             "the old file removed first": (
                 "emptied, or removed, before the new one is there",
-                _RENAME,
-                f"        path.unlink(missing_ok=True)\n{_RENAME}",
+                RENAME,
+                f"        path.unlink(missing_ok=True)\n{RENAME}",
             ),
             "copied into place": (
                 "overwriting in place",
-                _RENAME,
+                RENAME,
                 "        shutil.copyfile(temporary, path)\n        os.sync()\n",
             ),
             "moved from another disk": (
@@ -83,7 +83,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
         },
     )
     + wrong(
-        _SAVE,
+        SAVE,
         {
             "no fsync": ("no fsync", _SYNC, ""),
             "fsync before the last byte": (
@@ -99,19 +99,19 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "an error of the rename swallowed": (
                 "the error of the rename is swallowed",
-                _RENAME,
-                "        try:\n    " + _RENAME + "        except OSError:\n            pass\n",
+                RENAME,
+                "        try:\n    " + RENAME + "        except OSError:\n            pass\n",
             ),
             "written in place where the rename fails": (
                 "where the rename fails it is written or copied in place",
-                _RENAME,
-                "        try:\n    " + _RENAME + "        except OSError:\n"
+                RENAME,
+                "        try:\n    " + RENAME + "        except OSError:\n"
                 "            shutil.copyfile(temporary, path)\n",
             ),
             "the checkpoint emptied once it is saved": (
                 "the run goes on with it",
-                _RENAME,
-                _RENAME + '        checkpoint.pop("model")\n',
+                RENAME,
+                RENAME + '        checkpoint.pop("model")\n',
             ),
             "files of others cleaned up": (
                 "a cleaning that takes files of others",
@@ -126,8 +126,8 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "removed first where the rename fails": (
                 "emptied, or removed",
-                _RENAME,
-                "        os.remove(path) if path.exists() else None\n" + _RENAME,
+                RENAME,
+                "        os.remove(path) if path.exists() else None\n" + RENAME,
             ),
             "a first save in place": (
                 "a first save is written under its final name",
@@ -182,8 +182,8 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "the order is turned round",
                 (_SYNC, ""),
                 (
-                    _RENAME,
-                    f'{_RENAME}        with open(path, "rb+") as file:\n            os.fsync(file.fileno())\n',
+                    RENAME,
+                    f'{RENAME}        with open(path, "rb+") as file:\n            os.fsync(file.fileno())\n',
                 ),
             ),
             "a temporary file left behind": (

@@ -131,6 +131,26 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ("import math\n", "import math\nimport numpy as np\n"),
                 ('found["loss"] < best["loss"]', 'np.float32(found["loss"]) < np.float32(best["loss"])'),
             ),
+            "a best below a billion": (
+                "a margin such as `min_delta`",
+                ("best, weights, bad = None", 'best, weights, bad = {"loss": 1e9, "step": 0}'),
+                ("best is None or ", ""),
+            ),
+            "no loss below 0": (
+                "a lower loss came later and was not kept",
+                'found["loss"] < best["loss"]',
+                '0 <= found["loss"] < best["loss"]',
+            ),
+            "all kept in 32 bits": (
+                "the right weights are kept, and rounded",
+                "copy.deepcopy(run.model.state_dict())",
+                "{name: value.float() for name, value in copy.deepcopy(run.model.state_dict()).items()}",
+            ),
+            "the loss rounded": (
+                "the right number is reported, and rounded",
+                '"loss": best["loss"]',
+                '"loss": round(best["loss"], 4)',
+            ),
             "400 steps in any run": (
                 "ValueError: 3",
                 "run.max_steps",

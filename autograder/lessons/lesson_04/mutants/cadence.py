@@ -82,6 +82,41 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '        self.costs = [*getattr(self, "costs", []), seconds]\n'
                 + _WAIT.replace("seconds /", "1.1 * sum(self.costs) / len(self.costs) /"),
             ),
+            "the least of the last saves": (
+                "the cheap ones alone are looked at",
+                _WAIT,
+                '        self.costs = [*getattr(self, "costs", []), seconds][-5:]\n'
+                + _WAIT.replace("seconds /", "min(self.costs) /"),
+            ),
+            "the median of the last saves": (
+                "the cheap ones alone are looked at",
+                _WAIT,
+                '        self.costs = [*getattr(self, "costs", []), seconds][-5:]\n'
+                + _WAIT.replace("seconds /", "sorted(self.costs)[len(self.costs) // 2] /"),
+            ),
+            "a save for nothing passed over": (
+                "the cost of an earlier save is kept for ever",
+                _WAIT,
+                '        self.cost = seconds or getattr(self, "cost", 0.0)\n'
+                + _WAIT.replace("seconds /", "self.cost /"),
+            ),
+            "a twentieth over the budget": (
+                "more often than the cost of a save allows",
+                "seconds / self.max_overhead",
+                "0.95 * seconds * (1 / self.max_overhead - 1)",
+            ),
+            "due by a fixed grid": (
+                "what counts is when `saved` was called",
+                _SAVED_AT + _WAIT,
+                _WAIT
+                + '        self.saved_at = getattr(self, "due_at", self.clock())\n'
+                + "        self.due_at = self.saved_at + self.wait\n",
+            ),
+            "a second at least": (
+                "a second is taken for the shortest time",
+                "self.wait = max(",
+                "self.wait = max(1.0, ",
+            ),
             "the dearer of the last save and the mean": (
                 "the cost of an earlier save is kept for ever",
                 _WAIT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autograder.lessons.checking import Mutant, wrong
 
-_STOPPING = """
+STOPPING = """
 import math
 
 @exercise("4.3")
@@ -37,7 +37,7 @@ class EarlyStopping:
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "4.3": wrong(
-        _STOPPING,
+        STOPPING,
         {
             "mode inverted": ("`mode` is inverted", 'self.mode == "min"', 'self.mode == "max"'),
             "mode not used": ("`mode` is not used", 'self.mode == "min"', "True"),
