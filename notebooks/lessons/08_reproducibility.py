@@ -798,7 +798,7 @@ class RunConfig:
         ### BEGIN SOLUTION
         values = yaml.safe_load(text)  # JSON is YAML too
         if not isinstance(values, dict):
-            raise ValueError("a config is made of 'key: value' lines")
+            raise ValueError("a config is made of 'key: value' lines, `version: 2` among them")
         version = values.pop("version", None)
         if version != VERSION:
             raise ValueError(f"version must be {VERSION}, got {version}")
@@ -931,7 +931,7 @@ def record_run(
 
     Takes: `train`, which writes files into the empty folder `out` (also into folders inside) and returns labels
         int [N], predictions int [N], and the name of each sample's slice, N texts; or raises.
-        `git("rev-parse", "HEAD")` runs git in the project's folder and returns what it prints.
+        `git("rev-parse", "HEAD")` runs git in the project's folder and returns what it prints, line end and all.
     The record, plain JSON values:
         "status", "failure"  "finished" and None; or "failed" and a text that holds the error's message
         "config"             as given

@@ -113,7 +113,7 @@ class RunConfig:
             except yaml.YAMLError as error:
                 raise ValueError(f"neither JSON nor YAML: {error}") from None
         if not isinstance(found, dict):
-            raise ValueError("a config is a mapping: write `key: value` lines")
+            raise ValueError("a config is a mapping: write `key: value` lines, and the version")
         version = found.pop("version", None)
         if type(version) is not int or version != VERSION:
             raise ValueError(f"this code reads version: {VERSION}, the text has version: {version}")
@@ -141,6 +141,8 @@ class RunConfig:
                 value = READERS[one.name](getattr(self, one.name))
                 if isinstance(value, dict):
                     value = sorted((key, weight + 0.0) for key, weight in value.items())
+                elif isinstance(value, float):
+                    value += 0.0
                 digest.update(f"{one.name}={value!r}\n".encode())
         return digest.hexdigest()
 

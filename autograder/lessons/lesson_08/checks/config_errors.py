@@ -33,7 +33,7 @@ FAR_OFF = (
     "lr",
     "dropout",
     "_comment",
-    "5",  # no text to YAML
+    *("5", "1.5", "true", "null"),  # no text to YAML
 )  # the nearest is a matter of the measure: `version` by some
 _PART = "a part of a text is taken for the whole: what follows the number is not looked at"
 _EMPTY = (
@@ -42,6 +42,7 @@ _EMPTY = (
 _NUMBER = "a value of another type is taken as it is, or cast without a look"
 _TRUE = "`true` counts as 1: in Python a bool is an int"
 _CUT = "values are cast without a look: 3.5 becomes 3"
+_INF = "infinity is no whole number, and neither is what is no number at all"
 _NAME = "any value becomes a text: a name that YAML reads as a number or as nothing is cast, not refused"
 _BOOL = "`bool(value)` makes True or False of everything: of a text, of 1, of nothing"
 _WEIGHTS = "class_weights is taken as it is: nobody looks at what stands in it"
@@ -67,9 +68,20 @@ WRONG: dict[str, dict[str, str]] = {
         "[8]": _NUMBER,
         "8 samples": _PART,
         "2.0000001": _CUT,
+        ".inf": _INF,
+        ".nan": _INF,
     },
-    "max_epochs": {"3.5": _CUT, "false": _TRUE, "many": _NUMBER, "null": _NUMBER, "0.5": _CUT, "-1.5": _CUT},
-    "is_deterministic": {"1": _BOOL, "0": _BOOL, "fast": _BOOL, "null": _BOOL, "[]": _BOOL},
+    "max_epochs": {
+        "3.5": _CUT,
+        "false": _TRUE,
+        "many": _NUMBER,
+        "null": _NUMBER,
+        "0.5": _CUT,
+        "-1.5": _CUT,
+        "-.inf": _INF,
+        "'.inf'": _INF,
+    },
+    "is_deterministic": {"1": _BOOL, "0": _BOOL, "fast": _BOOL, "null": _BOOL, "[]": _BOOL, "'false'": _BOOL},
     "class_weights": {
         "[1.0, 2.0]": _WEIGHTS,
         "2.0": _WEIGHTS,
@@ -112,6 +124,7 @@ def require_strict(job: Job, values: dict[str, Any]) -> None:
             )
             for value, likely in spelt.items()
         ]
+    wrong += _nothing_there()
     answers = job.learner().call("read_configs", texts=[one.text for one in wrong])
     messages = {
         one.unknown: _known_in(str(answer.get("error", "")))
@@ -153,11 +166,18 @@ def _other_versions(job: Job, mixed: dict[str, Any]) -> list[_Refused]:
             f"a message about the version, which is {version} and not {VERSION}",
             likely,
         )
-        for version in (1, 3, int(job.rng.integers(20, 30)), "2.1", "1.9", "null")
+        for version in (1, 3, int(job.rng.integers(20, 30)), "2.1", "1.9", "null", "[2]", "two")
     ]
     missing = by_hand(job, mixed, version="")
     likely = "a text without a version is taken for the newest"
     return [*found, _Refused(missing, ("version",), "a message about the missing version", likely)]
+
+
+def _nothing_there() -> list[_Refused]:
+    """Texts in which no key stands, and so no version either."""
+    likely = "a text without keys is taken for a config"
+    texts = ("", "# nothing yet\n", "- name\n- max_epochs\n", "a run\n")
+    return [_Refused(text, ("version",), "a message about the missing version", likely) for text in texts]
 
 
 def _unknown_keys(job: Job, mixed: dict[str, Any]) -> list[_Refused]:
@@ -166,7 +186,8 @@ def _unknown_keys(job: Job, mixed: dict[str, Any]) -> list[_Refused]:
     return [
         _Refused(
             by_hand(job, mixed, extra=f"{key}: 1"),
-            (key.lower(), near) if near else (key,),
+            # Python's name of `null` is None.
+            (key.lower(), near) if near else (key,) if key != "null" else (),
             message,
             likely,
             unknown=key,

@@ -32,6 +32,12 @@ TRAPS = (
     "- x",
     "🚀 = 𝛼",
 )
+# What only escapes keep: a line end of Unicode, and signs that no YAML holds as they are.
+ESCAPED = ("a\u2028b", "\x7f", "\0", "a\r\nb", "\ufeff")
+_ESCAPES = (
+    "signs that YAML does not hold as they are, such as a line end of Unicode, are written without escapes: "
+    "`ensure_ascii=False` leaves them"
+)
 SIGNS = [*" :#-'\"\\{}[],&*!|>%@`~?=./0aöß", "\n", "\t", "  ", ": ", " #", "true", "1e3", "null"]
 
 
@@ -45,6 +51,7 @@ def check_run_config(job: Job) -> None:
     answers = _read(job, list(texts))
     for (text, expected), answer in zip(texts.items(), answers, strict=True):
         _require_values(job, answer, expected, text)
+    _require_spellings(job, values)
     _require_defaults(job, values)
     require_strict(job, values)
     _require_round_trip(job, values)
@@ -108,6 +115,40 @@ def _with_type(value: Any) -> list[Any]:
     return [type(value).__name__, value]
 
 
+def _require_spellings(job: Job, values: dict[str, Any]) -> None:
+    """Numbers as people write them, and what YAML 1.1 has beside `key: value` lines."""
+    spelt = {"1e-3": 1e-3, "1E-3": 1e-3, "1e5": 1e5, "2.5e3": 2500.0, ".5": 0.5, "+1e-2": 0.01, "1": 1.0}
+    texts = {
+        by_hand(job, values, learning_rate=f"learning_rate: {text}"): values | {"learning_rate": number}
+        for text, number in spelt.items()
+    }
+    odd = """%YAML 1.1
+---
+"version": 2
+'name': >-
+  two words,
+  folded
+learning_rate: &rate 1e-2
+? micro_batch_size
+: 0x20
+max_epochs: 1_2
+is_deterministic: yes
+class_weights: {csv: *rate, "a: b": 2,
+  json: 5e-1}
+...
+"""
+    texts[odd] = {
+        "name": "two words, folded",
+        "learning_rate": 0.01,
+        "micro_batch_size": 32,
+        "max_epochs": 12,
+        "is_deterministic": True,
+        "class_weights": {"csv": 0.01, "a: b": 2.0, "json": 0.5},
+    }
+    for (text, expected), answer in zip(texts.items(), _read(job, [*texts]), strict=True):
+        _require_values(job, answer, expected, text)
+
+
 def _require_defaults(job: Job, values: dict[str, Any]) -> None:
     """Fields left out, all of them and each once, keep their default."""
     left = [values | {name: DEFAULTS[name]} for name in DEFAULTS] + [{"name": values["name"]} | DEFAULTS]
@@ -144,9 +185,10 @@ def _require_round_trip(job: Job, values: dict[str, Any]) -> None:
         tried.append(values | own | {"class_weights": {key: rate / 3, "csv": 1.0} if at % 3 else {}})
     # Falsy, where the defaults are not.
     tried.append(tried[0] | {"learning_rate": 0.0, "micro_batch_size": 0, "max_epochs": 0, "name": ""})
-    written = job.learner().call("made_configs", values=tried)
     texts = [as_json(each) for each in tried]
-    for each, text, answer in zip(tried, texts, _read(job, texts), strict=True):
+    tried += [tried[0] | {"name": text, "class_weights": {text: 1.0}} for text in ESCAPED]
+    written = job.learner().call("made_configs", values=tried)
+    for each, text, answer in zip(tried, texts, _read(job, texts), strict=False):
         _require_values(job, answer, each, text)
     for each, answer in zip(tried, written, strict=True):
         job.require(
@@ -156,6 +198,13 @@ def _require_round_trip(job: Job, values: dict[str, Any]) -> None:
             likely="values of the right types are refused, or `to_text` needs what only `from_text` sets",
             look="`RunConfig(name='a')` is a config too",
         )
+        job.require(
+            answer["stays"],
+            expected="a config that `to_text` leaves as it is",
+            got="one with other values afterwards",
+            likely="the values of the config itself are changed as the text is made: `vars(self)` is no copy",
+            look="`dataclasses.asdict(self)` is a copy, to its depths",
+        )
         (again,) = _read(job, [answer["text"]])
         got = again.get("values", {})
         changed = [name for name, value in each.items() if got.get(name) != _with_type(value)]
@@ -163,10 +212,21 @@ def _require_round_trip(job: Job, values: dict[str, Any]) -> None:
             not changed,
             expected="from_text(config.to_text()) to be the config itself",
             got=f"a change in {', '.join(changed)}" if got else said(again)[:160],
-            likely=_why_another(again, changed),
+            likely=_ESCAPES if each["name"] in ESCAPED else _why_another(again, changed),
             look=f"write and read back a config with name {each['name']!r}, learning_rate {each['learning_rate']!r} "
             f"and class_weights {each['class_weights']!r}",
         )
+        _require_equal(job, answer)
+
+
+def _require_equal(job: Job, answer: dict[str, Any]) -> None:
+    job.require(
+        answer.get("is_equal", False),
+        expected="from_text(config.to_text()) == config",
+        got="False, though every field has the same value",
+        likely="configs differ in something that is no field of the text, such as the text that they were read from",
+        look="the class has six fields, and compares those",
+    )
 
 
 def _odd_text(job: Job) -> str:

@@ -49,6 +49,7 @@ def require_fingerprint(job: Job, values: dict[str, Any], one: str, turned: str,
         "name": (values, {"name": "another"}),
         "1": ({"learning_rate": 1.0}, {"learning_rate": 1}),
         "weights": ({"class_weights": {"csv": 2.0}}, {"class_weights": {"csv": 2}}),
+        "zero": ({"learning_rate": 0.0}, {"learning_rate": -0.0}),
     }
     apart: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         "two class weights that change places": (
@@ -64,7 +65,18 @@ def require_fingerprint(job: Job, values: dict[str, Any], one: str, turned: str,
             {"micro_batch_size": 9, "max_epochs": 7},
         ),
     }
+    # However names and weights are strung together.
+    strung = [
+        (
+            f"the classes a and b, or one that is called {(name := f'a{between}1.0{then}b')!r}",
+            {"a": 1.0, "b": 2.0},
+            {name: 2.0},
+        )
+        for between in ("", "=", ":", ": ", ",", "-", "_")
+        for then in ("", ",", ", ", ";", "\n", "|", "&", "_", " ")
+    ]
     for what, *both in (
+        *strung,
         ("a class's name and its weight, c 12 and c1 2", {"c": 12.0}, {"c1": 2.0}),
         ("the classes ö and ü", {"ö": 1.0}, {"ü": 1.0}),
         ("the classes csv and CSV", {"csv": 1.0}, {"CSV": 1.0}),
@@ -80,7 +92,7 @@ def require_fingerprint(job: Job, values: dict[str, Any], one: str, turned: str,
     job.require(
         not blind,
         expected="another fingerprint when a value changes",
-        got=f"the same after a change of {', '.join(blind)}",
+        got=f"the same after a change of {', '.join(blind[:4])}",
         likely="fields are left out, or numbers are rounded before they are hashed"
         if not {*blind} <= {*apart}
         else "values are hashed without the names that they belong to, or one after the other with nothing between",
@@ -97,6 +109,7 @@ def require_fingerprint(job: Job, values: dict[str, Any], one: str, turned: str,
     for key, what in (
         ("1", "learning_rate 1 and 1.0"),
         ("weights", "a class weight of 2 and one of 2.0"),
+        ("zero", "learning_rate 0.0 and -0.0"),
     ):
         job.require(
             pairs[key][0] == pairs[key][1],
@@ -116,6 +129,7 @@ def _require_equal_values(job: Job, values: dict[str, Any]) -> None:
             {"class_weights": {"csv": 2}},
             {"class_weights": {"csv": 2.0}},
         ),
+        ("learning_rate 0.0 and -0.0", {"learning_rate": 0.0}, {"learning_rate": -0.0}),
         ("class weights of 0.0 and -0.0", {"class_weights": {"csv": 0.0}}, {"class_weights": {"csv": -0.0}}),
     ]
     made = [values | one for _, *both in pairs for one in both]

@@ -45,6 +45,8 @@ def require_git(job: Job, git: Any, run: dict[str, Any], answer: dict[str, Any])
         got=str(commit)[:60],
         likely="the commit is read after the run, when the project has moved on"
         if commit == answer["ended_at"]
+        else "the end of the line that git prints stands behind the hash"
+        if str(commit).strip() == began_at
         else "the hash is cut short: the whole one has 40 digits"
         if began_at.startswith(str(commit))
         else "another commit, or another text, is recorded",
@@ -153,7 +155,7 @@ def require_metrics(job: Job, metrics: Any, run: dict[str, Any]) -> None:
     slices = slices if isinstance(slices, dict) else {}
     job.require(
         {*slices} == {*run["slices"]},
-        expected=f"metrics with slices {', '.join(sorted({*run['slices']}))}",
+        expected=f"metrics with slices {', '.join(map(repr, sorted({*run['slices']})))}",
         got=str(slices)[:120],
         likely="metrics without slices: one number hides what got worse",
         look="one entry for each name in `slices`",

@@ -31,7 +31,11 @@ def _reported(make: Any) -> dict[str, Any]:
         }
     # The fingerprint first: it must leave the config as it is.
     fingerprint = _fingerprint(config)
-    found = {"fingerprint": fingerprint, "values": _values(config), "text": str(config.to_text())}
+    values = _values(config)
+    found = {"fingerprint": fingerprint, "values": values, "text": str(config.to_text())}
+    found["stays"] = values == _values(config)
+    with contextlib.suppress(Exception):  # what it raises is seen where the text is read
+        found["is_equal"] = bool(learner.from_text(found["text"]) == config)
     if not config.class_weights:  # what somebody adds to one config must not turn up in the next
         with contextlib.suppress(TypeError, AttributeError):
             config.class_weights["added"] = 1.0

@@ -24,6 +24,7 @@ class _Project:
         self._commit()
 
     def git(self, *arguments: str) -> str:
+        """What git prints, to the end of its last line."""
         done = subprocess.run(
             ["git", *(part for setting in SETTINGS for part in ("-c", setting)), *map(str, arguments)],
             cwd=self.folder,
@@ -32,7 +33,7 @@ class _Project:
             capture_output=True,
             text=True,
         )
-        return done.stdout.strip()
+        return done.stdout
 
     def be(self, state: str) -> None:
         """Bring it into a state: "clean", or a file is "changed", "staged", "removed" or "new"; "" leaves it alone."""
@@ -82,6 +83,10 @@ class _Pretended:
         self.be("clean" if self.state != "clean" else "changed")
 
     def git(self, *arguments: str) -> str:
+        printed = self._printed(*arguments)
+        return printed and printed + "\n"
+
+    def _printed(self, *arguments: str) -> str:
         line = LINES.get(self.state, "")
         if arguments[0] == "describe":
             return self.commit[:7] + ("-dirty" if line[:2].strip("? ") else "")

@@ -30,8 +30,12 @@ class Diverged(Exception):
         return f"Diverged({self.text!r})"
 
 
+class Stopped(BaseException):
+    """What somebody raises who wants no `except Exception` to hold it up."""
+
+
 _KINDS = (
-    *(Diverged, KeyboardInterrupt, SystemExit, StopIteration),
+    *(Diverged, Stopped, KeyboardInterrupt, SystemExit, StopIteration),
     *(ArithmeticError, RuntimeError, ValueError, KeyError, FileNotFoundError),
 )
 
@@ -49,17 +53,28 @@ def record_runs(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as place:
         project = project_in(Path(place))
         data = Path(place) / "data.csv"
-        answers = []
+        answers: list[dict[str, Any]] = []
+        kept: list[list[Any]] = []
         for number, run in enumerate(runs):
             project.be(run["state"])
             data.write_bytes(run["data"].tobytes())
             out = Path(place) / f"run-{number}"
             out.mkdir()
-            answers.append(_record_once(run, data, out, project))
+            answers.append(_record_once(run, data, out, project, returned := []))
+            kept.append(returned)
+    for answer, returned in zip(answers, kept, strict=True):
+        answer["later"] = [_as_json(record) for record in returned]
     return answers
 
 
-def _record_once(run: dict[str, Any], data: Path, out: Path, project: Any) -> dict[str, Any]:
+def _as_json(record: Any) -> str:
+    return json.dumps(record, default=lambda value: f"<{type(value).__name__}>")
+
+
+def _record_once(run: dict[str, Any], data: Path, out: Path, project: Any, kept: list[Any]) -> dict[str, Any]:
+    """`kept` gets what is returned, to be looked at once more after later runs."""
+    process = os.getpid() + 1  # each run believes itself in a process of its own
+    os.getpid = lambda: process
     given: list[list[Any]] = []
     kind, text = run["failure"] or ("Diverged", "")
     # Some errors have a number before their text.
@@ -77,15 +92,17 @@ def _record_once(run: dict[str, Any], data: Path, out: Path, project: Any) -> di
         if run["spoils"]:
             config["learning_rate"] = -1.0
             config["model"]["num_layers"] = -1
+            config["model"]["sizes"][0] = -1
             project.move_on()
         if run["failure"]:
             raise failure
         return run["labels"].copy(), run["predictions"].copy(), list(run["slices"])
 
-    began_at = project.git("rev-parse", "HEAD")
+    began_at = project.git("rev-parse", "HEAD").strip()
     returned, raised = None, None
     try:
         returned = learner(train, copy.deepcopy(run["config"]), data, out, project.git)
+        kept.append(returned)
     except BaseException as error:
         if not given or not _comes_of(error, failure):
             raise  # a mistake of the solution's own
@@ -94,9 +111,9 @@ def _record_once(run: dict[str, Any], data: Path, out: Path, project: Any) -> di
     return {
         "num_threads": torch.get_num_threads(),
         "began_at": began_at,
-        "ended_at": project.git("rev-parse", "HEAD"),
+        "ended_at": project.git("rev-parse", "HEAD").strip(),
         "given": given,
-        "returned": json.dumps(returned, default=lambda value: f"<{type(value).__name__}>"),
+        "returned": _as_json(returned),
         "raised": raised,
         "text": path.read_text(encoding="utf-8") if path.is_file() else None,
     }

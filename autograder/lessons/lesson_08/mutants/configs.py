@@ -25,7 +25,7 @@ def as_number(name, value):
 
 def as_count(name, value):
     number = as_number(name, value)
-    if number != int(number):
+    if not float(number).is_integer():
         raise ValueError(f"{name} must be whole, got {value!r}")
     return int(number)
 
@@ -56,6 +56,8 @@ class RunConfig:
     @classmethod
     def from_text(cls, text):
         values = yaml.safe_load(text)
+        if not isinstance(values, dict):
+            raise ValueError("no version: a config is made of 'key: value' lines")
         version = values.pop("version", None)
         if version != VERSION:
             raise ValueError(f"version must be {VERSION}, got {version}")
@@ -109,6 +111,25 @@ _READING: dict[str, Mistake] = {
         "        return value if isinstance(value, int) else float(value)\n",
     ),
     "weights as the file spells them": ("as the file spells it", _WEIGHTS, "dict(self.class_weights)"),
+    "a small e and a minus alone": (
+        "the other format, or keys in another order",
+        "        return float(value) + 0.0\n",
+        "        if isinstance(value, str) and 'e-' not in value:\n            raise ValueError\n"
+        "        return float(value) + 0.0\n",
+    ),
+    "lines of keys and values alone": (
+        "keys in another order, are refused",
+        (
+            "values = yaml.safe_load(text)\n",
+            "values = {}\n"
+            "        for line in [text] if text[0] == '{' else text.replace(':\\n  ', ': {').splitlines():\n"
+            "            is_table = line[0] != '{' and '{' in line and '}' not in line\n"
+            "            into = line[:2] == '  ' and values\n"
+            "            found = yaml.safe_load(line.strip() + '}' * is_table)\n"
+            "            if into:\n                into['class_weights'] |= found\n"
+            "            else:\n                values |= found\n",
+        ),
+    ),
     "every field must be there": (
         "a field that is left out raises",
         "        return cls(**values)",
@@ -158,6 +179,16 @@ _REFUSING: dict[str, Mistake] = {
         _STRICT,
         'raise ValueError(f"unknown key; did you mean {nearest!r}?")',
     ),
+    "a key that is no whole number": (
+        "refused by accident",
+        "get_close_matches(str(key),",
+        "get_close_matches(str(key) if isinstance(key, int) else key,",
+    ),
+    "a key that is nothing": (
+        "unknown keys ignored",
+        "        for key in values:\n",
+        "        values.pop(None, None)\n        for key in values:\n",
+    ),
     "a key that is no text": ("refused by accident", "get_close_matches(str(key),", "get_close_matches(key,"),
     "falsy values left out": (
         "left out or written otherwise",
@@ -193,10 +224,26 @@ _REFUSING: dict[str, Mistake] = {
         "if version != VERSION",
         "if version is None or version > VERSION",
     ),
+    "a text without keys": (
+        "refused by accident",
+        '        if not isinstance(values, dict):\n            raise ValueError("no version: a config is made of '
+        "'key: value' lines\")\n",
+        "",
+    ),
     "no version is the newest": (
         "a text without a version is taken for the newest",
         'values.pop("version", None)',
         'values.pop("version", VERSION)',
+    ),
+    "a version in a list": (
+        "version of the text is not looked at",
+        "if version != VERSION",
+        "if version not in (VERSION, [VERSION])",
+    ),
+    "a version that is a text": (
+        "does not say what a person must change",
+        "if version != VERSION",
+        "if version is None or float(version if isinstance(version, str) else version == VERSION and 2) != VERSION",
     ),
     "the version is cut to a whole number": (
         "version of the text is not looked at",
@@ -208,7 +255,7 @@ _REFUSING: dict[str, Mistake] = {
         _VERSION,
         'raise ValueError(f"{VERSION} is needed, got {version}")',
     ),
-    "cast without a look": ("3.5 becomes 3", "    if number != int(number):\n", "    if False:\n"),
+    "cast without a look": ("3.5 becomes 3", "    if not float(number).is_integer():\n", "    if False:\n"),
     "a bool counts as a number": ("`true` counts as 1", "isinstance(value, bool)", "False"),
     "a bool counts as a whole number": (
         "`true` counts as 1",
@@ -219,6 +266,17 @@ _REFUSING: dict[str, Mistake] = {
         "`true` counts as 1",
         'as_number("class_weights", v)',
         'as_number("class_weights", v + 0 if isinstance(v, bool) else v)',
+    ),
+    "infinity for a whole number": (
+        "refused by accident",
+        "    if not float(number).is_integer():\n",
+        "    if number != int(number):\n",
+    ),
+    "a text for true or false": (
+        "`bool(value)` makes",
+        _NO_BOOL,
+        "        if self.is_deterministic in ('true', 'false'):\n"
+        "            put(self, 'is_deterministic', self.is_deterministic == 'true')\n" + _NO_BOOL,
     ),
     "any name becomes a text": (
         "any value becomes a text",
@@ -272,6 +330,47 @@ _WRITING: dict[str, Mistake] = {
         _TEXT,
         'yaml.safe_dump({"version": VERSION} | {k: v for k, v in dataclasses.asdict(self).items() '
         'if k != "is_deterministic"})',
+    ),
+    "signs that YAML does not hold": (
+        "are written without escapes",
+        _TEXT,
+        'json.dumps({"version": VERSION} | dataclasses.asdict(self), ensure_ascii=False)',
+    ),
+    "writing empties the config": (
+        "`vars(self)` is no copy",
+        f"        return {_TEXT}",
+        f"        text = {_TEXT}\n        self.class_weights.clear()\n        return text",
+    ),
+    "the text is a field": (
+        "configs differ in something",
+        ("= field(default_factory=dict)\n", "= field(default_factory=dict)\n    raw: str = ''\n"),
+        (
+            "known = [f.name for f in dataclasses.fields(cls)]",
+            "known = [f.name for f in dataclasses.fields(cls)][:-1]",
+        ),
+        ("return cls(**values)", "return cls(**values, raw=text)"),
+        (_TEXT, f"{_TEXT.replace('dataclasses.asdict(self)', 'self.plain()')}"),
+        ("values = dataclasses.asdict(self)", "values = self.plain()"),
+        (
+            "    def fingerprint",
+            "    def plain(self):\n        values = dataclasses.asdict(self)\n        del values['raw']\n"
+            "        return values\n\n    def fingerprint",
+        ),
+    ),
+    "a rate of -0.0": (
+        "0.0 equals -0.0",
+        ("float(value) + 0.0", "float(value)"),
+        (
+            'del values["name"]\n',
+            'del values["name"]\n'
+            '        values["class_weights"] = {k: v + 0.0 for k, v in self.class_weights.items()}\n',
+        ),
+    ),
+    "weights strung together": (
+        "one after the other with nothing between",
+        'del values["name"]\n',
+        'del values["name"]\n'
+        '        values["class_weights"] = ", ".join(f"{k}={v}" for k, v in sorted(self.class_weights.items()))\n',
     ),
     "unordered hash": ("an unordered hash", _HASHED, "str(hash(json.dumps(values, sort_keys=True)))"),
     "fingerprint depends on the order of keys": (

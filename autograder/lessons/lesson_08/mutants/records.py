@@ -24,7 +24,7 @@ def record_run(train, config, data_path, out, git):
     out = Path(out)
     record = {
         "status": "finished", "failure": None, "config": copy.deepcopy(config),
-        "git": {"commit": git("rev-parse", "HEAD"), "is_dirty": bool(git("status", "--porcelain"))},
+        "git": {"commit": git("rev-parse", "HEAD").strip(), "is_dirty": bool(git("status", "--porcelain"))},
         "data": {"sha256": sha256(data_path)},
         "environment": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
         "hardware": {"num_cores": os.cpu_count(), "num_threads": torch.get_num_threads()},
@@ -52,7 +52,7 @@ def record_run(train, config, data_path, out, git):
 """
 _DIRTY = 'bool(git("status", "--porcelain"))'
 
-_GIT = f'        "git": {{"commit": git("rev-parse", "HEAD"), "is_dirty": {_DIRTY}}},\n'
+_GIT = f'        "git": {{"commit": git("rev-parse", "HEAD").strip(), "is_dirty": {_DIRTY}}},\n'
 _WRITE = '        (out / "run.json").write_text(json.dumps(record, indent=2))\n'
 _METRICS = '        record["metrics"] = {"accuracy": accuracy, "slices": by_slice}\n'
 _FILES = 'files = [p for p in sorted(out.rglob("*")) if p.is_file()]'
@@ -76,16 +76,25 @@ _CODE: dict[str, Mistake] = {
         'git("diff", "--name-only") or git("ls-files", "--others", "--exclude-standard")',
     ),
     "what git prints for the flag": ("not true or false", _DIRTY, 'git("status", "--porcelain")'),
-    "the hash is cut short": ("cut short", 'git("rev-parse", "HEAD")', 'git("rev-parse", "--short", "HEAD")'),
+    "the hash is cut short": (
+        "cut short",
+        'git("rev-parse", "HEAD").strip()',
+        'git("rev-parse", "--short", "HEAD").strip()',
+    ),
+    "the end of the line is kept": (
+        "stands behind the hash",
+        'git("rev-parse", "HEAD").strip()',
+        'git("rev-parse", "HEAD")',
+    ),
     "git of another folder": (
         "another commit, or another text",
-        'git("rev-parse", "HEAD")',
+        'git("rev-parse", "HEAD").strip()',
         'os.popen("git rev-parse HEAD 2>&1").read().strip()',
     ),
     "the commit is asked for when the run is over": (
         "read after the run",
         '        record["times"]',
-        '        record["git"]["commit"] = git("rev-parse", "HEAD")\n        record["times"]',
+        '        record["git"]["commit"] = git("rev-parse", "HEAD").strip()\n        record["times"]',
     ),
     "the flag is asked for when the run is over": (
         "asked for when the run is over",
@@ -96,7 +105,7 @@ _CODE: dict[str, Mistake] = {
         "another commit, or another text",
         (
             _GIT,
-            '        "git": KNOWN.setdefault("git", {"commit": git("rev-parse", "HEAD"), "is_dirty": '
+            '        "git": KNOWN.setdefault("git", {"commit": git("rev-parse", "HEAD").strip(), "is_dirty": '
             + _DIRTY
             + "}),\n",
         ),
@@ -111,6 +120,15 @@ _CODE: dict[str, Mistake] = {
         "also deep inside",
         "copy.deepcopy(config)",
         "dict(config)",
+    ),
+    "a copy of dicts alone": (
+        "also deep inside",
+        ("copy.deepcopy(config)", "copied(config)"),
+        (
+            "def sha256",
+            "def copied(value):\n"
+            "    return {k: copied(v) for k, v in value.items()} if isinstance(value, dict) else value\n\ndef sha256",
+        ),
     ),
     "the config as texts": (
         "not recorded as it was given",
@@ -163,6 +181,11 @@ _OUTCOME: dict[str, Mistake] = {
         "failures are not recorded as such",
         "except BaseException as error",
         "except (ArithmeticError, LookupError, ValueError, OSError, RuntimeError) as error",
+    ),
+    "errors that have a name alone": (
+        "failures are not recorded as such",
+        "except BaseException as error",
+        "except (Exception, KeyboardInterrupt, SystemExit) as error",
     ),
     "a run stopped by hand has finished": (
         "a run that is stopped by hand",
@@ -240,6 +263,16 @@ _OUTCOME: dict[str, Mistake] = {
     ),
     "empty metrics after a failure": ("None says so", '"metrics": None', '"metrics": {}'),
     "metrics without slices": ("metrics without slices", '"slices": by_slice', '"slices": {}'),
+    "slices whose names are cleaned": (
+        "metrics without slices",
+        "np.asarray(slices)\n",
+        "np.asarray([name.strip() for name in slices])\n",
+    ),
+    "a slice without a name": (
+        "metrics without slices",
+        "for name in np.unique(slices)",
+        "for name in np.unique(slices) if name",
+    ),
     "slices without their size": (
         "a slice without its size",
         ', "num_samples": int((slices == name).sum())',
@@ -266,6 +299,21 @@ _OUTCOME: dict[str, Mistake] = {
         "if p.is_file()]",
         'if p.is_file() and p.name[0] != "."]',
     ),
+    "hidden folders are left out": (
+        "left out by their name",
+        "if p.is_file()]",
+        'if p.is_file() and "/." not in p.as_posix()[len(out.as_posix()) :].rpartition("/")[0]]',
+    ),
+    "what begins like the record is left out": (
+        "left out by their name",
+        "if p.is_file()]",
+        'if p.is_file() and not p.name.startswith("run.json.")]',
+    ),
+    "names of files in ASCII": (
+        "named otherwise",
+        "p.relative_to(out).as_posix()",
+        'p.relative_to(out).as_posix().encode("ascii", "replace").decode()',
+    ),
     "every run.json is left out": (
         "taken for the record itself",
         "if p.is_file()]",
@@ -286,6 +334,21 @@ _OUTCOME: dict[str, Mistake] = {
         "not that of the file's bytes",
         "sha256(p) for p",
         "hashlib.sha256(p.name.encode()).hexdigest() for p",
+    ),
+    "one record for all runs": (
+        "the records of all runs are one dict",
+        ("    record = {\n", "    record = RECORD\n    record |= {\n"),
+        ("def sha256", "RECORD = {}\n\ndef sha256"),
+    ),
+    "the number of the process": (
+        "random names",
+        '"num_cores": os',
+        '"process": os.getpid(), "num_cores": os',
+    ),
+    "a failure with its time": (
+        "times, random names or absolute paths",
+        'f"{type(error).__name__}: {error}"',
+        'f"{time.time()}: {error}"',
     ),
     "equal runs differ": (
         "absolute paths stand among",
