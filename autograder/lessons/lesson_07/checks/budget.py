@@ -11,6 +11,7 @@ from autograder.lessons.lesson_07.checks.made_guards import Entry, Run, simulate
 from autograder.lessons.lesson_07.checks.made_runs import runs
 
 SMALL = "the reserve is too small: the longest step so far counts, over all sessions"
+LEFT_OUT = "is left out: a long step may spend more than the budget, and then it is due"
 LIKELY = {
     "no reserve": "it stops when the money is gone: the step and the save that follow are not paid for",
     "hours": "seconds taken for hours: the price is for an hour, the clock counts seconds",
@@ -47,6 +48,11 @@ LIKELY = {
     "alarms again": "an alarm again after a resume: `state_dict` knows which were given",
     "above the share": "an alarm above its share alone: it is due at the share itself",
     "no alarm at the stop": "no alarm after the step at which the run ends",
+    "nothing left to save": "no checkpoint where more is spent than the budget: before True one is saved, always",
+    "no more than the budget": f"an alarm above 1 {LEFT_OUT}",
+    "shares to 1": f"an alarm above 1 {LEFT_OUT}",
+    "shares below 1": f"an alarm at 1 or above {LEFT_OUT}",
+    "no time": "a step in which the clock stands still is passed over: the run must end after it too",
     "sums of money": "`notify` takes one of `alarms`, a share and no sum of money",
 }
 LOOK_STOP = "what may the next step and the save cost together, at the price of a second, and is that left?"

@@ -80,6 +80,8 @@ class _Guard:
         entry: Entry = {"steps": 0, "is_stopped": False, "saves": 0, "alarms": [], "spent": 0.0}
         for duration in durations:
             entry["steps"] += 1
+            if mistake == "no time" and not duration + waited + jump:
+                continue
             spent, pending, num_alarms = self.spent, list(self.pending), len(entry["alarms"])
             longest = self.longest
             self._pay(entry, duration, waited, jump, rate)
@@ -94,6 +96,8 @@ class _Guard:
             if is_over:
                 entry["is_stopped"] = True
                 saves = {"no checkpoint": 0, "two checkpoints": 2}
+                if mistake == "nothing left to save" and self.spent >= self.budget:
+                    saves[mistake] = 0
                 entry["saves"] = saves.get(mistake, max(1, entry["saves"]))
                 self.pending = pending if mistake == "saved before the alarms" else self.pending
                 self.spent = spent if mistake == "saved before it is paid" else self.spent
@@ -138,10 +142,14 @@ class _Guard:
 
     def _alarm(self, entry: Entry) -> None:
         mistake, spent, budget = self.mistake, self.spent, self.budget
+        if mistake == "no more than the budget":
+            spent = min(spent, budget)
         due = [
             share
             for share in self.pending
             if (spent > share * budget if mistake == "above the share" else spent >= share * budget)
+            and not (mistake == "shares to 1" and share > 1.0)
+            and not (mistake == "shares below 1" and share >= 1.0)
         ]
         if mistake == "one alarm a step":
             due = due[:1]

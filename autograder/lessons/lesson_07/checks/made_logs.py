@@ -30,15 +30,19 @@ class Kind:
     """It is 0.0, a little better than the target."""
     is_open: bool = False
     """The last session still goes on: it has no "stop"."""
+    is_whole: bool = False
+    """Seconds, price and the first value that is good enough are whole numbers, without a point."""
+    is_below_zero: bool = False
+    """The target is."""
 
 
 KINDS = (
-    Kind("h", True, 0, 1, is_exact=True),
+    Kind("h", True, 0, 1, is_exact=False, is_whole=True),
     Kind("day", False, 1, 2, is_exact=False, is_zero=True),
     Kind("min", True, 1, 3, is_exact=False, is_zero=True, is_open=True),
-    Kind("s", False, 2, 3, is_exact=True),
+    Kind("s", False, 2, 3, is_exact=True, is_below_zero=True),
     Kind("h", True, None, 2, is_exact=False),
-    Kind("day", True, 0, 3, is_exact=True),
+    Kind("day", True, 0, 3, is_exact=True, is_below_zero=True),
     Kind("min", False, None, 3, is_exact=False, is_open=True),
     Kind("h", False, 0, 2, is_exact=True, is_first=True),
     Kind("s", True, 2, 4, is_exact=False, is_first=True, is_open=True),
@@ -55,11 +59,14 @@ def options(rng: np.random.Generator, kind: Kind) -> Record:
         targets.append(0.0)
     if kind.is_zero:
         targets = [-0.01 if kind.is_high_good else 0.01]
+    if kind.is_below_zero:
+        targets = [-float(rng.uniform(0.5, 3.0))]
+    price = f"{int(rng.integers(1, 9))}" if kind.is_whole else f"{amount:.6f}"
     return {
-        "target": targets[int(rng.integers(len(targets)))],
+        "target": 0.99 if kind.is_whole else targets[int(rng.integers(len(targets)))],
         "monitor": str(rng.choice(["accuracy", "loss", "f1", "error", "reward"])),
         "higher_is_better": kind.is_high_good,
-        "price": f"{amount:.6f} {currency}/{kind.unit}",
+        "price": f"{price} {currency}/{kind.unit}",
         "num_devices": int(rng.integers(2, 9)),
     }
 
@@ -94,14 +101,31 @@ def log(rng: np.random.Generator, kind: Kind, given: Record) -> list[Record]:
                 value = nothing.pop()
             elif is_reached and rng.random() < 0.7:
                 value = target + sign * float(rng.uniform(0.02, 0.2))
-            other = {"other": target + sign * (1.0 if number else -1.0)}  # good too early, from the second on
-            record = {"kind": "validation", "session_seconds": clock, given["monitor"]: value}
-            records.append(record | other)
+            # Good too early, from the second on, and there the first metric of the record.
+            other = {"other": target + sign * (1.0 if number else -1.0)}
+            own = {given["monitor"]: value}
+            record = {"kind": "validation", "session_seconds": clock}
+            records.append(record | (other | own if number % 2 else own | other))
         records.append({"kind": "stop", "session_seconds": clock + float(rng.uniform(10.0, 60.0))})
         if session < kind.num_sessions - 2:  # taken away again before its first record
             records.append({"kind": "start", "seconds": float(rng.uniform(20.0, 400.0))})
             records.append({"kind": "stop", "session_seconds": float(rng.uniform(5.0, 30.0))})
+    records = [_whole(record) for record in records] if kind.is_whole else records
     return records[:-1] if kind.is_open else records
+
+
+def _whole(record: Record) -> Record:
+    return {
+        key: math.ceil(value) if "seconds" in key else 1 if value == 1.0 else value
+        for key, value in record.items()
+    }
+
+
+def at_once(given: Record) -> list[Record]:
+    """The log of a run that is at its target before anything is paid: a pretrained model, on a machine that is up."""
+    value = given["target"] + (0.01 if given["higher_is_better"] else -0.01)
+    reached = {"kind": "validation", "session_seconds": 0.0, given["monitor"]: value, "other": None}
+    return [{"kind": "start", "seconds": 0.0}, reached]
 
 
 def bill(records: list[Record], given: Record, mistake: str = "") -> Bill:
@@ -109,7 +133,7 @@ def bill(records: list[Record], given: Record, mistake: str = "") -> Bill:
     amount, _, unit = given["price"].partition("/")
     per_second = float(amount.split()[0]) / SECONDS_PER["h" if mistake == "always per hour" else unit]
     seconds = _paid(records, given, mistake)
-    if seconds is None:
+    if seconds is None or (mistake == "nothing paid" and not seconds):
         return None
     devices = given["num_devices"]
     money = seconds * per_second * (1 if mistake == "one device" else devices)
@@ -139,6 +163,8 @@ def _paid(records: list[Record], given: Record, mistake: str) -> float | None:
         if record["kind"] not in kinds:
             continue
         value = record["other" if mistake == "another metric" else given["monitor"]]
+        if mistake == "whole is none" and isinstance(value, int):
+            continue
         if value is None or math.isnan(value):
             if value is None or mistake != "NaN is good":
                 continue

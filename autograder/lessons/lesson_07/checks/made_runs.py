@@ -19,10 +19,13 @@ def runs(rng: np.random.Generator) -> list[Run]:
         _two_at_once(rng),
         _exact(rng, alarms=(0.25, 0.5, 0.75)),
         _exact(rng, alarms=(0.5,), lacks=1e-6),
+        _exact(rng, alarms=(0.25, 0.5), lacks=-1e-6),
         _alarm_at_the_stop(rng),
         _slow_once(rng),
         _too_small(rng),
         _quick(rng),
+        _overspent(rng),
+        _no_room(rng),
     ]
 
 
@@ -77,7 +80,7 @@ def _two_at_once(rng: np.random.Generator) -> Run:
 
 def _exact(rng: np.random.Generator, alarms: tuple[float, ...], lacks: float = 0.0) -> Run:
     """Quarters of an hour at a whole price a second: sums are at a share exactly, and the last step fits exactly, or
-    this share of the budget is lacking."""
+    this share of the budget is lacking, or is too much: then a sum is a hair's breadth below a share."""
     price = 3600.0 * float(rng.choice([1.0, 2.0, 4.0]))
     save = float(rng.choice([0.0, 1.0, 2.0]))
     steps, quarter = 16, 900.0
@@ -133,9 +136,24 @@ def _too_small(rng: np.random.Generator) -> Run:
 
 
 def _quick(rng: np.random.Generator) -> Run:
-    """Steps of a fraction of a second, and a save of another: sums far below a cent. Of three sessions the second is
-    over before its first step. The first alarm is due as soon as there is a step."""
+    """Steps of a fraction of a second, and a save of another: sums far below a cent. Of four sessions the first and the
+    third are over before their first step. The first alarm is due as soon as there is a step."""
     price, step = float(rng.uniform(1.0, 9.0)), float(rng.uniform(0.1, 0.3))
     settings = {"budget": 40.37 * step / 3600.0 * price, "price_per_hour": price, "save_seconds": 0.5 * step}
-    sessions = [[step] * 12, [], [step] * 60]
-    return Run(settings | {"alarms": [0.0, 0.2, 0.7]}, sessions, 0.4 * step, _clocks(rng, 3))
+    sessions = [[], [step] * 12, [], [step] * 60]
+    return Run(settings | {"alarms": [0.0, 0.2, 0.7]}, sessions, 0.4 * step, _clocks(rng, 4))
+
+
+def _overspent(rng: np.random.Generator) -> Run:
+    """One step takes far longer than any before: more is spent than the budget, and alarms above 1 are due."""
+    price, step = float(rng.uniform(1.0, 9.0)), float(rng.uniform(20.0, 40.0))
+    settings = {"budget": 20.0 * step / 3600.0 * price, "price_per_hour": price, "save_seconds": step}
+    steps = [*[step] * int(rng.integers(2, 8)), 24.0 * step]
+    return Run(settings | {"alarms": [0.9, 1.0, 1.1, 3.0]}, [steps], 0.5 * step, _clocks(rng, 1))
+
+
+def _no_room(rng: np.random.Generator) -> Run:
+    """A budget that pays for no save: the run ends after its first step, which was too quick for the clock."""
+    price, save = float(rng.uniform(1.0, 9.0)), float(rng.uniform(80.0, 120.0))
+    settings = {"budget": 0.9 * save / 3600.0 * price, "price_per_hour": price, "save_seconds": save}
+    return Run(settings | {"alarms": [0.5]}, [[0.0, *[0.1 * save] * 20]], 0.5 * save, _clocks(rng, 1))

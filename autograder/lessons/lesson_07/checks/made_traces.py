@@ -80,26 +80,34 @@ def trace(rng: np.random.Generator, kind: Kind) -> list[Event]:
         start = clock
         if kind.has_gpu:  # before the first stage
             queue(clock + 10.0, float(rng.integers(300, 900)))
-        if kind.has_gpu or index % 2:  # the time between the stages; a first one may begin with its step
+        is_tight = (
+            not kind.has_gpu and index % 2 == 1
+        )  # ends with its last stage; and there the next step begins
+        if kind.has_gpu or is_tight:  # the time between the stages; a first one may begin with its step
             clock += float(rng.integers(20, 90))
+        ended = clock
         for name in ("data", "transfer", *["forward", "backward"] * kind.num_rounds, "optimizer"):
             if (name in kind.never and not is_warmup) or (name == kind.sometimes and index % 2):
                 continue
             length = 0.125 * float(rng.integers(1600, 24_000)) * slow
             events.append(_range(f"stage: {name}", clock, length))
-            for _ in range(int(rng.integers(1, 4)) if kind.has_gpu else 0):
+            for number in range(int(rng.integers(1, 4)) if kind.has_gpu else 0):
                 moment, work = clock + float(rng.uniform(0.05, 0.9)) * length, float(rng.integers(500, 9000))
+                if not number and index % 2 == 0:  # as soon as the stage begins
+                    moment = clock
                 queue(moment, work * slow, AUTOGRAD if name == "backward" else MAIN)
-            clock += length + float(rng.integers(20, 90))
+            ended = clock + length
+            clock = ended + float(rng.integers(20, 90))
             if kind.has_gpu and rng.random() < 0.5:  # after the stage, and before the next
                 queue(clock - 15.0, float(rng.integers(300, 900)))
         if kind.has_gpu:  # the callbacks of the loop launch something too, in no stage
             queue(clock - 9.0, BACKLOG if is_warmup else float(rng.integers(300, 900)))
+        clock = ended if is_tight else clock
         number = index % (kind.num_warmup_steps + 3) if kind.is_begun_anew else index
         events.append(_range(f"ProfilerStep#{max(0, first_number) + number}", start, clock - start))
         if kind.has_gpu:  # between the steps something else is done, and queued in no step
             queue(clock + 20.0, float(rng.integers(500, 9000)))
-        clock += float(rng.integers(100, 400))
+        clock += 0.0 if is_tight else float(rng.integers(100, 400))
     events += _clutter(events, has_gpu=kind.has_gpu)
     return [events[i] for i in rng.permutation(len(events))]
 
@@ -110,16 +118,16 @@ def _range(name: str, start: float, length: float) -> Event:
 
 
 def _kernels(launch: float, begin: float, work: float, correlation: int, thread: int = MAIN) -> list[Event]:
-    """A launch and what it queues: one kernel, or the several ones of a graph."""
+    """A launch and what it queues: one kernel, or the several ones of a graph, on streams of their own, at once."""
     args = {"correlation": correlation}
     call = ("cudaLaunchKernel", "cudaLaunchKernelExC", "cudaGraphLaunch")[correlation % 3]
     called = {"ph": "X", "cat": "cuda_runtime", "name": call, "ts": launch, "dur": 4.0}
     events = [called | {"pid": 4321, "tid": thread, "args": args}]
-    for number, share in enumerate((0.25, 0.45, 0.3) if call == "cudaGraphLaunch" else (1.0,)):
+    for number, share in enumerate((0.3, 0.4, 0.3) if call == "cudaGraphLaunch" else (1.0,)):
         name = f"kernel_{(correlation + number) % 7}"
         ran = {"ph": "X", "cat": "kernel", "name": name, "ts": begin, "dur": share * work}
-        events.append(ran | {"pid": 0, "tid": 7, "args": args | {"stream": 7}})
-        begin += share * work
+        events.append(ran | {"pid": 0, "tid": 7, "args": args | {"stream": 7 + number}})
+        begin += 0.5 * share * work
     return events
 
 
@@ -133,11 +141,16 @@ def _clutter(events: list[Event], *, has_gpu: bool) -> list[Event]:
     ]
     found += [_range("Optimizer.step#AdamW.step", s["ts"] + 2.0, 0.7 * s["dur"]) for s in steps]
     found += [_range(f"within {r['name']}", r["ts"] + 1.0, 0.3 * r["dur"]) for r in ranges]
+    found += [_range("ProfilerStep overhead", s["ts"] + 3.0, 0.2 * s["dur"]) for s in steps]
+    found += [_range("stages: forward", s["ts"] + 4.0, 0.1 * s["dur"]) for s in steps]
     found += [r | {"cat": "python_function", "dur": 0.9 * r["dur"]} for r in ranges]
     found += [{"ph": "M", "name": "process_name", "ts": 0, "args": {"name": "python"}}]
     found += [{"ph": "i", "name": "Iteration Start: PyTorch Profiler", "ts": steps[0]["ts"]}]
     if has_gpu:
         found += [r | {"cat": "gpu_user_annotation", "ts": r["ts"] + 900.0} for r in ranges]
+        # The profiler's own work on a launch, in another stage.
+        launches = [event for event in events if event["cat"] == "cuda_runtime"]
+        found += [e | {"cat": "overhead", "name": "Resource", "ts": e["ts"] + 25_000.0} for e in launches]
         for number, step in enumerate(steps, start=10**6):
             args = {"correlation": number}
             waits = {
@@ -177,6 +190,10 @@ def read(events: list[Event], num_warmup_steps: int, mistake: str = "") -> Break
     steps.sort(key=keys.get(mistake, lambda e: e["ts"]))
     left_out = 0 if mistake == "warm-up" else num_warmup_steps
     counted = steps[:-left_out] if mistake == "last steps" and left_out else steps[left_out:]
+    if mistake == "a longer name":
+        steps = [e for e in ranges if e["name"].startswith("ProfilerStep")]
+        steps.sort(key=lambda e: e["ts"])
+        counted = steps[left_out:]
     stages = [e for e in ranges if e["name"].startswith("stage: ")]
     if mistake == "anywhere in a name":
         stages += [e | {"name": e["name"][len("within ") :]} for e in ranges if " stage: " in e["name"]]
@@ -187,6 +204,8 @@ def read(events: list[Event], num_warmup_steps: int, mistake: str = "") -> Break
     for event in events:
         if event.get("cat") in worked:
             kernels.setdefault(event["args"]["correlation"], []).append(event)
+    if mistake in ("at once", "the same twice"):
+        kernels = {correlation: _condensed(several, mistake) for correlation, several in kernels.items()}
     if mistake in ("last kernel", "first kernel"):
         only = slice(1) if mistake == "first kernel" else slice(-1, None)
         kernels = {correlation: several[only] for correlation, several in kernels.items()}
@@ -197,7 +216,7 @@ def read(events: list[Event], num_warmup_steps: int, mistake: str = "") -> Break
     host, device = dict.fromkeys(STAGES, 0.0), dict.fromkeys((*STAGES, "other"), 0.0)
     host_has, device_has = Counter[str](), Counter[str]()
     for step in counted:
-        own = sorted((e for e in stages if _lies_in(e["ts"], step)), key=lambda e: e["ts"])
+        own = sorted((e for e in stages if _is_stage_of(e, step, mistake)), key=lambda e: e["ts"])
         for stage in own:
             name = stage["name"][len("stage: ") :]
             is_known = any(e["name"] == stage["name"] and e["ts"] < stage["ts"] for e in own)
@@ -216,7 +235,11 @@ def read(events: list[Event], num_warmup_steps: int, mistake: str = "") -> Break
             if mistake == "threads":
                 is_own &= launch.get("tid") == step["tid"]
             if is_own:
-                inside = [e["name"][len("stage: ") :] for e in own if _lies_in(moment, e)]
+                inside = [
+                    e["name"][len("stage: ") :]
+                    for e in own
+                    if _lies_in(moment, e) and not (mistake == "launched as it begins" and moment == e["ts"])
+                ]
                 if mistake == "the last stage that began":
                     inside = [e["name"][len("stage: ") :] for e in own if e["ts"] <= moment][-1:]
                 name = inside[0] if inside else "other"
@@ -245,3 +268,20 @@ def read(events: list[Event], num_warmup_steps: int, mistake: str = "") -> Break
 
 def _lies_in(moment: float, outer: Event) -> bool:
     return bool(outer["ts"] <= moment < outer["ts"] + outer["dur"])
+
+
+def _is_stage_of(stage: Event, step: Event, mistake: str) -> bool:
+    ends, end = stage["ts"] + stage["dur"], step["ts"] + step["dur"]
+    if mistake == "begins where another ends":
+        return bool(step["ts"] <= stage["ts"] <= end)
+    if mistake == "ends before its step":
+        return bool(step["ts"] <= stage["ts"] and ends < end)
+    return _lies_in(stage["ts"], step)
+
+
+def _condensed(kernels: list[Event], mistake: str) -> list[Event]:
+    """Kernels of one launch as a mistaken reader takes them: one from the first to the last, or equal ones once."""
+    if mistake == "the same twice":
+        return [*{kernel["dur"]: kernel for kernel in kernels}.values()]
+    begin = min(kernel["ts"] for kernel in kernels)
+    return [kernels[0] | {"dur": max(kernel["ts"] + kernel["dur"] for kernel in kernels) - begin}]

@@ -7,7 +7,15 @@ from typing import Any
 
 from autograder.engine import Job
 from autograder.lessons.checking import name_the_mistake, require_keys
-from autograder.lessons.lesson_07.checks.made_logs import KINDS, Bill, Record, bill, log, options
+from autograder.lessons.lesson_07.checks.made_logs import (
+    KINDS,
+    Bill,
+    Record,
+    at_once,
+    bill,
+    log,
+    options,
+)
 
 LIKELY = {
     "no start-up": "compile time hidden: loading and compiling are paid for, before the first step of each session",
@@ -28,6 +36,8 @@ LIKELY = {
     "better than the target": "a value at the target itself is good enough",
     "zero is none": "a value of 0.0 is a value: only None and NaN are none",
     "NaN is good": "NaN taken for a value: `not value > target` is true of it",
+    "whole is none": "a value that is a whole number, such as 1, is a value: only None and NaN are none",
+    "nothing paid": "a bill of 0 taken for none: the target is reached before anything was paid",
     "training values": "values of training taken for validations: `kind` tells them apart",
     "another metric": "another metric than the one whose name is `monitor`",
     "the other way": "`higher_is_better` says which way is better; the metric's name says nothing",
@@ -35,7 +45,9 @@ LIKELY = {
 }
 FORM = "a price without unit: 2.40 of what, for how long?"
 NO_UNIT = "a unit that is none of the four is taken for one of them"
+UNKNOWN = ("hour", "days", "m", "H", "sec", "d", "hr", "minute", "month", "Min")
 BAD_PRICES = {
+    "": "a price without anything: no amount, no currency, no unit",
     "2.40": FORM,
     "2.40 EUR": FORM,
     "2.40/h": FORM,
@@ -46,10 +58,7 @@ BAD_PRICES = {
     "2.40 EUR/week": NO_UNIT,
     "2.40 EUR/second": "a unit that only begins like one of the four is taken for it",
     "2.40 EUR/half-day": "a unit that only begins like one of the four is taken for it",
-    "2.40 EUR/hour": NO_UNIT,
-    "2.40 EUR/days": NO_UNIT,
-    "2.40 EUR/m": NO_UNIT,
-    "2.40 EUR/H": NO_UNIT,
+    **{f"2.40 EUR/{unit}": NO_UNIT for unit in UNKNOWN},
     "2.40 EUR/h/GPU": "something stands behind the unit: that is another price",
     "2.40 EUR per h": "a price without a stroke before its unit",
     "about 2.40 EUR/h": "a price found somewhere in a text: an amount stands first, and nothing before it",
@@ -67,7 +76,7 @@ def check_cost_to_target(job: Job) -> None:
         cases.append((log(job.rng, kind, given), given))
     empty, free = options(job.rng, KINDS[4]), options(job.rng, KINDS[0])
     free["price"] = "0 EUR/h"
-    cases += [([], empty), (log(job.rng, KINDS[0], free), free)]
+    cases += [([], empty), (log(job.rng, KINDS[0], free), free), (at_once(empty), empty)]
     for records, given in cases:
         answer = job.learner().call("cost_of", records=_sent(records), options=given)
         _require_cost(job, answer, records, given)
@@ -91,11 +100,20 @@ def _require_cost(job: Job, answer: Record, records: list[Record], given: Record
         likely="the log is changed by reading it: records are taken out of it, sorted or edited",
         look="`for record in records` takes nothing away",
     )
+    job.require(
+        answer["is_own"],
+        expected="a result of its own from each call",
+        got="one that a later call changes",
+        likely="what belongs to the call before is kept: the dict that is returned is the same each time",
+        look="make the dict within the function",
+    )
     likely = name_the_mistake(
         LIKELY,
         twin=lambda mistake: (bill(records, given, mistake),),
         is_same=lambda wrong: wrong[0] != right and _is_same(answer, wrong[0]),
     )
+    if not likely and not _is_same(answer, right) and _is_same(_alone(job, records, given), right):
+        likely = "what belongs to the call before is kept: the list of records is the same, and what is in it is not"
     job.require(
         answer["outcome"] in ("cost", "none"),
         expected=f"a dict, or None: the price is {given['price']!r}",
@@ -147,6 +165,13 @@ def _require_cost(job: Job, answer: Record, records: list[Record], given: Record
         likely="a price without unit: a sum of money has a currency, the one of the price",
         look="the text of the price",
     )
+
+
+def _alone(job: Job, records: list[Record], given: Record) -> Record:
+    """The answer in a process that has seen no other log."""
+    request: Record = {"records": _sent(records), "options": given}
+    answer: Record = job.worker("alone", job.source).call("cost_of", **request)
+    return answer
 
 
 def _is_same(answer: Record, wrong: Bill) -> bool:

@@ -6,13 +6,23 @@ from autograder.lessons.checking import EXPLAINS, Claims
 
 TRACE: Claims = {
     "Read a trace.": EXPLAINS,
-    "Its events are dicts, in no particular order.": ("steps in the order of the list",),
-    "Of all kinds of events you need three:": ("memory copies counted as kernels",),
+    "Its events are dicts, in no particular order.": (
+        "steps in the order of the list",
+        "a reading kept by the address of its list",
+    ),
+    "Of all kinds of events you need three:": (
+        "memory copies counted as kernels",
+        "whatever else has the launch's correlation",
+    ),
     '`"user_annotation"` | a range on the host: a step, `ProfilerStep#12`, or a stage, `stage: forward`': (
         "the GPU's copies counted too",
     ),
     '`"cuda_runtime"` | the host queues a kernel': ("the length of the launches",),
-    "or several with one call (a graph)": ("one kernel of a launch", "the first kernel of a launch"),
+    "or several with one call (a graph)": (
+        "one kernel of a launch",
+        "the first kernel of a launch",
+        "kernels of one length taken for the same",
+    ),
     '`"kernel"` | the GPU runs it, perhaps much later': (
         "timing CUDA without a sync: by the moment when a kernel runs",
     ),
@@ -20,6 +30,7 @@ TRACE: Claims = {
     "its launch, with the same correlation, lies inside that range": (
         "launches found by their name",
         "kernels between two steps for the one before",
+        "a launch at the beginning of its stage",
     ),
     "whichever thread made it.": ("launches of one thread",),
     "A kernel belongs to the step and the stage in which it was *queued*": (
@@ -38,14 +49,20 @@ TRACE: Claims = {
         "whatever is no copy of a GPU",
         "the GPU's copies counted too",
     ),
-    '"ProfilerStep#<number>" are steps': ("every range with a number taken for a step",),
+    '"ProfilerStep#<number>" are steps': (
+        "every range with a number taken for a step",
+        "every name that begins like a step's",
+    ),
     'those named "stage: <name>" are stages': (
         "every range with these words in its name",
+        "every name that begins like a stage's",
         "every other range taken for a stage",
     ),
     "inside one step, and a step may have several of one name.": (
         "one range of a name in a step",
         "the last range of a name",
+        "a stage that begins where a step ends, in both",
+        "a stage that ends with its step",
     ),
     "Other events may be there too.": (
         "memory copies counted as kernels",
@@ -72,6 +89,7 @@ TRACE: Claims = {
     '"device" {stage: length of the kernels that were queued inside its ranges}, and': (
         "the length of the launches",
         "one kernel of a launch",
+        "a graph from its first kernel to its last",
         "timing CUDA without a sync: the host's ranges",
     ),
     '"other": of those queued in the step, but in no stage.': (
@@ -80,7 +98,7 @@ TRACE: Claims = {
     ),
     "0.0 without a GPU": ("device times of a GPU alone",),
     "All five stages are there, also those that never occur.": ("stages that never occur left out",),
-    "Where no step counts, all times are 0.0.": ("divided by no steps",),
+    "Where no step counts, all times are 0.0.": ("divided by no steps", "a trace of no events"),
     "The events stay as they are.": ("events sorted in place",),
 }
 
@@ -98,10 +116,15 @@ COST: Claims = {
         "the direction ignored",
         "the whole run, as one who optimises epoch time would report it",
         "nearly the target",
+        "a share of the target",
+        "a bill of 0 taken for none",
         "0.0 taken for no value",
     ),
     "higher_is_better: bool": ("the direction ignored", "the direction by the metric's name"),
-    "records, in order; `kind` says which keys there are:": ("only the last session",),
+    "records, in order; `kind` says which keys there are:": (
+        "only the last session",
+        "a bill kept by the address of its log",
+    ),
     '"start" "seconds": loading and compiling, before the first step of a session. Paid': (
         "compile time hidden",
         "start-ups of later sessions too",
@@ -109,6 +132,8 @@ COST: Claims = {
     '"train" "session_seconds": since the first step of this session': ("values of training",),
     '"validation" "session_seconds", and the metric under the name `monitor` (or None, or NaN)': (
         "another metric",
+        "the first metric of a validation",
+        "whole numbers taken for none",
         "NaN taken for a value",
         "None compared",
     ),
@@ -126,6 +151,7 @@ COST: Claims = {
     'Returns {"seconds", "hours", "cost", "currency"}: `seconds` and `hours` of the run': (
         "seconds of all devices",
         "hours of sixty seconds",
+        "one result for all calls",
     ),
     '`cost` of all devices in `currency` ("EUR")': (
         "money rounded",
@@ -139,6 +165,9 @@ COST: Claims = {
         "an unknown unit billed as hours",
         "a unit by its beginning",
         "units by their other names",
+        "one more name of a unit",
+        "no price billed as nothing",
+        "a price without a point refused",
         "a price found somewhere in a text",
         "a table's KeyError for an unknown unit",
         "no unit billed as hours",
@@ -204,12 +233,16 @@ GUARD: Claims = {
         "the caller's list used up",
     ),
     "after the first step with which the money spent is at that share or above.": (
+        "no alarm above the whole budget",
+        "alarms at shares that are rounded",
         "alarms above their share alone",
         "no alarm after the last step",
     ),
     "Whether the run must end now; before True is returned, `save` has been called, once.": (
         "nothing said where the run goes on",
+        "a step that the clock does not see",
         "no checkpoint before the stop",
+        "no checkpoint where all is spent",
         "two checkpoints",
         "a checkpoint at every step",
     ),
@@ -225,7 +258,12 @@ GUARD: Claims = {
         "the last step for the longest",
         "the slowest step of earlier sessions forgotten",
     ),
-    "What the guard of the next session must know, as of the last `after_step`": (
+    "What the guard of the next session must know: the money spent, the longest step and the alarms": (
+        "seconds kept in place of money",
+        "alarms again after a resume",
+    ),
+    "as of the last `after_step`": (
+        "no state before the first step of all",
         "nothing known before the first step",
         "earlier sessions forgotten",
         "the slowest step of earlier sessions forgotten",
@@ -235,7 +273,7 @@ GUARD: Claims = {
         "saved before the alarms of this step",
         "saved before this step is paid",
     ),
-    "plain values that JSON can hold, and that no later step changes.": (
+    "Plain values that JSON can hold, and that no later step changes.": (
         "a state that JSON cannot hold",
         "a state that goes on with its guard",
         "a guard that goes on in the state it was handed",

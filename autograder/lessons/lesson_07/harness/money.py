@@ -12,23 +12,28 @@ import numpy as np
 from autograder.lessons.checking.harness_shared import learner
 from autograder.lessons.lesson_07.harness.trace import true_numbers
 
+_log: list[dict[str, Any]] = []  # one list for every log: who knows it again by its `id` is mistaken
+_returned: list[tuple[Any, str]] = []  # so far, and how it read then
+
 
 def cost_of(records: list[dict[str, Any]], options: dict[str, Any]) -> dict[str, Any]:
-    """What the learner's function makes of a log, and whether it leaves it as it was.
+    """What the learner's function makes of a log, and whether it leaves it, and its results so far, as they were.
 
     "nan", "inf" and "-inf" stand for the numbers.
     """
-    given = [
+    _log[:] = [
         {key: float(value) if value in ("nan", "inf", "-inf") else value for key, value in record.items()}
         for record in records
     ]
-    before = repr(given)
-    return _cost_of(given, options) | {"is_unchanged": repr(given) == before}
+    before = repr(_log)
+    answer = _cost_of(_log, options) | {"is_unchanged": repr(_log) == before}
+    return answer | {"is_own": all(repr(found) == text for found, text in _returned)}
 
 
 def _cost_of(given: list[dict[str, Any]], options: dict[str, Any]) -> dict[str, Any]:
     try:
         found = learner(given, **options)
+        _returned.append((found, repr(found)))
     except ValueError as error:
         return {"outcome": "ValueError", "message": str(error)[:300]}
     if found is None:

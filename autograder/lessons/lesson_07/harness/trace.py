@@ -10,8 +10,15 @@ from autograder.lessons.checking.harness_shared import learner, numbers
 
 def breakdowns_of(traces: list[list[dict[str, Any]]], calls: list[list[int]]) -> list[dict[str, Any]]:
     """The learner's breakdown in each call, of a trace's index and a number of warm-up steps, and whether it left the
-    events as they were. Also, after the last call, whether it is still what it was."""
-    found = [_read(traces[index], num_warmup_steps) for index, num_warmup_steps in calls]
+    events as they were. Also, after the last call, whether it is still what it was.
+
+    One list holds the events of one trace after the other: who knows it again by its `id` is mistaken.
+    """
+    events: list[dict[str, Any]] = []
+    found = []
+    for index, num_warmup_steps in calls:
+        events[:] = traces[index]
+        found.append(_read(events, num_warmup_steps))
     return [answer | {"is_own": repr(breakdown) == text} for breakdown, text, answer in found]
 
 

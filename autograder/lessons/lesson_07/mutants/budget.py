@@ -114,6 +114,40 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     'self.longest, self.last, self.alarms = state["spent"], state["longest"], state["last"], ',
                 ),
             ),
+            "no checkpoint where all is spent": (
+                "where more is spent than the budget",
+                "        self.save()\n",
+                "        if self.spent < self.budget:\n            self.save()\n",
+            ),
+            "no alarm above the whole budget": (
+                "an alarm above 1",
+                "self.spent >= self.alarms[0] * self.budget",
+                "min(self.spent, self.budget) >= self.alarms[0] * self.budget",
+            ),
+            "alarms at shares that are rounded": (
+                "an alarm missing, at the wrong share",
+                "self.spent >= self.alarms[0] * self.budget",
+                "round(self.spent / self.budget, 3) >= self.alarms[0]",
+            ),
+            "no state before the first step of all": (
+                "a value or a shape there that the code does not expect",
+                ("0.0, 0.0, clock()\n", "0.0, 0.0, clock()\n        self.state = {}\n"),
+                (
+                    "            self.notify(self.alarms.pop(0))\n",
+                    "            self.notify(self.alarms.pop(0))\n        self.state = {\n"
+                    '            "spent": self.spent, "longest": self.longest, "alarms": self.alarms[:]}\n',
+                ),
+                (
+                    '{"spent": self.spent, "longest": self.longest, "alarms": list(self.alarms)}\n\n',
+                    "self.state\n\n",
+                ),
+                ('list(state["alarms"])\n', 'list(state["alarms"])\n        self.state = dict(state)\n'),
+            ),
+            "a step that the clock does not see": (
+                "the clock stands still",
+                "        now = self.clock()\n",
+                "        now = self.clock()\n        if now == self.last:\n            return False\n",
+            ),
             "two checkpoints": (
                 "more than once",
                 "        self.save()\n",

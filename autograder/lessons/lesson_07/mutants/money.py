@@ -267,6 +267,60 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '    return {"seconds": paid, "hours": paid / 3600, "cost": paid * per_second * num_devices,\n'
                 '            "currency": currency}\n',
             ),
+            "the first metric of a validation": (
+                "another metric than the one",
+                "record[monitor]",
+                'next(record[name] for name in record if name not in ("kind", "session_seconds"))',
+            ),
+            "whole numbers taken for none": (
+                "a value that is a whole number",
+                "value is None or math.isnan(value)",
+                "not isinstance(value, float) or math.isnan(value)",
+            ),
+            "a bill of 0 taken for none": (
+                "a bill of 0",
+                "                cost = ",
+                "                if not seconds:\n                    return None\n                cost = ",
+            ),
+            "one result for all calls": (
+                "the dict that is returned is the same each time",
+                ("SECONDS = {", "BILL = {}\nSECONDS = {"),
+                (
+                    'return {"seconds": seconds, "hours": seconds / 3600, "cost": cost, "currency": currency}',
+                    'BILL.update({"seconds": seconds, "hours": seconds / 3600, "cost": cost, "currency": currency})\n'
+                    "                return BILL",
+                ),
+            ),
+            "a bill kept by the address of its log": (
+                "what belongs to the call before is kept",
+                (
+                    "def cost_to_target(records, *, target, monitor, higher_is_better, price, num_devices):\n",
+                    "def cost_to_target(records, **options):\n    if id(records) not in KNOWN:\n"
+                    "        KNOWN[id(records)] = cost_of_it(records, **options)\n    return KNOWN[id(records)]\n\n"
+                    "def cost_of_it(records, *, target, monitor, higher_is_better, price, num_devices):\n",
+                ),
+                ("SECONDS = {", "KNOWN = {}\nSECONDS = {"),
+            ),
+            "a share of the target": (
+                "a validation at the target is not seen",
+                "else (value <= target)",
+                "else (abs(value) <= target)",
+            ),
+            "a price without a point refused": (
+                "a price is refused that has an amount",
+                "    if not currency:",
+                '    if not currency or "." not in amount:',
+            ),
+            "no price billed as nothing": (
+                "a price without anything",
+                "    try:\n        amount, rest",
+                '    price = price or "0 EUR/h"\n    try:\n        amount, rest',
+            ),
+            "one more name of a unit": (
+                "a unit that is none of the four",
+                '"min": 60,',
+                '"min": 60, "minute": 60,',
+            ),
             "hours of sixty seconds": ("something else than 3600", "seconds / 3600,", "seconds / 60,"),
         },
     ),

@@ -262,6 +262,66 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'if e.get("cat") == "user_annotation" and',
                 'if e.get("cat") != "gpu_user_annotation" and',
             ),
+            "every name that begins like a step's": (
+                "no `#` follows",
+                'startswith("ProfilerStep#")',
+                'startswith("ProfilerStep")',
+            ),
+            "every name that begins like a stage's": (
+                "a value or a shape there that the code does not expect",
+                'e["name"].startswith("stage: ")',
+                'e["name"].startswith("stage")',
+            ),
+            "a stage that begins where a step ends, in both": (
+                "begins where the step before ends",
+                'own = [e for e in stages if begin <= e["ts"] < end]',
+                'own = [e for e in stages if begin <= e["ts"] <= end]',
+            ),
+            "a stage that ends with its step": (
+                "may end with its step",
+                'own = [e for e in stages if begin <= e["ts"] < end]',
+                'own = [e for e in stages if begin <= e["ts"] and e["ts"] + e["dur"] < end]',
+            ),
+            "a launch at the beginning of its stage": (
+                "at the moment at which its stage begins",
+                'if stage["ts"] <= launch["ts"] <',
+                'if stage["ts"] < launch["ts"] <',
+            ),
+            "whatever else has the launch's correlation": (
+                "kernels missing, or of other steps",
+                'e.get("cat") in ("cuda_runtime", "cuda_driver")]',
+                'e.get("cat") in ("cuda_runtime", "overhead")]',
+            ),
+            "a trace of no events": (
+                "a value or a shape",
+                "    ranges = [e for e",
+                '    first = min(e["ts"] for e in events if "ts" in e)\n    ranges = [e for e',
+            ),
+            "a reading kept by the address of its list": (
+                "what belongs to the call before is kept",
+                (
+                    "def step_breakdown(events, num_warmup_steps):\n",
+                    "def step_breakdown(events, num_warmup_steps):\n    key = id(events), num_warmup_steps\n"
+                    "    if key not in KNOWN:\n        KNOWN[key] = read(events, num_warmup_steps)\n"
+                    "    return KNOWN[key]\n\ndef read(events, num_warmup_steps):\n",
+                ),
+                ("STAGES = (", "KNOWN = {}\nSTAGES = ("),
+            ),
+            "kernels of one length taken for the same": (
+                "taken for the same one",
+                '    kernels = [e for e in events if e.get("cat") == "kernel"]\n',
+                '    ran = [e for e in events if e.get("cat") == "kernel"]\n'
+                '    kernels = {(e["args"]["correlation"], e["dur"]): e for e in ran}.values()\n',
+            ),
+            "a graph from its first kernel to its last": (
+                "kernels that run at once",
+                '    kernels = [e for e in events if e.get("cat") == "kernel"]\n',
+                "    kernels = {}\n    for e in events:\n"
+                '        if e.get("cat") == "kernel":\n'
+                '            kernels.setdefault(e["args"]["correlation"], []).append(e)\n'
+                '    kernels = [own[0] | {"dur": max(e["ts"] + e["dur"] for e in own) - min(e["ts"] for e in own)}\n'
+                "               for own in kernels.values()]\n",
+            ),
             "nothing returned": ("nothing is returned", "    return {", "    {"),
         },
     )
