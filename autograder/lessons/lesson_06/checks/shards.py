@@ -9,14 +9,18 @@ import numpy as np
 
 from autograder.engine import Job
 from autograder.lessons.checking import require_each_once, require_repeatable
+from autograder.lessons.lesson_06.checks.orders import (
+    Ranks,
+    require_others,
+    require_shuffled,
+    require_shuffled_first,
+    require_spread,
+)
 
-Ranks = list[dict[str, Any]]
 ENOUGH_TO_TELL = 15  # of so many samples the first ones are a permutation in no layout by chance
 MANY = 50
 BROKEN_OFF, TWICE = 1, 2  # the pass that was begun once before; the one that was made a second time
 FAR = 1000  # times the ranks, between two epochs: no period that anybody thinks of tells them apart
-OFTEN = 0.2  # of the steps from one index to the next; in a shuffled order of 96 the commonest is a twentieth
-RISING = 0.8
 
 
 def check_shard_sampler(job: Job) -> None:
@@ -43,17 +47,19 @@ def check_shard_sampler(job: Job) -> None:
             _require_what_seed_and_epoch_decide(job, of_seeds, epochs, by_rank=num_samples > MANY)
         if num_samples > MANY:
             for ranks in of_seeds:
-                _require_shuffled(job, ranks, in_turn=False)
+                require_shuffled(job, ranks, in_turn=False)
         for ranks in of_seeds:
             for number, epoch in enumerate(epochs):
                 _require_shards(job, ranks, number, epoch, num_samples, world_size)
         if num_samples > MANY:
             for ranks in of_seeds:
-                _require_shuffled_first(job, ranks, world_size)
-                _require_shuffled(job, ranks, in_turn=True)
+                require_shuffled_first(job, ranks, world_size)
+                require_shuffled(job, ranks, in_turn=True)
+                require_spread(job, ranks, num_samples)
         if num_samples >= ENOUGH_TO_TELL:
             for ranks in of_seeds:
                 _require_other_epochs(job, ranks, epochs)
+    require_others(job)
     _require_large_lengths(job)
     _require_the_same_in_each_process(job)
     job.counts["world_sizes_tried"] = len({world_size for _, world_size in cases})
@@ -75,7 +81,7 @@ def _require_large_lengths(job: Job) -> None:
 def _require_lengths(job: Job, ranks: Ranks, num_samples: int, world_size: int) -> None:
     share = math.ceil(num_samples / world_size)
     who = f"{num_samples} samples on {world_size} ranks: "
-    orders = [order for rank in ranks for order in [*rank["orders"], rank["again"]]]
+    orders = [order for rank in ranks for order in [*rank["orders"], rank["again"], rank["amid"]]]
     odd = [order for order in orders if isinstance(order, str)]
     job.require(
         not odd,
@@ -102,10 +108,12 @@ def _require_lengths(job: Job, ranks: Ranks, num_samples: int, world_size: int) 
         look="ceil(N / world_size) each; the missing ones are filled up from the start of the order, again and again",
     )
     job.require(
-        all(rank["len"] == share for rank in ranks),
-        expected=f"{who}len(sampler) = {share}",
-        got=f"{[rank['len'] for rank in ranks][:8]}",
-        likely="`__len__` counts all samples, or without the filling",
+        all(set(rank["len"]) == {share} for rank in ranks),
+        expected=f"{who}len(sampler) = {share}, before and after each pass",
+        got=f"{[next((n for n in rank['len'] if n != share), share) for rank in ranks][:8]}",
+        likely="`__len__` counts all samples, or without the filling"
+        if any(rank["len"][0] != share for rank in ranks)
+        else "`__len__` counts what is left, and not what one rank yields in a pass",
         look="it is the number of indices that one rank yields",
     )
 
@@ -114,7 +122,8 @@ def _whole(ranks: Ranks) -> Ranks:
     """All ranks' indices as those of one: where a rank has few, two orders may look alike to it by chance."""
     orders = zip(*[rank["orders"] for rank in ranks], strict=True)
     return [
-        {"orders": list(map(np.concatenate, orders)), "again": np.concatenate([r["again"] for r in ranks])}
+        {"orders": list(map(np.concatenate, orders))}
+        | {name: np.concatenate([rank[name] for rank in ranks]) for name in ("again", "amid")}
     ]
 
 
@@ -146,6 +155,14 @@ def _require_what_seed_and_epoch_decide(
             when="for a second pass without a `set_epoch` between",
             unseeded="the passes are counted by the sampler itself: only `set_epoch` may choose another epoch",
             look_unseeded="`__iter__` reads the epoch, and leaves it as it is",
+        )
+        job.require(
+            np.array_equal(orders[TWICE], rank["amid"]),
+            expected="the same order when somebody else draws random numbers during the pass",
+            got="another order",
+            likely="numbers are drawn from a generator that belongs to all, while the pass goes on: a training draws "
+            "from it too, on each rank other numbers",
+            look="a generator of your own, or the whole order before the first index is yielded",
         )
         require_repeatable(
             job,
@@ -227,6 +244,14 @@ def _require_shards(
         likely_repeated="the filling repeats one sample over and over: it counts for many",
         look_repeated="fill up with the first samples of the order, each once",
     )
+    fewest = int(np.bincount(np.concatenate(orders), minlength=num_samples).min())
+    job.require(
+        fewest >= world_size * len(orders[0]) // num_samples,
+        expected=f"{who}each index at least {world_size * len(orders[0]) // num_samples} times",
+        got=f"one that comes {fewest} times",
+        likely="the filling repeats some samples more often than others: it does not go through the whole order",
+        look="after its last sample the order begins again at its first",
+    )
     job.require(
         num_samples < ENOUGH_TO_TELL or _is_filled_from_the_start(orders, num_samples),
         expected=f"{who}what is missing to equal lengths filled up from the start of the order",
@@ -253,43 +278,3 @@ def _is_filled_from_the_start(orders: list[np.ndarray], num_samples: int) -> boo
         if np.array_equal(np.sort(once), np.arange(num_samples)):
             return {int(order[-1]) for order in short} == set(once[:num_missing].tolist())
     return True
-
-
-def _require_shuffled(job: Job, ranks: Ranks, *, in_turn: bool) -> None:
-    """In no epoch do neighbours stay together, nor indices come by size: on each rank, or over all in turn."""
-    for number in range(len(ranks[0]["orders"])):
-        orders = [rank["orders"][number] for rank in ranks]
-        order = np.stack(orders, axis=1).ravel() if in_turn else np.concatenate(orders)
-        steps = np.diff(order)
-        often = np.unique(steps, return_counts=True)[1].max() / len(steps)
-        rising = float((steps > 0).mean())
-        job.require(
-            often < OFTEN and 1 - RISING < rising < RISING,
-            expected="indices in shuffled order",
-            got=f"{max(rising, 1 - rising):.0%} of the steps go one way, and {often:.0%} are equally wide",
-            likely="the indices are sorted, rotated or kept in blocks: the order of the data stays in the order of the "
-            "samples",
-            look="take the indices as they stand in the shuffled order",
-        )
-
-
-def _require_shuffled_first(job: Job, ranks: Ranks, world_size: int) -> None:
-    """No rank has, in another epoch, most of the samples that one rank had before."""
-    if world_size == 1:
-        return
-    for number, rank in enumerate(ranks):
-        for other, later in enumerate(ranks):
-            first, second = rank["orders"][0], later["orders"][1]
-            both = len(np.intersect1d(first, second)) / len(first)
-            likely = "whole shards change places, and the same samples stay together: nothing is shuffled over ranks"
-            if number == other:
-                likely = (
-                    "the data are divided first and shuffled inside each shard: a rank sees one part for ever"
-                )
-            job.require(
-                both <= 0.5 + 0.5 / world_size,
-                expected=f"in the next epoch other samples together than those of rank {number} now",
-                got=f"on rank {other} {both:.0%} of them",
-                likely=likely,
-                look="shuffle all indices, then take every world_size-th",
-            )

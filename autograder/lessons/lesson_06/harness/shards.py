@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 import numpy as np
+import torch
 
 from autograder.lessons.checking.harness_shared import elsewhere, learner
 
@@ -36,7 +39,7 @@ def shard_epochs(
         named = {} if seed is None else {"seed": seed}
         ranks = [learner(num_samples, rank, world_size, **named) for rank in range(world_size)]
         beside = learner(num_samples + 5, 0, world_size + 1, number)
-        reports: list[dict[str, Any]] = [{"len": len(rank), "orders": []} for rank in ranks]
+        reports: list[dict[str, Any]] = [{"len": [len(rank)], "orders": []} for rank in ranks]
         for epoch in epochs:
             for rank in ranks:
                 rank.set_epoch(epoch)
@@ -50,7 +53,32 @@ def shard_epochs(
                 report["orders"].append(_indices(islice(rank, 3 * num_samples + 64)))
                 if len(report["orders"]) == TWICE + 1:
                     report["again"] = _indices(islice(rank, 3 * num_samples + 64))
+                    report["amid"] = _indices(islice(_drawing(rank), 3 * num_samples + 64))
+                report["len"].append(len(rank))
         found.append(reports)
+    return found
+
+
+def _drawing(indices: Iterator[int]) -> Iterator[int]:
+    """The same indices, for somebody who draws numbers meanwhile, as a training does between its batches."""
+    for index in indices:
+        random.random()
+        np.random.random()
+        torch.rand(1)
+        yield index
+
+
+def whole_orders(num_samples: int, world_size: int, seeds: list[int], epochs: list[int]) -> list[np.ndarray]:
+    """For each seed the indices of all ranks, one rank after the other, a row for each epoch."""
+    found = []
+    for seed in seeds:
+        ranks = [learner(num_samples, rank, world_size, seed) for rank in range(world_size)]
+        rows = []
+        for epoch in epochs:
+            for rank in ranks:
+                rank.set_epoch(epoch)
+            rows.append(np.concatenate([_indices(rank) for rank in ranks]))
+        found.append(np.stack(rows))
     return found
 
 

@@ -169,6 +169,78 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "sorted(order[self.rank :: self.world_size].tolist())",
             ),
             "epochs that repeat": ("the epochs repeat", "self.epoch]", "self.epoch % 10]"),
+            "epochs up to 255": ("the epochs repeat", "self.epoch]", "self.epoch & 255]"),
+            "seeds up to 999": (
+                "not all of the seed is used",
+                "[self.seed, self.epoch]",
+                "[self.seed % 1000, self.epoch]",
+            ),
+            "another seed in place of 0": (
+                "not all of the seed is used",
+                "[self.seed, self.epoch]",
+                "[self.seed or 42, self.epoch]",
+            ),
+            "shuffled block by block": (
+                "shuffled inside of blocks alone",
+                _ORDER,
+                "rng = np.random.default_rng([self.seed, self.epoch])\n"
+                "        blocks = np.array_split(np.arange(self.num_samples), 8)\n"
+                "        order = np.concatenate([rng.permutation(block) for block in blocks])",
+            ),
+            "two halves that stay apart": (
+                "shuffled inside of blocks alone",
+                _ORDER,
+                "rng = np.random.default_rng([self.seed, self.epoch])\n"
+                "        halves = np.array_split(np.arange(self.num_samples), 2)\n"
+                "        order = np.concatenate([rng.permutation(half) for half in halves])",
+            ),
+            "the first sample always first": (
+                "a part of the order is not shuffled",
+                _ORDER,
+                "rng = np.random.default_rng([self.seed, self.epoch])\n"
+                "        order = np.append(0, 1 + rng.permutation(self.num_samples - 1))",
+            ),
+            "drawn on the way from a generator of all": (
+                "a generator that belongs to all",
+                (
+                    _ORDER,
+                    "random.seed(self.seed * 10007 + self.epoch)\n"
+                    "        order = list(range(self.num_samples))",
+                ),
+                (_FILLED, "width = self.world_size"),
+                (
+                    "yield from " + _TAKEN,
+                    "for i in range(len(self) * width):\n"
+                    "            if i < self.num_samples:\n"
+                    "                j = random.randrange(i, self.num_samples)\n"
+                    "                order[i], order[j] = order[j], order[i]\n"
+                    "            if i % width == self.rank:\n"
+                    "                yield order[i % self.num_samples]",
+                ),
+                ("import math\n", "import math\nimport random\n"),
+            ),
+            "filled up unevenly": (
+                "repeats some samples more often than others",
+                (
+                    _FILLED,
+                    "num_missing = len(self) * self.world_size - len(order)\n"
+                    "        again = np.repeat(order[:-1], math.ceil(self.world_size / self.num_samples) - 1)\n"
+                    "        again = again if len(again) >= num_missing else order\n"
+                    "        order = np.append(order, np.resize(again, num_missing))",
+                ),
+            ),
+            "the length of what is left": (
+                "`__len__` counts what is left",
+                (
+                    "return math.ceil(self.num_samples / self.world_size)",
+                    "return math.ceil(self.num_samples / self.world_size) - getattr(self, 'place', 0)",
+                ),
+                (_FILLED, "self.place = 0\n        " + _FILLED),
+                (
+                    "yield from " + _TAKEN,
+                    "for index in " + _TAKEN + ":\n            self.place += 1\n            yield index",
+                ),
+            ),
             "passes counted by itself": (
                 "the passes are counted by the sampler itself",
                 _TAKEN,
