@@ -23,15 +23,17 @@ from autograder.lessons.lesson_06.checks.common import (
 LOUD = 1  # of two models side by side: the one with large losses
 NUM_CLASSES = 5
 EXACT = 2e-6  # of a loss, but for the order of its sum
+SAME = 5e-5  # of the length of all gradients: a message in half precision costs five times that
 
 
 def check_plain_ddp(job: Job) -> None:
     """6.2: rank 0's weights and buffers on every rank, and the big batch's gradients, on uneven batches."""
     job.talks = True
     for world_size, num_batches in ((2, 3), (3, 2)):
-        # Of other sizes on each rank, so that a mean of means is another number.
-        rows = [job.rng.permutation(np.arange(1, 13))[:world_size].tolist() for _ in range(num_batches)]
-        arguments: dict[str, Any] = {"seed": job.seed() % 10**6, "rows": np.transpose(rows).tolist()}
+        arguments: dict[str, Any] = {
+            "seed": job.seed() % 10**6,
+            "rows": _rows(job.rng, world_size, num_batches),
+        }
         answer = job.learner().call("hand_made", seconds=SECONDS, **arguments)
         twin = job.twin(baselines.nothing(job.entry)).call("one_process", **arguments)
         ranks: Any = require_together(job, answer)  # of each rank two models
@@ -45,6 +47,7 @@ def check_plain_ddp(job: Job) -> None:
                         _require_no_number(job, got, rank)
                     else:
                         _require_gradients(job, got, wanted, rank, world_size, is_loud=number == LOUD)
+                        _require_kept(job, got, wanted)
         for rank, models in enumerate(ranks):
             for number, expected in enumerate(twin):
                 _require_unrounded(job, models[number]["seen"], expected["seen"], rank)
@@ -53,10 +56,29 @@ def check_plain_ddp(job: Job) -> None:
     job.counts["ranks_tried"] = 3
 
 
+def _rows(rng: np.random.Generator, world_size: int, num_batches: int) -> list[list[int]]:
+    """Of each rank. Other sizes on each, so that a mean of means is another number; one row alone; and never as many
+    on all ranks together as in another batch."""
+    while True:
+        rows = [rng.permutation(np.arange(1, 13))[:world_size] for _ in range(num_batches)]
+        rows[-1][rows[-1].argmin()] = 1
+        if len({int(of_batch.sum()) for of_batch in rows}) == num_batches:
+            return [[int(of_batch[rank]) for of_batch in rows] for rank in range(world_size)]
+
+
 def _require_unrounded(
     job: Job, got: list[dict[str, Any]], expected: list[dict[str, Any]], rank: int
 ) -> None:
     for one, wanted in zip(got, expected, strict=True):
+        right = wanted["gradients"]
+        away = float(np.linalg.norm(one["gradients"] - right) / np.linalg.norm(right))
+        job.require(
+            math.isnan(wanted["loss"]) or away <= SAME,
+            expected=f"gradients on rank {rank} within {SAME:g} of those of one process, by their length",
+            got=f"{away:.2g} of it away",
+            likely="the gradients are rounded on their way, as by half precision; or small ones are dropped",
+            look="send them as they are, in float32",
+        )
         job.require(
             math.isnan(wanted["loss"]) or abs(one["loss"] - wanted["loss"]) <= EXACT * abs(wanted["loss"]),
             expected=f"the mean loss over all ranks' samples, {wanted['loss']:.7g}, on rank {rank}",
@@ -99,12 +121,21 @@ def _require_start(job: Job, got: dict[str, Any], expected: dict[str, Any], rank
         look="`dist.broadcast` for each parameter and buffer, from rank 0",
     )
     job.require(
-        are_equal(got["start"]["buffers"], expected["buffers"], "float64"),
+        are_equal(got["start"]["buffers"], expected["buffers"], "float32"),
         expected=f"rank 0's buffers on rank {rank}, once the model is wrapped",
         got="its own",
         likely="the buffers are not broadcast: running means and the like are no parameters, and are left out",
         look="`model.buffers()`, or all of `model.state_dict()`",
     )
+    for what in ("weights", "buffers"):
+        job.require(
+            got["start"][f"exact_{what}"] == expected[f"exact_{what}"],
+            expected=f"rank 0's {what} on rank {rank}, to the last bit",
+            got="some others",
+            likely="a tensor is left out, or crosses in another dtype than its own: half precision rounds weights, and "
+            "no float holds every int64",
+            look="send every tensor, in the dtype that it has",
+        )
 
 
 def _require_no_number(job: Job, got: dict[str, Any], rank: int) -> None:
@@ -133,7 +164,7 @@ def _require_gradients(
         not got["modes_changed"],
         expected="all parts of the model in the mode in which they came, in the forward and after the call",
         got="another mode",
-        likely=EVALUATED if got["has_evaluated"] else OTHER_MODES,
+        likely=EVALUATED if got["has_evaluated"] and not is_loud else OTHER_MODES,
         look="the mode is the caller's affair: leave it as it is",
     )
     job.require(
@@ -183,10 +214,17 @@ def _require_gradients(
     )
     job.require(
         are_equal(got["weights"], expected["weights"], "float32")
-        and are_equal(got["buffers"], expected["buffers"], "float64"),
+        and are_equal(got["buffers"], expected["buffers"], "float32"),
         expected="weights and buffers as they were before the call",
         got="others",
         likely="the weights are changed as well: the step is the optimizer's affair",
+        look="forward, backward and exchange, and no more",
+    )
+    job.require(
+        not got["weights_moved"],
+        expected="weights as they were before the call, to the last bit",
+        got="almost those",
+        likely="the weights are changed as well, if only a little, as by a decay: the step is the optimizer's affair",
         look="forward, backward and exchange, and no more",
     )
     job.require(
@@ -204,6 +242,16 @@ def _require_gradients(
         got=f"{got['loss']:.7g}",
         likely="the loss that is returned is this rank's own, or a mean of the ranks' means",
         look="sum of losses over ranks, divided by sum of samples over ranks",
+    )
+
+
+def _require_kept(job: Job, got: dict[str, Any], expected: dict[str, Any]) -> None:
+    job.require(
+        got["exact_buffers"] == expected["exact_buffers"],
+        expected="buffers as they were before the call, to the last bit",
+        got="others",
+        likely="the buffers are changed as well: forward, backward and exchange leave them alone",
+        look="read the batch, and write into tensors of your own",
     )
     job.require(
         not got["is_changed"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from numbers import Real
 from typing import Any
 
@@ -27,9 +28,10 @@ _OTHER = 1000  # between their seeds
 
 
 class Scaled(torch.nn.Module):
-    """A classifier with buffers of two dtypes, at two depths; its positions are frozen, its head has two names.
+    """A classifier with buffers of four dtypes, at two depths; its positions are frozen, its head has two names.
 
-    Not all of it is in the same mode: a frozen part is often left in evaluation mode.
+    Not all of it is in the same mode: a frozen part is often left in evaluation mode. A loud one comes in evaluation
+    mode, but for that part.
     """
 
     scale: torch.Tensor
@@ -43,9 +45,12 @@ class Scaled(torch.nn.Module):
         self.inner.position_embedding.weight.requires_grad_(False)  # it has no gradient on any rank
         self.register_buffer("scale", 0.5 + torch.rand(5))
         self.inner.register_buffer("shift", torch.randint(1, 100, (5,)))
-        self.inner.register_buffer("num_seen", torch.randint(2**40, 2**41, ()))  # no float32 holds it
+        self.inner.register_buffer("num_seen", torch.randint(2**60, 2**61, ()))  # no float holds it
+        self.inner.register_buffer("exact", torch.rand(3, dtype=torch.float64))
+        self.register_buffer("flags", torch.rand(40) < 0.5)
         self.head = self.inner.head
-        self.inner.final_norm.eval()
+        self.train(number != LOUD)
+        self.inner.final_norm.train(number == LOUD)
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
         logits: torch.Tensor = self.inner(
@@ -66,10 +71,15 @@ class Held:
         now = [*self.model.parameters(), *self.model.buffers()]
         return sum(old is not new for old, new in zip([*self.weights, *self.buffers], now, strict=True))
 
-    def values(self) -> dict[str, torch.Tensor]:
+    def values(self) -> dict[str, Any]:
         with torch.no_grad():
             weights = torch.cat([weight.flatten() for weight in self.weights])
-            return {"weights": weights, "buffers": torch.cat([b.flatten().double() for b in self.buffers])}
+            return {
+                "weights": weights,
+                "buffers": torch.cat([b.flatten().double() for b in self.buffers if b.ndim]),
+                "exact_weights": _digest(self.weights),
+                "exact_buffers": _digest(self.buffers),
+            }
 
     def parameters(self) -> list[torch.Tensor]:
         return self.weights
@@ -80,6 +90,10 @@ class Held:
                 if weight.grad is not None:
                     weight.sub_(STEP_SIZE * weight.grad)
                 weight.grad = None
+
+
+def _digest(tensors: list[torch.Tensor]) -> str:
+    return hashlib.sha256(repr(as_it_is(tensors)).encode()).hexdigest()
 
 
 def hand_made(seed: int, rows: list[list[int]]) -> dict[str, Any]:
@@ -98,7 +112,7 @@ def hand_made_rank(rank: int, world_size: int, seed: int, rows: list[list[int]])
     batches = [_of_ranks(seed, rows, number)[rank] for number in range(2)]
     for both in zip(*batches, strict=True):
         for held, replica, report, batch, watch in zip(models, replicas, found, both, watches, strict=True):
-            given = as_it_is(batch)
+            given, weights_before = as_it_is(batch), _digest(held.weights)
             loss = replica.loss_and_gradients(batch)
             seen: dict[str, Any] = {
                 "loss": float("nan"),
@@ -113,6 +127,7 @@ def hand_made_rank(rank: int, world_size: int, seed: int, rows: list[list[int]])
             } | watch.report()
             seen["modes_changed"] |= watch.are_changed(held.model)
             seen["is_changed"] = as_it_is(batch) != given
+            seen["weights_moved"] = _digest(held.weights) != weights_before
             frozen = [weight for weight in held.weights if not weight.requires_grad]
             seen["frozen_have_none"] = len(frozen) == 1 and frozen[0].grad is None
             report["seen"].append(seen | held.values())

@@ -171,6 +171,43 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        logits = self.model(",
                 "        self.model.train()\n        logits = self.model(",
             ),
+            "dropout switched on": (
+                "parts of the model are switched to another mode",
+                "        logits = self.model(",
+                "        for module in self.model.modules():\n"
+                "            if 'Dropout' in type(module).__name__:\n"
+                "                module.train()\n        logits = self.model(",
+            ),
+            "training mode taken for granted": (
+                "AssertionError",
+                "        logits = self.model(",
+                "        assert self.model.training\n        logits = self.model(",
+            ),
+            "broadcast in half precision": (
+                "crosses in another dtype than its own",
+                _BROADCAST,
+                "        for tensor in model.state_dict().values():\n"
+                "            message = tensor.to(torch.float16) if tensor.dtype == torch.float32 else tensor.clone()\n"
+                "            dist.broadcast(message, src=0)\n            tensor.copy_(message)\n",
+            ),
+            "integers broadcast as floats": (
+                "crosses in another dtype than its own",
+                _BROADCAST,
+                "        for tensor in model.state_dict().values():\n            message = tensor.double()\n"
+                "            dist.broadcast(message, src=0)\n            tensor.copy_(message)\n",
+            ),
+            "a little decay": (
+                "the weights are changed as well",
+                _RETURN,
+                "        with torch.no_grad():\n            for parameter in self.model.parameters():\n"
+                "                parameter *= 1 - 1e-6\n" + _RETURN,
+            ),
+            "samples counted in the first call alone": (
+                "another loss than the mean",
+                "        dist.all_reduce(totals)\n",
+                "        dist.all_reduce(totals)\n"
+                "        self.count = totals[1] = getattr(self, 'count', totals[1].clone())\n",
+            ),
             "the loss of another forward": (
                 "that of another forward",
                 "totals = torch.tensor([loss.item(), ",
