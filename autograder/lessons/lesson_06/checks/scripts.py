@@ -25,7 +25,8 @@ from autograder.lessons.lesson_06.checks.script_mistakes import (
 )
 
 SAME = 5e-5  # of all that the weights move: what another order of sums may change
-ONE_MACHINE, TWO_MACHINES = [0, 1, 2], [0, 0]  # local ranks: on two machines of one process each both are 0
+# Local ranks: on two machines of one process each both are 0; or there are two on the first machine, one on the second.
+ONE_MACHINE, TWO_MACHINES, UNEVEN_MACHINES = [0, 1, 2], [0, 0], [0, 1, 0]
 
 
 def check_script(job: Job) -> None:
@@ -98,7 +99,7 @@ def _require_training(job: Job, name: str, local_ranks: list[int], kind: str = "
         else "every rank with *local* rank 0 writes the checkpoint: on two machines there are two of them",
         look="`if rank == 0:`, and a barrier that all ranks reach",
     )
-    _require_checkpoint(job, answer["checkpoint"], expected)
+    _require_checkpoint(job, answer["checkpoint"], expected, ranks[0]["trained"]["row"])
     job.require(
         not any(seen["group_is_up"] for seen in ranks),
         expected="no process group any more when `main` has returned",
@@ -189,7 +190,9 @@ def _why(
     return mistake
 
 
-def _require_checkpoint(job: Job, found: dict[str, Any] | None, expected: np.ndarray) -> None:
+def _require_checkpoint(
+    job: Job, found: dict[str, Any] | None, expected: np.ndarray, returned: np.ndarray
+) -> None:
     job.require(
         found is not None,
         expected="the file last.pt in the folder",
@@ -214,6 +217,13 @@ def _require_checkpoint(job: Job, found: dict[str, Any] | None, expected: np.nda
         likely="saved before the training, half written, or in another dtype",
         look="save after the last step",
     )
+    job.require(
+        np.array_equal(found["row"], returned),
+        expected="in last.pt the weights that `main` returns, to the last bit",
+        got="almost those",
+        likely="the weights are rounded on their way into the file, or saved before the last step",
+        look="`model.state_dict()` as it is after the last step",
+    )
 
 
 def _require_own_dropout(job: Job) -> None:
@@ -222,7 +232,7 @@ def _require_own_dropout(job: Job) -> None:
         seconds=SECONDS,
         name="dropout",
         dropout=0.5,
-        local_ranks=TWO_MACHINES,
+        local_ranks=UNEVEN_MACHINES,
         kind="sick",
         **_draw(job),
     )
@@ -230,16 +240,16 @@ def _require_own_dropout(job: Job) -> None:
     states = [seen["random_states"] for seen in ranks]
     job.require(
         all(len(set(of_ranks)) == len(of_ranks) for of_ranks in zip(*states, strict=False)),
-        expected="another random state on each rank in every step, also on two machines of one process each",
-        got="the same on all",
+        expected="another random state on each rank in every step, also on two machines, of two processes and one",
+        got="the same on some",
         likely="the seed is equal for dropout too: every rank draws the same masks, for other samples",
         look="one seed for the weights; then, after the model is made, another one that depends on `RANK`",
     )
     job.require(
         not any(seen["num_without_draws"] for seen in ranks),
         expected="dropout in every forward: the job's `model` asks for it",
-        got="forwards that draw no mask",
-        likely="the model is another one than the job's, or its dropout is switched off",
+        got="forwards that draw no mask, or drop another share",
+        likely="the model is another one than the job's, or its dropout is switched off or changed",
         look="`ModelConfig(**job['model'])`, and training mode for the whole model",
     )
     job.require(
@@ -264,6 +274,13 @@ def _require_own_dropout(job: Job) -> None:
         likely=HIDDEN,
         look="whoever trains must see that the model has diverged: make the step of the whole batch",
     )
+    job.require(
+        answer["checkpoint"]["has_same_names"],
+        expected="a new last.pt where an earlier run has left one",
+        got="the old one",
+        likely="a file that is there already is kept",
+        look="rank 0 writes it, whatever was there",
+    )
 
 
 def _require_launch(job: Job) -> None:
@@ -287,5 +304,5 @@ def _require_launch(job: Job) -> None:
             likely="the script does something else when torchrun starts it",
             look="what differs there: environment, folder, arguments",
         )
-    _require_checkpoint(job, answer["checkpoint"], expected)
+    _require_checkpoint(job, answer["checkpoint"], expected, answer["weights"][0])
     job.counts["processes_launched"] = 2

@@ -14,11 +14,15 @@ import torch
 
 from autograder.lessons.lesson_06.harness.shared import NO_WORD, Watch, below
 from course_lib.models import TextClassifier
+from course_lib.models.transformers import Dropout
 
 
-def is_half_asleep(model: torch.nn.Module) -> bool:
-    """Whether a part of a model in training mode is in evaluation mode."""
-    return not all(module.training for module in model.modules())
+def is_half_asleep(model: torch.nn.Module, dropout: float) -> bool:
+    """Whether a part of a model in training mode is in evaluation mode, or drops another share than the job says."""
+    return not all(
+        module.training and (not isinstance(module, Dropout) or module.p == dropout)
+        for module in model.modules()
+    )
 
 
 def random_state() -> str:

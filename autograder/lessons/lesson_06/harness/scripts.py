@@ -94,9 +94,13 @@ def watched_script(
     A `kind` of model is "loud", with losses of 50, or "sick", with none for a row of the last batch.
     """
     folder = write_job(name, seed, rows, settings, dropout, kind)
+    if kind == "sick":  # as an earlier run has left it
+        torch.save({"of_an_earlier_run": torch.zeros(3)}, folder / "last.pt")
     crew = Crew(len(local_ranks), joins=False, local_ranks=local_ranks)
     try:
-        ranks = crew.call("script_rank", folder=str(folder), model=settings["model"], kind=kind)
+        ranks = crew.call(
+            "script_rank", folder=str(folder), model=settings["model"], dropout=dropout, kind=kind
+        )
         checkpoint = checkpoint_in(folder, settings["model"])
         return {"ranks": ranks, "parted": "", "checkpoint": checkpoint}
     except Parted as error:
@@ -105,7 +109,9 @@ def watched_script(
         crew.close()
 
 
-def script_rank(rank: int, world_size: int, folder: str, model: dict[str, int], kind: str) -> dict[str, Any]:
+def script_rank(
+    rank: int, world_size: int, folder: str, model: dict[str, int], dropout: float, kind: str
+) -> dict[str, Any]:
     saved: list[str] = []
     random_states: list[str] = []
     torch_save = torch.save
@@ -125,7 +131,7 @@ def script_rank(rank: int, world_size: int, folder: str, model: dict[str, int], 
     def note_rows(module: Any, _: Any, output: Any) -> None:
         if isinstance(module, TextClassifier) and module.training:
             rows[0] += len(output)
-            num_without_draws[0] += random_states[-1:] == [random_state()] or is_half_asleep(module)
+            num_without_draws[0] += random_states[-1:] == [random_state()] or is_half_asleep(module, dropout)
 
     make = DistributedDataParallel.__init__
 

@@ -114,6 +114,26 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        logits = ddp(",
                 '        torch.manual_seed(job["seed"])\n        logits = ddp(',
             ),
+            "one seed for dropout on all ranks but the first": (
+                "the seed is equal for dropout too",
+                'torch.manual_seed(job["seed"] + 1 + rank)',
+                'torch.manual_seed(job["seed"] + 1 + min(rank, 1))',
+            ),
+            "another share of dropout": (
+                "switched off or changed",
+                'ModelConfig(**job["model"])',
+                'ModelConfig(**{**job["model"], "dropout": min(job["model"]["dropout"], 0.1)})',
+            ),
+            "saves rounded weights": (
+                "rounded on their way into the file",
+                "torch.save(model.state_dict()",
+                "torch.save({name: value.half().float() for name, value in model.state_dict().items()}",
+            ),
+            "keeps an older checkpoint": (
+                "a file that is there already is kept",
+                "    if rank == 0:\n",
+                '    if rank == 0 and not (folder / "last.pt").exists():\n',
+            ),
             "device by rank": (
                 "the device goes by RANK",
                 "device = choose_device(local_rank,",
