@@ -23,16 +23,10 @@ from autograder.lessons.lesson_06.checks.common import (
 BOOKKEEPING = 2  # messages of a step that carry no gradients, such as the number of samples
 SHARE_OUTSIDE = 0.25  # of the gradients' elements: what crosses outside of backward is no count any more
 WORLD_SIZE = 3
-MICRO_BATCHES = (
-    4,
-    2,
-    3,
-    3,
-    2,
-    2,
-    3,
-)  # of each step; three come after an error; in the last one a row has no loss
-NUM_FIRST = len(MICRO_BATCHES) - 4
+# Of each step; four come after an error; in the last one a row has no loss.
+MICRO_BATCHES = (4, 2, 3, 3, 2, 2, 3, 3)
+NUM_FIRST = len(MICRO_BATCHES) - 5
+SAME = 5e-5  # of what the weights move in a step: gradients in half precision cost five times that
 REPEATED = 2  # the step whose first micro-batch is its last once more
 
 _MISTAKES = {
@@ -56,6 +50,7 @@ def check_accumulate(job: Job) -> None:
     rows = [rng.integers(1, 10, size=(WORLD_SIZE, number)) for number in MICRO_BATCHES]
     rows[0][0] += 12  # so that ranks and micro-batches of the first step surely differ
     rows[0][:, 1] += 5
+    rows[1][-1, 0] = 1
     rows[REPEATED][:, 0] = rows[REPEATED][:, -1]
     arguments: dict[str, Any] = {
         "seed": job.seed() % 10**6,
@@ -83,6 +78,7 @@ def check_accumulate(job: Job) -> None:
         steps = [rank["steps"][number] for rank in ranks]
         if not all(are_equal(step["weights"], expected["weights"][number], "float32") for step in steps):
             _fail_by_name(steps, expected["weights"][number], rows[number], twin, arguments, number)
+        _require_unrounded(job, steps, expected, number)
     for late, number in enumerate(range(NUM_FIRST, len(MICRO_BATCHES) - 1)):
         _require_on_its_way(job, [rank["errors"][late] for rank in ranks])
         _require_as_ever(job, ranks, expected, number, num_buckets, late)
@@ -101,30 +97,44 @@ def check_accumulate(job: Job) -> None:
 
 
 def _require_kept(job: Job, ranks: list[dict[str, Any]]) -> None:
-    switched = [
-        step for rank in ranks for step in rank["steps"] if step["modes_changed"] or step["modes_left"]
-    ]
+    steps = [step for rank in ranks for step in rank["steps"]]
+    switched = [step for step in steps if step["modes_changed"] or step["modes_left"]]
+    in_training = [step for step in switched if not step["in_evaluation_mode"]]
     job.require(
-        not switched or any(step["has_evaluated"] for step in switched),
+        not switched,
         expected="all parts of the model in the mode in which they came, in the forwards and after the call",
         got="another mode",
-        likely=OTHER_MODES,
+        likely=EVALUATED if any(step["has_evaluated"] for step in in_training) else OTHER_MODES,
         look="the mode is the caller's affair: leave it as it is",
     )
     job.require(
-        not any(one["has_evaluated"] for rank in ranks for one in [*rank["steps"], *rank["errors"]]),
-        expected="forwards in training mode, as the model came, and that mode afterwards",
-        got="evaluation mode",
-        likely=EVALUATED,
+        not any(error["modes_left"] for rank in ranks for error in rank["errors"]),
+        expected="all parts of the model in the mode in which they came, also after an error",
+        got="another mode",
+        likely="a mode is switched, and put back only where nothing goes wrong",
         look="the mode is the caller's affair: leave it as it is",
     )
     job.require(
-        not any(step["is_changed"] for rank in ranks for step in rank["steps"]),
+        not any(step["is_changed"] for step in steps),
         expected="the micro-batches as they were before the call",
         got="fewer, or others",
         likely="micro-batches, or parts of them, are taken out of the caller's own, or written over: the next epoch "
         "would have others",
         look="a slice such as `micro_batches[:-1]` is a new list, and the last one stays where it is",
+    )
+
+
+def _require_unrounded(job: Job, steps: list[dict[str, Any]], expected: dict[str, Any], number: int) -> None:
+    right = expected["weights"][number]
+    way = np.linalg.norm(right - (expected["weights"][number - 1] if number else expected["start"]))
+    away = max(float(np.linalg.norm(step["weights"] - right) / way) for step in steps)
+    job.require(
+        away <= SAME,
+        expected=f"a step as in one process, within {SAME:g} of all that the weights move (step {number})",
+        got=f"weights that are {away:.2g} of it away",
+        likely="almost right: a loss that is not quite the mean cross-entropy, a step that is not quite the "
+        "optimizer's, or gradients that are rounded",
+        look="gradients in float32, divided by samples alone, and `optimizer.step()`",
     )
 
 
@@ -245,10 +255,19 @@ def _require_as_ever(
     """What comes after an error: a plain backward, and the next call."""
     errors, steps = [rank["errors"][late] for rank in ranks], [rank["steps"][number] for rank in ranks]
     plain, weights = expected["plain"][number], expected["weights"][number]
+    is_plain_right = not any(found["after"] for found in errors) and all(
+        are_equal(found["gradients"], plain, "float32") for found in errors
+    )
+    are_right = all(are_equal(step["weights"], weights, "float32") for step in steps)
     job.require(
-        not any(found["after"] for found in errors)
-        and all(are_equal(found["gradients"], plain, "float32") for found in errors)
-        and all(are_equal(step["weights"], weights, "float32") for step in steps),
+        not is_plain_right or are_right,
+        expected="after an error in a micro-batch: a next call that makes the step of one process",
+        got="other weights, although the ranks exchange their gradients",
+        likely="something of the failed call is left in, or the state of the optimizer is changed beside its step",
+        look="an error takes nothing away and leaves nothing behind: the optimizer's state, its rates, the gradients",
+    )
+    job.require(
+        is_plain_right and are_right,
         expected="after an error in a micro-batch: a next step that exchanges gradients again",
         got=errors[0]["after"] or "gradients that stay on their rank, or others than those of one process",
         likely="`no_sync` is left open when an exception is raised: from then on every rank trains alone, in silence",

@@ -54,19 +54,21 @@ class AllReduces(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-class BadBatch(IndexError, ValueError, RuntimeError):
+class BadBatch(IndexError, KeyError, ValueError, TypeError, RuntimeError, ArithmeticError):
     """What the model raises in a micro-batch that cannot be computed: of a kind that is often caught."""
+
+
+class LateBatch(BadBatch):
+    """The same in the forward of the last micro-batch; the one above comes in the backward of an earlier one."""
 
 
 class Interrupted(KeyboardInterrupt):
     """What comes when somebody stops a cell: of a kind that `except Exception` does not see."""
 
 
-ERRORS = (
-    BadBatch,
-    Interrupted,
-    IndexError,
-)  # the last one is of the loss; each comes before a step of its own
+# The last one is of the loss; each comes before a step of its own.
+ERRORS = (BadBatch, LateBatch, Interrupted, IndexError)
+IN_EVALUATION_MODE = 1  # the step for which the model comes in this mode, but for one part
 
 
 def accumulated(seed: int, rows: list[list[list[int]]], optimizer: dict[str, Any]) -> dict[str, Any]:
@@ -94,6 +96,10 @@ def accumulated_rank(
         if 0 <= late < len(ERRORS):
             found["errors"].append(_after_an_error(ddp, sgd, micro_batches, seed, ERRORS[late]))
         rates.clear()
+        is_evaluating = number == IN_EVALUATION_MODE
+        ddp.train(not is_evaluating)
+        model.final_norm.train(is_evaluating)
+        watch.begin_anew(model)
         as_given = [as_it_is(batch) for batch in micro_batches]
         all_reduces = AllReduces()
         with (
@@ -113,7 +119,8 @@ def accumulated_rank(
                 not in ([], [group["lr"] for group in _two_rates(model, optimizer).param_groups]),
                 "weights": weights_of(model).clone(),
                 "is_nan": bool(model.head.bias.isnan().all()),
-                "modes_left": watch.are_changed(model),
+                "modes_left": watch.are_changed(model) or ddp.training == is_evaluating,
+                "in_evaluation_mode": is_evaluating,
                 "frozen_moved": as_it_is(frozen_of(model)) != frozen,
                 "is_changed": as_given != [as_it_is(batch) for batch in given],
                 "switches": (before, switches()),
@@ -160,8 +167,10 @@ def _after_an_error(
 ) -> dict[str, Any]:
     """What comes of a micro-batch that cannot be computed, and what a plain backward does after it."""
     place = int(np.random.default_rng(seed).integers(len(micro_batches) - 1))
+    if kind is LateBatch:
+        place = len(micro_batches) - 1
     broken, in_the_loss = list(micro_batches), kind is IndexError
-    before = weights_of(ddp.module).clone()
+    before, modes = weights_of(ddp.module).clone(), [module.training for module in ddp.modules()]
     if in_the_loss:
         labels = broken[-1]["labels"]
         broken[-1] = dict(broken[-1], labels=torch.full_like(labels, NUM_LABELS + 1))
@@ -172,7 +181,15 @@ def _after_an_error(
         if not in_the_loss and ids.shape == bad_ids.shape and torch.equal(ids, bad_ids):
             raise bad_batch
 
-    hook = ddp.module.register_forward_pre_hook(refuse, with_kwargs=True)
+    def refuse_later(_: Any, inputs: tuple[Any, ...], named: dict[str, Any], logits: torch.Tensor) -> None:
+        if logits.requires_grad:
+            logits.register_hook(lambda _: refuse(_, inputs, named))
+
+    hook = (
+        ddp.module.register_forward_hook(refuse_later, with_kwargs=True)
+        if kind is BadBatch
+        else ddp.module.register_forward_pre_hook(refuse, with_kwargs=True)
+    )
     found: dict[str, Any] = {"raised": "", "said": "", "after": "", "gradients": torch.zeros(0)}
     found["right"], found["is_its_own"] = kind.__name__, True
     try:
@@ -185,7 +202,7 @@ def _after_an_error(
         ):  # as torch says it, whichever function works out the loss
             found["raised"] = found["right"]
     hook.remove()
-    found["has_evaluated"] = not ddp.module.training
+    found["modes_left"] = [module.training for module in ddp.modules()] != modes
     found["kept"] = float((weights_of(ddp.module) - before).abs().max())
     ddp.zero_grad()
     try:
@@ -205,7 +222,7 @@ def accumulated_alone(
     """
     model = _odd_model(seed)
     sgd = _two_rates(model, optimizer)
-    found: dict[str, Any] = {"weights": [], "plain": []}
+    found: dict[str, Any] = {"weights": [], "plain": [], "start": weights_of(model).clone()}
     for parts in _micro_batches(seed, rows):
         found["plain"].append(_plain_gradients(model, [batches[0] for batches in parts]))
         sgd.zero_grad()

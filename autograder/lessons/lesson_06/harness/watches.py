@@ -23,6 +23,10 @@ class ModeWatch(Watch):
     def are_changed(self, model: torch.nn.Module) -> bool:
         return _modes(model) != self._modes
 
+    def begin_anew(self, model: torch.nn.Module) -> None:
+        """From now on the modes are as they are now."""
+        self._modes, self._is_changed, self.has_evaluated = _modes(model), False, False
+
     def report(self) -> dict[str, bool]:
         return super().report() | {"modes_changed": self._is_changed}
 

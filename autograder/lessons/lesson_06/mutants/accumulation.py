@@ -82,6 +82,52 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '                loss = F.cross_entropy(logits, batch["labels"], reduction="sum")\n'
                 "            except Exception:\n                continue\n",
             ),
+            "swallows a missing key": (
+                "swallows errors",
+                _LOSS,
+                "            try:\n"
+                '                logits = model(batch["input_ids"], batch["attention_mask"])\n'
+                "            except KeyError:\n                continue\n"
+                '            loss = F.cross_entropy(logits, batch["labels"], reduction="sum")\n',
+            ),
+            "swallows an error of the last micro-batch": (
+                "swallows errors",
+                _LOSS,
+                "            try:\n"
+                '                logits = model(batch["input_ids"], batch["attention_mask"])\n'
+                "            except RuntimeError:\n"
+                "                if not is_last:\n                    raise\n                continue\n"
+                '            loss = F.cross_entropy(logits, batch["labels"], reduction="sum")\n',
+            ),
+            "the optimizer's state lost after an error": (
+                "something of the failed call is left in",
+                _LOOP,
+                "    try:\n" + indent(_LOOP, "    ") + "    except BaseException:\n"
+                "        optimizer.state.clear()\n        raise\n",
+            ),
+            "gradients rounded": (
+                "gradients that are rounded",
+                "    optimizer.step()\n",
+                "    for parameter in (p for p in model.parameters() if p.requires_grad):\n"
+                "        parameter.grad = parameter.grad.to(torch.float16).float()\n"
+                "    optimizer.step()\n",
+            ),
+            "dropout switched on": (
+                "parts of the model are switched to another mode",
+                "    optimizer.zero_grad()\n",
+                "    for module in model.modules():\n"
+                "        if 'Dropout' in type(module).__name__:\n            module.train()\n"
+                "    optimizer.zero_grad()\n",
+            ),
+            "a mode put back where nothing goes wrong": (
+                "put back only where nothing goes wrong",
+                (
+                    "            loss = F",
+                    "            norm = model.module.final_norm\n            mode = norm.training\n"
+                    "            norm.train(not mode)\n            loss = F",
+                ),
+                (_SCALED + ".backward()\n", _SCALED + ".backward()\n            norm.train(mode)\n"),
+            ),
             "another error in its place": (
                 "another one raised in its place",
                 _LOSS,
@@ -130,6 +176,15 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                         "    ",
                     )
                     + "    except Exception:\n        model.require_backward_grad_sync = True\n        raise\n",
+                ),
+            ),
+            "no_sync left open when backward raises": (
+                "left open when an exception is raised",
+                (_WITH, "        model.require_backward_grad_sync = is_last\n        if True:\n"),
+                (
+                    _LOSS,
+                    "            try:\n" + indent(_LOSS, "    ") + "            except BaseException:\n"
+                    "                model.require_backward_grad_sync = True\n                raise\n",
                 ),
             ),
             "old gradients left in": ("old gradients are left in", "    optimizer.zero_grad()\n", ""),
