@@ -1043,7 +1043,8 @@ class ShardSampler:
         ### END SOLUTION
 
     def __iter__(self) -> Iterator[int]:
-        """Yield this rank's indices, plain Python ints, in shuffled order.
+        """Yield this rank's indices, plain Python ints: its part of all indices in shuffled order,
+        every W-th of it or one piece.
 
         Together the ranks yield each index 0 … N-1 at least once, and W x ceil(N / W) in all: what
         is missing is filled up from the start of the order, again and again where W is large.
@@ -1102,7 +1103,9 @@ class PlainDDP:
     """A model whose replicas on all ranks stay equal."""
 
     def __init__(self, model: torch.nn.Module) -> None:
-        """Afterwards every rank's `model` has rank 0's `state_dict`, weights and buffers, in place."""
+        """Afterwards every rank's `model` has rank 0's `state_dict`, weights and buffers, in place
+        and to the last bit.
+        """
         ### BEGIN SOLUTION
         self.model = model
         for tensor in model.state_dict().values():
@@ -1112,9 +1115,9 @@ class PlainDDP:
     def loss_and_gradients(self, batch: dict[str, torch.Tensor]) -> float:
         """Forward, backward and exchange. All ranks call it, each with a batch of its own size.
 
-        Mode, weights and batch are left as they are. Afterwards `.grad` of every parameter that is
-        trained is, on all ranks, the gradient of the mean cross-entropy over the samples of *all*
-        ranks. It is None before the call, and stays None for those that are frozen.
+        The mode of each part, weights and batch are left as they are. Afterwards `.grad` of every
+        parameter that is trained is, on all ranks, the gradient of the mean cross-entropy over the
+        samples of *all* ranks. It is None before the call, and stays None for those that are frozen.
         Returns that mean: of the forward whose gradients these are.
         """
         ### BEGIN SOLUTION
@@ -1304,12 +1307,12 @@ def accumulate_step(
     """One update of `model` from all micro-batches of all ranks.
 
     Each rank calls it with equally many micro-batches (at least 2), whose numbers of rows differ;
-    they are left as they are, and so is the mode. Old gradients are dropped first; what is frozen
-    stays as it is. The step is that of one process on all the samples as one batch: the gradient of
-    their mean cross-entropy. Gradients cross ranks once: in the last backward. At most two further
-    messages carry other numbers. When a micro-batch raises, on all ranks alike, that error passes
-    on, the weights stay, and the next step, which drops old gradients first, ends with the right
-    weights, whether by this function or not.
+    they are left as they are, and so is the mode of each part of the model. Old gradients are
+    dropped first; what is frozen stays as it is. The step is that of one process on all the samples
+    as one batch: the gradient of their mean cross-entropy. Gradients cross ranks once: in the last
+    backward. At most two further messages carry other numbers. When a micro-batch raises, on all
+    ranks alike, that error passes on, the weights stay, and the next step, which drops old gradients
+    first, ends with the right weights, whether by this function or not.
     """
     ### BEGIN SOLUTION
     num_samples = torch.tensor(float(sum(len(batch["labels"]) for batch in micro_batches)))
@@ -1371,8 +1374,9 @@ def evaluate_on_ranks(
     """Measure `model` on the batches of all ranks; each rank is given its own, perhaps none.
 
     The batches are left as they are. `model` is not wrapped. It is evaluated without dropout and
-    without gradients. When it returns, its parameters, its mode (`model.training`) and the switch
-    of gradients are as before. Returns the same plain Python numbers on every rank, unrounded:
+    without gradients. When it returns, its parameters, its mode (`model.training`, one for all parts)
+    and the switch of gradients are as before. Returns the same plain Python numbers on every rank,
+    unrounded:
         "loss"         mean over all samples of all ranks of the cross-entropy
         "accuracy"     share of all samples whose largest logit is the label, 0 … 1
         "num_samples"  samples of all ranks

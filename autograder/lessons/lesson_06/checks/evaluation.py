@@ -75,6 +75,14 @@ def _require_modes(job: Job, seen: dict[str, Any], training: bool, with_gradient
         look="`model.training` tells the mode before you change it",
     )
     job.require(
+        seen["parts_left"] == 0,
+        expected=f"{names[training]} afterwards in all parts of the model",
+        got=f"{seen['parts_left']} that are in the other one",
+        likely="the flag of the outermost module alone is put back: the parts, such as dropout, stay as they were "
+        "while the model was measured",
+        look="`model.train(mode)` goes through all parts",
+    )
+    job.require(
         seen["num_recorded"] == 0,
         expected="an evaluation without gradients",
         got="logits that autograd could go back from",

@@ -23,6 +23,7 @@ from autograder.lessons.lesson_06.checks.common import (
 # Shares of all that the weights moved. The order of sums differs by a millionth, messages in half precision by a few
 # ten-thousandths, bfloat16 by 1/256; no other mistake is so small.
 SAME, ROUNDED = 5e-5, 0.01
+ABOUT_HALF = 0.55  # of the samples; of an odd number one rank has one more
 MOST = 0.8  # of the parameters: where no gradient is exchanged, nearly all of them differ
 MAX_CORES = 2.4  # two processes of one thread, and a little for what carries the gradients
 
@@ -53,7 +54,7 @@ def check_train_in_parallel(job: Job) -> None:
         together = job.learner().call("parallel_segment", seconds=SECONDS, **arguments)
         _require_same_training(job, alone, together, arguments)
     sick = job.learner().call(
-        "parallel_segment", seconds=SECONDS, seed=job.seed(), num_steps=1, last_rows=4, kind="sick"
+        "parallel_segment", seconds=SECONDS, seed=job.seed(), num_steps=1, last_rows=2, kind="sick"
     )
     require_together(job, sick | {"ranks": []})
     job.require(
@@ -144,7 +145,7 @@ def _require_same_training(
         look="`tensor[rank::world_size]` gives each row to one rank",
     )
     job.require(
-        max(shares) <= 0.6 * total,
+        max(shares) <= ABOUT_HALF * total,
         expected="about half of the samples on each rank",
         got=f"{shares}",
         likely="one rank does most of the work, and the other waits for it",

@@ -23,23 +23,32 @@ SHARDS: Claims = {
         "one epoch for all samplers",
         "hash() of a text decides",
         "passes counted by itself",
+        "drawn on the way from a generator of all",
     ),
-    "another seed others": ("the seed ignored",),
+    "another seed others": ("the seed ignored", "seeds up to 999", "another seed in place of 0"),
     "seed: int = 0": ("another default seed",),
     "def set_epoch(self, epoch: int)": ("an epoch once set stays",),
     "Choose the shards: another epoch, other samples on this rank.": (
         "forgot set_epoch",
         "epochs that repeat",
+        "epochs up to 255",
         "divided first, shuffled inside",
     ),
     "Called before each pass.": EXPLAINS,
     "Number of indices that one rank yields: ceil(N / W), on every rank.": (
         "length of all samples",
         "length without the filling",
+        "the length of what is left",
     ),
     "Yield this rank's indices": ("no sampler", "goes on where it was broken off"),
     "plain Python ints": ("NumPy's numbers",),
-    "in shuffled order.": ("shards sorted",),
+    "in shuffled order,": (
+        "shards sorted",
+        "shuffled block by block",
+        "two halves that stay apart",
+        "the first sample always first",
+    ),
+    "every W-th of it or one piece.": EXPLAINS,
     "Together the ranks yield each index 0 … N-1 at least once": (
         "drops the tail",
         "each rank shuffles for itself",
@@ -49,7 +58,11 @@ SHARDS: Claims = {
         "filled up from the end",
         "filled up by chance",
     ),
-    "again and again where W is large": ("fills up once only", "filled up with one sample"),
+    "again and again where W is large": (
+        "fills up once only",
+        "filled up with one sample",
+        "filled up unevenly",
+    ),
 }
 
 SCRIPT: Claims = {
@@ -79,7 +92,10 @@ SCRIPT: Claims = {
     "unwrapped": ("returns the wrapper",),
     "folder: Path": ("saves under another name",),
     '`folder / "job.pt"` (torch.load, weights_only=True) holds a dict': EXPLAINS,
-    '"model" arguments of `ModelConfig` for a `TextClassifier`': ("another model than the job's",),
+    '"model" arguments of `ModelConfig` for a `TextClassifier`': (
+        "another model than the job's",
+        "another share of dropout",
+    ),
     '"seed" `torch.manual_seed` of it': ("another seed",),
     "just before the model is made": ("a draw between seed and model",),
     '"learning_rate"': ("another learning rate",),
@@ -99,6 +115,7 @@ SCRIPT: Claims = {
     "All ranks end with equal weights.": ("no DDP",),
     "Dropout masks differ between ranks and steps.": (
         "the same seed for dropout",
+        "one seed for dropout on all ranks but the first",
         "dropout seeded alike before each step",
         "dropout seeded by rank before each step",
         "dropout seeded by local rank",
@@ -113,9 +130,10 @@ SCRIPT: Claims = {
         "saves the model itself",
         "saves a dict around it",
         "saves in half precision",
+        "saves rounded weights",
         "saves before the training",
     ),
-    'as `folder / "last.pt"`': ("saves under another name",),
+    'as `folder / "last.pt"`': ("saves under another name", "keeps an older checkpoint"),
     "It sets up the process group": ("no process group",),
     "and takes it down": ("the group stays up", "the group stays up on other ranks"),
 }
@@ -136,7 +154,11 @@ EVALUATION: Claims = {
     "It is evaluated without dropout": ("forgot eval",),
     "and without gradients.": ("gradients recorded",),
     "When it returns, its parameters": ("all parameters trained afterwards",),
-    "its mode (`model.training`)": ("left in evaluation mode", "always back to training mode"),
+    "its mode (`model.training`, one for all parts)": (
+        "left in evaluation mode",
+        "always back to training mode",
+        "only the outermost flag put back",
+    ),
     "and the switch of gradients are as before.": (
         "gradients left switched off",
         "gradients always switched on",

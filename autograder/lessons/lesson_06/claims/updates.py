@@ -16,7 +16,8 @@ REPLICA: Claims = {
         "a copy is wrapped",
     ),
     "weights": ("no broadcast at the start", "no broadcast of what is frozen"),
-    "and buffers": ("buffers not broadcast", "buffers at the top alone"),
+    "and buffers": ("buffers not broadcast", "buffers at the top alone", "integers broadcast as floats"),
+    "to the last bit": ("broadcast in half precision",),
     "in place": ("parameters replaced", "buffers replaced"),
     "Forward, backward and exchange.": (
         "gradients stay on their rank",
@@ -26,9 +27,19 @@ REPLICA: Claims = {
     "All ranks call it, each with a batch of its own size.": (
         "an all-reduce on rank 0 alone",
         "sum of rank means",
+        "samples counted in the first call alone",
     ),
-    "Mode": ("evaluation mode", "one mode for all parts"),
-    "weights and batch are left as they are.": ("a step as well", "labels popped out of the batch"),
+    "The mode of each part": (
+        "evaluation mode",
+        "one mode for all parts",
+        "dropout switched on",
+        "training mode taken for granted",
+    ),
+    "weights and batch are left as they are.": (
+        "a step as well",
+        "a little decay",
+        "labels popped out of the batch",
+    ),
     "Afterwards `.grad` of every parameter that is trained is": (
         "one parameter left out",
         "tied weights exchanged twice",
@@ -76,7 +87,12 @@ ACCUMULATION: Claims = {
         "labels popped out of the batches",
         "rows sorted in place",
     ),
-    "and so is the mode.": ("evaluation mode", "one mode for all parts"),
+    "and so is the mode of each part of the model.": (
+        "evaluation mode",
+        "one mode for all parts",
+        "dropout switched on",
+        "a mode put back where nothing goes wrong",
+    ),
     "micro_batches: Sequence": ("a micro-batch left out", "micro-batches popped off the list"),
     "optimizer: torch.optim.Optimizer": ("an optimizer of its own",),
     "what is frozen stays as it is.": ("zeros for what is frozen",),
@@ -88,6 +104,7 @@ ACCUMULATION: Claims = {
     "The step is that of one process on all the samples as one batch": (
         "no_sync around the last one too",
         "an optimizer of its own",
+        "gradients rounded",
     ),
     "the gradient of their mean cross-entropy": (
         "the learning rate scaled instead",
@@ -117,14 +134,17 @@ ACCUMULATION: Claims = {
         "the same kind of error with other words",
         "swallows the error",
         "swallows an error of the loss",
+        "swallows an error of the last micro-batch",
+        "swallows a missing key",
         "another error in its place",
     ),
-    "the weights stay": ("steps all the same",),
+    "the weights stay": ("steps all the same", "the optimizer's state lost after an error"),
     "and the next step, which drops old gradients first": EXPLAINS,
     "ends with the right weights, whether by this function or not.": (
         "gradients left switched off",
         "no_sync left open when an exception is raised",
         "no_sync left open when it is interrupted",
+        "no_sync left open when backward raises",
         "synchronised for ever after an error",
     ),
 }
@@ -173,6 +193,6 @@ SCALING: Claims = {
         "gradients left switched off",
     ),
     "Each row is computed on one rank": ("no sampler: every rank computes everything",),
-    "about half of them on each.": ("most of the work on one rank",),
+    "about half of them on each.": ("most of the work on one rank", "a good half on one rank"),
     "Afterwards both ranks have the weights that one process would have.": ("gradients stay on their rank",),
 }

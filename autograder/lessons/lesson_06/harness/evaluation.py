@@ -70,6 +70,8 @@ def _evaluated(
         report = learner(model, KINDS[number % len(KINDS)](batches))
         found["left_with_gradients"] = torch.is_grad_enabled()
         found["switches"] = (before, switches())
+    found["left_training"] = model.training
+    found["parts_left"] = sum(module.training != model.training for module in model.modules())
     found["num_changed"] = sum(old != new for old, new in zip_longest(given, map(as_it_is, batches)))
     found["model_changed"] = [
         name for name, (was, now) in _both(as_it_came, _state(model)).items() if was != now
@@ -78,7 +80,7 @@ def _evaluated(
     types = (
         {str(key): type(value).__name__ for key, value in report.items()} if isinstance(report, dict) else {}
     )
-    found["left_training"], found["types"] = model.training, types
+    found["types"] = types
     return (
         found
         | watch.report()

@@ -62,6 +62,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    model.train(was_training)\n",
                 "",
             ),
+            "only the outermost flag put back": (
+                "the flag of the outermost module alone is put back",
+                "model.train(was_training)",
+                "model.training = was_training",
+            ),
             "always back to training mode": (
                 "always left in training mode",
                 "model.train(was_training)",

@@ -83,6 +83,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "tensor[rank::world_size]",
                 "tensor[: len(tensor) // 3] if rank else tensor[len(tensor) // 3 :]",
             ),
+            "a good half on one rank": (
+                "one rank does most of the work",
+                "tensor[rank::world_size]",
+                "tensor[round(len(tensor) * 0.58) :] if rank else tensor[: round(len(tensor) * 0.58)]",
+            ),
             "a copy is trained": (
                 "a copy is trained",
                 "    ddp = DistributedDataParallel(model)\n",
