@@ -57,7 +57,7 @@ def token_batches(
         lengths = rng.integers(4, WIDEST, size=rows)
         lengths[0] = WIDEST if is_large else lengths[0]
         if is_narrow:
-            lengths[:] = 1
+            lengths[:], share = 1, 1.0
         samples = []
         for length in lengths:
             tags = rng.integers(5, size=length)
