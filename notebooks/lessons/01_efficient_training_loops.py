@@ -1081,7 +1081,7 @@ class BucketBatchSampler:
     lengths: number of tokens of each sample, shape [N].
     micro_batch_size: indices per batch; only one batch of an epoch may be shorter.
     seed: the same seed and the same epoch give the same batches. With another seed at the same
-        epoch, or another epoch of the same seed, they are others.
+        epoch, or another epoch of the same seed, they are others, where N leaves a choice.
     """
 
     def __init__(self, lengths: Sequence[int], micro_batch_size: int, seed: int = 0) -> None:
@@ -1177,9 +1177,10 @@ def train_one_epoch(
 ) -> dict[str, float]:
     """Train `model` in place on every batch once, and report what happened.
 
-    Each step minimises the mean cross-entropy of its batch alone, with the gradient clipped to
-    `max_norm`. The scheduler is stepped once for each batch. `batches` can be iterated once, and
-    each batch stays as it is.
+    Each step minimises the mean cross-entropy of its batch alone. The gradient of all parameters,
+    as one vector and in however many groups the optimizer has them, is clipped to `max_norm`.
+    The scheduler is stepped once for each batch. There is at least one batch; `batches` can be
+    iterated once, and each batch stays as it is.
     `model(input_ids, attention_mask)` returns logits [B, C]. All of it trains in training mode,
     also when it comes in evaluation mode.
 

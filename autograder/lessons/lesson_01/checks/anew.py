@@ -28,6 +28,8 @@ MOST_FOLLOWED = 20
 # Where only ties are drawn, long texts, of which few have one length, keep their companions: 0.04 to 0.16 of the
 # batches. Else next to none do.
 MOST_AGAIN = 0.4
+# Of ten epochs. Where as many come again as may, next to none comes in all of them.
+MOST_KEPT = 0.03
 _ALWAYS_THE_SAME = "epoch or seed only say where one order begins that is always the same"
 
 
@@ -84,7 +86,14 @@ def require_drawn_anew(job: Job, passes: Passes) -> None:
             look="shuffle the batches by a generator made from seed and epoch",
         )
     _require_each_its_own(job, passes)
-    pairs = [(a, b), (a, c), (b, c), passes.distinct, *combinations((*passes.more, passes.of_first[0]), 2)]
+    pairs = [
+        (a, b),
+        (a, c),
+        (b, c),
+        passes.distinct,
+        passes.equal,
+        *combinations((*passes.more, passes.of_first[0]), 2),
+    ]
     for first, second in pairs:
         again_share = share_again(first.batches, second.batches)
         job.require(
@@ -114,6 +123,15 @@ def require_drawn_anew(job: Job, passes: Passes) -> None:
         look="shuffle the batches last, and move none of them after",
     )
     require_no_usual_place(job, passes.many)
+    sets = [{frozenset(batch.tolist()) for batch in one.batches} for one in (*passes.epochs, *passes.more)]
+    kept = len(set.intersection(*sets)) / len(sets[0])
+    job.require(
+        kept <= MOST_KEPT,
+        expected="other batches in another epoch",
+        got=f"{kept:.0%} of the batches in each of {len(sets)} epochs",
+        likely="a part of the samples, such as the longest ones, is put together once and for all",
+        look="draw anew in each epoch who stands beside whom, at both ends too",
+    )
 
 
 def _require_random_order(job: Job, mean_lengths: list[float]) -> None:
@@ -138,7 +156,8 @@ def _require_each_its_own(job: Job, passes: Passes) -> None:
     """Of many epochs and seeds, however far apart."""
     every = [one.mean_lengths for group in passes.many for one in group]
     for name, groups in (("epoch", passes.many), ("seed", tuple(zip(*passes.many, strict=True)))):
-        same = any(a.is_as(b) for group in groups for a, b in combinations(group, 2))
+        every_group = (*groups, passes.apart[name])
+        same = any(len({tuple(one.indices) for one in group}) < len(group) for group in every_group)
         job.require(
             not same,
             expected=f"another order with another {name}, however far apart the two are",

@@ -38,10 +38,14 @@ def check_collate(job: Job) -> None:
     )
 
 
+TWICE = (0, 6)
+"""Batches of which one sample stands at two places."""
+
+
 def _drawn_batches(rng: np.random.Generator) -> list[dict[str, Any]]:
     """Samples for one batch after the other; the padding id stands inside texts, and at their ends.
 
-    Some of the later ones have the shape of one before, some its lengths and its labels as well.
+    Some of the later ones have the shape of one before, some its lengths and its labels as well, and some are equal.
     """
     batches, odd = [], int(rng.integers(2))
     few = [rng.integers(0, 10, int(rng.integers(2, 6))) for _ in range(8)]  # a text may have no tokens
@@ -50,28 +54,33 @@ def _drawn_batches(rng: np.random.Generator) -> list[dict[str, Any]]:
             rng.integers(5, 90, 16),
             rng.integers(2, 12, 7),
             np.full(4, 31),
-            rng.integers(1100, 2500, 1),  # longer than any text of the corpus
+            64 * rng.integers(17, 40, 1) + rng.integers(1, 50),  # longer than any text of the corpus
             rng.permutation(
                 [8 * int(rng.integers(2, 6)), *rng.integers(2, 16, 4)]
             ),  # its width needs no rounding up
             np.array([1, 1, 9]),
             rng.integers(1, 60, 33),
+            np.array([8 * int(rng.integers(1, 5))]),  # so does the width of one sample alone
+            np.append(rng.integers(1, 12, 257 + int(rng.integers(40))), 8),
+            np.append(2**16 + rng.integers(1, 99), rng.integers(1, 4)),
             *(np.append(lengths, rng.integers(1, 20)) for lengths in (*few, *map(rng.permutation, few))),
-            np.append(rng.integers(100, 400, 5), rng.integers(1100, 2500)),
+            np.append(rng.integers(100, 400, 5), 64 * rng.integers(17, 40) + rng.integers(1, 50)),
         )
     ):
-        # Above 2**24 a float32 no longer holds every integer, and above 2**31 an int32 none.
-        words = 8000 if number % 2 == odd else 2**40
+        # Above 2**53 a float64 no longer holds every integer, and above 2**31 an int32 none.
+        words = 8000 if number % 2 == odd else 2**62
         ids = [rng.integers(1, words, size=int(n)) for n in lengths]
         for row in ids:
             row[rng.random(len(row)) < 0.1] = PAD_ID
         ids[0][-1:] = ids[-1][:1] = PAD_ID
-        labels = rng.integers(0, 16 if number < 3 else words, size=len(ids)).tolist()
+        labels = rng.integers(*((0, 16) if number < 3 else (-words, words)), size=len(ids)).tolist()
+        if number in TWICE:
+            ids[2], labels[2] = ids[0], labels[0]
         batches.append({"ids": ids, "labels": labels})
     again = [
         {"ids": [rng.permutation(row) for row in one["ids"]], "labels": one["labels"]} for one in batches
     ]
-    return batches + again[:8]
+    return batches + again[:8] + batches[:3]
 
 
 def require_equal_training(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:
@@ -94,7 +103,7 @@ def check_bucket_sampler(job: Job) -> None:
     for one in passes.all:
         require_whole_pass(job, one)
     require_drawn_anew(job, passes)
-    job.counts["pad_fraction"] = require_little_padding(job, passes.large, passes.moved)
+    job.counts["pad_fraction"] = require_little_padding(job, passes)
     _require_same_elsewhere(job)
     job.corpus()
     measure_speedup(

@@ -71,8 +71,12 @@ _NARROW = ("int32", "uint32", "int16", "uint16", "int8", "uint8")
 def _why_other_labels(got: np.ndarray, labels: np.ndarray) -> str:
     if sorted(got.tolist()) == sorted(labels.tolist()):
         return "labels out of order"
-    if any(np.array_equal(got, labels.astype(kind).astype(np.int64)) for kind in ("float32", *_NARROW)):
+    if any(
+        np.array_equal(got, labels.astype(kind).astype(np.int64)) for kind in ("float64", "float32", *_NARROW)
+    ):
         return "labels that went through a narrower type than int64, which does not hold large ones"
+    if np.array_equal(got[labels >= 0], labels[labels >= 0]):
+        return "labels below 0 become others: a label is any int"
     return "other numbers than the second half of each sample"
 
 
@@ -84,8 +88,10 @@ def _why_other_ids(in_row: np.ndarray, sample: np.ndarray, ids: list[np.ndarray]
         return "padding on the left: the ids come first"
     if any(np.array_equal(in_row[: len(other)], other) for other in ids if len(other) > 1):
         return "rows out of order: another sample of the batch stands there"
-    if np.array_equal(in_row[: len(sample)], sample.astype(np.float32).astype(np.int64)):
-        return "ids that went through float32 (`torch.Tensor` makes that), which does not hold every integer"
+    for kind in ("float32", "float64"):
+        if np.array_equal(in_row[: len(sample)], sample.astype(kind).astype(np.int64)):
+            by = "float32 (`torch.Tensor` makes that)" if kind == "float32" else "float64"
+            return f"ids that went through {by}, which does not hold every integer"
     if any(np.array_equal(in_row[: len(sample)], sample.astype(kind).astype(np.int64)) for kind in _NARROW):
         return "ids that went through a narrower type than int64, where large ones wrap around"
     return "the ids are not copied whole into the left part of the row"
@@ -130,6 +136,13 @@ def _require_samples_kept(job: Job, answer: dict[str, Any], ids: list[np.ndarray
         likely="one buffer serves every call: the next batch, or the next of its shape, is written over this one",
         look="keep two batches, and compare the first before and after the second is made",
     )
+    job.require(
+        answer["is_anew"],
+        expected="the ids that the samples hold now",
+        got="those that the same samples held before",
+        likely="what was made of a sample is kept and used again: its ids may be others by then",
+        look="keep nothing from one call to the next",
+    )
 
 
 def _require_shapes(
@@ -141,7 +154,7 @@ def _require_shapes(
         rows == len(ids),
         expected=f"input_ids of shape [{len(ids)}, {longest}]",
         got=f"shape {list(shape)}",
-        likely="a sample was dropped, or the batch dimension is missing",
+        likely="a sample was dropped, as where equal ones are taken for one, or the batch dimension is missing",
         look="compare the number of rows with `len(batch)`",
     )
     job.require(

@@ -16,7 +16,11 @@ from autograder.lessons.lesson_01.checks.reports import (
     require_infinite,
     require_known_report,
     require_told,
+    require_unrounded,
 )
+
+MANY = 150
+"""Batches of a long evaluation."""
 
 
 def check_evaluate(job: Job) -> None:
@@ -25,13 +29,14 @@ def check_evaluate(job: Job) -> None:
     # Logits so large that a softmax of them has zeros, and so small that they are nearly ties.
     cases = (
         ([12] * 5 + [2], 1.0),
-        ([7, 1, 12, 4, 3], 1.0),
+        ([7, 1, 130, 4, 3], 1.0),
         ([int(rng.integers(3, 9))], 1.0),
         ([4, 5, 1], 1.0),
         ([5, 1, 4], 2000.0),
         ([9, 4], 1e-4),
         ([6, 5, 2], 40.0),
     )
+    losses = []
     for number, (rows, scale) in enumerate(cases):
         arguments: dict[str, Any] = {
             "seed": job.seed(),
@@ -72,9 +77,12 @@ def check_evaluate(job: Job) -> None:
             "num_samples": "batches counted as if all were full",
         }
         require_known_report(job, answer, twin["report"], known, otherwise)
+        losses.append(answer["report"]["loss"])
         _require_no_trace(job, answer["left"], arguments["training"])
         _require_all_kept(job, answer, twin)
-    for where in ("last batch", "first batch", "model", "loss"):
+    require_unrounded(job, losses)
+    _require_many(job)
+    for where in ("last batch", "first batch", "loader", "model", "loss", "mean"):
         answer = job.learner().call("evaluate_broken_off", seed=job.seed(), training=True, where=where)
         require_told(job, answer)
         _require_no_trace(job, answer["left"], training=True, when=f", after an error of the {where}")
@@ -88,6 +96,19 @@ def check_evaluate(job: Job) -> None:
     )
     sick = job.learner().call("evaluate_sick", seed=job.seed())
     require_infinite(job, sick["report"].get("loss", math.inf))
+
+
+def _require_many(job: Job) -> None:
+    arguments = {"seed": job.seed(), "num_batches": MANY}
+    answer, twin = (
+        worker.call("evaluate_many", **arguments) for worker in (job.learner(), job.twin(baselines.EVALUATE))
+    )
+    otherwise = {
+        "num_samples": f"of {MANY} batches not all are measured, or not all of each",
+        "loss": "long texts are cut, or late batches are not measured as the first ones",
+        "accuracy": "long texts are cut, or late batches are not measured as the first ones",
+    }
+    require_known_report(job, answer, twin["report"], {}, otherwise)
 
 
 def _require_infinite(job: Job, answer: dict[str, Any], twin: dict[str, Any]) -> None:
@@ -177,7 +198,11 @@ def _require_no_trace(job: Job, left: dict[str, bool], training: bool, *, when: 
             "a seed is set or a random number drawn, so that the training after it is another one",
         ),
         ("hooks", "a hook is left on the model"),
-        ("parts", "an attribute is left on the model, or taken from it"),
+        (
+            "parts",
+            "an attribute is left on the model, or taken from it, or a setting such as `p` of a dropout is another",
+        ),
+        ("buffers", "a buffer is left on the model, or another one put in its place"),
         ("weights", "weights are replaced, or of another dtype: the optimizer has others than the model"),
     ):
         job.require(

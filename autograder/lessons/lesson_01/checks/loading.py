@@ -13,9 +13,10 @@ def check_loader(job: Job) -> None:
     """1.5: every sample once and in order, pass after pass, at 2× the speed of fetching one after the other."""
     rng = job.rng
     rows = int(rng.integers(1, 6))
+    many = int(rng.integers(9, 20))
     cases = [
         # A last batch of two or more: who leaves out a sample has not left out the batch.
-        {"size": 8 * int(rng.integers(3, 5)) + int(rng.integers(2, 8)), "micro_batch_size": 8},
+        {"size": many * int(rng.integers(3, 5)) + int(rng.integers(2, 8)), "micro_batch_size": many},
         # An exact fit, of more samples than anybody fetches at the same time.
         {"size": rows * -(-int(rng.integers(60, 80)) // rows), "micro_batch_size": rows, "num_quick": rows},
         {"size": int(rng.integers(1, 4)), "micro_batch_size": 5},  # less than a batch
@@ -96,12 +97,19 @@ def _require_ahead(job: Job, answer: dict[str, Any]) -> None:
 
 
 def _require_told(job: Job, case: dict[str, int]) -> None:
-    """One sample cannot be read: its error comes out, and the next pass is whole."""
-    seed, lost = job.seed(), int(job.rng.integers(8, case["size"]))
+    """A sample in the last batch cannot be read, one in the first, one between: its error comes out, and the next
+    pass is whole."""
+    seed, rows = job.seed(), case["micro_batch_size"]
+    lost = [case["size"] - 1, int(job.rng.integers(rows)), int(job.rng.integers(rows, 2 * rows))]
     # In a worker of its own: torch takes long to end loader processes after an error, and these are not waited for.
     worker = job.worker("lost", job.source)
-    answer = worker.call("load_lost", seconds=90.0, case=case, seed=seed, lost=lost)
+    answers = worker.call("load_lost", seconds=90.0, case=case, seed=seed, lost=lost)
     worker.kill()
+    for answer in answers:
+        _require_told_once(job, answer, case, seed)
+
+
+def _require_told_once(job: Job, answer: dict[str, Any], case: dict[str, int], seed: int) -> None:
     told = answer["told"]
     job.require(
         told == "told",

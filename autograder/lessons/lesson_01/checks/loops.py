@@ -22,6 +22,7 @@ from autograder.lessons.lesson_01.checks.reports import (
     require_infinite,
     require_known_report,
     require_told,
+    require_unrounded,
 )
 
 MAX_SYNCS_PER_EPOCH = 8
@@ -47,13 +48,16 @@ def check_train_one_epoch(job: Job) -> None:
             look="read from a batch; what is changed is to be a copy",
         )
         answers.append(answer)
+    for name in ("loss", "grad_norm"):
+        require_unrounded(job, [answer["report"][name] for answer in answers], name)
     unwatched = sum(answer["unwatched"] for answer in answers)
     watched(job, {"unwatched": unwatched}, "syncs are not counted, as in another thread")
     for answer in answers:
         _require_few_syncs(job, answer)
     _require_long(job)
     _require_exact_counts(job)
-    require_told(job, job.learner().call("train_epoch_broken_off", seed=job.seed()))
+    for where in ("batch", "model", "memory"):
+        require_told(job, job.learner().call("train_epoch_broken_off", seed=job.seed(), where=where))
     answer = job.learner().call("train_epoch_infinite", seed=job.seed())
     require_infinite(job, answer["report"].get("loss", math.inf))
     sick = job.learner().call("train_epoch_sick", seed=job.seed())["report"]
@@ -77,6 +81,13 @@ def _require_long(job: Job) -> None:
         likely="late steps are not as the first ones: something fills up, or is done every so many steps",
         look="what in your loop depends on the number of the step?",
     )
+    job.require(
+        is_close(answer["report"].get("loss"), twin["report"]["loss"]),
+        expected="the loss of a hand-written loop, where some texts have more than 1,024 tokens",
+        got="another",
+        likely="long texts are cut before the model gets them, or late losses are not counted as the first ones",
+        look="the model gets `input_ids` and `attention_mask` as they come",
+    )
     _require_train_report(job, answer, twin["report"])
 
 
@@ -98,7 +109,7 @@ def _require_exact_counts(job: Job) -> None:
 def _drawn_epochs(job: Job) -> list[dict[str, Any]]:
     """Epochs of gradients below and above the norm to clip at, of even and uneven batches, short and long.
 
-    The last ones have norms to clip at that clip nothing, and all.
+    The next have norms to clip at that clip nothing, and all; the last one is a single batch.
     """
     rng = job.rng
     some, few = int(rng.integers(18, 26)), int(rng.integers(5, 9))
@@ -112,6 +123,7 @@ def _drawn_epochs(job: Job) -> list[dict[str, Any]]:
         ([6] * few + [1], {}, (1.0, 1.0)),  # as if max_norm=1.0 were given
         ([5, 130, 4], {"max_norm": math.inf}, (20.0, 1.0)),
         ([5, 3, 4, 1], {"max_norm": 0.0}, (40.0, 1.0)),
+        ([int(rng.integers(1, 4))], {"max_norm": 0.5}, (20.0, 1.0)),  # one batch alone
     ]
     return [
         {

@@ -20,6 +20,8 @@ MOST_PADDING = 0.15
 # Epochs that a sampler which counts them up to some number cannot tell apart; and how far seeds are apart.
 MANY_EPOCHS = (0, 1, 2, 3, 4, 5, 7, 8, 10, 16, 20, 32, 50, 64, 100, 128, 1000)
 MANY_SEEDS = (0, 256, 512, 1000, 2**16)
+# Whatever two numbers up to 1,024 a remainder makes the same, two of these are as far apart.
+STEPS_APART = (*range(32), *range(32, 1025, 32))
 SHORT = 8
 """Batches of a short epoch, and how many of them there are: that one of the samples always comes in the same step
 happens once in a hundred thousand checks."""
@@ -80,6 +82,12 @@ class Passes:
     """The second epoch, of a sampler for the same lengths at other places."""
     many: tuple[tuple[Pass, ...], ...]
     """Of many seeds many epochs, over 16 batches that fit exactly."""
+    apart: dict[str, tuple[Pass, ...]]
+    """Over the same, epochs of one seed and seeds at one epoch, `STEPS_APART`."""
+    equal: tuple[Pass, Pass]
+    """Two epochs over samples that are all as long."""
+    wide: Pass
+    """Over lengths that need four bytes."""
 
     @property
     def large(self) -> tuple[Pass, ...]:
@@ -88,7 +96,8 @@ class Passes:
     @property
     def all(self) -> Iterator[Pass]:
         yield from (*self.large, *self.unnamed, self.of_zero, *self.distinct, *self.few, *self.short)
-        yield from (*self.more, *self.of_first, self.moved, *(one for passes in self.many for one in passes))
+        yield from (*self.more, *self.of_first, self.moved, *self.equal, self.wide)
+        yield from (one for passes in (*self.many, *self.apart.values()) for one in passes)
 
 
 def _drawn_lengths(rng: np.random.Generator) -> np.ndarray:
@@ -106,11 +115,12 @@ def drawn_passes(job: Job) -> Passes:
     first, second, third = rng.permutation([0, *rng.choice(np.arange(1, 20), 2, replace=False)]).tolist()
     rows = int(rng.integers(2, 9))
     few = [
-        (rng.integers(1, 40, rows * int(rng.integers(2, 6))), rows),  # an exact fit
+        (rng.integers(0, 40, rows * int(rng.integers(2, 6))), rows),  # an exact fit
         (rng.integers(1, 40, rows), rows),
         (rng.integers(1, 40, rows - 1), rows),
         (rng.integers(1, 40, int(rng.integers(2, 9))), 1),
         (np.full(4 * rows + 1, 31), rows),
+        (np.append(lengths[:200], 0), int(rng.integers(40, 90))),
         (lengths, int(rng.choice([7, 11, 13]))),  # of which pools of a round number are no multiple
     ]
     samplers: list[list[Any]] = [
@@ -122,10 +132,12 @@ def drawn_passes(job: Job) -> Passes:
         *([sizes.tolist(), rows, seed] for sizes, rows in few),
         [rng.choice(np.arange(2, 60), 2 * SHORT, replace=False).tolist(), 2, seed],
     ]
-    last, different = len(samplers) - 1, rng.choice(np.arange(2, 200), 64, replace=False)
+    last, different = len(samplers) - 1, rng.choice(np.arange(100, 200), 64, replace=False)
     samplers += [[rng.permutation(lengths), ROWS, seed]]
     samplers += [[1 + rng.permutation(SIZE), ROWS, seed]]
-    samplers += [[different, 4, seed + apart] for apart in MANY_SEEDS]
+    samplers += [[np.full(64, 31), 4, seed], [lengths * 4096, ROWS, seed]]
+    samplers += [[different, 4, seed + apart] for apart in (*MANY_SEEDS, *STEPS_APART)]
+    of_many = last + 5
     plan = [
         (0, first),
         (0, second),
@@ -142,7 +154,11 @@ def drawn_passes(job: Job) -> Passes:
     num_named = len(plan)
     plan += [(0, epoch) for epoch in (1, 2, 3, 4, 5, 8, 10)]
     plan += [(0, 0), (1, 0), (last + 1, second), (last + 2, first), (last + 2, second)]
-    plan += [(last + 3 + number, epoch) for number in range(len(MANY_SEEDS)) for epoch in MANY_EPOCHS]
+    plan += [(last + 3, first), (last + 3, second), (last + 4, second)]
+    num_single = len(plan)
+    plan += [(of_many + number, epoch) for number in range(len(MANY_SEEDS)) for epoch in MANY_EPOCHS]
+    plan += [(of_many, second + apart) for apart in STEPS_APART]
+    plan += [(of_many + len(MANY_SEEDS) + number, second) for number in range(len(STEPS_APART))]
     states = rng.integers(2**31, size=len(plan)).tolist()
     answers = job.learner().call(
         "sampler_passes",
@@ -154,10 +170,12 @@ def drawn_passes(job: Job) -> Passes:
         for (number, _), answer in zip(plan, answers, strict=True)
     ]
     a, b, of_other, again, elsewhere, c, without, zero, of_zero, *rest = every[:num_named]
-    *more, of_seed, of_another, moved, distinct, distinct_again = every[
-        num_named : -len(MANY_SEEDS) * len(MANY_EPOCHS)
+    *more, of_seed, of_another, moved, distinct, distinct_again, equal, equal_again, wide = every[
+        num_named:num_single
     ]
-    many = every[-len(MANY_SEEDS) * len(MANY_EPOCHS) :]
+    *many, of_epochs, of_seeds = _split(
+        every[num_single:], (*[len(MANY_EPOCHS)] * len(MANY_SEEDS), len(STEPS_APART), len(STEPS_APART))
+    )
     return Passes(
         epochs=(a, b, c),
         other_seed=of_other,
@@ -173,10 +191,18 @@ def drawn_passes(job: Job) -> Passes:
         more=tuple(more),
         of_first=(of_seed, of_another),
         moved=moved,
-        many=tuple(
-            tuple(many[start : start + len(MANY_EPOCHS)]) for start in range(0, len(many), len(MANY_EPOCHS))
-        ),
+        many=tuple(many),
+        apart={"epoch": of_epochs, "seed": of_seeds},
+        equal=(equal, equal_again),
+        wide=wide,
     )
+
+
+def _split(passes: Sequence[Pass], sizes: Sequence[int]) -> Iterator[tuple[Pass, ...]]:
+    start = 0
+    for size in sizes:
+        yield tuple(passes[start : start + size])
+        start += size
 
 
 def require_whole_pass(job: Job, one: Pass) -> None:
@@ -197,6 +223,13 @@ def require_whole_pass(job: Job, one: Pass) -> None:
         look="`np.asarray` makes no copy: write into an array of your own",
     )
     sizes, num_batches = one.answer["sizes"], -(-size // rows)
+    job.require(
+        sizes.any(),
+        expected="the same batches after somebody has emptied those that came",
+        got="empty ones",
+        likely="lists that are kept are handed out: what their taker does to them is in the next pass",
+        look="make new lists in each pass, such as by `.tolist()`",
+    )
     missing = sorted(set(range(size)) - set(one.indices.tolist()))
     job.require(
         not missing or missing != sorted(one.answer["looked"]),
@@ -255,25 +288,45 @@ def _padding(passes: Sequence[Pass]) -> float:
     return 1 - sum(int(one.lengths.sum()) for one in passes) / slots
 
 
-def require_little_padding(job: Job, passes: Sequence[Pass], moved: Pass) -> float:
-    """At most `MOST_PADDING` over all these passes, for that of one is in part luck; returns the share.
-
-    `moved`: of a sampler that a cache could take for another one.
-    """
-    pad_fraction = _padding(passes)
+def require_little_padding(job: Job, passes: Passes) -> float:
+    """At most `MOST_PADDING` over the large passes, for that of one is in part luck; returns the share."""
+    pad_fraction = _padding(passes.large)
     job.require(
         pad_fraction <= MOST_PADDING,
-        expected=f"a pad fraction of at most {MOST_PADDING} over {len(passes)} passes",
+        expected=f"a pad fraction of at most {MOST_PADDING} over {len(passes.large)} passes",
         got=f"{pad_fraction:.4f}",
         likely="batches still mix short and long samples",
         look="which samples stand side by side just before you cut them into batches?",
     )
-    of_moved = _padding([moved])
-    job.require(
-        of_moved <= 2 * MOST_PADDING,
-        expected="as little padding from a second sampler, for other lengths",
-        got=f"a pad fraction of {of_moved:.2f}",
-        likely="what was made for the lengths of another sampler is used again",
-        look="keep nothing outside the object, or find it by the lengths themselves",
-    )
+    of_size = [one for one in passes.few if len(one.lengths) == SIZE]
+    for some, likely, look in (
+        (
+            [passes.moved],
+            "what was made for the lengths of another sampler is used again",
+            "keep nothing outside the object, or find it by the lengths themselves",
+        ),
+        (
+            [passes.wide],
+            "lengths are cut, or kept in a type that does not hold large ones",
+            "take the lengths as they come: `np.asarray` finds a type that holds them",
+        ),
+        (
+            [*passes.more, *passes.of_first],
+            "in some epochs batches mix short and long samples",
+            "what depends on the number of the epoch, beside the generator?",
+        ),
+        (
+            of_size,
+            "batches of another size than 16 mix short and long samples",
+            "print the lengths of a batch, for several `micro_batch_size`",
+        ),
+    ):
+        most = max(_padding([one]) for one in some)
+        job.require(
+            most <= 2 * MOST_PADDING,
+            expected="as little padding in each of these passes",
+            got=f"a pad fraction of {most:.2f}",
+            likely=likely,
+            look=look,
+        )
     return round(pad_fraction, 4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autograder.engine import Job
@@ -41,6 +41,10 @@ def require_known_report(
             text_else,
         )
         for name, text_else in otherwise.items()
+    } | {
+        name: f"{name} is rounded: a small one loses all that it says"
+        for name, got in report.items()
+        if name in otherwise and got == round(got, 5) and math.isclose(got, expected[name], abs_tol=1e-3)
     }
     require_keys(job, report, likely)
     for name, text in likely.items():
@@ -54,10 +58,22 @@ def require_told(job: Job, answer: Mapping[str, Any]) -> None:
     """The error of a batch or sample that cannot be read reached the caller."""
     job.require(
         answer["is_told"],
-        expected="the error of what cannot be read",
+        expected="the error of a batch that cannot be read or trained on",
         got="a report, or another error",
         likely="an error is caught on the way and the rest goes on: something is missing, and nobody learns of it",
         look="let errors of the data pass through your function",
+    )
+
+
+def require_unrounded(job: Job, numbers: Sequence[float], name: str = "loss") -> None:
+    """Not all of these, which are of several epochs, have few digits; of full precision next to none has."""
+    some = [number for number in numbers if number]
+    job.require(
+        not some or any(number != round(number, 5) for number in some),
+        expected=f"{name} as it was worked out",
+        got=", ".join(map(str, some[:4])),
+        likely=f"{name} is rounded: a small one loses all that it says",
+        look="round where a number is shown, not where it is returned",
     )
 
 

@@ -17,7 +17,7 @@ from autograder.lessons.lesson_01.checks.orders import (
     trend,
     usual_ranks,
 )
-from autograder.lessons.lesson_01.checks.reports import require_infinite, require_told
+from autograder.lessons.lesson_01.checks.reports import require_infinite, require_told, require_unrounded
 from autograder.lessons.lesson_01.checks.steps import PAD_ID, Epoch, require_naive_steps, require_whole_epoch
 
 # Of some 25 batches: at random each is 0 ± 0.2, and two epochs decide together.
@@ -34,6 +34,7 @@ def require_right_steps(job: Job) -> Epoch:
     *_, large, _ = epochs
     for epoch in epochs:
         require_naive_steps(job, epoch, large)
+    require_unrounded(job, [epoch.answer["report"]["loss"] for epoch in epochs])
     first, again, other, *_ = epochs
     _require_drawn_order(job, first, again, other)
     _require_no_fixed_place(job)
@@ -108,8 +109,10 @@ def _require_drawn_order(job: Job, first: Epoch, again: Epoch, other: Epoch) -> 
         )
 
 
-SHORT, MANY = 12, 24
-"""Steps of a short epoch, and how many of them there are."""
+SHORT = 12
+"""Steps of a short epoch."""
+# Whatever numbers up to 90 a remainder makes the same, two of these seeds are as far apart; and some larger ones.
+APART = (*range(10), *range(10, 91, 10), 365, 1000, 1024, 1280, 2**16)
 # The mean rank of a step's lengths over so many epochs, 0 … 1, is 0.5 ± 0.06 at random.
 MOST_USUAL = 0.35
 # At random one pair of ranks comes twice in so many, and 14 times in one check of a hundred thousand.
@@ -123,8 +126,7 @@ def _require_no_fixed_place(job: Job) -> None:
     """
     rng = job.rng
     texts = [rng.integers(1, 60, size=n) for n in rng.choice(np.arange(3, 33), 2 * SHORT, replace=False)]
-    labels, seeds = rng.integers(5, size=len(texts)).tolist(), rng.choice(1000, MANY, replace=False).tolist()
-    seeds[-4:] = [seeds[0] + apart for apart in (1000, 1024, 1280, 2**16)]  # which a remainder makes the same
+    labels, seeds = rng.integers(5, size=len(texts)).tolist(), int(rng.integers(1000)) + np.array(APART)
     arguments: dict[str, Any] = {"seed": job.seed(), "ids": texts, "labels": labels}
     of_order: dict[str, Any] = {
         "micro_batch_size": 2,
@@ -132,7 +134,7 @@ def _require_no_fixed_place(job: Job) -> None:
         "operators": False,
         "groups": False,
     }
-    answers = job.learner().call("epochs_of", order_seeds=seeds, **arguments, **of_order)
+    answers = job.learner().call("epochs_of", order_seeds=seeds.tolist(), **arguments, **of_order)
     epochs = [Epoch({**arguments, **of_order}, answer) for answer in answers]
     for epoch in epochs:
         require_whole_epoch(job, epoch)
@@ -179,7 +181,7 @@ def _require_no_fixed_place(job: Job) -> None:
             entry=job.entry,
             ids=[text.tolist() for text in texts],
             rows=2,
-            seed=seeds[0],
+            seed=int(seeds[0]),
             hash_seeds=[1, 2],
         )
         job.require(
@@ -189,7 +191,23 @@ def _require_no_fixed_place(job: Job) -> None:
             likely="`hash()` of a text, or the order of a `set`, decides: both are new each time Python starts",
             look="make one generator from `seed` itself, and draw the order with it",
         )
+    _require_anew(job, arguments | of_order, int(seeds[0]))
     lost = job.learner().call("epoch_broken_off", **arguments, lost=int(rng.integers(len(texts))))
     require_told(job, lost)
     sick = job.learner().call("epoch_infinite", **arguments)
     require_infinite(job, sick.get("loss", math.inf))
+
+
+def _require_anew(job: Job, arguments: dict[str, Any], order_seed: int) -> None:
+    """As many other samples, as long, with a seed that was there before."""
+    arguments |= {"ids": [text % 59 + 1 for text in arguments["ids"]], "order_seed": order_seed}
+    epoch = Epoch(arguments, job.learner().call("epoch_once", **arguments))
+    old = {((text - 2) % 59 + 1).tobytes() for text in epoch.texts}
+    job.require(
+        old.isdisjoint(epoch.rows()),
+        expected="the samples that are handed in",
+        got="those of an epoch before, of as many others",
+        likely="what was made of samples is kept outside the function, and found by their number or their place",
+        look="keep nothing from one call to the next",
+    )
+    require_whole_epoch(job, epoch)

@@ -34,6 +34,10 @@ class Epoch:
         place = {text.tobytes(): index for index, text in enumerate(self.texts)}
         return [[place[tokens.tobytes()] for tokens in _rows(step)] for step in self.answer["steps"]]
 
+    def rows(self) -> list[bytes]:
+        """The tokens of every row that went through the model."""
+        return [tokens.tobytes() for step in self.answer["steps"] for tokens in _rows(step)]
+
     def mean_lengths(self) -> list[float]:
         return [float(np.mean([len(self.texts[i]) for i in batch])) for batch in self.batches()]
 
@@ -103,8 +107,8 @@ def require_whole_epoch(job: Job, epoch: Epoch) -> None:
     job.require(
         answer["samples_kept"],
         expected="the samples as they were handed in",
-        got="other lengths or labels in them",
-        likely="`samples.lengths` is sorted or changed in place: it is the store's",
+        got="other lengths or labels in them, or something that was not there",
+        likely="`samples.lengths` is sorted or changed in place, or something is kept in `samples`: it is the store's",
         look="`np.asarray` makes no copy: write into an array of your own",
     )
     job.require(

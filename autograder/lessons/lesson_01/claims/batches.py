@@ -10,14 +10,19 @@ COLLATED: Claims = {
     "Turn B samples into one batch, padded to the longest sample *of this batch*": (
         "padding to a global maximum",
         "long samples are cut",
+        "lengths by way of uint16",
     ),
     "batch: list[tuple[np.ndarray, int]]": (
         "the last sample is dropped",
         "texts without tokens left out",
+        "the first 64 samples",
+        "equal samples taken for one",
+        "rows kept by their samples",
     ),
     "a list of B samples `(ids, label)`, B at least 1": ("a view of a lone sample",),
     "`ids` is a 1-D int64 NumPy array": (
         "ids by way of float32",
+        "ids by way of float64",
         "ids by way of uint16",
         "ids by way of int32",
     ),
@@ -28,13 +33,18 @@ COLLATED: Claims = {
         "one buffer for all batches",
         "one buffer for all masks",
         "one buffer for each shape",
+        "one batch for equal samples",
         "a list beside the tensors",
     ),
     "T is the length of the longest sample in `batch`": (
         "padding to a global maximum",
         "a multiple of 64",
     ),
-    "or that length rounded up to a multiple of 8": ("the next multiple of 8 above an exact one",),
+    "or that length rounded up to a multiple of 8": (
+        "the next multiple of 8 above an exact one",
+        "eight more of one sample alone",
+        "a multiple of 64 where it is long",
+    ),
     '"input_ids" int64 [B, T]': ("ids of the wrong type",),
     "the ids from the left": ("padding on the left",),
     "then PAD_ID up to the width T": ("another padding id",),
@@ -51,6 +61,8 @@ COLLATED: Claims = {
         "labels as a column",
         "labels of the first class",
         "labels by way of uint8",
+        "labels by way of float64",
+        "labels below zero lost",
     ),
     "The samples themselves stay as they are": ("written into the samples", "the batch sorted in place"),
     "and rows keep the order of `batch`": ("rows sorted by length", "labels sorted"),
@@ -58,17 +70,30 @@ COLLATED: Claims = {
 
 EPOCHS: Claims = {
     "A batch sampler says which samples form a batch.": EXPLAINS,
-    "every index exactly once an epoch": ("drops the tail", "repeats the tail"),
+    "every index exactly once an epoch": (
+        "drops the tail",
+        "repeats the tail",
+        "texts without tokens left out",
+    ),
     "other batches, in another random order, every epoch": (
         "the same batches in another order",
         "other batches at the same places",
         "other batches in turned order",
+        "one noise for each length",
+        "the longest are not blurred",
     ),
-    "at most 15 % padding over a few epochs (on 2,003 secret lengths, 16 to a batch)": ("random batches",),
+    "at most 15 % padding over a few epochs (on 2,003 secret lengths, 16 to a batch)": (
+        "random batches",
+        "every fourth epoch at random",
+    ),
     "Each is easy alone.": EXPLAINS,
     "Batches of indices whose samples have about the same length": ("random batches",),
-    "lengths: number of tokens of each sample, shape [N]": ("random batches",),
-    "micro_batch_size: indices per batch": ("always 16 to a batch", "the rest put to the last batch"),
+    "lengths: number of tokens of each sample, shape [N]": ("random batches", "lengths in two bytes"),
+    "micro_batch_size: indices per batch": (
+        "always 16 to a batch",
+        "at most 32 to a batch",
+        "the rest put to the last batch",
+    ),
     "only one batch of an epoch may be shorter": (
         "a short batch for each bucket",
         "pools of a round number",
@@ -85,10 +110,12 @@ EPOCHS: Claims = {
         "the seed is ignored",
         "the seed for the order alone",
         "seeds cut to 256",
+        "seeds cut to 97",
     ),
-    "or another epoch of the same seed, they are others": (
+    "or another epoch of the same seed, they are others, where N leaves a choice": (
         "bucketing that never reshuffles",
         "the seed times the epoch",
+        "epochs cut to 256",
     ),
     "seed: int = 0": ("another seed by default",),
     "def set_epoch(self, epoch: int)": ("set_epoch does nothing",),
@@ -98,7 +125,11 @@ EPOCHS: Claims = {
     ),
     "Called before each pass": EXPLAINS,
     "Number of batches in one epoch": ("counts samples", "rounds down", "one batch more at an exact fit"),
-    "Yield each batch as a list of Python's ints": ("texts instead of indices", "arrays of indices"),
+    "Yield each batch as a list of Python's ints": (
+        "texts instead of indices",
+        "arrays of indices",
+        "lists that are kept",
+    ),
     "each index 0 … N-1 exactly once per epoch": (
         "drops the tail",
         "repeats the tail",
@@ -159,8 +190,14 @@ LOADING: Claims = {
     "An error of `dataset[i]` reaches whoever iterates": (
         "lost samples left out",
         "an IndexError is no error",
+        "an error at the end is none",
+        "an error of the first batch is none",
     ),
-    "A batch has `micro_batch_size` samples": ("always 8 to a batch", "one sample to a batch"),
+    "A batch has `micro_batch_size` samples": (
+        "always 8 to a batch",
+        "never more than 8 to a batch",
+        "one sample to a batch",
+    ),
     "the last one may have fewer": ("drops the tail", "the rest filled up"),
 }
 
@@ -177,7 +214,10 @@ ORDER: Claims = {
     "One pass over `samples`": ("fills up the tail", "every second batch"),
     "training `model` in place": ("no backward", "forgot train()"),
     "3 times as fast as the naive loop": ("padding to a global maximum",),
-    "samples: `len(samples)`, `samples[i] -> (ids, label)`": ("labels of the neighbours",),
+    "samples: `len(samples)`, `samples[i] -> (ids, label)`": (
+        "labels of the neighbours",
+        "texts kept by their place",
+    ),
     "and `samples.lengths`, int64 [N]": EXPLAINS,
     "optimizer: torch.optim.Optimizer": ("an optimizer of its own",),
     "Each sample is used exactly once": (
@@ -203,6 +243,8 @@ ORDER: Claims = {
     "that `seed` decides": (
         "seeds cut to 256",
         "the seed is ignored",
+        "seeds cut to 60",
+        "the global generator besides",
         "an unseeded generator",
         "a seed of 0 is none",
         "the hash of a text",
@@ -212,6 +254,7 @@ ORDER: Claims = {
         "gradients never cleared",
         "gradients cleared after the step",
         "an optimizer of its own",
+        "its state dropped at the start",
     ),
     "mean cross-entropy": ("the sum goes backward", "label smoothing"),
     "gradient clipped at 1.0": (
@@ -224,11 +267,13 @@ ORDER: Claims = {
     "The epoch saves nothing to disk": ("saves a checkpoint at every step", "saves once at the end"),
     "and leaves `samples` and the optimizer's settings as they are": (
         "the lengths are sorted",
+        "the order kept in the samples",
         "the rate is halved at the end",
     ),
     'Returns {"loss": mean over samples while training': (
         "averaged batch means",
         "the summed loss",
+        "the loss is rounded",
         "infinite losses left out",
         "no report",
     ),

@@ -10,15 +10,23 @@ TRAINING: Claims = {
     "exact, and with a handful of syncs for the whole epoch": (
         "averaged batch means",
         "a sync every step",
+        "the loss is rounded",
+        "the norm is rounded",
     ),
     "model: torch.nn.Module, batches: Iterable": ("a copy is trained", "the first batch is skipped"),
-    "optimizer: torch.optim.Optimizer, scheduler: Any": ("scheduler stepped before the optimizer",),
+    "optimizer: torch.optim.Optimizer, scheduler: Any": (
+        "scheduler stepped before the optimizer",
+        "only torch's schedulers",
+    ),
     "max_norm: float = 1.0": ("another max_norm by default",),
     "Train `model` in place": ("a copy is trained",),
     "on every batch once": (
         "the first batch is skipped",
         "each batch twice",
         "ends where a batch cannot be read",
+        "batches that do not fit are skipped",
+        "strange words are skipped",
+        "one batch is none",
     ),
     "Each step minimises the mean cross-entropy": ("the sum goes backward", "label smoothing"),
     "of its batch alone": (
@@ -26,7 +34,8 @@ TRAINING: Claims = {
         "gradients cleared after the step",
         "one group cleared",
     ),
-    "with the gradient clipped to `max_norm`": (
+    "The gradient of all parameters, as one vector and in however many groups the optimizer has them, "
+    "is clipped to `max_norm`": (
         "clipping before backward",
         "clipping after the step",
         "max_norm ignored",
@@ -40,11 +49,14 @@ TRAINING: Claims = {
         "scheduler never stepped",
         "scheduler stepped before the optimizer",
     ),
+    "There is at least one batch": ("one batch is none",),
     "`batches` can be iterated once": ("batches gone through twice",),
     "and each batch stays as it is": ("labels taken out of the batch",),
     "`model(input_ids, attention_mask)` returns logits [B, C]": (
         "mask ignored",
         "mask made from the ids",
+        "texts cut at 1024",
+        "tensors taken by their place",
     ),
     "All of it trains in training mode, also when it comes in evaluation mode": (
         "forgot train()",
@@ -67,6 +79,7 @@ TRAINING: Claims = {
         "norm of the last step",
         "norm of one group",
         "norm summed",
+        "shared weights counted twice",
     ),
     "*before* clipping": ("norm after clipping",),
     '"num_samples" samples seen': ("batches counted",),
@@ -94,6 +107,8 @@ EVALUATION: Claims = {
     "Measure `model` on every batch": (
         "the first batch is skipped",
         "ends where a batch cannot be read",
+        "the first 100 batches",
+        "the first 64 rows",
     ),
     "and leave no trace": (
         "a seed is set",
@@ -105,11 +120,16 @@ EVALUATION: Claims = {
         "a hook is left",
         "an attribute is left",
         "another matmul precision",
+        "a dropout's share is left",
+        "a backward hook is left",
+        "a buffer is left",
     ),
     "in it or in the batches": ("labels taken out of the batch",),
     "`model(input_ids, attention_mask)` returns logits [B, C]": (
         "mask ignored",
         "mask made from the ids",
+        "texts cut at 1024",
+        "tensors taken by their place",
     ),
     "The last batch may be short": ("averaged batch means", "the last, short batch is skipped"),
     "`batches` can be iterated only once": ("the first batch is skipped",),
@@ -127,6 +147,7 @@ EVALUATION: Claims = {
         "loss of the last batch",
         "infinite losses left out",
         "log of a softmax",
+        "the loss is rounded",
     ),
     '"accuracy" share of samples whose largest logit is the label': (
         "mean of the batches' accuracies",
@@ -143,5 +164,7 @@ EVALUATION: Claims = {
         "not put back after an error",
         "a precision not put back after an error",
         "not put back after an error of the model",
+        "not put back where there are no batches",
+        "not put back where they cannot be had",
     ),
 }

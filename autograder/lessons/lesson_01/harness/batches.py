@@ -26,12 +26,15 @@ from course_lib.data import collate
 def collate_each(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The learner's batches, the samples afterwards, and once more after a write into the batches.
 
-    All of them are held, as by a loader that is some batches ahead.
+    All of them are held, as by a loader that is some batches ahead. Equal samples of a batch are one and the same.
     """
     given = [
         [(row.copy(), int(label)) for row, label in zip(batch["ids"], batch["labels"], strict=True)]
         for batch in batches
     ]
+    for samples in given:
+        one = {(row.tobytes(), label): (row, label) for row, label in samples}
+        samples[:] = [one[row.tobytes(), label] for row, label in samples]
     made = [_collated(samples) for samples in given]
     for answer, batch in made:
         tensors = _tensors_of(batch)  # what is in it now: one dict may serve every call as well
@@ -47,8 +50,26 @@ def collate_each(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
         # Of an expanded tensor, which has no memory for each element.
         with contextlib.suppress(KeyError, RuntimeError):
             _tensors_of(batch)["input_ids"].add_(1)
-        answer["samples_after_write"] = [row for row, _ in samples]
+        answer["samples_after_write"] = [row.copy() for row, _ in samples]
+        answer["is_anew"] = _is_anew(samples)
     return [answer for answer, _ in made]
+
+
+def _is_anew(samples: list[tuple[np.ndarray, int]]) -> bool:
+    """Whether another batch of the same samples holds their ids, which have changed since."""
+    for row in {id(row): row for row, _ in samples}.values():
+        row ^= 1
+    again = _tensors_of(learner(list(samples))).get("input_ids")
+    # Of a tensor without values, or that is missing, others speak.
+    return (
+        again is None
+        or again.is_meta
+        or again.ndim != 2
+        or all(
+            np.array_equal(got[: len(row)], row)
+            for got, (row, _) in zip(again.numpy(), samples, strict=False)
+        )
+    )
 
 
 def _tensors_of(batch: Any) -> dict[str, torch.Tensor]:
@@ -112,14 +133,19 @@ def _one_pass(sampler: Any, epoch: int, state: int) -> dict[str, Any]:
         if strange or not isinstance(batch, list):
             return {"strange": strange[0] if strange else type(batch).__name__}
     rest = list(look)
+    is_first, is_rest = looked == (batches or [[]])[0], rest == batches[1:]
+    first, indices = [*looked], [i for batch in batches for i in batch]
+    sizes = [len(batch) for batch in batches]
+    for batch in (looked, *batches, *rest):  # they are their taker's
+        batch.clear()
     return {
-        "indices": np.array([i for batch in batches for i in batch], dtype=np.int64),
-        "sizes": np.array([len(batch) for batch in batches], dtype=np.int64),
+        "indices": np.array(indices, dtype=np.int64),
+        "sizes": np.array(sizes, dtype=np.int64),
         "len": len(sampler),
         "len_before": said,
-        "looked": looked,
-        "is_first": looked == (batches or [[]])[0],
-        "is_rest": rest == batches[1:],
+        "looked": first,
+        "is_first": is_first,
+        "is_rest": is_rest,
     }
 
 

@@ -18,11 +18,14 @@ from autograder.lessons.checking.harness_shared import (
 )
 from autograder.lessons.lesson_01.harness.loops import (
     IMPOSSIBLE,
+    Tiny,
+    Unreadable,
     agree,
     broken_off,
     drawn_batches,
     make_impossible,
     make_sick,
+    many_batches,
     modes_seen,
     numbers_of,
     tells_of,
@@ -32,7 +35,8 @@ from autograder.lessons.lesson_01.harness.loops import (
 def evaluate_broken_off(seed: int, training: bool, where: str) -> dict[str, Any]:
     """Whether an error reaches the caller of the learner's evaluation, and what it leaves.
 
-    `where`: "first batch" or "last batch", which cannot be read; "model" or "loss", which cannot be computed.
+    `where`: "first batch" or "last batch", which cannot be read, or "loader", of which none can be had; "model" or
+    "loss", which cannot be computed; or "mean", of no batch at all: that need not be an error.
     """
     model = small_model(seed, dropout=0.5)
     model.train(training)
@@ -42,17 +46,37 @@ def evaluate_broken_off(seed: int, training: bool, where: str) -> dict[str, Any]
     elif where == "loss":
         batches[1]["labels"][0] = 99
     num_read = {"first batch": 0, "last batch": 2}.get(where)
+    given: Any = iter(batches) if num_read is None else broken_off(batches, num_read)
+    if where in ("loader", "mean"):
+        given = _Unreadable() if where == "loader" else iter(())
     before, is_told = _state_of(model) | {"grad_mode": True}, False
     with torch.enable_grad(), _matmul_precision("high"):
         set_before = switches()
         try:
-            learner(model, iter(batches) if num_read is None else broken_off(batches, num_read))
+            learner(model, given)
+            is_told = where == "mean"
         except Exception as error:
-            is_told = num_read is None or tells_of(error)
+            is_told = (num_read is None and where != "loader") or tells_of(error)
         set_after = switches()
         after = _state_of(model) | {"grad_mode": torch.is_grad_enabled()}
     left = {name: value == before[name] for name, value in after.items()}
     return {"is_told": is_told, "left": left, "switches": [set_before, set_after]}
+
+
+class _Unreadable:
+    """Batches of which not even the first can be asked for."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise Unreadable("the batches cannot be read")
+
+
+def evaluate_many(seed: int, num_batches: int) -> dict[str, Any]:
+    """The report of the learner's evaluation over many batches, of which some are wide."""
+    torch.manual_seed(seed)
+    model = Tiny()
+    with torch.no_grad():
+        model.classes.weight.mul_(0.1)  # so that no class is sure in the widest
+    return numbers_of(learner(model, many_batches(seed, num_batches)))
 
 
 def evaluate_once(
@@ -154,12 +178,18 @@ def _state_of(model: Any) -> dict[str, Any]:
     return {
         "training": [module.training for module in modules],
         "frozen": [p.requires_grad for p in model.parameters()],
-        "parts": [sorted(vars(module)) for module in modules],
+        "parts": [{name: _plain(value) for name, value in vars(module).items()} for module in modules],
+        "buffers": [(name, id(buffer)) for name, buffer in model.named_buffers()],
         "weights": [(name, id(p), str(p.dtype)) for name, p in model.state_dict(keep_vars=True).items()],
-        "hooks": sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in modules),
+        "hooks": [len(value) for m in modules for name, value in vars(m).items() if name.endswith("_hooks")],
         "generators": generators(),
     }
 
 
 def _gradient_of(parameter: torch.Tensor) -> torch.Tensor:
     return torch.zeros(parameter.numel()) if parameter.grad is None else parameter.grad.flatten()
+
+
+def _plain(value: Any) -> Any:
+    """A setting, such as the share that is dropped; of what else a module has, that it is there."""
+    return value if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None

@@ -150,16 +150,25 @@ def _look_once(loader: Any, dataset: _SlowSamples) -> dict[str, Any]:
     return {"is_ahead": is_ahead, "is_all": is_all, "num_looked": num_looked}
 
 
-def load_lost(case: dict[str, int], seed: int, lost: int) -> dict[str, Any]:
-    """After a whole pass one in which a sample cannot be read, and one more. "told": whether its error came out.
+def load_lost(case: dict[str, int], seed: int, lost: list[int]) -> list[dict[str, Any]]:
+    """After a whole pass, for each sample that is lost, a pass in which it cannot be read, and one more.
 
-    "trouble": what the pass after it ended with.
+    "told": whether its error came out. "trouble": what the pass after it ended with. Ends with the first of them.
     """
     dataset, make = _made(case, 0)
     dataset.write(seed)
     loader = make()
     _one_pass_over(loader)
-    dataset.write(seed, lost)
+    answers: list[dict[str, Any]] = []
+    for index in lost:
+        dataset.write(seed, index)
+        answers.append(_one_lost(loader, lambda: dataset.write(seed)))
+        if answers[-1]["told"] != "told" or answers[-1]["trouble"]:
+            break
+    return answers
+
+
+def _one_lost(loader: Any, mend: Callable[[], None]) -> dict[str, Any]:
     told: list[str] = []
 
     def go_through() -> None:
@@ -176,7 +185,7 @@ def load_lost(case: dict[str, int], seed: int, lost: int) -> dict[str, Any]:
     thread.join(20.0)
     if not told:
         return {"told": "never ends"}
-    dataset.write(seed)
+    mend()
     try:
         return {"told": told[0], "after": _one_pass_over(loader), "trouble": ""}
     except Exception as error:

@@ -23,7 +23,8 @@ from course_lib.measuring import count_events
 def drawn_batches(seed: int, rows: list[int]) -> list[dict[str, torch.Tensor]]:
     """Batches of so many random texts; the last one is of one class, so that a mean of means differs.
 
-    The padding id stands inside texts and at their ends, and some batches are wider than their longest text.
+    The padding id stands inside texts and at their ends, and some batches are wider than their longest text. Their
+    tensors come in no order that 1.1 names them in.
     """
     rng = np.random.default_rng(seed)
     batches = []
@@ -34,9 +35,8 @@ def drawn_batches(seed: int, rows: list[int]) -> list[dict[str, torch.Tensor]]:
             text[rng.random(len(text)) < 0.2] = 0
         texts[-1][-1] = 0
         width = max(map(len, texts)) + int(rng.integers(3))
-        batches.append(
-            collate([(text, int(label)) for text, label in zip(texts, labels, strict=True)], pad_to=width)
-        )
+        batch = collate([(text, int(label)) for text, label in zip(texts, labels, strict=True)], pad_to=width)
+        batches.append({name: batch[name] for name in reversed(batch)})
     return batches
 
 
@@ -108,7 +108,7 @@ def train_epoch_once(
     """One epoch of the learner's loop on a small model: final weights, report, and what was counted.
 
     `odd`: with dropout, and two epochs after each other, the report of the second.
-    `sure`: the model takes every label for right, and the loss is small.
+    `sure`: the model takes every label for right, and the loss is small; and the scheduler can be stepped, no more.
     """
     model = scaled_model(seed, *scales, dropout=0.1 * odd)
     parameters = in_groups(model) if groups else model.parameters()
@@ -129,7 +129,9 @@ def train_epoch_once(
         given = as_it_is(batches)
         torch.manual_seed(seed)
         with count_events(model) as counts:
-            report = learner(model, iter(batches), optimizer, scheduler, **options)
+            report = learner(
+                model, iter(batches), optimizer, _Plain(scheduler) if sure else scheduler, **options
+            )
         answer["syncs"] = max(answer["syncs"], counts.num_syncs)
         answer["unwatched"] += counts.num_unwatched
         answer["optimizer_steps"] += counts.num_optimizer_steps
@@ -142,33 +144,52 @@ def train_epoch_once(
     }
 
 
-class _Tiny(torch.nn.Module):
-    """A model of few operators, so that many steps of it are quickly counted."""
+class _Plain:
+    """A scheduler of somebody's own."""
+
+    def __init__(self, scheduler: Any) -> None:
+        self._scheduler = scheduler
+
+    def step(self) -> None:
+        self._scheduler.step()
+
+
+class Tiny(torch.nn.Module):
+    """A model of few operators, so that many steps of it are quickly counted; two of its parts share their weights."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.classes = torch.nn.Embedding(60, 5)
+        self.classes, self.same = torch.nn.Embedding(60, 5), torch.nn.Embedding(60, 5)
+        self.same.weight = self.classes.weight
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
         return (self.classes(input_ids) * attention_mask[..., None]).sum(1)
 
 
-class _First(_Tiny):
+class _First(Tiny):
     """Reads the first word of a text."""
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
         return super().forward(input_ids[:, :1], attention_mask[:, :1])
 
 
+def many_batches(seed: int, number: int) -> Iterator[dict[str, torch.Tensor]]:
+    """So many batches, some alike; a few hold texts longer than any of the corpus."""
+    few = drawn_batches(seed, [3, 2, 4])
+    times = -(-1100 // few[0]["input_ids"].shape[1])
+    wide = {name: tensor.repeat(1, times) if tensor.ndim > 1 else tensor for name, tensor in few[0].items()}
+    return (dict(few[step % 3] if step % 30 else wide) for step in range(number))
+
+
 def train_epoch_long(seed: int, num_steps: int) -> dict[str, Any]:
     """A long epoch of the learner's loop: how often it brings a number to Python, and all that it did."""
     torch.manual_seed(seed)
-    model, few = _Tiny(), drawn_batches(seed, [3, 2, 4])
+    model, few = Tiny(), many_batches(seed, num_steps)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.99**step)
     modes = modes_seen(model.eval())
     with count_events(model) as counts:
-        report = learner(model, (dict(few[step % 3]) for step in range(num_steps)), optimizer, scheduler)
+        report = learner(model, few, optimizer, scheduler)
     return {
         "syncs": counts.num_syncs,
         "optimizer_steps": counts.num_optimizer_steps,
@@ -199,16 +220,28 @@ def train_epoch_vast(seed: int, widths: list[int]) -> dict[str, Any]:
     return numbers_of(learner(model, iter(batches), optimizer, scheduler))
 
 
-def train_epoch_broken_off(seed: int) -> dict[str, bool]:
-    """Whether the error of a batch that cannot be read reaches the caller of the learner's loop."""
-    model = small_model(seed)
+def train_epoch_broken_off(seed: int, where: str) -> dict[str, bool]:
+    """Whether an error reaches the caller of the learner's loop.
+
+    `where`: "batch", which cannot be read; "model", which does not know a word; "memory", which the model lacks.
+    """
+    model, batches = small_model(seed), drawn_batches(seed, [4, 5, 4])
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+    if where == "model":
+        batches[1]["input_ids"][0, 0] = 10**6
+    elif where == "memory":
+        model.register_forward_pre_hook(_without_memory)
     try:
-        learner(model, broken_off(drawn_batches(seed, [4, 4, 4])), optimizer, scheduler)
+        learner(model, broken_off(batches) if where == "batch" else iter(batches), optimizer, scheduler)
     except Exception as error:
-        return {"is_told": tells_of(error)}
+        return {"is_told": where != "batch" or tells_of(error)}
     return {"is_told": False}
+
+
+def _without_memory(_model: Any, inputs: tuple[torch.Tensor, ...]) -> None:
+    if len(inputs[0]) > 4:
+        raise torch.OutOfMemoryError(f"{len(inputs[0])} rows are too many")
 
 
 def train_epoch_infinite(seed: int) -> dict[str, Any]:

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_shared import elsewhere, in_groups, learner, numbers, weights_of
+from autograder.lessons.checking.harness_shared import (
+    as_it_is,
+    elsewhere,
+    in_groups,
+    learner,
+    numbers,
+    weights_of,
+)
 from autograder.lessons.lesson_01.harness.loops import (
     IMPOSSIBLE,
     Unreadable,
@@ -71,6 +78,7 @@ def epoch_once(
 
     model.register_forward_pre_hook(note, with_kwargs=True)
     optimizer.register_step_post_hook(lambda *_: steps.append([]))
+    torch.seed()  # whose numbers are drawn without a seed are others each time
     before, files, samples, settings = (
         weights_of(model).clone(),
         _files(),
@@ -81,7 +89,7 @@ def epoch_once(
         report = learner(model, samples, optimizer, micro_batch_size, order_seed)
     return {
         **numbers_of(report),
-        "samples_kept": [*map(len, ids)] == samples.lengths.tolist() and samples.labels.tolist() == labels,
+        "samples_kept": as_it_is(vars(samples)) == as_it_is(vars(_Texts(ids, labels))),
         "optimizer_kept": settings == _settings(optimizer) and bool(optimizer.state),
         "steps": steps[:-1],
         "syncs": counts.num_syncs,
@@ -183,12 +191,15 @@ def epoch_replay(
 def _fresh(
     seed: int, scales: list[float], ids: list[np.ndarray], groups: bool
 ) -> tuple[Any, torch.optim.Optimizer]:
-    """A small model for texts of these lengths, with gradients left over from an earlier pass."""
+    """A small model for texts of these lengths, with momentum and gradients left over from an earlier pass."""
     model = scaled_model(seed, *scales, max_length=max(32, *map(len, ids)))
+    optimizer = torch.optim.SGD(in_groups(model) if groups else model.parameters(), lr=0.05, momentum=0.9)
+    for parameter in model.parameters():
+        parameter.grad = 0.01 * torch.randn_like(parameter)
+    optimizer.step()
     for parameter in model.parameters():
         parameter.grad = torch.full_like(parameter, 0.3)
-    parameters = in_groups(model) if groups else model.parameters()
-    return model, torch.optim.SGD(parameters, lr=0.05, momentum=0.9)
+    return model, optimizer
 
 
 @contextlib.contextmanager

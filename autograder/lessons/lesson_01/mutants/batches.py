@@ -183,6 +183,65 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '"labels": labels}',
                 '"labels": labels, "lengths": [len(ids) for ids, _ in batch]}',
             ),
+            "labels by way of float64": (
+                "labels that went through a narrower type",
+                "for _, label in batch])",
+                "for _, label in batch], dtype=torch.float64).long()",
+            ),
+            "labels below zero lost": (
+                "labels below 0",
+                "for _, label in batch])",
+                "for _, label in batch]).clamp(min=0)",
+            ),
+            "ids by way of float64": (
+                "went through float64",
+                "torch.as_tensor(ids)",
+                "torch.as_tensor(ids).double()",
+            ),
+            "lengths by way of uint16": (
+                "long samples are cut",
+                "    width = max(len(ids) for ids, _ in batch)",
+                "    width = max(len(ids) % 2**16 for ids, _ in batch)\n"
+                "    batch = [(ids[:width], y) for ids, y in batch]",
+            ),
+            "the first 64 samples": (
+                "sample was dropped",
+                "    width =",
+                "    batch = batch[:64]\n    width =",
+            ),
+            "equal samples taken for one": (
+                "equal ones are taken for one",
+                "    width =",
+                "    batch = list({(ids.tobytes(), y): (ids, y) for ids, y in batch}.values())\n    width =",
+            ),
+            "one batch for equal samples": (
+                "one buffer serves every call",
+                ("@exercise", "KEPT = {}\n\n@exercise"),
+                (
+                    "torch.zeros(len(batch), width, dtype=torch.int64)",
+                    "KEPT.setdefault(tuple(ids.tobytes() for ids, _ in batch), "
+                    "torch.zeros(len(batch), width, dtype=torch.int64))",
+                ),
+            ),
+            "rows kept by their samples": (
+                "what was made of a sample is kept",
+                ("@exercise", "KEPT = {}\n\n@exercise"),
+                ("torch.as_tensor(ids)", "KEPT.setdefault(id(ids), (torch.tensor(ids), ids))[0]"),
+            ),
+            "a multiple of 64 where it is long": (
+                "rounded up too far",
+                (
+                    "    input_ids = torch.zeros",
+                    "    width = width if width < 256 else -(-width // 64) * 64\n    input_ids = torch.zeros",
+                ),
+            ),
+            "eight more of one sample alone": (
+                "rounded up too far",
+                (
+                    "    input_ids = torch.zeros",
+                    "    width = width if len(batch) > 1 else (width // 8 + 1) * 8\n    input_ids = torch.zeros",
+                ),
+            ),
             "labels by way of uint8": (
                 "labels that went through a narrower type",
                 "for _, label in batch])",

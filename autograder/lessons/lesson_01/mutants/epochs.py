@@ -219,6 +219,32 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '"num_samples": len(starts)',
             ),
             "seeds cut to 256": ("cut to a few values", "default_rng(seed)", "default_rng(seed % 256)"),
+            "seeds cut to 60": ("cut to a few values", "default_rng(seed)", "default_rng(seed % 60)"),
+            "the global generator besides": (
+                "without the seed",
+                "rng.random(len(samples))",
+                "torch.rand(len(samples)).numpy()",
+            ),
+            "its state dropped at the start": (
+                "another loss",
+                "    model.train()\n",
+                "    model.train()\n    optimizer.state.clear()\n",
+            ),
+            "the order kept in the samples": (
+                "something is kept in `samples`",
+                "    model.train()\n",
+                "    model.train()\n    samples.order = order\n",
+            ),
+            "texts kept by their place": (
+                "is kept outside the function",
+                ("@exercise", "KEPT = {}\n\n@exercise"),
+                ("samples[int(i)] for i", "KEPT.setdefault((len(samples), int(i)), samples[int(i)]) for i"),
+            ),
+            "the loss is rounded": (
+                "loss is rounded",
+                "total.item() / len(order)",
+                "round(total.item() / len(order), 3)",
+            ),
             "short batches first": (
                 "such as short ones at the start",
                 "    model.train()\n",

@@ -191,6 +191,54 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    model.eval()\n",
                 "    model.eval()\n    model.was_training = was_training\n",
             ),
+            "a dropout's share is left": (
+                "a setting such as `p`",
+                "    model.eval()\n",
+                "    model.eval()\n    for part in model.modules():\n"
+                '        if type(part).__name__ == "Dropout":\n            part.p = 0.0\n',
+            ),
+            "a backward hook is left": (
+                "a hook is left",
+                "    model.eval()\n",
+                "    model.eval()\n    model.register_full_backward_hook(lambda *_: None)\n",
+            ),
+            "a buffer is left": (
+                "a buffer is left",
+                "    model.eval()\n",
+                "    model.eval()\n    model.register_buffer('seen', torch.zeros(()), persistent=False)\n",
+            ),
+            "the first 100 batches": (
+                "not all are measured",
+                "        for batch in batches:\n",
+                "        for _, batch in zip(range(100), batches):\n",
+            ),
+            "the first 64 rows": (
+                "another mean",
+                "            logits =",
+                "            batch = {name: tensor[:64] for name, tensor in batch.items()}\n            logits =",
+            ),
+            "texts cut at 1024": (
+                "long texts are cut",
+                'model(batch["input_ids"], batch["attention_mask"])',
+                'model(batch["input_ids"][:, :1024], batch["attention_mask"][:, :1024])',
+            ),
+            "tensors taken by their place": (
+                "index out of range",
+                'model(batch["input_ids"], batch["attention_mask"])',
+                "model(*[*batch.values()][:2])",
+            ),
+            "the loss is rounded": ("loss is rounded", "loss / samples", "round(loss / samples, 4)"),
+            "not put back where there are no batches": (
+                "where an error ends the evaluation",
+                "    model.train(was_training)\n    return",
+                "    loss, correct = loss / samples, correct / samples\n    model.train(was_training)\n"
+                "    loss, correct = loss * samples, correct * samples\n    return",
+            ),
+            "not put back where they cannot be had": (
+                "where an error ends the evaluation",
+                "    with put_back(",
+                "    batches = iter(batches)\n    with put_back(",
+            ),
             "left in evaluation mode": ("the mode is not put back", "    model.train(was_training)\n", ""),
             "always back to training": (
                 "whatever the mode was before",

@@ -194,6 +194,23 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        try:\n            return self.dataset[index]\n"
                 "        except OSError:\n            return None\n",
             ),
+            "an error at the end is none": (
+                "its sample left out",
+                "        return self.dataset[index]\n",
+                "        try:\n            return self.dataset[index]\n        except OSError:\n"
+                "            if index + 1 < len(self.dataset):\n                raise\n            return None\n",
+            ),
+            "an error of the first batch is none": (
+                "its sample left out",
+                "        return self.dataset[index]\n",
+                "        try:\n            return self.dataset[index]\n        except OSError:\n"
+                "            if index >= self.rows:\n                raise\n            return None\n",
+            ),
+            "never more than 8 to a batch": (
+                "micro_batch_size is not used",
+                "self.collate_fn, self.pending = dataset, rows,",
+                "self.collate_fn, self.pending = dataset, min(8, rows),",
+            ),
             "an IndexError is no error": (
                 "its sample left out",
                 "        return self.dataset[index]\n",

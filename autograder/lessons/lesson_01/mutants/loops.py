@@ -35,6 +35,9 @@ def train_one_epoch(model, batches, optimizer, scheduler, max_norm=1.0):
         "pad_fraction": 1 - int(tokens) / slots,
     }
 """
+_LOSS = (
+    '        loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])\n'
+)
 _CLIP = "        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)\n"
 _BACKWARD = "        loss.backward()\n"
 _STEP = "        optimizer.step()\n"
@@ -264,6 +267,61 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _BACKWARD,
                 _BACKWARD + "        for p in model.parameters():\n"
                 "            p.grad = None if p.grad is None else torch.nan_to_num(p.grad)\n",
+            ),
+            "texts cut at 1024": (
+                "long texts are cut",
+                'model(batch["input_ids"], batch["attention_mask"])',
+                'model(batch["input_ids"][:, :1024], batch["attention_mask"][:, :1024])',
+            ),
+            "tensors taken by their place": (
+                "index out of range",
+                'model(batch["input_ids"], batch["attention_mask"])',
+                "model(*[*batch.values()][:2])",
+            ),
+            "batches that do not fit are skipped": (
+                "caught on the way",
+                _LOSS,
+                "        try:\n    "
+                + _LOSS
+                + "        except torch.OutOfMemoryError:\n            continue\n",
+            ),
+            "strange words are skipped": (
+                "caught on the way",
+                _LOSS,
+                "        try:\n    " + _LOSS + "        except IndexError:\n            continue\n",
+            ),
+            "only torch's schedulers": (
+                "not stepped at all",
+                "        scheduler.step()\n",
+                "        if isinstance(scheduler, torch.optim.lr_scheduler.LRScheduler):\n"
+                "            scheduler.step()\n",
+            ),
+            "shared weights counted twice": (
+                "sum where a mean",
+                _CLIP,
+                "        parts = model.modules()\n"
+                "        some = [p.grad.norm() for part in parts for p in part.parameters(False)]\n"
+                "        norm = torch.stack(some).norm()\n" + _CLIP.replace("norm = ", ""),
+            ),
+            "the loss is rounded": (
+                "loss is rounded",
+                "float(total) / samples",
+                "round(float(total) / samples, 3)",
+            ),
+            "the norm is rounded": (
+                "grad_norm is rounded",
+                "float(norms) / steps",
+                "round(float(norms) / steps, 4)",
+            ),
+            "one batch is none": (
+                "a batch is skipped",
+                (
+                    "    for batch in batches:\n",
+                    "    batches = [*batches]\n    for batch in batches[: len(batches) * (len(batches) > 1)]:\n",
+                ),
+                ("float(total) / samples", "float(total) / max(1, samples)"),
+                ("float(norms) / steps", "float(norms) / max(1, steps)"),
+                ("int(tokens) / slots", "int(tokens) / max(1, slots)"),
             ),
             "no report": ("nothing is returned", "    return {", "    report = {"),
             "a key is missing": (

@@ -203,6 +203,56 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "[self.seed, self.epoch]",
                 "[self.seed % 256, self.epoch]",
             ),
+            "epochs cut to 256": (
+                "cut to a few values",
+                "[self.seed, self.epoch]",
+                "[self.seed, self.epoch % 256]",
+            ),
+            "seeds cut to 97": (
+                "cut to a few values",
+                "[self.seed, self.epoch]",
+                "[self.seed % 97, self.epoch]",
+            ),
+            "lists that are kept": (
+                "lists that are kept",
+                ("seed, 0\n", "seed, 0\n        self.plans = {}\n"),
+                (
+                    "        for batch in batches:\n            yield batch.tolist()\n",
+                    "        yield from self.plans.setdefault(self.epoch, [batch.tolist() for batch in batches])\n",
+                ),
+            ),
+            "one noise for each length": (
+                "the same batches in another order",
+                "        order = np.lexsort((rng.random(len(self.lengths)), blur * self.lengths))",
+                "        values, which = np.unique(self.lengths, return_inverse=True)\n"
+                "        order = np.argsort((values * (0.9 + 0.2 * rng.random(len(values))))[which], kind='stable')",
+            ),
+            "the longest are not blurred": (
+                "put together once and for all",
+                "        order = np",
+                "        blur[np.argsort(self.lengths)[-len(blur) // 10 :]] = 1.05\n        order = np",
+            ),
+            "lengths in two bytes": (
+                "a type that does not hold large ones",
+                "np.asarray(lengths)",
+                "np.asarray(lengths).astype(np.uint16)",
+            ),
+            "at most 32 to a batch": (
+                "each bucket ends in a short batch",
+                "np.asarray(lengths), micro_batch_size",
+                "np.asarray(lengths), min(32, micro_batch_size)",
+            ),
+            "texts without tokens left out": (
+                "the tail is dropped",
+                "        batches = [",
+                "        order = order[self.lengths[order] > 0]\n        batches = [",
+            ),
+            "every fourth epoch at random": (
+                "mix short and long samples",
+                "        batches = [",
+                "        if self.epoch in (4, 8) and len(order) > 99:\n            rng.shuffle(order)\n"
+                "        batches = [",
+            ),
             "one order begun elsewhere": (
                 "where one order begins",
                 "        rng.shuffle(batches := list(batches))\n",
