@@ -1159,7 +1159,8 @@ def successive_halving(
     reduction_factor: int,
     max_total_steps: int,
 ) -> dict[str, Any]:
-    """Successive halving over `configs`, all different (if only by a name), within a budget.
+    """Successive halving over `configs`, no two of them equal, within a budget. The same values under
+    other names are another configuration.
 
     `train(config, num_steps)` trains this configuration's trial for `num_steps` *more* and returns
     its validation loss afterwards; lower is better, NaN means that it diverged, and is no better than
@@ -1345,7 +1346,8 @@ def search(
         the search has failed.
     `space` as in 5.1: two names, "learning_rate" and "weight_decay", both of kind "log", in any order.
     `seed`: the same one gives the same search.
-    Returns a configuration: {"learning_rate": float, "weight_decay": float}, each within its range.
+    Returns a configuration, even where every trial diverged:
+        {"learning_rate": float, "weight_decay": float}, each within its range.
     """
     ### BEGIN SOLUTION
     rng = np.random.default_rng(seed)

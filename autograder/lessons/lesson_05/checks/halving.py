@@ -60,6 +60,10 @@ _ROUNDS: Mapping[str, tuple[str, str]] = {
         "others go on than should: the first of the list, whatever their losses",
         "rank the trials of a round by its losses",
     ),
+    "the lowest so far": (
+        "others go on than should: a trial goes on by the lowest loss that it ever had, not by that of this round",
+        "rank the trials of a round by its losses",
+    ),
     "rounded up": (
         "too many go on: n / reduction_factor is rounded up",
         "of n trials n // reduction_factor go on, at least 1",
@@ -91,8 +95,10 @@ def check_successive_halving(job: Job) -> None:
     job.counts["steps_paid"], job.counts["steps_without_halving"] = paid, unhalved
     for search in draw_ties(job.rng, searches[0]):
         _require_ties(job, search)
-    for search in draw_searches(job.rng)[:3]:
-        _require_refusal(job, search)
+    for number, search in enumerate(draw_searches(job.rng)[:3]):
+        first = len(search.configs) * search.min_steps
+        for budget in (first - 1,) if number else (first - 1, search.min_steps, 0):
+            _require_refusal(job, search, budget)
 
 
 def _search(job: Job, search: Search, bill: Bill) -> Any:
@@ -248,13 +254,14 @@ def _require_ties(job: Job, search: Search) -> None:
     )
 
 
-def _require_refusal(job: Job, search: Search) -> None:
-    search.budget = len(search.configs) * search.min_steps - 1
+def _require_refusal(job: Job, search: Search, budget: int) -> None:
+    search.budget = budget
     bill = Bill(search.train, most_steps=1000 + search.budget, says=_NO_BUDGET)
     answer = _search(job, search, bill)
     job.require(
         answer == Raised("ValueError") and bill.total == 0,
-        expected="ValueError, before anything is trained, where the budget is one step too small for the first round",
+        expected="ValueError, before anything is trained, where the first round takes "
+        f"{len(search.configs) * search.min_steps} steps and {budget} may be spent",
         got=f"{bill.total} steps trained"
         if bill.total
         else answer.error

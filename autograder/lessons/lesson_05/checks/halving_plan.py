@@ -62,11 +62,15 @@ def halve(search: Search, mistake: str = "none") -> dict[str, Any]:
     """
     num = len(search.configs)
     alive, steps, spent, rounds = list(range(num)), search.min_steps, [0] * num, []
+    lowest = dict.fromkeys(alive, math.inf)
     while True:
         rounds.append(alive)
         for place in alive:
             spent[place] = steps
-        ranked = _ranked({place: search.loss(place, steps) for place in alive}, mistake)
+        losses = {place: search.loss(place, steps) for place in alive}
+        lowest |= {place: min(lowest[place], loss) for place, loss in losses.items() if loss < math.inf}
+        shown = {place: lowest[place] for place in alive} if mistake == "the lowest so far" else losses
+        ranked = _ranked(shown, mistake)
         kept = _going_on(ranked, search.factor, mistake)
         due = steps * (search.factor - 1)
         is_last = len(alive) == 1 or (mistake == "never alone" and len(kept) == 1)
@@ -146,7 +150,7 @@ KINDS = (
         most=11,
         level=0.0,
         beyond=10_000,
-        shows=(*_GO_ON, "rounded", "never alone", "alone for ever"),
+        shows=(*_GO_ON, "rounded", "never alone", "alone for ever", "the lowest so far"),
         hides=("too few to divide",),
     ),
     Kind(most=3, level=1e-6, beyond=500, shows=("too few to divide", "alone for ever")),
@@ -176,7 +180,8 @@ def draw_searches(rng: np.random.Generator) -> list[Search]:
 def draw_ties(rng: np.random.Generator, before: Search) -> list[Search]:
     """Searches over the configurations of one before, NaN alone in round 2, the last.
 
-    In round 1 losses are equal; or none is a number; or one alone is, though more than one goes on.
+    In round 1 losses are equal; or none is a number; or one alone is, though more than one goes on. In one more search
+    all are equal until one trains alone, which then is NaN.
     """
     searches = []
     for num_sound in (len(before.configs), 0, 1):
@@ -186,7 +191,14 @@ def draw_ties(rng: np.random.Generator, before: Search) -> list[Search]:
         search.known |= {(place, first): math.nan for place in rng.permutation(num)[num_sound:].tolist()}
         search.budget = first * (num + num // factor * (factor - 1))
         searches.append(search)
-    return searches
+    return [*searches, _alone_and_lost(before)]
+
+
+def _alone_and_lost(before: Search) -> Search:
+    search = Search(before.configs, before.min_steps, 2, before.level, spread=0.0, seed=0, budget=MOST_STEPS)
+    last = before.min_steps * 2 ** (len(halve(search)["rounds"]) - 1)
+    search.known |= {(place, last): math.nan for place in range(len(before.configs))}
+    return search
 
 
 def _draw(rng: np.random.Generator, kind: Kind, min_steps: int) -> Search:
@@ -247,7 +259,7 @@ def _configs(rng: np.random.Generator, num: int) -> list[Config]:
     """
     rates, decays = 10 ** rng.uniform(-5, -1, size=3), rng.uniform(0.01, 0.1, size=2)
     names = ["learning_rate", *rng.permutation(["weight_decay", "dropout", "momentum"]).tolist()]
-    shares = rng.uniform(0.11, 0.2) + (rng.permutation(num) + 1) * 10.0 ** -rng.integers(9, 12)
+    shares = rng.uniform(0.11, 0.2) + (rng.permutation(num) + 1) * 10.0 ** -rng.integers(14, 16)
     configs = []
     for place in range(num):
         group, kind = divmod(place, 3)

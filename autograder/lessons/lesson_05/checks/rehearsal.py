@@ -3,7 +3,7 @@
 The losses are made up and cost nothing, so lengths of trials, ranges and the order of the space can be any. The best
 configuration stands in a corner of the space, at the low end of one range and the high end of the other: what tries
 values beside it has to stay inside. The first trial of all diverges, so do the highest learning rates, and, in the
-second half of its length, the trial that gets there first.
+second half of its length, the trial that gets there first. In two searches all trials do, at once or late.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from autograder.engine import Job, failure
-from autograder.lessons.lesson_05.checks.billing import Bill, Config, converse, key_of
+from autograder.lessons.lesson_05.checks.billing import Bill, Config, Raised, converse, key_of
 
 Space = dict[str, dict[str, Any]]
 SAYS = "pruned trials are counted as free, or every trial gets its full length; all steps are billed"
@@ -21,9 +21,9 @@ SAYS = "pruned trials are counted as free, or every trial gets its full length; 
 class _Losses:
     """Made up: a configuration's loss falls with its steps, and with its distance from the best corner."""
 
-    def __init__(self, space: Space, full_steps: int, unit: float) -> None:
+    def __init__(self, space: Space, full_steps: int, unit: float, lost_after: float) -> None:
         self.space, self.configs, self.full_steps = space, list[Config](), full_steps
-        self.unit = unit
+        self.unit, self.lost_after = unit, lost_after
         self.steps: dict[tuple[Any, ...], int] = {}
         self.late: tuple[Any, ...] | None = None
         """The trial that diverges when it has more than half of its steps."""
@@ -33,7 +33,7 @@ class _Losses:
         if key not in self.steps:
             self.configs.append(config)
         self.steps[key] = self.steps.get(key, 0) + num_steps
-        if self._is_lost(config):
+        if self._is_lost(config) or self.steps[key] > self.lost_after:
             return math.nan
         if self.late is None and 2 * self.steps[key] > self.full_steps:
             self.late = key
@@ -70,9 +70,11 @@ class _Losses:
 def require_sound_search(job: Job) -> None:
     """The search keeps to its budget and its ranges, returns what does not diverge, and can be repeated."""
     rng, seed = job.rng, job.seed() % 1000
-    # One whose steps in full no divisor that rounds begin with divides, 2, 3, 5 or 9; then one of each rest by 9.
+    # One whose steps in full no divisor that rounds begin with divides, 2, 3, 5 or 9; then one of each rest by 9, and
+    # of each rest by 27 the shortest, in which a step that is rounded weighs most.
     lengths = [30 * int(rng.integers(3, 8)) + int(rng.choice([1, 7, 11, 17, 23, 29]))]
     lengths += [81 + rest + 9 * int(rng.integers(0, 12)) for rest in rng.permutation(9).tolist()]
+    lengths += [int(length) for length in 82 + rng.permutation(27)]
     # The names the other way round than in the real searches, and ranges that have nothing in common with those.
     space: Space = {}
     for name, lowest in {"weight_decay": -0.5, "learning_rate": -9.0}.items():
@@ -92,6 +94,8 @@ def require_sound_search(job: Job) -> None:
     # The unit of a loss is anyone's choice: what stands for NaN must be above all of them.
     for other, power in zip(others, [12.0, *rng.uniform(-6, 6, size=len(others) - 1)], strict=True):
         _rehearse(job, other, 10**power)
+    for lost_after in (0, given["full_steps"] // 2):
+        _converse(job, given, 1.0, lost_after)
     found = [_rehearse(job, given | {"seed": 0}, 1.0) for _ in range(2)]  # 0 is a seed like any other
     job.require(
         found[0] == found[1],
@@ -144,10 +148,15 @@ def _why_it_diverges(job: Job, given: dict[str, Any], losses: _Losses, answer: C
     )
 
 
-def _converse(job: Job, given: dict[str, Any], unit: float) -> tuple[_Losses, Any]:
-    """One search that keeps to its budget and its ranges: the losses that it got, and what was returned."""
+def _converse(
+    job: Job, given: dict[str, Any], unit: float, lost_after: float = math.inf
+) -> tuple[_Losses, Any]:
+    """One search that keeps to its budget and its ranges: the losses that it got, and what was returned.
+
+    `lost_after`: the steps after which every trial diverges.
+    """
     space, budget = given["space"], given["max_total_steps"]
-    losses = _Losses(space, given["full_steps"], unit)
+    losses = _Losses(space, given["full_steps"], unit, lost_after)
     bill = Bill(
         losses.train, most_steps=4 * budget, says=SAYS
     )  # let go on for a while: what it does says why
@@ -156,7 +165,14 @@ def _converse(job: Job, given: dict[str, Any], unit: float) -> tuple[_Losses, An
         require_config(config, space, [*losses.configs, config])
         return bill.pay(config, num_steps)
 
-    answer = converse(job, pay, **given)
+    answer = converse(job, pay, may_raise=lost_after < math.inf, **given)
+    if isinstance(answer, Raised) or (answer is None and lost_after < math.inf):
+        raise failure(
+            expected=f"a configuration, though all trials diverge after {lost_after} steps",
+            got=f"{answer.error}: {answer.message}" if isinstance(answer, Raised) else "None",
+            likely="there is nothing to choose from where all trials of a round diverged",
+            look="what is left of a round without its diverged trials?",
+        )
     require_config(answer, space, losses.configs or [answer])
     job.require(
         bill.total <= budget,

@@ -6,7 +6,6 @@ in fewer than one check in 10,000.
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -195,56 +194,4 @@ def _require_even(job: Job, role: str, pairs: list[tuple[dict[str, Any], np.ndar
         if ends_are_rare
         else "values that are not equally likely: one has more ways to be drawn, or a weight",
         look="draw whole numbers as whole numbers",
-    )
-
-
-def require_independent(job: Job, spaces: list[Space], drawn: list[Drawn]) -> None:
-    """Of parts of a sample, which have no reason to follow each other; of one sample and the next."""
-    ranks = [
-        {role_of(name): _ranks(found["columns"][name], found["present"][name]) for name in space}
-        for space, found in zip(spaces, drawn, strict=True)
-    ]
-    for one, two in itertools.combinations(sorted(ranks[0]), 2):
-        _require_unrelated(
-            job,
-            np.concatenate([_standard(each[one], each[two]) for each in ranks], axis=1),
-            expected=f"{one} drawn without regard to {two}",
-            likely="one random number serves several keys: the search walks along a diagonal",
-        )
-    for one, two in itertools.product(ranks[0], repeat=2):
-        _require_unrelated(
-            job,
-            np.concatenate([_standard(each[one][:-1], each[two][1:]) for each in ranks], axis=1),
-            expected=f"{two} drawn without regard to the {one} of the sample before",
-            likely="samples follow each other: numbers are used again, or a sequence is walked through",
-            p_value=P_VALUE / 10,
-        )
-
-
-def _ranks(values: np.ndarray, present: np.ndarray) -> np.ndarray:
-    return np.where(present, stats.rankdata(values), np.nan)
-
-
-def _standard(one: np.ndarray, two: np.ndarray) -> np.ndarray:
-    """Both [2, n] with mean 0 and deviation 1, where both are present; empty where one is always the same."""
-    both = np.stack([one, two])[:, np.isfinite(one) & np.isfinite(two)]
-    spread = both.std(axis=1, keepdims=True)
-    if both.shape[1] < 30 or not spread.all():
-        return np.empty((2, 0))
-    return (both - both.mean(axis=1, keepdims=True)) / spread
-
-
-def _require_unrelated(
-    job: Job, both: np.ndarray, *, expected: str, likely: str, p_value: float = P_VALUE
-) -> None:
-    num = both.shape[1]
-    if num < 100:
-        return
-    correlation = float(np.mean(both[0] * both[1]))
-    job.require(
-        2 * stats.norm.sf(abs(correlation) * np.sqrt(num)) >= p_value,
-        expected=expected,
-        got=f"a rank correlation of {correlation:.2f}",
-        likely=likely,
-        look="ask the generator anew for each key",
     )

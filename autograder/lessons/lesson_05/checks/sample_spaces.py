@@ -12,7 +12,7 @@ NUM_SPACES = 6
 WRONG = "weight_decay"
 """The name in an impossible space whose range cannot be."""
 _VALUES: tuple[list[Any], ...] = (
-    [32, 64, 128],
+    [{"steps": number} for number in range(9)],
     [0.0, "auto", None],
     [True, False],
     [(0.9, 0.95), (0.9, 0.999)],
@@ -43,13 +43,15 @@ def _space(rng: np.random.Generator, number: int, names: dict[str, str]) -> Spac
     # Some begin so near to 0 that what is added to be on the safe side, or rounded, shows.
     low = 10 ** rng.uniform(*((-6, -4), (-12, -10), (-6, -4), (-40, -30), (-6, -4), (-12, -10))[number])
     start, near = 10 ** rng.uniform(-1, 1), 1e-9 * rng.uniform(1, 2)
-    first = (0, 1, -2, 5)[number % 4]
+    first = (0, 1, -2, 2**33 + 5)[number % 4]  # one beyond what 32 bits hold
     num_layers = (4, 6, 2, 5, 3, 1)[number]
     end = (0.0, -0.5, float(rng.uniform(0.5, 2)))[number % 3]
     optimizers = rng.permutation(["adam", "adamw", "sgd"]).tolist()
     width = _VALUES[number % len(_VALUES)]
     by_optimizer = (names["optimizer"], "adam" if number == 3 else str(rng.choice(optimizers)))
-    by_other = (names["width"], width[-1]) if number in (1, 2, 5) else (names["layers"], first)
+    by_other = (names["width"], width[-1]) if number in (1, 2, 3, 5) else (names["layers"], first)
+    if number == 4:  # two that hang on one
+        by_other = (names["optimizer"], str(rng.choice(optimizers)))
     rate = {"kind": "log", "low": low, "high": low * 10 ** rng.uniform(2.5, 4)}
     parts: dict[str, dict[str, Any]] = {
         "rate": rate,
@@ -65,7 +67,7 @@ def _space(rng: np.random.Generator, number: int, names: dict[str, str]) -> Spac
     if number == 2:  # ends as they are often written, though floats are drawn
         parts |= {
             "decay": {"kind": "log", "low": 1, "high": 64},
-            "share": {"kind": "float", "low": 0, "high": 1},
+            "share": {"kind": "float", "low": 0, "high": 3},
         }
     if number == 4:  # two parts that are equal, and a range that is narrow
         parts |= {"decay": dict(rate), "share": {"kind": "float", "low": near, "high": 3 * near}}
@@ -76,6 +78,25 @@ def _space(rng: np.random.Generator, number: int, names: dict[str, str]) -> Spac
     if number < 2:  # conditions last, or first
         order.sort(key=lambda role: ("when" in parts[role]) != bool(number))
     return {names[role]: parts[role] for role in order}
+
+
+def odd_spaces() -> list[tuple[str, Space, dict[str, Any]]]:
+    """Spaces that can be, though they seldom are, why one could stumble over it, and what each sample has beside `x`.
+
+    `x`, where it is there, is a number of its range.
+    """
+    optimizer: Space = {"optimizer": {"kind": "choice", "values": ["sgd"]}}
+    never = {"kind": "float", "low": 0.5, "high": 0.9, "when": ("optimizer", "adamw")}
+    return [
+        ("without a key: its sample has none", {}, {}),
+        (
+            "with a condition on a value that is never drawn",
+            optimizer | {"momentum": never},
+            {"optimizer": "sgd"},
+        ),
+        ("with a range that is narrow", {"x": {"kind": "log", "low": 1.0, "high": 1.0 + 1e-10}}, {}),
+        ("with a range that is narrow", {"x": {"kind": "float", "low": 1e-12, "high": 2e-12}}, {}),
+    ]
 
 
 def impossible_spaces(rng: np.random.Generator) -> list[tuple[str, Space]]:

@@ -6,10 +6,10 @@ import numpy as np
 
 from autograder.engine import Job
 from autograder.lessons.checking import require_repeatable
+from autograder.lessons.lesson_05.checks.sample_independence import require_independent
 from autograder.lessons.lesson_05.checks.sample_laws import (
     Drawn,
     require_distributions,
-    require_independent,
     require_values,
 )
 from autograder.lessons.lesson_05.checks.sample_spaces import (
@@ -18,6 +18,7 @@ from autograder.lessons.lesson_05.checks.sample_spaces import (
     Space,
     draw_spaces,
     impossible_spaces,
+    odd_spaces,
 )
 
 NUM_SAMPLES = 400
@@ -30,6 +31,7 @@ def check_sampler(job: Job) -> None:
     require_independent(job, many, drawn)
     require_distributions(job, many, drawn)
     require_distributions(job, [last], [_draw(job, last)])  # with an int of one value
+    _require_odd_spaces(job)
     _require_refusals(job)
     _require_same_elsewhere(job, last)
     job.counts["samples_drawn"] = NUM_SPACES * NUM_SAMPLES
@@ -52,8 +54,8 @@ def _require_form(job: Job, space: Space, drawn: Drawn) -> None:
         "choice" not in drawn,
         expected=f"one of the values {drawn.get('choice')}",
         got=str(drawn.get("said")),
-        likely="the values of a choice are taken for values of one type, as an array makes of them: they may be of "
-        "several",
+        likely="the values of a choice are taken for values of one type, as an array makes of them, or for keys of a "
+        "dict: they may be of several types, and dicts",
         look="draw a place, and take the value that stands there",
     )
     job.require(
@@ -167,6 +169,31 @@ def _require_same_elsewhere(job: Job, space: Space) -> None:
         likely="the order in which keys are drawn is that of a `set` or of `hash()`: it is new each time Python starts",
         look="go through the keys in an order that is always the same, such as the dict's own",
     )
+
+
+def _require_odd_spaces(job: Job) -> None:
+    cases = odd_spaces()
+    answers = job.learner().call("draw_odd", spaces=[space for _, space, _ in cases], seed=job.seed())
+    for (what, space, beside), samples in zip(cases, answers, strict=True):
+        for sample in samples:
+            rest = {name: value for name, value in sample.items() if name != "x"}
+            job.require(
+                rest == beside and ("x" in sample) == ("x" in space),
+                expected=f"a sample of a space {what}",
+                got=str(sample)[:120],
+                likely="a space that can be is refused, or a key of it comes or goes that should not: nothing in it is "
+                "wrong",
+                look="which ranges does the docstring refuse, and when is a key in the sample?",
+            )
+            part = space.get("x", {"low": 0.0, "high": 0.0})
+            room = 1e-15 * part["high"]
+            job.require(
+                part["low"] - room <= sample.get("x", 0.0) <= part["high"] + room,
+                expected=f"x within {part['low']!r} … {part['high']!r}",
+                got=f"{sample.get('x')!r}",
+                likely="a range that is narrow is taken for one of another width",
+                look="draw from `low` to `high`, however near they are",
+            )
 
 
 def _require_refusals(job: Job) -> None:

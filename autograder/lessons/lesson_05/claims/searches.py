@@ -21,6 +21,7 @@ SAMPLES: Claims = {
     "a float, uniform": (
         "values near the ends left out",
         "a float that grows",
+        "whole numbers between whole ends",
         "an array for a number",
         "a float below 0 is refused",
     ),
@@ -30,11 +31,14 @@ SAMPLES: Claims = {
         "rounded to a whole number",
         "cut to a whole number",
         "whole numbers of 16 bits",
+        "whole numbers of 32 bits",
         "an int of one value is refused",
     ),
     '{"kind": "choice", "values": ["adamw", "sgd"]} one of these, equally likely': (
         "a choice as text",
         "a choice by way of an array",
+        "a choice by way of a dict",
+        "never more than eight choices",
         "the first choice twice as often",
     ),
     "Then the name is in the sample exactly if the sample has `value` under `other_name`": (
@@ -42,19 +46,31 @@ SAMPLES: Claims = {
         "a condition that is there",
         "a condition by identity",
         "a condition by its beginning",
+        "a pair for either of two",
+        "one key for each that others hang on",
+        "a value that is never drawn",
         "None for what does not apply",
     ),
     'Any of them may have "when": (other_name, value).': ("condition ignored",),
     "which itself has no condition": EXPLAINS,
-    "Returns {name: value}.": ("a help variable",),
-    "Draws are independent of each other": ("one number for all keys", "samples that follow each other"),
+    "Returns {name: value}.": ("a help variable", "a space without a key"),
+    "Draws are independent of each other": (
+        "one number for all keys",
+        "one number for two keys, from both ends",
+        "samples that follow each other",
+    ),
     "`space` stays as it is": ("conditions taken out of the space",),
     'Raises ValueError for a range of kind "log" or "float" that cannot be': (
         "another error",
         "ends exchanged",
         "an int of one value is refused",
     ),
-    "`low` not below `high`, NaN too": ("equal ends", "ends exchanged", "ends compared the other way"),
+    "`low` not below `high`, NaN too": (
+        "equal ends",
+        "ends that are nearly equal",
+        "ends exchanged",
+        "ends compared the other way",
+    ),
     'A range of kind "int" always holds a number.': EXPLAINS,
     "or a log range that does not begin above 0": ("a log range from 0 is repaired",),
     "It is never repaired in silence": ("a log range from 0 is repaired", "ends exchanged"),
@@ -69,11 +85,12 @@ HALVING: Claims = {
     "It runs in the grader's process, on learning curves that you cannot see: they cross, one looks best early and "
     "then rises, one is NaN.": ("different budgets compared", "NaN left in the sort"),
     "And every step that you ask for is billed there.": ("pruned trials left out of the bill",),
-    "Successive halving over `configs`, all different (if only by a name), within a budget.": (
+    "Successive halving over `configs`, no two of them equal, within a budget.": (
         "trials known by their learning rate",
         "trials known by a few digits",
-        "trials known by their values",
+        "trials known by twelve digits",
     ),
+    "The same values under other names are another configuration.": ("trials known by their values",),
     "`train(config, num_steps)` trains this configuration's trial for `num_steps` *more*": (
         "every round from the beginning",
     ),
@@ -96,6 +113,7 @@ HALVING: Claims = {
         "a diverged trial never goes on",
         "none goes on",
         "the first go on",
+        "what was low once goes on",
         "the worst go on",
     ),
     "until each has had `reduction_factor` times as many steps in all": (
@@ -123,6 +141,7 @@ HALVING: Claims = {
     '"value" its loss after its last step': (
         "its lowest loss",
         "the loss of its first round",
+        "the lowest loss of one that is lost alone",
         "a value in few digits",
     ),
     "NaN or inf where the whole round diverged": (
@@ -138,6 +157,7 @@ HALVING: Claims = {
     '"total_steps" their sum': ("pruned trials left out of the bill", "the budget for the bill"),
     "Raises ValueError, before any training, when round 1 does not fit.": (
         "refuses nothing",
+        "a budget of 0 for none",
         "refuses after a trial",
         "refuses an exact fit",
         "refuses by another error",
@@ -184,7 +204,11 @@ BUDGET: Claims = {
         "seed 0 taken for none",
         "names in the order of a set",
     ),
-    'Returns a configuration: {"learning_rate": float, "weight_decay": float}, each within its range.': (
+    "Returns a configuration, even where every trial diverged:": (
+        "nothing to choose from",
+        "none where all end in NaN",
+    ),
+    '{"learning_rate": float, "weight_decay": float}, each within its range.': (
         "a loss for a configuration",
         "out of its range",
         "a key left out",

@@ -15,7 +15,7 @@ def _space(space: dict[str, Any]) -> dict[str, Any]:
     """The space as the exercise describes it: what came as a list on the way here is a pair again."""
     return {
         name: {
-            key: tuple(value)
+            key: tuple(tuple(one) if isinstance(one, list) else one for one in value)
             if key == "when"
             else [tuple(one) if isinstance(one, list) else one for one in value]
             if key == "values"
@@ -33,7 +33,7 @@ def draw_samples(space: dict[str, Any], seed: int, number: int) -> dict[str, Any
     """
     space = _space(space)
     given = copy.deepcopy(space)
-    rng, elsewhere_before = np.random.default_rng(seed), generators()
+    rng, elsewhere_before = _generator(seed), generators()
     state = copy.deepcopy(rng.bit_generator.state)
     try:
         samples = [learner(given, rng) for _ in range(number)]
@@ -68,6 +68,12 @@ def draw_samples(space: dict[str, Any], seed: int, number: int) -> dict[str, Any
     }
 
 
+def _generator(seed: int) -> np.random.Generator:
+    """Of any of the kinds that NumPy has: a Generator need not be that of `default_rng`."""
+    kinds = (np.random.PCG64, np.random.Philox, np.random.SFC64)
+    return np.random.Generator(kinds[seed % len(kinds)](seed))
+
+
 def _choice_that_fails(space: dict[str, Any], seed: int) -> str:
     """The values of a choice that cannot be drawn from, where as many texts in their place can; else ""."""
     for part in space.values():
@@ -87,6 +93,17 @@ def _fails(space: dict[str, Any], seed: int) -> bool:
     except Exception:
         return True
     return False
+
+
+def draw_odd(spaces: list[dict[str, Any]], seed: int) -> list[list[dict[str, Any]]]:
+    """20 samples of each space; an error, or what is no dict, as {"error": …}."""
+    rng, found = np.random.default_rng(seed), []
+    for space in map(_space, spaces):
+        try:
+            found.append([dict(learner(space, rng)) for _ in range(20)])
+        except Exception as error:
+            found.append([{"error": f"{type(error).__name__}: {error}"[:200]}])
+    return found
 
 
 _DRAW = """

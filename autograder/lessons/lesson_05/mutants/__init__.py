@@ -9,10 +9,11 @@ from autograder.lessons.lesson_05.mutants import (
     runs,
     runs_odd,
     samples,
+    samples_odd,
 )
 
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
-    "5.1": samples.MUTANTS,
+    "5.1": samples.MUTANTS + samples_odd.MUTANTS,
     "5.2": runs.MUTANTS + runs_odd.MUTANTS,
     "5.3": halving.MUTANTS + halving_reports.MUTANTS,
     "5.4": decisions.MUTANTS,

@@ -74,6 +74,18 @@ MUTANTS: tuple[Mutant, ...] = (
                 "sorted(range(len(losses)), key=[x if x == x or steps == full_steps else math.inf"
                 " for x in losses].__getitem__)",
             ),
+            "nothing to choose from": (
+                "nothing to choose from",
+                "        order = np.argsort",
+                "        np.nanargmin(losses)\n        order = np.argsort",
+            ),
+            "none where all end in NaN": (
+                "nothing to choose from",
+                "            return alive[order[0]]\n",
+                "            best, lowest = None, math.inf\n            for config, loss in zip(alive, losses):\n"
+                "                if loss < lowest:\n                    best, lowest = config, loss\n"
+                "            return best\n",
+            ),
             "a thousand for NaN": (
                 "a number stands for NaN",
                 "loss if math.isfinite(loss) else math.inf",

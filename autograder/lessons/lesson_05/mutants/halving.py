@@ -164,6 +164,11 @@ MUTANTS: tuple[Mutant, ...] = wrong(
             "kept = alive[: max(1, len(alive) // reduction_factor)]",
             "kept = sorted(alive)[: max(1, len(alive) // reduction_factor)]",
         ),
+        "what was low once goes on": (
+            "by the lowest loss that it ever had",
+            ("        kept = alive", "        alive.sort(key=lowest.__getitem__)\n        kept = alive"),
+            ("    best = alive[0]", "    best = min(alive, key=losses.get)"),
+        ),
         "rounded up": (
             "rounded up",
             "len(alive) // reduction_factor",

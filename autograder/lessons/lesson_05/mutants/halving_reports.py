@@ -112,6 +112,22 @@ MUTANTS: tuple[Mutant, ...] = wrong(
             '"num_steps": [{tuple(f"{v:.6g}" for v in c.values()): n for c, n in zip(configs, spent)}'
             '[tuple(f"{v:.6g}" for v in c.values())] for c in configs]}',
         ),
+        "trials known by twelve digits": (
+            "in another order",
+            '"num_steps": spent}',
+            '"num_steps": [{tuple(round(v, 12) for v in c.values()): n for c, n in zip(configs, spent)}'
+            "[tuple(round(v, 12) for v in c.values())] for c in configs]}",
+        ),
+        "the lowest loss of one that is lost alone": (
+            "the loss of an earlier round",
+            '"value": losses[best]',
+            '"value": losses[best] if losses[best] < math.inf or len(alive) > 1 else lowest[best]',
+        ),
+        "a budget of 0 for none": (
+            "passed over in silence",
+            "len(configs) * min_steps > max_total_steps",
+            "max_total_steps and len(configs) * min_steps > max_total_steps",
+        ),
         "the budget for the bill": (
             "the budget instead of the bill",
             '"total_steps": sum(spent)',

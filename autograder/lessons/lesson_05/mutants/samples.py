@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autograder.lessons.checking import Mutant, wrong
 
-_SAMPLE = """
+SAMPLE = """
 import math
 
 @exercise("5.1")
@@ -48,7 +48,7 @@ _REFUSES_LATE = "".join("    " + line for line in _REFUSES.splitlines(keepends=T
 _LOG = 'math.exp(rng.uniform(math.log(part["low"]), math.log(part["high"])))'
 
 MUTANTS: tuple[Mutant, ...] = wrong(
-    _SAMPLE,
+    SAMPLE,
     {
         "conditions taken out and not put back": (
             "is not put back where it is refused",
