@@ -13,7 +13,7 @@ from scipy import stats
 from autograder.engine import Job
 from autograder.lessons.checking import name_the_mistake
 
-POOL = 700  # of which a mistake parts from the right in one of 2 to 30
+POOL = 900  # of which a mistake parts from the right in one of 2 to 30
 EACH, OTHERS = 10, 200  # comparisons of each mistake that are taken, and others
 SAFE = 1e-9  # of a score: whatever order a sum is taken in, no end of an interval comes so near to an edge
 # Differences that are all equal, with a margin: on both sides of 0 and of the margin, and exactly there.
@@ -25,6 +25,7 @@ _NO_WIDTH = (
     "margin like any other, and not NaN"
 )
 _DEGREES = "another number of degrees of freedom than n - 1"
+_MANY = "normal quantiles from some number of pairs on: Student's t of n - 1 degrees reaches further"
 LIKELY = {
     "too few": "more pairs are asked for than five: five are enough",
     "no width": _NO_WIDTH,
@@ -35,8 +36,8 @@ LIKELY = {
     "90 %": _CONFIDENCE,
     "99 %": _CONFIDENCE,
     "normal": _NORMAL,
-    "normal for many": "normal quantiles from some number of pairs on: Student's t of n - 1 degrees reaches further "
-    "with 40 pairs too",
+    "normal for many": _MANY + " with 40 pairs too",
+    "normal for hundreds": _MANY + " with hundreds of pairs too",
     "two": _NORMAL,
     "n degrees": _DEGREES,
     "n - 2 degrees": _DEGREES,
@@ -127,6 +128,7 @@ def _interval(one: _Comparison, mistake: str = "") -> tuple[float, float]:
 @functools.cache
 def _quantile(n: int, mistake: str) -> float:
     known = {"normal": 1.959964, "two": 2.0, "normal for many": 1.959964 if n > 30 else 0.0}
+    known["normal for hundreds"] = 1.959964 if n > 100 else 0.0
     degrees = {"n degrees": n, "n - 2 degrees": n - 2}.get(mistake, n - 1)
     if mistake.endswith(("2n - 2", "2n - 2 degrees")):
         degrees = 2 * n - 2
@@ -146,9 +148,9 @@ def _comparisons(rng: np.random.Generator) -> list[_Comparison]:
 
 
 def _drawn(rng: np.random.Generator) -> _Comparison:
-    """5 to 100 pairs, some of them ties; an end of the interval is near to 0, or to a margin, wide or narrow."""
+    """5 to 400 pairs, some of them ties; an end of the interval is near to 0, or to a margin, wide or narrow."""
     while True:
-        n = int(rng.integers(*((5, 6), (6, 11), (11, 31), (31, 100))[rng.integers(4)]))
+        n = int(rng.integers(*((5, 6), (6, 11), (11, 31), (31, 100), (101, 400))[rng.integers(5)]))
         num_ties = int(rng.integers(1, n - 2)) if rng.random() < 0.3 else 0
         difference = rng.standard_normal(n - num_ties)
         half = _quantile(n, "") / math.sqrt(n)

@@ -13,6 +13,8 @@ from autograder.lessons.checking import require_each_once
 
 #: Where noise comes from → its column of a sample; before them stand the sample's index and its worker.
 SOURCES = {"`dataset.rng`": 2, "NumPy": 3, "Python's random": 4, "torch": 5}
+GENERATOR = 6
+"""The column that says whether `dataset.rng` is what it was: a `Generator` of NumPy."""
 DEFAULTS = {"micro_batch_size": 32, "num_workers": 0}
 
 
@@ -37,6 +39,14 @@ def require_loaded(job: Job, answer: dict[str, Any], size: int, settings: Mappin
             got=f"batches of {', '.join(map(str, sizes[:4]))}",
             likely="`micro_batch_size` does not reach the loader, or another number stands in its place",
             look="`DataLoader(batch_size=micro_batch_size)`",
+        )
+        job.require(
+            bool(epoch[:, GENERATOR].all()),
+            expected="`dataset.rng` to be a NumPy `Generator`, as it was",
+            got="another object in its place",
+            likely="`RandomState`, or Python's `Random`, draws some of the same numbers and lacks the rest, such as "
+            "`integers`: a data set that asks for it breaks",
+            look="`np.random.default_rng(seed)` makes a `Generator`",
         )
         workers = {*np.unique(epoch[:, 1]).astype(int).tolist()}
         wanted = {*range(min(num_workers, len(sizes)))} or {-1}

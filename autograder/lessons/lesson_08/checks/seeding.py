@@ -28,7 +28,7 @@ def check_seed_everything(job: Job) -> None:
             "settings": {"micro_batch_size": micro_batch_size - 1, "num_workers": num_workers},
         },
     ]
-    for case, further in zip(asked, (2, 1, 2**20), strict=True):
+    for case, further in zip(asked, ((2, 2**20), (1,), (2**20,)), strict=True):
         arguments = {"seed": job.seed() % 2**30, "num_epochs": 2} | case
         num_workers = case["settings"].get("num_workers", 0)
         disturbance = job.seed()
@@ -42,14 +42,21 @@ def check_seed_everything(job: Job) -> None:
             _require_workers_apart(job, first["epochs"])
         _require_noise(job, first["epochs"], again["epochs"], num_workers)
         require_new_each_epoch(job, first["epochs"])
-        other = _epochs(job, arguments | {"seed": arguments["seed"] + further}, disturbance)
-        _require_another(job, first, other, num_workers)
+        for more in further:
+            other = _epochs(job, arguments | {"seed": arguments["seed"] + more}, disturbance)
+            _require_another(job, first, other, num_workers)
         if num_workers:
             _require_own(job, first, _epochs(job, arguments | {"beside": True}, job.seed()))
-    arguments = {"seed": job.seed() % 2**30, "num_epochs": 3} | asked[0]
+    arguments = {"seed": job.seed() % 2**30, "num_epochs": 6, "breaks_off": True} | asked[0]
     require_new_each_epoch(job, _epochs(job, arguments, job.seed())["epochs"])
     one_each = {"micro_batch_size": 1, "num_workers": 1}
-    _epochs(job, {"seed": 1, "size": 5, "settings": one_each, "num_epochs": 1}, 1)
+    arguments = {"seed": job.seed() % 2**30, "size": 14, "settings": one_each, "num_epochs": 2}
+    first, again = _epochs(job, arguments, job.seed()), _epochs(job, arguments, job.seed())
+    _require_noise(job, first["epochs"], again["epochs"], 1)
+    require_new_each_epoch(job, first["epochs"])
+    # Fewer samples than a batch may hold, and more than it holds by default.
+    all_at_once = {"size": 50, "settings": {"micro_batch_size": 64}, "num_epochs": 1}
+    _epochs(job, {"seed": job.seed() % 2**30} | all_at_once, job.seed())
     if may_hash_texts(job.source):
         elsewhere = job.learner().call(
             "seeded_elsewhere", source=job.source, entry=job.entry, seed=job.seed() % 2**30, seconds=60.0

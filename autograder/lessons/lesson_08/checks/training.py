@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from autograder.lessons.checking import name_the_mistake, relative_difference
 
 LEARNING_RATE, BETAS, EPS, DECAY = 1e-2, (0.9, 0.999), 1e-8, 0.01
 BATCH = 4
+MANY_EPOCHS = 7  # of so many no sample keeps its place by chance
 Parameters = Mapping[str, np.ndarray]
 """`embedding` [words, D], `weight` [C, D] and `bias` [C]."""
 
@@ -90,11 +92,12 @@ def require_training(job: Job, run: dict[str, Any], arguments: dict[str, Any]) -
     )
     if size < 2 * BATCH:
         return
-    first, second = epochs[:2]
-    in_turn = [int((np.abs(np.diff(epoch)) == 1).sum()) for epoch in (first, second)]
-    neighbours = {*zip(first.tolist(), first[1:].tolist(), strict=False)}
-    kept = sum(pair in neighbours for pair in zip(second.tolist(), second[1:].tolist(), strict=False))
-    is_same = any(np.array_equal(first, other) for other in (second, np.arange(size)))
+    in_turn = [int((np.abs(np.diff(epoch)) == 1).sum()) for epoch in epochs]
+    neighbours = [{frozenset(pair) for pair in itertools.pairwise(epoch.tolist())} for epoch in epochs]
+    kept = max(len(one & two) for one, two in itertools.combinations(neighbours, 2))
+    is_same = any(
+        np.array_equal(one, two) for one, two in itertools.combinations([*epochs, np.arange(size)], 2)
+    )
     in_blocks = any(size // 2 < number < size - 1 for number in in_turn)
     job.require(
         in_blocks or not is_same,
@@ -111,6 +114,7 @@ def require_training(job: Job, run: dict[str, Any], arguments: dict[str, Any]) -
         likely="batches are shuffled, or the order is turned round or moved on: the samples of a batch stay together",
         look="a permutation of all samples",
     )
+    _require_all_shuffled(job, epochs)
     job.require(
         all(
             np.isfinite(value).all() and not np.array_equal(value, run["begin"][name])
@@ -120,6 +124,35 @@ def require_training(job: Job, run: dict[str, Any], arguments: dict[str, Any]) -
         got="the first weights, or NaN",
         likely="no step is taken, or it works on another model than `self.model`",
         look="`optimizer.step()` on the parameters of `self.model`",
+    )
+
+
+def _require_all_shuffled(job: Job, epochs: list[np.ndarray]) -> None:
+    """Fail where a part of the order is none: batches that are sorted, samples that keep their place or their half."""
+    full = [epoch[at : at + BATCH] for epoch in epochs for at in range(0, len(epoch) - BATCH + 1, BATCH)]
+    is_sorted = all((np.diff(some) > 0).all() for some in full) or all(
+        (np.diff(some) < 0).all() for some in full
+    )
+    job.require(
+        not is_sorted,
+        expected="samples in a random order, also within a batch",
+        got=f"{len(full)} batches that are sorted, each in itself",
+        likely="the samples of a batch are sorted before they are read",
+        look="read them in the order in which they were drawn",
+    )
+    if len(epochs) < MANY_EPOCHS:
+        return
+    half = len(epochs[0]) // 2
+    num_places = int((np.ptp(epochs, axis=0) == 0).sum())
+    halves = {frozenset(epoch[:half].tolist()) for epoch in epochs}
+    job.require(
+        num_places == 0 and len(halves) > 1,
+        expected="a new random order of all samples each epoch",
+        got=f"the same sample at {num_places} places in each of {len(epochs)} epochs"
+        if num_places
+        else f"the same {half} samples in the first half of each of {len(epochs)} epochs",
+        likely="only a part of the samples is shuffled, or parts of them apart from each other",
+        look="a permutation of all samples",
     )
 
 

@@ -8,16 +8,24 @@ SEEDING: Claims = {
     "Seed a process and the loader of its training data.": EXPLAINS,
     "The samples are noisy: reading one draws from Python, NumPy, torch, and from `dataset.rng`": EXPLAINS,
     "For `worker_init_fn`: runs in each worker before it reads.": EXPLAINS,
-    "return a loader that shuffles": ("no shuffling", "whole batches are shuffled", "an iterator"),
+    "return a loader that shuffles": (
+        "no shuffling",
+        "whole batches are shuffled",
+        "an iterator",
+        "arguments in another order",
+    ),
     "all that is random follows from `seed`": (
         "a seed written into the code",
         "one seed for the data set",
         "one seed for Python",
+        "only a part of the seed",
         "the order is seeded by the hash of a text",
         "loaders share a generator",
     ),
     "Takes: `dataset` with a length and an index; `dataset.rng`, a NumPy `Generator` seeded by the": (
         "a data set without workers is left alone",
+        "another kind of generator",
+        "another kind of generator in the workers",
     ),
     "system, draws the noise of its samples, beside the global generators.": EXPLAINS,
     "After the call, equal seeds give equal draws from Python, NumPy and torch.": (
@@ -30,14 +38,24 @@ SEEDING: Claims = {
     "batches of `micro_batch_size` samples": (
         "batches of 32 whatever is asked",
         "another default of micro_batch_size",
+        "no batch is larger than by default",
     ),
-    "each sample once an epoch": ("the last batch is dropped", "with replacement"),
+    "each sample once an epoch": (
+        "the last batch is dropped",
+        "fewer samples than a batch are dropped",
+        "an epoch goes on where one was broken off",
+        "with replacement",
+    ),
     "equal `num_workers`": ("no workers whatever is asked", "workers by default"),
     "order equal, whatever else draws from torch meanwhile": (
         "one generator shared by shuffling and dropout",
         "the order is seeded by the system",
     ),
-    "meanwhile; new in each epoch": ("the same order in each epoch", "the order is moved on"),
+    "meanwhile; new in each epoch": (
+        "the same order in each epoch",
+        "three orders in turn",
+        "the order is moved on",
+    ),
     "noise equal, from all generators in the workers": (
         "workers are seeded by the system",
         "workers ask for the seed of the last call",
@@ -49,6 +67,7 @@ SEEDING: Claims = {
     ),
     "NumPy and Python); new in each epoch": (
         "workers get the same numbers each epoch",
+        "one worker alone is not seeded",
         "torch of a worker starts anew",
     ),
     "different in each worker": (
@@ -87,8 +106,19 @@ RUN: Claims = {
     ),
     "mean cross-entropy": ("the sum for the mean", "smoothed labels"),
     "of batches of 4.": ("batches of five",),
-    "Each epoch has each of the N samples once": ("the short batch is dropped",),
-    "in a new random order": ("the same order each epoch", "whole batches are shuffled"),
+    "Each epoch has each of the N samples once": (
+        "the short batch is dropped",
+        "a single sample is dropped",
+    ),
+    "in a new random order": (
+        "the same order each epoch",
+        "two orders in turn",
+        "every other epoch is the one before, backwards",
+        "one sample keeps its place",
+        "the halves are shuffled apart",
+        "the samples of a batch are sorted",
+        "whole batches are shuffled",
+    ),
     "that follows from `seed`": (
         "one order for every seed",
         "a seed written into the code",
@@ -147,6 +177,7 @@ HELPED: Claims = {
     "by Student's 95 % interval": (
         "normal quantiles",
         "normal quantiles from 31 pairs on",
+        "normal quantiles from 101 pairs on",
         "two standard errors",
         "another method",
     ),
@@ -179,6 +210,7 @@ HELPED: Claims = {
     "and always with fewer than 5 pairs": (
         "one seed is enough",
         "four pairs are enough",
+        "few differences that are all equal",
         "five pairs are too few",
     ),
 }
@@ -226,9 +258,12 @@ COST: Claims = {
         "an interval ten times too wide",
         "the spread of single pairs",
         "too few pairs",
+        "pairs until the interval leaves out 1",
+        "two looks at whether the interval leaves out 1",
     ),
     "from pairs of which each setting comes first in about half.": (
         "the order never alternates",
+        "one setting first in four of five pairs",
         "the spread of each side",
     ),
 }

@@ -13,7 +13,10 @@ from autograder.lessons.lesson_08.harness.shared import same_elsewhere, scramble
 
 
 class NoisySamples(torch.utils.data.Dataset):
-    """Sample i: i; its worker, or -1; then a number from its own generator, NumPy's, Python's and torch's."""
+    """Sample i: i; its worker, or -1; a number from its own generator, NumPy's, Python's and torch's.
+
+    Last, whether its own is NumPy's `Generator`: others have `random` too, and lack what augmentation asks for.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -30,7 +33,8 @@ class NoisySamples(torch.utils.data.Dataset):
             random.random(),
             torch.rand((), dtype=torch.float64).item(),
         )
-        return np.array([index, -1 if worker is None else worker.id, *drawn])
+        is_generator = isinstance(self.rng, np.random.Generator)
+        return np.array([index, -1 if worker is None else worker.id, *drawn, is_generator])
 
 
 def seeded_epochs(
@@ -41,19 +45,21 @@ def seeded_epochs(
     disturbance: int,
     beside: bool = False,
     was_used: bool = False,
+    breaks_off: bool = False,
 ) -> dict[str, Any]:
-    """What the process draws after it was seeded, and the samples of each epoch, float64 [size, 6], with batch sizes.
+    """What the process draws after it was seeded, and the samples of each epoch, float64 [size, 7], with batch sizes.
 
-    `settings` are the learner's, by name. `disturbance` decides where the generators stood before, and how much
-    dropout draws beside the loader. `beside`: another data set gets a loader of another seed, and is read meanwhile.
-    `was_used`: this one had a loader of another seed before.
+    `settings` are the learner's, in the order of the signature. `disturbance` decides where the generators stood
+    before, and how much dropout draws beside the loader. `beside`: another data set gets a loader of another seed, and
+    is read meanwhile. `was_used`: this one had a loader of another seed before. `breaks_off`: an epoch that ends after
+    its first batch comes before the others.
     """
     scramble(disturbance)
     dropout = np.random.default_rng(disturbance)
     samples = NoisySamples(size)
     if was_used:
-        learner(seed + 34, samples, **settings)
-    loader = learner(seed, samples, **settings)
+        learner(seed + 34, samples, *settings.values())
+    loader = learner(seed, samples, *settings.values())
     drawn = {
         "Python's": [random.random(), random.gauss(0.0, 1.0)],
         "NumPy's": [np.random.random_sample(), np.random.standard_normal()],
@@ -61,12 +67,14 @@ def seeded_epochs(
     }
     other = learner(seed + 17, NoisySamples(9), **settings) if beside else []
     epochs, sizes = [], []
+    if breaks_off:
+        next(iter(loader))
     for _ in range(num_epochs):
         torch.rand(int(dropout.integers(1, 99)))
-        rows = [torch.zeros(0, 6, dtype=torch.float64)]
+        rows = [torch.zeros(0, 7, dtype=torch.float64)]
         for batch in loader:
             torch.rand(int(dropout.integers(1, 99)))
-            rows.append(torch.as_tensor(batch, dtype=torch.float64).reshape(-1, 6).clone())
+            rows.append(torch.as_tensor(batch, dtype=torch.float64).reshape(-1, 7).clone())
         list(other)
         other = []
         epochs.append(torch.cat(rows))

@@ -75,6 +75,26 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "(False, True, True, False)",
                 "(False, True, False, True)",
             ),
+            "one setting first in four of five pairs": (
+                "the order never alternates",
+                (
+                    "        for block in range(12):\n            for side in (False, True, True, False):\n",
+                    "        for block in range(120):\n"
+                    "            for side in (False, True) if block % 5 else (True, False):\n",
+                ),
+            ),
+            "two looks at whether the interval leaves out 1": (
+                "pairs are added until the interval leaves out 1",
+                (
+                    "        for block in range(12):\n",
+                    "        for block in range(120):\n"
+                    "            logs = (np.log(seconds[True]) - np.log(seconds[False])).reshape(-1, 2).mean(axis=1)\n"
+                    "            error = logs.std(ddof=1) / np.sqrt(len(logs)) if block else 0.0\n"
+                    "            if block in (30, 60) and abs(logs.mean()) > 2.0 * error:\n"
+                    "                break\n",
+                ),
+                ("half = 2.2", "half = 2.0"),
+            ),
             "no interval": ("a number without an interval", "half = 2.2", "half = 0.0"),
             "one standard error": ("too narrow an interval", "half = 2.2 ", "half = 1.0 "),
             "twice as many pairs counted as there are": (

@@ -112,6 +112,25 @@ _SEEDS: dict[str, Mistake] = {
         "        if seed:\n            seed_everything(seed)\n",
     ),
     "the same order each epoch": ("not on the epoch", "[self.seed, epoch]", "self.seed"),
+    "every other epoch is the one before, backwards": (
+        "turned round or moved on",
+        _ORDER,
+        "        order = np.random.default_rng([self.seed, epoch // 2]).permutation(len(self.samples))\n"
+        "        return order[::-1] if epoch % 2 else order",
+    ),
+    "two orders in turn": ("not on the epoch", "[self.seed, epoch]", "[self.seed, epoch % 2]"),
+    "one sample keeps its place": (
+        "only a part of the samples is shuffled",
+        _ORDER,
+        "        rng = np.random.default_rng([self.seed, epoch])\n"
+        "        return np.append(0, 1 + rng.permutation(len(self.samples) - 1))",
+    ),
+    "the halves are shuffled apart": (
+        "parts of them apart from each other",
+        _ORDER,
+        "        half, rng = len(self.samples) // 2, np.random.default_rng([self.seed, epoch])\n"
+        "        return np.append(rng.permutation(half), half + rng.permutation(len(self.samples) - half))",
+    ),
     "whole batches are shuffled": (
         "the samples of a batch stay together",
         _ORDER,
@@ -158,6 +177,16 @@ _STEPS: dict[str, Mistake] = {
         "samples are dropped",
         "-(-len(self.samples) // 4)",
         "max(1, len(self.samples) // 4)",
+    ),
+    "a single sample is dropped": (
+        "samples are dropped",
+        "-(-len(self.samples) // 4)",
+        "max(1, (len(self.samples) + 2) // 4)",
+    ),
+    "the samples of a batch are sorted": (
+        "sorted before they are read",
+        "for i in chosen])",
+        "for i in sorted(chosen)])",
     ),
     "one step too many": (
         "samples are dropped, repeated, or read ahead",

@@ -151,6 +151,63 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 (_LOADER, "    return iter(DataLoader("),
                 ("worker_init_fn=seed_worker,\n    )", "worker_init_fn=seed_worker,\n    ))"),
             ),
+            "another kind of generator": (
+                "draws some of the same numbers and lacks the rest",
+                _OWN,
+                "    dataset.rng = np.random.RandomState(seed)\n",
+            ),
+            "another kind of generator in the workers": (
+                "draws some of the same numbers and lacks the rest",
+                _OF_WORKER,
+                "np.random.RandomState(info.seed % 2**32)",
+            ),
+            "one worker alone is not seeded": (
+                "the same number each epoch",
+                "worker_init_fn=seed_worker",
+                "worker_init_fn=seed_worker if num_workers > 1 else None",
+            ),
+            "fewer samples than a batch are dropped": (
+                "the last batch, which is short, is left out",
+                "shuffle=True",
+                "shuffle=True, drop_last=len(dataset) < micro_batch_size",
+            ),
+            "no batch is larger than by default": (
+                "`micro_batch_size` does not reach the loader",
+                "batch_size=micro_batch_size",
+                "batch_size=min(micro_batch_size, 32)",
+            ),
+            "arguments in another order": (
+                "`micro_batch_size` does not reach the loader",
+                "micro_batch_size=32, num_workers=0)",
+                "num_workers=0, micro_batch_size=32)",
+            ),
+            "only a part of the seed": (
+                "`seed` does not reach every generator",
+                _OWN,
+                _OWN.replace("seed)", "seed % 2**16)"),
+            ),
+            "an epoch goes on where one was broken off": (
+                "samples are left out or repeated",
+                (
+                    _LOADER,
+                    "    left = []\n\n    class Left:\n        def __len__(self):\n            return len(dataset)\n\n"
+                    "        def __iter__(self):\n"
+                    "            left.extend([] if left else torch.randperm(len(dataset), generator=order).tolist())\n"
+                    "            while left:\n                yield left.pop()\n\n" + _LOADER,
+                ),
+                ("shuffle=True", "sampler=Left()"),
+            ),
+            "three orders in turn": (
+                "the generator of the order starts anew",
+                (
+                    _LOADER,
+                    "    orders = [torch.randperm(len(dataset), generator=order).tolist() for _ in range(3)]\n\n"
+                    "    class Turns:\n        def __len__(self):\n            return len(dataset)\n\n"
+                    "        def __iter__(self):\n            orders.append(orders.pop(0))\n"
+                    "            return iter(orders[0])\n\n" + _LOADER,
+                ),
+                ("shuffle=True", "sampler=Turns()"),
+            ),
             "no shuffling": ("shuffling is off", "shuffle=True, ", ""),
             "whole batches are shuffled": (
                 "whole batches are shuffled",

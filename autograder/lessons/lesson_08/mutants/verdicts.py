@@ -109,6 +109,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "stats.t.ppf(0.975, len(difference) - 1)",
                 "(stats.t.ppf(0.975, len(difference) - 1) if len(difference) < 31 else 1.96)",
             ),
+            "normal quantiles from 101 pairs on": (
+                "with hundreds of pairs too",
+                "stats.t.ppf(0.975, len(difference) - 1)",
+                "(stats.t.ppf(0.975, len(difference) - 1) if len(difference) < 101 else stats.norm.ppf(0.975))",
+            ),
             "two standard errors": (
                 "1.96 or 2 standard errors",
                 "stats.t.ppf(0.975, len(difference) - 1)",
@@ -124,6 +129,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    difference = candidate - baseline\n",
                 "    difference = candidate - baseline\n    difference = difference[difference != 0]\n"
                 '    if len(difference) < 5:\n        return "undecided"\n',
+            ),
+            "few differences that are all equal": (
+                "so few say nothing",
+                "    if len(baseline) < 5:",
+                "    if len(baseline) < 2 or len(baseline) < 5 and np.ptp(candidate - baseline) > 0:",
             ),
             "no spread says nothing": (
                 "have no spread",
