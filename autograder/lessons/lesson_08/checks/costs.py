@@ -28,8 +28,8 @@ MACHINES: dict[str, dict[str, float]] = {
 EACH = 6
 MORE = 40  # of each calm kind, where thirty machines leave open how far its intervals reach
 EVEN, MAX_MISSES = (8, 112), 0.2
-"""Machines on which the two take the same, and the share of them whose intervals may leave that out. Simulated: who waits
-for a narrow interval leaves it out in 5 to 10 %, and in more than 24 of 120 in fewer than 2 of 10,000 checks."""
+"""Machines on which the two take the same, and the share of them whose intervals may leave that out. Simulated: who
+waits for a narrow interval leaves it out in 5 to 10 %, and in more than 24 of 120 in fewer than 2 of 10,000 checks."""
 FEW = 3  # measurements that all end early and all leave out 1 are no chance
 MAX_STEPS = 2000
 DRAWN, MOST_LEAD = 3.0, (0.4, 0.75)

@@ -32,7 +32,7 @@ def _reported(make: Any) -> dict[str, Any]:
     # The fingerprint first: it must leave the config as it is.
     fingerprint = _fingerprint(config)
     values = _values(config)
-    found = {"fingerprint": fingerprint, "values": values, "text": str(config.to_text())}
+    found: dict[str, Any] = {"fingerprint": fingerprint, "values": values, "text": str(config.to_text())}
     found["stays"] = values == _values(config)
     with contextlib.suppress(Exception):  # what it raises is seen where the text is read
         found["is_equal"] = bool(learner.from_text(found["text"]) == config)

@@ -60,8 +60,8 @@ def record_runs(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
             data.write_bytes(run["data"].tobytes())
             out = Path(place) / f"run-{number}"
             out.mkdir()
-            answers.append(_record_once(run, data, out, project, returned := []))
-            kept.append(returned)
+            kept.append([])
+            answers.append(_record_once(run, data, out, project, kept[-1]))
     for answer, returned in zip(answers, kept, strict=True):
         answer["later"] = [_as_json(record) for record in returned]
     return answers
