@@ -28,10 +28,15 @@ def broken_tables(
 ) -> np.ndarray:
     """Tables of equals; in every other one some rows, never row 0, are no finite number at a seed."""
     losses, _ = tables(rng, np.zeros((num, num_configs)), num_seeds)
-    for table in losses[::2]:
-        for row in 1 + rng.choice(num_configs - 1, size=num_broken, replace=False):
-            table[row, rng.integers(num_seeds)] = rng.choice((np.nan, np.inf, -np.inf))
+    break_rows(rng, losses[::2], num_broken)
     return losses
+
+
+def break_rows(rng: np.random.Generator, losses: np.ndarray, num_broken: int) -> None:
+    """In each of `losses` [tables, configurations, seeds], in place: some rows are no finite number at a seed."""
+    for table in losses:
+        for row in 1 + rng.choice(len(table) - 1, size=num_broken, replace=False):
+            table[row, rng.integers(table.shape[1])] = rng.choice((np.nan, np.inf, -np.inf))
 
 
 def even_tables(

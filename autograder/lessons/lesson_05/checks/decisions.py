@@ -6,15 +6,21 @@ many more tables: a solution exactly at that limit passes in all but one of a mi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy import stats
 
 from autograder.engine import Job, failure
 from autograder.lessons.checking import name_the_mistake
+from autograder.lessons.lesson_05.checks.decision_settings import (
+    LOOK_QUANTILE,
+    MANY,
+    SIZES,
+    Setting,
+    settings,
+)
 from autograder.lessons.lesson_05.checks.decision_tables import (
     best_rows,
+    break_rows,
     broken_tables,
     even_tables,
     half_widths,
@@ -26,13 +32,10 @@ FALSE_ALARM = 1e-6
 ROUGH = 0.04
 """By how much more an interval may miss, as a share of what it may: a quantile may be simulated, or from a table."""
 
-_MANY = "best of noise: the best of many is picked first, then judged as if it had been the only one"
-_LOOK_MANY = "with k candidates, each gets a k-th of the error that all together may make"
-_QUANTILE = "Student's t, with one degree of freedom less than there are seeds"
 # Why intervals are too narrow, by the twin that has the same; the first that fits is named.
 _NARROW = {
     "confidence ignored": "`confidence` is ignored: the interval is that of 0.95, whatever is asked for",
-    "one of many": _MANY,
+    "one of many": MANY,
     "normal quantile": "an interval too narrow for so few seeds: the spread is a guess itself, which a normal quantile "
     "ignores",
     "as many degrees as seeds": "too many degrees of freedom: one is spent on the mean",
@@ -41,58 +44,13 @@ _NARROW = {
 }
 
 
-@dataclass(frozen=True)
-class _Setting:
-    """Tables of one shape, and why a solution errs too often on them."""
-
-    configs: int
-    seeds: int
-    confidence: float
-    number: int
-    likely: str
-    look: str
-    merit: float = 0.0
-    """How far configurations truly differ, in units of the noise."""
-    size: tuple[float, float] = (-3, 2)
-    """The least and the largest power of ten of the noise."""
-
-
 def check_choose_winner(job: Job) -> None:
     """5.4: the right candidate, few false winners among equals, true winners found, intervals that hold the truth."""
     _require_plain_cases(job)
     _require_quantile(job)
-    wrong = [_require_few_errors(job, setting) for setting in _settings(job.rng)]
+    wrong = [_require_few_errors(job, setting) for setting in settings(job.rng)]
     job.counts["false_winners_at_30_seeds"], job.counts["false_winners_at_4_seeds"] = wrong[:2]
     _require_true_winners(job)
-
-
-def _settings(rng: np.random.Generator) -> list[_Setting]:
-    low, middle, high = rng.uniform(0.6, 0.7), rng.uniform(0.8, 0.9), rng.uniform(0.998, 0.999)
-    few = "an interval too narrow for so few seeds: its quantile, its degrees of freedom or its spread is too small"
-    return [
-        _Setting(12, 30, 0.95, 500, _MANY, _LOOK_MANY, size=(-11, -9)),
-        _Setting(12, 4, 0.95, 500, few, _QUANTILE),
-        # With one candidate an exact interval misses as often as it may.
-        _Setting(2, 2, low, 1200, few, _QUANTILE),
-        _Setting(
-            2,
-            int(rng.integers(3, 6)),
-            high,
-            1200,
-            "`confidence` is ignored, or the interval is too narrow",
-            "where does `confidence` go in, and the number of candidates?",
-        ),
-        _Setting(
-            6,
-            6,
-            middle,
-            500,
-            _MANY,
-            "what is the chance that the best of five lies above its own interval?",
-            merit=1.0,
-            size=(0.5, 2),
-        ),
-    ]
 
 
 def _decide(
@@ -193,6 +151,7 @@ def _require_plain_cases(job: Job) -> None:
         for lead in (0, 1, -1):
             _decide(job, even_tables(job.rng, num_configs, num_seeds, lead))
     losses, _ = tables(job.rng, np.zeros((40, 4)), 5)
+    _require_decision_at_the_end(job, losses)
     lower, asked, default = (_decide(job, losses, confidence) for confidence in (0.5, 0.95, None))
     job.require(
         bool((lower["low"] > asked["low"]).all()),
@@ -211,12 +170,22 @@ def _require_plain_cases(job: Job) -> None:
     )
 
 
+def _require_decision_at_the_end(job: Job, losses: np.ndarray) -> None:
+    """Row 0 is moved so that intervals begin hardly above 0, then hardly below: `low` alone decides, however near."""
+    answers = _decide(job, losses)
+    gain = (losses[:, 0] - losses[np.arange(len(losses)), best_rows(losses)]).mean(axis=1)
+    for sign in (1, -1):
+        moved = losses.copy()
+        moved[:, 0] += (sign * 1e-6 * (gain - answers["low"]) - answers["low"])[:, None]
+        _decide(job, moved)
+
+
 def _require_quantile(job: Job) -> None:
     """One candidate, few seeds and many: where an interval is so many standard errors wide, how often does it miss?"""
     rng = job.rng
-    for num_seeds in (2, *(int(rng.integers(*span)) for span in ((3, 30), (30, 50), (50, 100)))):
+    for sizes, errors in SIZES:
+        num_seeds, confidence = int(rng.integers(*sizes)), 1 - float(rng.uniform(*errors))
         losses, _ = tables(rng, np.zeros((12, 2)), num_seeds)
-        confidence = float(rng.uniform(0.94, 0.98))
         answers = _decide(job, losses, confidence)
         gains = losses[:, 0] - losses[:, 1]
         mean, error = gains.mean(axis=1), gains.std(axis=1, ddof=1) / np.sqrt(num_seeds)
@@ -231,16 +200,19 @@ def _require_quantile(job: Job) -> None:
                 got=f"{100 * missed:.3g} %, by Student's t",
                 likely=_why_narrow(losses, answers, confidence)
                 or "an interval too narrow for so many seeds: its quantile, its degrees of freedom or its spread",
-                look=_QUANTILE,
+                look=LOOK_QUANTILE,
             )
 
 
-def _require_few_errors(job: Job, setting: _Setting) -> float:
+def _require_few_errors(job: Job, setting: Setting) -> float:
     """Few false winners among equals, and intervals that hold the truth; returns the share of false winners."""
     error, num, wrong, missed = 1 - setting.confidence, 0, 0, 0
     for size, z in ((setting.number, 1.0), (MORE_TABLES, float(stats.norm.isf(FALSE_ALARM)))):
         means = setting.merit * job.rng.normal(size=(size - num, setting.configs))
         losses, noise = tables(job.rng, means, setting.seeds, setting.size)
+        break_rows(job.rng, losses, setting.num_broken)
+        # First what has one candidate: nothing of it may be kept for what has more.
+        _decide(job, tables(job.rng, np.zeros((2, 2)), setting.seeds)[0], setting.confidence)
         answers = _decide(job, losses, setting.confidence)
         truth = noise * (means[:, 0] - means[np.arange(len(means)), answers["candidate"].astype(int)])
         wrong += int(((answers["winner"] != 0) & (truth <= 0)).sum())
@@ -250,6 +222,8 @@ def _require_few_errors(job: Job, setting: _Setting) -> float:
             return round(wrong / num, 3)
     share = f"{100 * error:.3g} % of the tables ({allowed} of {num}, with what chance adds)"
     rows = f"{setting.configs} {'' if setting.merit else 'equal '}configurations, {setting.seeds} seeds"
+    if setting.num_broken:
+        rows += f", {setting.num_broken} rows with NaN"
     what = "a false winner" if wrong > allowed else "the true improvement outside its interval"
     raise failure(
         expected=f"with {rows} and confidence={setting.confidence:.3g} {what} in at most {share}",

@@ -94,7 +94,7 @@ def require_sound_search(job: Job) -> None:
     # The unit of a loss is anyone's choice: what stands for NaN must be above all of them.
     for other, power in zip(others, [12.0, *rng.uniform(-6, 6, size=len(others) - 1)], strict=True):
         _rehearse(job, other, 10**power)
-    for lost_after in (0, given["full_steps"] // 2):
+    for lost_after in (0, lengths[0] // 2):
         _converse(job, given, 1.0, lost_after)
     found = [_rehearse(job, given | {"seed": 0}, 1.0) for _ in range(2)]  # 0 is a seed like any other
     job.require(

@@ -55,6 +55,55 @@ MUTANTS: tuple[Mutant, ...] = wrong(
             "stats.t.ppf(1 - share / 2, num_seeds - 1)",
             "(stats.t(num_seeds - 1) if num_seeds < 30 else stats.norm).ppf(1 - share / 2)",
         ),
+        "normal quantile from 100 seeds on": (
+            "which a normal quantile ignores",
+            "stats.t.ppf(1 - share / 2, num_seeds - 1)",
+            "(stats.t(num_seeds - 1) if num_seeds < 100 else stats.norm).ppf(1 - share / 2)",
+        ),
+        "normal quantile from 1000 seeds on": (
+            "which a normal quantile ignores",
+            "stats.t.ppf(1 - share / 2, num_seeds - 1)",
+            "(stats.t(num_seeds - 1) if num_seeds < 1000 else stats.norm).ppf(1 - share / 2)",
+        ),
+        **{
+            f"better by the sign alone at {num_seeds} seeds": (
+                "all its differences have one sign",
+                "width, means[best] + width\n",
+                "width, means[best] + width\n"
+                f"    if num_seeds == {num_seeds} and (gains[best] > 0).all():\n"
+                "        low = max(low, 1e-3 * means[best])\n",
+            )
+            for num_seeds in (3, 5, 6)
+        },
+        "a quantile kept from fewer candidates": (
+            "the best of many is picked first",
+            ("@exercise", "quantiles = {}\n\n@exercise"),
+            (
+                "stats.t.ppf(1 - share / 2, num_seeds - 1)",
+                "quantiles.setdefault((confidence, num_seeds), stats.t.ppf(1 - share / 2, num_seeds - 1))",
+            ),
+        ),
+        "no price where a row diverged": (
+            "the best of many is picked first",
+            "(1 - confidence) / num_candidates",
+            "(1 - confidence) / (num_candidates if np.isfinite(losses).all() else 1)",
+        ),
+        "spread of the seeds at which no row diverged": (
+            "a false winner of few seeds",
+            "gains[best].std(ddof=1)",
+            "np.std(gains[best][np.isfinite(gains).all(axis=0)] if np.isfinite(gains).all(axis=0).sum() > 1 "
+            "else gains[best], ddof=1)",
+        ),
+        "a confidence of 0.999 at most": (
+            "an interval too narrow for so many seeds",
+            "(1 - confidence)",
+            "(1 - min(confidence, 0.999))",
+        ),
+        "a least difference": (
+            "a least difference",
+            "best + 1 if low > 0 else 0",
+            "best + 1 if low > 1e-3 * width else 0",
+        ),
         "pairs not used": (
             "the pairs are not used",
             "gains[best].std(ddof=1) / math.sqrt(num_seeds)",
