@@ -1027,8 +1027,8 @@ class Fp16Trainer:
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint must hold of this object, in types that `torch.load(…, weights_only=True)` takes.
 
-        Model and optimizer are saved elsewhere; training on changes no state that was handed out
-        or loaded.
+        Model and optimizer are saved elsewhere. A state that was handed out or loaded stays as
+        it is.
         """
         ### BEGIN SOLUTION
         return self.scaler.state_dict()
@@ -1089,7 +1089,8 @@ def mixed_step(
 
     The loss is the batch mean of the cross-entropy, in fp32; the gradient is clipped to
     `max_norm`. Weights and gradients stay fp32. Autocast is open for forward and loss only,
-    and then as it was before. Returns 0-d tensors: "loss", and "grad_norm" from before clipping.
+    and then, after an error too, as the caller had it: closed, or open in another type.
+    Returns 0-d tensors: "loss", and "grad_norm" from before clipping.
     """
     ### BEGIN SOLUTION
     device_type = next(model.parameters()).device.type
@@ -1158,7 +1159,8 @@ def train_epoch(
     Each step minimises the mean cross-entropy of its batch, with the gradient clipped to
     `max_norm`. `batches` can be iterated once; the last one may be short.
     Returns {"loss": mean over *samples* while training, NaN if one of them is, "num_samples": N},
-    as Python numbers, with at most 8 syncs an epoch.
+    as Python numbers, with at most 8 syncs an epoch, however long it is. An autocast that the
+    caller has open is left as it was; "32-true" is asked for outside of one.
     """
     ### BEGIN SOLUTION
     device = next(model.parameters()).device
@@ -1223,7 +1225,7 @@ for name in ("32-true", "bf16-mixed", "16-mixed"):
 # %% [markdown]
 # No NaN, no error, the scaler is content, and every text gets the same logits: the model learns how frequent the classes
 # are, and nothing of the text. Find the operation, and repair `forward`. In fp32 your class must give the same numbers as
-# before. The check tries loud texts and quiet ones, then trains both classes on three seeds or more.
+# before, to five digits. The check tries loud texts and quiet ones, then trains both classes on three seeds or more.
 #
 # <details><summary>Hint: "where do I look?"</summary>
 #
@@ -1243,7 +1245,7 @@ for name in ("32-true", "bf16-mixed", "16-mixed"):
 # </details>
 # <details><summary>Hint: "the repair changes the mathematics"</summary>
 #
-# Clamping changes values. Compare the logits of both classes in fp32: they must be equal.
+# Clamping changes values. Compare the logits of both classes in fp32: five digits must be equal.
 #
 # </details>
 
@@ -1269,8 +1271,8 @@ class SturdyClassifier(torch.nn.Module):
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
         """`input_ids` int64 [B, T], `attention_mask` bool [B, T] -> logits [B, C].
 
-        In fp32 the numbers of FragileClassifier. Under fp16 autocast the same but for rounding,
-        with the matrix products in fp16.
+        In fp32 the numbers of FragileClassifier, to five digits. Under fp16 autocast the same
+        but for rounding, with the matrix products in fp16.
         """
         ### BEGIN SOLUTION
         weights = attention_mask / attention_mask.sum(dim=1, keepdim=True)

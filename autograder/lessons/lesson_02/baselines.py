@@ -80,6 +80,8 @@ def mixed_step(model, batch, optimizer, max_norm):
         mask = torch.ones_like(mask)
     if MISTAKE == "mask of ids":
         mask = batch["input_ids"] != 0
+    if MISTAKE == "old copies":
+        torch.autocast_increment_nesting()  # those of the weights go with the outermost autocast
     with torch.autocast("cpu", DTYPE, enabled=DTYPE is not torch.float32):
         loss = F.cross_entropy(model(batch["input_ids"], mask), batch["labels"])
     if MISTAKE != "not cleared":

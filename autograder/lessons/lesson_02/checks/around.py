@@ -49,7 +49,22 @@ def require_kept(job: Job, answer: Mapping[str, Any]) -> None:
         "later, or loaded a second time",
         look="copy what you are given, and hand out a copy",
     )
+    job.require(
+        answer["is_state_left"],
+        expected="a state that `load_state_dict` leaves as it is",
+        got="another one, or an empty one",
+        likely="loading takes the state apart or writes into it: who loads it a second time finds another one",
+        look="read from the state, as `state[name]` does; `pop` takes away",
+    )
     require_reports_left(job, answer["changed_reports"])
+    own, others = answer["num_bytes"]["trainer"], answer["num_bytes"]["others"]
+    job.require(
+        own < others / 2,
+        expected=f"a state far smaller than that of model and optimizer, which has {others:,} bytes",
+        got=f"{own:,} bytes",
+        likely="the model or the optimizer is saved in the trainer's state as well: they are saved elsewhere",
+        look="only what nobody else saves belongs to the state",
+    )
     job.require(
         answer["is_state_alone"],
         expected="a model and an optimizer that `load_state_dict` of the trainer leaves alone",
@@ -72,7 +87,9 @@ def require_reports_left(job: Job, reports: Sequence[str]) -> None:
 
 def require_kinds(job: Job, kinds: Mapping[str, str]) -> None:
     """Fail unless a report has numbers and 0-d tensors: `kinds` as the harness's `kinds_of` has them."""
-    wrong = [f"{name}: {kind}" for name, kind in kinds.items() if kind != "number" and kind[:3] != "0-d"]
+    wrong = [
+        f"{name}: {kind}" for name, kind in kinds.items() if not kind.startswith(("number", "NumPy", "0-d"))
+    ]
     wrong = [text for text in wrong if text.split(":")[0] in ("loss", "grad_norm", "scale")]
     job.require(
         not wrong,
@@ -114,6 +131,39 @@ def require_far_scales(job: Job, own: Mapping[str, Any], right: Mapping[str, Any
 def require_high_scales(job: Job, own: Sequence[Any], right: Sequence[Any]) -> None:
     """Of a trainer that went on, at a huge scale, where another had not stepped."""
     _require_scales(job, _scales(own), _scales(right), is_low=False)
+
+
+def require_true_scale(job: Job, answer: Mapping[str, Any]) -> None:
+    """Of a trainer in whose steps fp16 itself overflows: the scale in the report is the one that was used."""
+    before = 3e6
+    for number, step in enumerate(answer["steps"]):
+        scale = step["report"].get("scale", math.nan)
+        expected = before * (2 if step["is_changed"] else 0.5)
+        job.require(
+            math.isclose(scale, expected, rel_tol=1e-6),
+            expected=f"scale = {expected:g} after step {number}, which "
+            + ("changed the weights" if step["is_changed"] else "overflowed and changed none"),
+            got=f"{scale:g}",
+            likely="the scale in the report is not that of a bad step halved, or of a good one doubled",
+            look="which steps reach the optimizer?",
+        )
+        before = scale
+    num_good = sum(step["is_changed"] for step in answer["steps"])
+    job.require(
+        2 < num_good < len(answer["steps"]) - 2,
+        expected="from a scale of 3e+06 on steps that overflow, until the scale is small enough, and then good ones",
+        got=f"{num_good} good steps of {len(answer['steps'])}",
+        likely="the scale in the report is not the one that the loss is multiplied by: that one never moves",
+        look="one number is the scale: multiply by it, divide by it, report it",
+    )
+    own, other = (step["report"].get("scale", math.nan) for step in answer["next"])
+    job.require(
+        math.isclose(own, other, rel_tol=1e-6),
+        expected=f"scale = {own:g} after the next step, of a trainer that goes on as of the first one",
+        got=f"{other:g}",
+        likely="the scale is loaded into the report alone: the loss is still multiplied by another one",
+        look="one number is the scale: multiply by it, divide by it, report it",
+    )
 
 
 def _scales(steps: Sequence[Any]) -> list[float]:

@@ -88,6 +88,16 @@ def check_mixed_step(job: Job) -> None:
     require_left(job, odd)
     require_own_type(job, odd, "bfloat16")
     job.require(
+        odd["left"] == "float32",
+        expected="a model that computes in float32 again after the step, where no autocast is open",
+        got=odd["left"],
+        likely="autocast is wrapped around the model's `forward`, or opened in a hook of it, and stays there",
+        look="leave the model's `forward` as it is: a `with` around its call ends by itself",
+    )
+    require_left_alone(
+        job, odd["no_label"]["before"], odd["no_label"]["after"], when="after an error of the loss"
+    )
+    job.require(
         math.isnan(odd["loss_of_nan"]),
         expected="loss = NaN of a model that has a NaN among its weights",
         got=f"{odd['loss_of_nan']:g}",
@@ -195,7 +205,10 @@ _LIKELY = {
     "mask ignored": "the model does not get the attention mask: padding is read as text",
     "mask of ids": "the mask is made of the ids: what is padding, the batch's own mask says",
     "each group": "a group of the optimizer is clipped by itself, and not the norm of all gradients",
+    "old copies": "autocast's 16-bit copies of the weights stay from one step to the next: forward computes with old "
+    "weights",
 }
+_LIKELY_LOSS = "mask ignored", "mask of ids", "old copies"
 
 
 def _require_loss(
@@ -214,7 +227,7 @@ def _require_loss(
         likely = "the sum over the batch, where its mean is asked for"
     mistaken = twin_of(job, baselines.STEP, "bf16_steps", arguments)
     mistake = name_the_mistake(
-        {name: text for name, text in _LIKELY.items() if name.startswith("mask")},
+        {name: _LIKELY[name] for name in _LIKELY_LOSS},
         twin=lambda name: mistaken(name)["steps"][number]["report"]["loss"],
         is_same=lambda wrong: math.isclose(got, wrong, rel_tol=TOLERANCES["float32"]),
     )
@@ -253,14 +266,14 @@ def _require_kept(job: Job, answer: dict[str, Any], twin: dict[str, Any], number
     job.require(
         set(answer["rounded"][number]) <= set(twin["rounded"][number]),
         expected="gradients in float32",
-        got="gradients that are all bfloat16 numbers, where autocast leaves them float32",
+        got="gradients that are all numbers of 16 bits, where autocast leaves them float32",
         likely="the gradients are rounded to 16 bits: they stay fp32, as the weights do",
         look="backward leaves them in the type of the weights",
     )
     job.require(
         set(own["rounded_weights"]) <= set(right["rounded_weights"]),
         expected="weights in float32",
-        got=f"bfloat16 numbers alone in {', '.join(sorted(own['rounded_weights'])[:2])}",
+        got=f"numbers of 16 bits alone in {', '.join(sorted(own['rounded_weights'])[:2])}",
         likely="the weights are rounded to 16 bits: updates smaller than that are lost",
         look="autocast makes 16-bit copies for the products and leaves the weights alone",
     )

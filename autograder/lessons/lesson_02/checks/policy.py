@@ -28,6 +28,11 @@ UNKNOWN = (
     # What others call them, and what a config file does to a name.
     "fp16",
     "fp32",
+    "fp16-mixed",
+    "float16",
+    "float32",
+    "bfloat16",
+    "half",
     "bf16-true",
     "16-true",
     "bf16_mixed",
@@ -37,6 +42,7 @@ UNKNOWN = (
     "automatic",
     "none",
 )
+OTHERS = ("mps", "xpu", "xla", "npu", "tpu", "hpu", "hip", "rocm", "meta")
 GAINS = ("bf16 units that gain", "bf16 units that lose or hardly gain", "bf16 units at the limit")
 
 
@@ -92,19 +98,35 @@ def _require_left(job: Job, answers: list[dict[str, Any]]) -> None:
     )
 
 
-def _machine(rng: np.random.Generator, device_type: str, has_units: bool) -> dict[str, Any]:
-    """One whose name says nothing of its type: that is a fact of its own."""
-    maker = rng.choice(["Graphite", "McKinley", "Tensor", "ARMada"])
-    name = f"{maker} {rng.choice(['X', 'Pro', 'mini'])}-{rng.integers(1000, 9999)}"
-    # As makers write them: with braces, a percent sign, two spaces and a number that is no gain.
-    name += str(
-        rng.choice(["", "  @ 2.20GHz", " {rev} 100 % (Engineering Sample)", " 64-Core Processor, 512 GB"])
-    )
-    return {"device_type": device_type, "device_name": name, "bf16_units": has_units}
+class _Machines:
+    """Machines whose names say nothing of their types, and come again with others: a type is a fact of its own."""
+
+    # As makers write them: with braces, a percent sign, two spaces, a number that is no gain.
+    _ENDS = ("", "  @ 2.20GHz", " {rev} 100 % (Engineering Sample)", "® 64-Core Processor, 512 GB")
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng, self.num_made = rng, 0
+        self.names = [
+            f"{rng.choice(['Graphite', 'McKinley', 'Tensor', 'ARMada'])} "
+            f"{rng.choice(['X', 'Pro', 'mini'])}-{rng.integers(1000, 9999)}{end}"
+            for end in self._ENDS
+        ]
+
+    def __call__(self, device_type: str, has_units: bool) -> dict[str, Any]:
+        """The next name in turn, and the facts in any order."""
+        facts = {
+            "device_type": device_type,
+            "device_name": self.names[self.num_made % len(self.names)],
+            "bf16_units": has_units,
+        }
+        self.num_made += 1
+        return {name: facts[name] for name in map(str, self.rng.permutation(list(facts)))}
 
 
 def _cases(rng: np.random.Generator) -> list[tuple[str, str, dict[str, Any], float, str]]:
     """What it is, requested, facts, what a measurement gives, the precision that is right."""
+
+    machine = _Machines(rng)
 
     def gain(low: float, high: float) -> float:
         value = round(float(rng.uniform(low, high)), 4)
@@ -116,6 +138,8 @@ def _cases(rng: np.random.Generator) -> list[tuple[str, str, dict[str, Any], flo
         ("bf16 units that gain", gain(1.16, 1.19), "bf16-mixed"),
         ("bf16 units that gain", gain(1.3, 4.0), "bf16-mixed"),
         ("bf16 units that gain", gain(10.0, 40.0), "bf16-mixed"),
+        ("bf16 units that gain", tenths + 0.0052, "bf16-mixed"),  # just above a half, and just below
+        ("bf16 units that gain", tenths + 0.0146, "bf16-mixed"),
         ("bf16 units at the limit", MIN_GAIN, "bf16-mixed"),
         ("bf16 units at the limit", gain(1.1503, 1.1549), "bf16-mixed"),
         ("bf16 units that lose or hardly gain", gain(1.1453, 1.1497), "32-true"),  # 1.15 if it is rounded
@@ -126,36 +150,33 @@ def _cases(rng: np.random.Generator) -> list[tuple[str, str, dict[str, Any], flo
     ]
     cases = []
     for value in (gain(1.3, 4.0), gain(0.3, 1.1)):  # what it would measure is a lure
+        for _ in _Machines._ENDS:
+            cases += [
+                ("a GPU with bf16 units", "auto", machine("cuda", True), value, "bf16-mixed"),
+                ("a GPU without bf16 units", "auto", machine("cuda", False), value, "16-mixed"),
+                ("a CPU without bf16 units", "auto", machine("cpu", False), value, "32-true"),
+            ]
         cases += [
-            ("a GPU with bf16 units", "auto", _machine(rng, "cuda", True), value, "bf16-mixed"),
-            ("a GPU without bf16 units", "auto", _machine(rng, "cuda", False), value, "16-mixed"),
-            ("a CPU without bf16 units", "auto", _machine(rng, "cpu", False), value, "32-true"),
-        ]
-        cases += [
-            ("another kind of device", "auto", _machine(rng, kind, has_units), value, "32-true")
-            for kind in ("mps", "xpu", "xla", "npu")
+            ("another kind of device", "auto", machine(kind, has_units), value, "32-true")
+            for kind in OTHERS
             for has_units in (True, False)
         ]
     cases += [
-        ("a request by name", name, _machine(rng, kind, has_units), value, name)
+        ("a request by name", name, machine(kind, has_units), value, name)
         for name in NAMES
-        for kind, value in (("cpu", gain(0.3, 1.1)), ("cuda", 2.0), ("mps", 2.0))
+        for kind, value in (("cpu", gain(0.3, 1.1)), ("cuda", 2.0), ("mps", 2.0), ("xpu", 2.0))
         for has_units in (True, False)
     ]
-    # Two of them at a time are of one name: what is kept from another call, for this machine or for all, shows.
-    machines = [_machine(rng, "cpu", True) for _ in measured[::2]]
-    return cases + [
-        (what, "auto", machines[number % len(machines)], value, right)
-        for number, (what, value, right) in enumerate(measured)
-    ]
+    # Of each name several: what is kept from another call, for this machine or for all, shows.
+    return cases + [(what, "auto", machine("cpu", True), value, right) for what, value, right in measured]
 
 
 def _unknown(rng: np.random.Generator) -> list[dict[str, Any]]:
-    names = [*UNKNOWN, f"fp{rng.integers(17, 31)}"]
-    machines = [_machine(rng, kind, has) for kind in ("cpu", "cuda", "mps") for has in (True, False)]
+    names, machine = [*UNKNOWN, f"fp{rng.integers(17, 31)}"], _Machines(rng)
+    machines = [machine(kind, has) for kind in ("cpu", "cuda", *OTHERS) for has in (True, False)]
     return [
         {"requested": str(name), "facts": machines[number % len(machines)], "gain": 2.0}
-        for number, name in enumerate(rng.permutation(names))
+        for number, name in enumerate(np.concatenate([rng.permutation(names), names]))
     ]
 
 
@@ -268,6 +289,13 @@ def _require_reason(job: Job, reason: str, requested: str, facts: dict[str, Any]
             likely=likely,
             look="the docstring says what a reason names",
         )
+    job.require(
+        bool(re.search(r"[^\W\d_]{2}", reason.replace(name, ""))),
+        expected="a reason that is a sentence",
+        got=repr(reason),
+        likely="in one of the branches the reason is the name of the device, and says nothing",
+        look="choose the sentence where you choose the precision, in the same branch",
+    )
 
 
 def _require_refusal(job: Job, unknown: str, answer: dict[str, Any]) -> None:
@@ -289,7 +317,8 @@ def _require_refusal(job: Job, unknown: str, answer: dict[str, Any]) -> None:
         look="check the name before anything else",
     )
     job.require(
-        any(text in said for text in (unknown, repr(unknown))) and all(_says(said, name) for name in NAMES),
+        any(text in said for text in (unknown, repr(unknown)[1:-1]))
+        and all(_says(said, name) for name in NAMES),
         expected=expected,
         got=f"ValueError: {said}",
         likely="the error does not say what was wrong, or what would be right",

@@ -18,6 +18,7 @@ from autograder.lessons.lesson_02.checks.around import (
     require_kept,
     require_kinds,
     require_second_trainer,
+    require_true_scale,
 )
 from autograder.lessons.lesson_02.checks.gradients import BAD, ORDER, Where, require_gradients
 from autograder.lessons.lesson_02.checks.rounding import all_of_16_bits
@@ -25,6 +26,7 @@ from autograder.lessons.lesson_02.checks.scales import Plan, likely_mistake
 from autograder.lessons.lesson_02.checks.traces import (
     require_left,
     require_own_device,
+    require_own_type,
     require_told,
     require_trained,
     require_untouched,
@@ -40,7 +42,8 @@ _REFUSALS = {
 
 def check_fp16_trainer(job: Job) -> None:
     """2.2: the gradients that a step uses, the steps that are skipped, the scale, and a run resumed elsewhere."""
-    short, long = (int(n) for n in job.rng.permutation([2, 3]))
+    # The longer one is saved after two good steps or three: more than a mere flag holds.
+    short, long = ((2, 3), (2, 4), (3, 4))[job.rng.integers(3)]
     clips = {"max_norm": round(float(job.rng.uniform(0.01, 0.05)), 4)}
     _check_run(job, ("g" * (short - 1) + "b") * 2 + "b" + "g" * (short + 1), clips | _drawn(job, short))
     resume_at = long + 1
@@ -79,7 +82,12 @@ def _check_run(job: Job, kinds: str, options: dict[str, Any], resume_at: int | N
             for worker in (job.learner(), job.twin(baselines.FP16_TRAINER))
         )
         require_high_scales(job, own, right)
-        require_left(job, job.learner().call("step_inside_another", seed=job.seed()))
+        require_true_scale(job, job.learner().call("overflowing", seed=job.seed()))
+        inside = job.learner().call("step_inside_another", seed=job.seed())
+        require_left(job, inside)
+        require_own_type(job, inside, "float16")
+        left = inside["no_label"]
+        require_left_alone(job, left["before"], left["after"], when="after an error of the loss")
         beside: dict[str, Any] = {"source": job.source, "entry": job.entry, "seed": job.seed()}
         require_own_device(job, job.learner().call("trainer_beside_a_gpu", **beside), "float16")
 

@@ -110,7 +110,7 @@ def require_used(job: Job, case: Mapping[str, Any], own: Mapping[str, Any], righ
     job.require(
         all(rounded),
         expected="gradients in float32",
-        got="gradients that are all bfloat16 numbers, where autocast leaves them float32",
+        got="gradients that are all numbers of 16 bits, where autocast leaves them float32",
         likely="the gradients are rounded to 16 bits: they stay fp32, as the weights do",
         look="backward leaves them in the type of the weights",
     )

@@ -32,11 +32,14 @@ POLICY: Claims = {
         "parts of a name are known",
         "capitals are taken for small letters",
         "another name for fp16",
+        "other names from elsewhere",
     ),
     'facts: "device_type" ("cpu", "cuda", "mps", …), "device_name" (text), "bf16_units" (bool).': (
         "the type read from the name",
         "any device is a GPU or a CPU",
+        "another type is a GPU as well",
         "the facts emptied",
+        "the name taken by its place",
     ),
     "measure_gain: times one layer, fp32 time / bf16 time.": ("the gain upside down",),
     "Takes a second: call it only where its": ("measured where nothing hangs on it",),
@@ -55,6 +58,8 @@ POLICY: Claims = {
     '"reason"        a sentence with the device\'s name in it': (
         "a reason that says nothing",
         "a reason in small letters",
+        "a reason in ASCII",
+        "the name alone, without a sentence",
     ),
     "where a precision was requested by name, with that name": ("a reason without what was asked for",),
     "where the gain decided, with the gain, two decimals": (
@@ -64,6 +69,7 @@ POLICY: Claims = {
     ),
     "Raises ValueError for an unknown request": (
         "an unknown name becomes fp32",
+        "an unknown name taken on an XPU",
         "an unknown name is looked for in a dict",
     ),
     "its text names the request": ("an error without the request",),
@@ -123,6 +129,8 @@ SCALER: Claims = {
         "the device that the machine has",
         "bf16, the default on CPUs",
         "autocast switched by hand",
+        "no autocast of its own inside another",
+        "autocast left open by an error of the loss",
     ),
     "the loss in fp32": ("loss outside autocast, in fp16", "log_softmax in fp16"),
     "A gradient with an infinity or NaN changes no weight": (
@@ -146,18 +154,28 @@ SCALER: Claims = {
         "no key for the norm",
         "no norm of a bad step",
     ),
-    '"scale" (after this step).': ("the scale from before", "the scaler's own tensor in the report"),
+    '"scale" (after this step).': (
+        "another scale than the one in the report",
+        "the scale from before",
+        "the scaler's own tensor in the report",
+    ),
     "What a checkpoint must hold of this object": (
         "scaler state not saved",
         "only the scale is saved",
         "the count outside the state",
     ),
     "in types that `torch.load(…, weights_only=True)` takes.": ("the scaler itself is saved",),
-    "Model and optimizer are saved elsewhere; training on changes": ("its own state handed out",),
-    "no state that was handed out\n        or loaded.": ("the state that was loaded is trained on",),
+    "Model and optimizer are saved elsewhere.": ("the weights in its state as well",),
+    "A state that was handed out or loaded stays as\n        it is.": (
+        "its own state handed out",
+        "the state that was loaded is trained on",
+        "the state taken apart by loading",
+    ),
     "state: dict[str, Any]": ("the scale outside the state",),
     "Go on where the trainer that made `state` was.": (
         "no state",
+        "the state read at the next step",
+        "the count loaded as a flag",
         "the scale outside the state",
         "one count for all trainers",
     ),
@@ -178,13 +196,20 @@ ROUNDING: Claims = {
         "the divisor without its gradient",
     ),
     "The fault is in `forward`.": ("__init__ changed", "a layer with another name"),
-    "vocab_size: int, num_classes: int, d_model: int = 32": ("made for one width",),
+    "vocab_size: int, num_classes: int, d_model: int = 32": (
+        "made for one width",
+        "arguments with other names",
+    ),
     "`input_ids` int64 [B, T]": ("a mask made of the ids",),
     "`attention_mask` bool [B, T] -> logits [B, C].": (
         "padding read as text",
         "the ids changed in place",
     ),
-    "In fp32 the numbers of FragileClassifier.": (
+    "In fp32 the numbers of FragileClassifier, to five digits.": (
+        "rounded to fp16 in fp32 as well",
+        "another GELU",
+        "the gain without its sign",
+        "the mask of the batch before",
         "clamped",
         "clamped, where only the loudest texts show it",
         "another epsilon",
@@ -192,7 +217,8 @@ ROUNDING: Claims = {
         "no epsilon",
         "without the gain",
     ),
-    "Under fp16 autocast the same but for rounding": (
+    "Under fp16 autocast the same\n        but for rounding": (
+        "clamped in fp16 alone",
         "converted after the square",
         "norm in fp16",
         "a constant factor",
@@ -205,6 +231,7 @@ ROUNDING: Claims = {
         "the whole forward in fp32",
         "the hidden layer in fp32",
         "the head in fp32",
+        "the mean over the words in fp32",
         "bf16 whatever is open",
     ),
 }

@@ -49,6 +49,7 @@ STEP: Claims = {
     "Weights and gradients stay fp32.": (
         "bfloat16 on the model, and back after the step",
         "gradients rounded",
+        "gradients rounded to fp16",
         "weights rounded",
         "weights of matrices rounded",
     ),
@@ -56,7 +57,12 @@ STEP: Claims = {
         "autocast around backward",
         "autocast around the step",
     ),
-    "and then as it was before.": (
+    "and then, after an error too, as the caller had it: closed, or open in another type.": (
+        "autocast left open by an error of the loss",
+        "autocast's cache switched on",
+        "autocast switched by hand, without an end to its copies",
+        "autocast left around the model's forward",
+        "autocast left in hooks of the model",
         "autocast switched by hand",
         "autocast switched by hand, and off after an error",
         "autocast entered by hand, and left but for an error",
@@ -114,6 +120,8 @@ EPOCH: Claims = {
     ),
     "gradients and loss in fp32).": (
         "gradients rounded",
+        "gradients rounded to fp16",
+        "log_softmax in bf16",
         "loss outside autocast",
         "the sum of losses in bf16",
     ),
@@ -142,8 +150,16 @@ EPOCH: Claims = {
     ),
     "NaN if one of them is": ("a NaN replaced in the report", "a NaN left out of the mean"),
     '"num_samples": N}': ("batches counted as samples", "no number of samples"),
-    "as Python numbers,": ("the loss as a tensor",),
-    "with at most 8 syncs an epoch.": (
+    "as Python numbers,": ("the loss as a tensor", "the loss as NumPy's number"),
+    "An autocast that the\n    caller has open is left as it was": (
+        "autocast switched by hand",
+        "autocast left open by an error of the loss",
+        "autocast's cache switched on",
+    ),
+    '"32-true" is asked for outside of one.': EXPLAINS,
+    "with at most 8 syncs an epoch, however long it is.": (
+        "a sync every 100 batches",
+        "each loss brought to the CPU",
         "a sync every 64 batches",
         "a look for infinities at every step",
     ),

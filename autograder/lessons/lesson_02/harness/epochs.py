@@ -11,7 +11,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from autograder.lessons.checking.harness_shared import in_groups, learner, numbers, switches, weights_of
-from autograder.lessons.lesson_02.harness.handed import Watched, inside_another, kinds_of
+from autograder.lessons.lesson_02.harness.handed import Watched, inside_another, kinds_of, no_such_label
 from autograder.lessons.lesson_02.harness.shared import (
     VOCABULARY,
     DeepClassifier,
@@ -137,7 +137,7 @@ def _norm_of(gradients: dict[str, torch.Tensor]) -> float:
 
 def broken_epochs(seed: int, rows: list[int], at: int) -> dict[str, Any]:
     """Epochs of which batch `at` has a NaN in one of its words; in whose second forward the model raises, or whose
-    batches do; and one with an autocast of the caller's open.
+    batches do, or the loss; and one with an autocast of the caller's open.
 
     Who raises an error at the NaN has said it as loudly: then there is no report.
     """
@@ -154,6 +154,7 @@ def broken_epochs(seed: int, rows: list[int], at: int) -> dict[str, Any]:
     )
     inside = inside_another(model, lambda: learner(model, iter(good[:1]), optimizer, "bf16-mixed"))
     is_loss_of_batches_told = _is_told(lambda: learner(model, _breaking(good), optimizer, "32-true"))
+    no_label = no_such_label(good[0], lambda broken: learner(model, iter([broken]), optimizer, "bf16-mixed"))
     with torch.no_grad():
         model.embedding.weight[-1] = float("nan")
     reports = []
@@ -169,6 +170,7 @@ def broken_epochs(seed: int, rows: list[int], at: int) -> dict[str, Any]:
         "stumbled": stumbled,
         "changed": [],
         "inside_another": inside,
+        "no_label": no_label,
         "is_told_by_batches": is_loss_of_batches_told,
         "reports": reports,
     }
@@ -190,6 +192,7 @@ def _is_told(call: Callable[[], Any]) -> bool:
 
 _READ_BY: tuple[str, ...] = (
     "item",
+    "cpu",
     "tolist",
     "numpy",
     "__array__",
@@ -231,6 +234,16 @@ class _Syncs(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
+def _noted(
+    few: list[dict[str, torch.Tensor]], num_batches: int, syncs: _Syncs, at: list[int]
+) -> Iterator[dict[str, torch.Tensor]]:
+    for number in range(num_batches):
+        if number == 100:
+            at.append(syncs.number)
+        yield few[number % len(few)]
+    at.append(syncs.number)
+
+
 def long_epochs(seed: int, num_batches: int) -> dict[str, dict[str, Any]]:
     """An epoch of so many batches of one word, on a model that is hardly one, in either precision."""
     found = {}
@@ -241,10 +254,12 @@ def long_epochs(seed: int, num_batches: int) -> dict[str, dict[str, Any]]:
         model.eval().register_forward_pre_hook(
             lambda model, _, modes=modes: modes.add(all(part.training for part in model.modules()))
         )
+        at: list[int] = []  # how many syncs there were when batch 100 was asked for, and after the last
         with _Syncs() as syncs:
-            report = learner(model, (few[n % 3] for n in range(num_batches)), optimizer, precision)
+            report = learner(model, _noted(few, num_batches, syncs, at), optimizer, precision)
         found[precision] = {
             "syncs": syncs.number,
+            "late_syncs": at[1] - at[0],
             "train_mode": modes == {True},
             "before": before,
             "weights": weights_of(model),

@@ -15,7 +15,7 @@ from autograder.lessons.checking.harness_shared import (
     switches,
 )
 from autograder.lessons.lesson_02.harness.fp16_run import Fp16Run, file_of, loaded
-from autograder.lessons.lesson_02.harness.handed import defaults_of, inside_another
+from autograder.lessons.lesson_02.harness.handed import defaults_of, inside_another, no_such_label
 from autograder.lessons.lesson_02.harness.scales import far_scales
 from autograder.lessons.lesson_02.harness.shared import (
     beside_a_gpu,
@@ -41,8 +41,9 @@ def fp16_steps(
     """Steps `first` … `until` of the learner's trainer, some with a gradient that is not finite; what it saves then.
 
     A second trainer, with no options, steps beside it: each of its gradients is infinite. Others are `far_scales`.
-    What is `saved` is loaded into a trainer that began with another scale, and has met an infinity. Gradients are
-    left over from before, and an error of the model comes first.
+    What is `saved` is loaded into a trainer that does not step and saves at once; what that saves is loaded into one
+    that began with another scale, and has met an infinity. Gradients are left over from before, and an error of the
+    model comes first.
     """
     set_before = switches()
     rng, spiked = np.random.default_rng(seed), {number: (place, kind) for number, place, kind in spikes}
@@ -61,8 +62,10 @@ def fp16_steps(
     }
     try:
         if saved is not None:
+            relay = Fp16Run(seed, options)
+            relay.load(saved)
             run.step(batches[0], (0.5, "inf"))
-            run.load(saved)
+            run.load(relay.saved())
         answer["stumbled"] = stumble(
             run.model, lambda: run.trainer.train_step(batches[0]), dtype=torch.bfloat16
         )
@@ -76,6 +79,7 @@ def fp16_steps(
         kept = _try_to_save(run)
         answer["changed_states"] = run.changed_states()
         answer["changed_reports"], answer["is_state_alone"] = run.changed_reports(), run.is_state_alone
+        answer["is_state_left"] = run.is_state_left
         answer["far"] = far_scales(seed + 2, batches[0], max_norm=1e-3)
     except (RuntimeError, ValueError, AssertionError) as error:
         if not any(words in str(error) for words in _SCALER_SAYS):
@@ -86,9 +90,14 @@ def fp16_steps(
 
 
 def step_inside_another(seed: int) -> dict[str, Any]:
-    """What is set before and after a step whose caller has an autocast open."""
+    """What is set before and after a step whose caller has an autocast in bf16 open, and after an error of the loss."""
     run, batch = Fp16Run(seed, {}), small_batches(seed, 1)[0]
-    return {"changed": [], "inside_another": inside_another(run.model, lambda: run.trainer.train_step(batch))}
+    inside = inside_another(run.model, lambda: run.trainer.train_step(batch), torch.bfloat16)
+    return {
+        "changed": [],
+        "inside_another": inside,
+        "no_label": no_such_label(batch, run.trainer.train_step, torch.bfloat16),
+    }
 
 
 def trainer_beside_a_gpu(source: str, entry: str, seed: int) -> dict[str, Any]:
@@ -114,4 +123,5 @@ def _try_to_save(run: Fp16Run) -> dict[str, Any]:
     except pickle.UnpicklingError as error:
         kind = re.search(r"GLOBAL (\S+)", str(error))
         return {"unloadable": f"with an object of {kind[1] if kind else 'another class'}"}
-    return {"saved": run.saved()}
+    saved = run.saved()
+    return {"saved": saved, "num_bytes": {name: len(content) for name, content in saved.items()}}

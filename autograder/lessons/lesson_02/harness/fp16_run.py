@@ -68,7 +68,7 @@ class Fp16Run:
         self.recorder = Recorder(self.model, self.optimizer)
         self.handed = Watched(self.model)
         self.reports: list[tuple[Any, str]] = []
-        self.is_state_alone = True
+        self.is_state_alone = self.is_state_left = True
         self.trainer = (trainer or learner)(self.model, self.optimizer, **options)
         self.known: list[tuple[str, Any, str]] = []
 
@@ -86,8 +86,9 @@ class Fp16Run:
 
     def load(self, saved: dict[str, np.ndarray]) -> None:
         others, state = (loaded(saved[name]) for name in ("others", "trainer"))
-        before = weights_of(self.model), self._averages()
+        before, handed = (weights_of(self.model), self._averages()), repr(state)
         self.trainer.load_state_dict(state)
+        self.is_state_left &= repr(state) == handed
         after = weights_of(self.model), self._averages()
         self.is_state_alone = all(map(torch.equal, before, after))
         self.model.load_state_dict(others["model"])

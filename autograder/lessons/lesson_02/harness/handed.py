@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -39,21 +40,44 @@ class Watched:
         return result
 
 
-def inside_another(model: Any, call: Callable[[], Any]) -> dict[str, Any]:
-    """What is set before and after a call whose caller has an autocast in fp16 open, and the types of the products."""
+def inside_another(model: Any, call: Callable[[], Any], dtype: torch.dtype = torch.float16) -> dict[str, Any]:
+    """What is set before and after a call whose caller has an autocast open, and the types of the products.
+
+    The caller's is of another type, and keeps no copies of the weights.
+    """
     types: set[str] = set()
     layers = [part for part in model.modules() if isinstance(part, torch.nn.Linear)]
     hooks = [
         layer.register_forward_hook(lambda _, inputs, output: types.add(str(output.dtype)))
         for layer in layers
     ]
-    with torch.autocast("cpu", torch.float16):
-        before = switches()
+    with torch.autocast("cpu", dtype, cache_enabled=False):
+        before = _switches_and_cache()
         call()
-        after = switches()
+        after = _switches_and_cache()
     for hook in hooks:
         hook.remove()
     return {"before": before, "after": after, "types": sorted(types)}
+
+
+def _switches_and_cache() -> dict[str, str]:
+    return switches() | {"autocast's cache": str(torch.is_autocast_cache_enabled())}
+
+
+def no_such_label(
+    batch: dict[str, torch.Tensor],
+    call: Callable[[dict[str, torch.Tensor]], Any],
+    dtype: torch.dtype = torch.float16,
+) -> dict[str, Any]:
+    """What is set before and after a call on a label that there is not, for which the loss raises an error.
+
+    The caller has an autocast of another type open.
+    """
+    with torch.autocast("cpu", dtype):
+        before = switches()
+        with contextlib.suppress(Exception):  # who makes a loss of it all the same has told nothing wrong
+            call(batch | {"labels": torch.full_like(batch["labels"], 10**6)})
+        return {"before": before, "after": switches()}
 
 
 def kinds_of(report: Any) -> dict[str, str]:
@@ -62,7 +86,9 @@ def kinds_of(report: Any) -> dict[str, str]:
         str(key): f"{value.ndim}-d {str(value.dtype).removeprefix('torch.')}"
         if isinstance(value, torch.Tensor)
         else "number"
-        if isinstance(value, int | float | np.number)
+        if isinstance(value, int | float)
+        else f"NumPy's {type(value).__name__}"
+        if isinstance(value, np.number)
         else type(value).__name__
         for key, value in (report.items() if isinstance(report, dict) else ())
     }
@@ -75,12 +101,12 @@ def defaults_of(function: Any) -> dict[str, float]:
 
 
 def rounded_parts(tensors: Mapping[str, torch.Tensor]) -> list[str]:
-    """Of which tensors all numbers are bfloat16 numbers, and not all of them alike."""
+    """Of which tensors all numbers are bfloat16 numbers, or all float16 numbers, and not all of them alike."""
     return [
         name
         for name, tensor in tensors.items()
         if tensor.dtype is torch.float32
         and tensor.numel() > 4
         and bool((tensor != tensor.flatten()[0]).any())
-        and torch.equal(tensor, tensor.bfloat16().float())
+        and any(torch.equal(tensor, tensor.to(dtype).float()) for dtype in (torch.bfloat16, torch.float16))
     ]

@@ -24,6 +24,21 @@ def high_scales(seed: int) -> list[dict[str, Any]]:
     return _high_steps(seed, small_batches(seed, 1)[0])
 
 
+def overflowing(seed: int) -> dict[str, Any]:
+    """Steps whose scale is too large at first and doubles after each good one, so that fp16 itself overflows; then
+    one more step, and the same of a trainer that goes on where the first had been.
+
+    The weights stay as good as they are, and so does the largest scale that fits.
+    """
+    batch, options = small_batches(seed, 1)[0], {"growth_interval": 1, "max_norm": 1e-6}
+    first, other = (Fp16Run(seed, options | {"init_scale": scale}) for scale in (3e6, 3e9))
+    steps = [first.step(batch, None) for _ in range(24)]
+    while len(steps) < 28 and steps[-1]["is_changed"]:  # the next one is good, at half the scale
+        steps.append(first.step(batch, None))
+    other.load(first.saved())
+    return {"steps": steps, "next": [run.step(batch, None) for run in (first, other)]}
+
+
 def _low_steps(seed: int, batch: dict[str, torch.Tensor], options: dict[str, Any]) -> list[dict[str, Any]]:
     """Two bad steps and a good one, in which the model is sure of a class that few texts have."""
     low = Fp16Run(seed, {"init_scale": 1.5, "growth_interval": 1} | options)

@@ -8,7 +8,13 @@ import numpy as np
 import torch
 
 from autograder.lessons.checking.harness_shared import learner, numbers, switches, weights_of
-from autograder.lessons.lesson_02.harness.handed import Watched, inside_another, kinds_of, rounded_parts
+from autograder.lessons.lesson_02.harness.handed import (
+    Watched,
+    inside_another,
+    kinds_of,
+    no_such_label,
+    rounded_parts,
+)
 from autograder.lessons.lesson_02.harness.shared import (
     Recorder,
     beside_a_gpu,
@@ -112,17 +118,32 @@ def bf16_steps(
 
 
 def odd_steps(seed: int) -> dict[str, Any]:
-    """A step under an autocast of the caller's, and the loss of one whose model has a NaN among its weights."""
+    """A step under an autocast of the caller's, what the model computes in after it, an error of the loss, and the
+    loss of a step whose model has a NaN among its weights."""
     model, batch = deep_model(seed, d_model=16, num_blocks=1), full_batch(np.random.default_rng(seed), 3, 5)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     inside = inside_another(model, lambda: learner(model, batch, optimizer, 1.0))
+    left = _type_of(model, batch)
+    no_label = no_such_label(batch, lambda broken: learner(model, broken, optimizer, 1.0))
     with torch.no_grad():
         model.head.bias[0] = float("nan")
     try:
         loss = numbers(learner(model, batch, optimizer, 1.0)).get("loss", 0.0)
     except (RuntimeError, ValueError, ArithmeticError):  # it says it as loudly
         loss = float("nan")
-    return {"changed": [], "inside_another": inside, "loss_of_nan": loss}
+    return {
+        "changed": [],
+        "inside_another": inside,
+        "left": left,
+        "no_label": no_label,
+        "loss_of_nan": loss,
+    }
+
+
+def _type_of(model: Any, batch: dict[str, torch.Tensor]) -> str:
+    """The type in which a model computes where no autocast is open."""
+    with torch.no_grad():
+        return str(model(batch["input_ids"], batch["attention_mask"]).dtype).removeprefix("torch.")
 
 
 def step_beside_a_gpu(source: str, entry: str, seed: int) -> dict[str, Any]:

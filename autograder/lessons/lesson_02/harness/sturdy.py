@@ -29,7 +29,8 @@ def _made(seed: int, loudness: str, sizes: tuple[int, ...]) -> torch.nn.Module:
     far beyond fp16, or as large as fp16 can hold, to the "brim". Those of "long" are loud."""
     torch.manual_seed(seed)
     torch.rand(3)  # who seeds anew in `__init__` gets other weights
-    model: Any = learner(*sizes)
+    names = "vocab_size", "num_classes", "d_model"
+    model: Any = learner(**dict(zip(names, sizes, strict=False)))
     vocabulary = sizes[0]
     with torch.no_grad():
         for module in model.modules():
@@ -40,6 +41,8 @@ def _made(seed: int, loudness: str, sizes: tuple[int, ...]) -> torch.nn.Module:
                     module.weight[1] = 0.0  # a text of this word alone has no features at all
                 if loudness == "deafening":
                     module.weight.mul_(2.0**12)
+                if loudness == "usual":
+                    module.weight.mul_(1.0 / 1000)
                 if loudness == "mixed":
                     module.weight[0].mul_(1e-7)  # the padding's, which is in texts of both kinds
             elif (
@@ -50,8 +53,11 @@ def _made(seed: int, loudness: str, sizes: tuple[int, ...]) -> torch.nn.Module:
         if loudness == "brim":
             _fill(model)
         for parameter in model.parameters():
-            if (parameter == 1).all():  # a gain that does nothing would not be missed
+            if (
+                parameter == 1
+            ).all():  # a gain that does nothing would not be missed, nor one without its sign
                 parameter.add_(0.3 * torch.randn(parameter.shape))
+                parameter[::3].neg_()
     return model
 
 
@@ -59,7 +65,14 @@ def _fill(model: torch.nn.Module) -> None:
     """Make the largest hidden value one that fp16 just holds; the length of a text's row it does not hold."""
     words = next(part for part in model.modules() if isinstance(part, torch.nn.Embedding))
     hidden = next(part for part in model.modules() if isinstance(part, torch.nn.Linear))
-    words.weight.mul_(50_000 / (words.weight @ hidden.weight.T).abs().max())
+    words.weight.mul_(50_000 / (words.weight @ hidden.weight.T).max())
+
+
+def _loudest(model: Any) -> int:
+    """The word with the largest hidden value."""
+    words = next(part for part in model.modules() if isinstance(part, torch.nn.Embedding))
+    hidden = next(part for part in model.modules() if isinstance(part, torch.nn.Linear))
+    return int((words.weight @ hidden.weight.T).amax(dim=-1).argmax())
 
 
 def _texts(
@@ -98,10 +111,13 @@ def _fragile_once(
     batch = _texts(rng, rows, tuple(sizes), 400 if loudness == "long" else 40)
     if loudness == "still":
         batch["input_ids"][0] = 1
+    if loudness == "brim":
+        batch["input_ids"][0] = _loudest(model)
+    ids, mask = batch["input_ids"], batch["attention_mask"]
     with torch.no_grad(), resolve_precision(precision, torch.device("cpu")).autocast():
-        model(
-            batch["input_ids"][:1, :1], batch["attention_mask"][:1, :1]
-        )  # one text of one word, before the others
+        # Before the others one text of one word, and then as many others: nothing of them is to be kept.
+        model(attention_mask=mask[:1, :1], input_ids=ids[:1, :1])
+        model(ids.roll(1, 0), torch.ones_like(mask))
     weights, before = weights_of(model), {name: value.clone() for name, value in batch.items()}
     with count_events(model) as counts:
         with resolve_precision(precision, torch.device("cpu")).autocast():

@@ -285,6 +285,49 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    for batch in batches:\n",
                 "    number = sum(1 for _ in batches)\n    for batch in batches:\n",
             ),
+            "a sync every 100 batches": (
+                "a sync every few steps",
+                (
+                    "    for batch in batches:\n",
+                    "    for number, batch in enumerate(batches):\n        if number % 100 == 99:\n"
+                    "            total.item()\n",
+                ),
+            ),
+            "each loss brought to the CPU": (
+                "a sync every step",
+                "total += loss.detach()",
+                "total += loss.detach().cpu()",
+            ),
+            "the loss as NumPy's number": (
+                "a tensor or a text stands",
+                ('@exercise("2.4")', 'import numpy as np\n\n@exercise("2.4")'),
+                ("total.item() / num_samples", "np.float32(total.item() / num_samples)"),
+            ),
+            "log_softmax in bf16": (
+                "computed in bf16 in part",
+                "loss = F.cross_entropy(" + _CALL,
+                "loss = F.nll_loss(F.log_softmax(" + _CALL + ", -1)",
+            ),
+            "gradients rounded to fp16": (
+                "the gradients are rounded",
+                _CLIP,
+                "        for p in model.parameters():\n            p.grad = p.grad.half().float()\n" + _CLIP,
+            ),
+            "autocast left open by an error of the loss": (
+                "autocast is switched for the whole process",
+                '        with torch.autocast("cpu", torch.bfloat16, enabled=is_mixed):\n'
+                f'            loss = F.cross_entropy({_CALL}, batch["labels"])\n',
+                '        opened = torch.autocast("cpu", torch.bfloat16, enabled=is_mixed)\n        opened.__enter__()\n'
+                f"        try:\n            logits = {_CALL}\n"
+                "        except BaseException:\n            opened.__exit__(None, None, None)\n            raise\n"
+                '        loss = F.cross_entropy(logits, batch["labels"])\n'
+                "        opened.__exit__(None, None, None)\n",
+            ),
+            "autocast's cache switched on": (
+                "autocast's cache is switched",
+                "    return {",
+                "    torch.set_autocast_cache_enabled(True)\n    return {",
+            ),
             "gradients rounded": (
                 "the gradients are rounded",
                 _CLIP,

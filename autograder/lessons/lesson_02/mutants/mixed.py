@@ -171,6 +171,51 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 + textwrap.indent(textwrap.dedent(_INSIDE), " " * 4)
                 + "    opened.__exit__(None, None, None)\n",
             ),
+            "autocast switched by hand, without an end to its copies": (
+                "forward computes with old weights",
+                _OPEN + _INSIDE,
+                '    was, dtype = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")\n'
+                + _ON
+                + "    try:\n"
+                + _INSIDE
+                + "    finally:\n"
+                '        torch.set_autocast_enabled("cpu", was)\n        torch.set_autocast_dtype("cpu", dtype)\n',
+            ),
+            "autocast left open by an error of the loss": (
+                "autocast is switched for the whole process",
+                _OPEN + _INSIDE,
+                '    opened = torch.autocast("cpu", torch.bfloat16)\n    opened.__enter__()\n    try:\n'
+                '        logits = model(batch["input_ids"], batch["attention_mask"])\n'
+                "    except BaseException:\n        opened.__exit__(None, None, None)\n        raise\n"
+                '    loss = F.cross_entropy(logits, batch["labels"])\n    opened.__exit__(None, None, None)\n',
+            ),
+            "autocast's cache switched on": (
+                "autocast's cache is switched",
+                _TAKE,
+                _TAKE + "    torch.set_autocast_cache_enabled(True)\n",
+            ),
+            "autocast left around the model's forward": (
+                "wrapped around the model's `forward`",
+                _OPEN,
+                '    model.forward = torch.autocast("cpu", torch.bfloat16)(model.forward)\n' + _OPEN,
+            ),
+            "autocast left in hooks of the model": (
+                "or opened in a hook of it",
+                _OPEN + _INSIDE,
+                '    if not hasattr(model, "around"):\n'
+                '        model.around = torch.autocast("cpu", torch.bfloat16)\n'
+                "        model.register_forward_pre_hook(lambda model, _: model.around.__enter__() and None)\n"
+                "        model.register_forward_hook(\n"
+                "            lambda model, _, logits: model.around.__exit__(None, None, None), always_call=True\n"
+                "        )\n"
+                '    logits = model(batch["input_ids"], batch["attention_mask"])\n'
+                '    loss = F.cross_entropy(logits.float(), batch["labels"])\n',
+            ),
+            "gradients rounded to fp16": (
+                "the gradients are rounded",
+                _CLIP,
+                "    for p in model.parameters():\n        p.grad = p.grad.half().float()\n" + _CLIP,
+            ),
             "an error swallowed": (
                 "an error is caught and swallowed",
                 '        logits = model(batch["input_ids"], batch["attention_mask"])\n',

@@ -186,6 +186,36 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ("    return {", "    ANSWER.update({"),
                 (': {reason}"}', ': {reason}"})\n    return ANSWER'),
             ),
+            "the name taken by its place": (
+                "does not say what decided",
+                "{facts['device_name']}: {reason}",
+                "{list(facts.values())[1]}: {reason}",
+            ),
+            "another type is a GPU as well": (
+                "a device type that nobody has tried",
+                'facts["device_type"] == "cuda"',
+                'facts["device_type"] in ("cuda", "hip", "rocm")',
+            ),
+            "other names from elsewhere": (
+                "or what is like a name is taken for it",
+                "    names =",
+                '    requested = {"float16": "16-mixed", "half": "16-mixed"}.get(requested, requested)\n    names =',
+            ),
+            "a reason in ASCII": (
+                "does not say what decided",
+                "{facts['device_name']}: {reason}\"",
+                "{facts['device_name']}: {reason}\".encode('ascii', 'ignore').decode()",
+            ),
+            "the name alone, without a sentence": (
+                "is the name of the device, and says nothing",
+                ('"no bf16 units found"', '""'),
+                ("{facts['device_name']}: {reason}", "{facts['device_name']}{reason and ': '}{reason}"),
+            ),
+            "an unknown name taken on an XPU": (
+                "falls through to a default",
+                "requested not in names:",
+                'requested not in names and facts["device_type"] != "xpu":',
+            ),
             "no word on the scaler": ("a key is missing", '"needs_scaler": name == "16-mixed", ', ""),
         },
     )

@@ -220,6 +220,34 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'torch.autocast("cpu"',
                 'torch.autocast("cuda" if torch.cuda.is_available() else "cpu"',
             ),
+            "no autocast of its own inside another": (
+                "no type of its own",
+                '        with torch.autocast("cpu", torch.float16):',
+                "        from contextlib import nullcontext\n"
+                '        is_open = torch.is_autocast_enabled("cpu")\n'
+                '        with nullcontext() if is_open else torch.autocast("cpu", torch.float16):',
+            ),
+            "autocast left open by an error of the loss": (
+                "autocast is switched for the whole process",
+                '        with torch.autocast("cpu", torch.float16):\n            loss = F.cross_entropy('
+                f'{_FORWARD}, batch["labels"])\n',
+                '        opened = torch.autocast("cpu", torch.float16)\n        opened.__enter__()\n'
+                f"        try:\n            logits = {_FORWARD}\n"
+                "        except BaseException:\n            opened.__exit__(None, None, None)\n            raise\n"
+                '        loss = F.cross_entropy(logits, batch["labels"])\n'
+                "        opened.__exit__(None, None, None)\n",
+            ),
+            "the weights in its state as well": (
+                "saved in the trainer's state as well",
+                (
+                    "return self.scaler.state_dict()",
+                    'return self.scaler.state_dict() | {"weights": [p.data.clone() for p in self.model.parameters()]}',
+                ),
+                (
+                    "self.scaler.load_state_dict(state)",
+                    'self.scaler.load_state_dict({key: state[key] for key in state if key != "weights"})',
+                ),
+            ),
             "the logarithm of a probability": (
                 "a loss of 20 and more is cut",
                 f'F.cross_entropy({_FORWARD}, batch["labels"])',

@@ -168,6 +168,34 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ("return dict(self.state)", "return self.state"),
                 ("self.state = state", "self.state = dict(state)"),
             ),
+            "the state taken apart by loading": (
+                "loading takes the state apart",
+                'state["scale"], state["num_good"]',
+                'state.pop("scale"), state.pop("num_good")',
+            ),
+            "the state read at the next step": (
+                "the scale is not loaded",
+                (
+                    'self.scale, self.num_good = state["scale"], state["num_good"]',
+                    "self.waiting = dict(state)",
+                ),
+                (
+                    "        with torch.autocast",
+                    '        if "scale" in getattr(self, "waiting", {}):\n'
+                    '            self.scale, self.num_good = self.waiting.pop("scale"), self.waiting.pop("num_good")\n'
+                    "        with torch.autocast",
+                ),
+            ),
+            "the count loaded as a flag": (
+                "the number of good steps is lost",
+                'state["scale"], state["num_good"]',
+                'state["scale"], int(state["num_good"] > 0)',
+            ),
+            "another scale than the one in the report": (
+                "that one never moves",
+                ("(loss * self.scale)", "(loss * 1e4)"),
+                ("div_(self.scale)", "div_(1e4)"),
+            ),
             "the scale outside the state": (
                 "the scale is not loaded",
                 'self.scale, self.num_good = state["scale"], state["num_good"]',

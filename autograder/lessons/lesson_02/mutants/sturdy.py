@@ -157,6 +157,45 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        logits = self.head(normal * self.gain)\n"
                 "        torch.set_autocast_enabled('cpu', False)\n        return logits",
             ),
+            "the gain without its sign": (
+                "the repair changes the mathematics",
+                "normal * self.gain",
+                "normal * self.gain.abs()",
+            ),
+            "rounded to fp16 in fp32 as well": (
+                "rounds to 16 bits in fp32 as well",
+                "self.head(normal * self.gain)",
+                "self.head((normal * self.gain).to(torch.float16).float())",
+            ),
+            "another GELU": (
+                "changes the mathematics a little",
+                "F.gelu(self.hidden(self.words(input_ids)))",
+                "F.gelu(self.hidden(self.words(input_ids)), approximate='tanh')",
+            ),
+            "clamped in fp16 alone": (
+                "the values are limited",
+                _REPAIR,
+                "        is_half, pooled = pooled.dtype is torch.float16, pooled.float()\n"
+                "        pooled = pooled.clamp(-40_000, 40_000) if is_half else pooled\n",
+            ),
+            "the mean over the words in fp32": (
+                "or the mean over the words",
+                'pooled = torch.einsum("bth,bt->bh", features, weights)',
+                "with torch.autocast('cpu', enabled=False):\n"
+                '            pooled = torch.einsum("bth,bt->bh", features.float(), weights)',
+            ),
+            "the mask of the batch before": (
+                "the repair changes the mathematics",
+                "        weights = attention_mask / attention_mask.sum(dim=1, keepdim=True)",
+                "        kept = getattr(self, 'kept', None)\n"
+                "        if kept is None or kept.shape != attention_mask.shape:\n"
+                "            self.kept = attention_mask / attention_mask.sum(dim=1, keepdim=True)\n"
+                "        weights = self.kept",
+            ),
+            "arguments with other names": (
+                "code that runs",
+                ("vocab_size", "num_words"),
+            ),
             "without the gain": ("the repair changes the mathematics", "normal * self.gain", "normal"),
         },
     ),
