@@ -246,10 +246,12 @@ def _require_best(job: Job, runs: list[_Run]) -> None:
             "the best weights are put back only where validations end the loop: a run that comes to "
             "`max_steps` keeps its last"
         )
+    elif name == "worst" and all(each.best["loss"] < 0.0 for each in wrong):
+        likely = "a loss below 0 is passed over: no sign of a loss is known beforehand"
     elif name:
         likely = _MISTAKES[name][0]
     elif all(each.parameters_at == each.best["step"] for each in wrong):
-        likely = "the parameters alone are put back: the `state_dict()` of a model has its buffers too"
+        likely = "the parameters alone are put back, or buffers in another dtype: the `state_dict()` has them as they are"
     elif all(each.nearly_at == each.best["step"] for each in wrong):
         likely = "the right weights are kept, and rounded, as by a cast to 16 bits"
     job.require(

@@ -132,17 +132,17 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ('found["loss"] < best["loss"]', 'np.float32(found["loss"]) < np.float32(best["loss"])'),
             ),
             "a best below a billion": (
-                "a margin such as `min_delta`",
+                "Missing key(s) in state_dict",
                 ("best, weights, bad = None", 'best, weights, bad = {"loss": 1e9, "step": 0}'),
                 ("best is None or ", ""),
             ),
             "no loss below 0": (
-                "a lower loss came later and was not kept",
+                "a loss below 0 is passed over",
                 'found["loss"] < best["loss"]',
                 '0 <= found["loss"] < best["loss"]',
             ),
             "all kept in 32 bits": (
-                "the right weights are kept, and rounded",
+                "or buffers in another dtype",
                 "copy.deepcopy(run.model.state_dict())",
                 "{name: value.float() for name, value in copy.deepcopy(run.model.state_dict()).items()}",
             ),
