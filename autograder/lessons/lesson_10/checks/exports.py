@@ -52,8 +52,10 @@ CHANGES: tuple[Callable[[str], str], ...] = (
 )
 
 
-def secret_export(job: Job, num_texts: int = 400, num_labels: int = 8, num_bad: int | None = None) -> Table:
-    """Sorted by label, with a rare label, a few texts of two labels, repeated texts near and far, bad rows anywhere."""
+def secret_export(
+    job: Job, columns: list[int], num_texts: int = 400, num_labels: int = 8, num_bad: int | None = None
+) -> Table:
+    """Columns in this order; sorted by label; a rare label, a few texts of two labels, texts that come again, bad rows."""
     rng = job.rng
     texts, labels = secret_table(job.seed(), num_texts, num_labels=num_labels)
     texts = [_dressed(text, number) for number, text in enumerate(texts)]
@@ -99,7 +101,7 @@ def secret_export(job: Job, num_texts: int = 400, num_labels: int = 8, num_bad: 
             )
             rows.insert(int(rng.integers(len(rows))), bad)
     remark, number_of = (str(rng.choice(some)) for some in (("remark", "old text"), ("number", "label_id")))
-    names = rng.permutation(["text", "label", remark, number_of]).tolist()
+    names = [("text", "label", remark, number_of)[column] for column in columns]
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, names)
     writer.writeheader()

@@ -34,7 +34,12 @@ def check_prepare(job: Job) -> None:
         {"validation": 0.9},
         {"validation": 0.0},
     ]
-    for table in (secret_export(job, num_texts=60, num_labels=2, num_bad=0), secret_export(job)):
+    columns = job.rng.permutation(4).tolist()
+    tables = (
+        secret_export(job, columns, num_texts=60, num_labels=2, num_bad=0),
+        secret_export(job, columns[::-1]),  # no column where it was
+    )
+    for table in tables:
         answers = job.learner().call("prepared", content=table.content, cases=cases)
         for case, answer in zip(cases, answers, strict=True):
             if not answer:
