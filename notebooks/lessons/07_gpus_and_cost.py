@@ -1276,9 +1276,10 @@ class BudgetGuard:
         ### END SOLUTION
 
     def state_dict(self) -> dict[str, Any]:
-        """What the guard of the next session must know, as of the last `after_step` (within
-        `save`, of this one, with its alarms); plain values that JSON can hold, and that no later
-        step changes. Its machine may have another price."""
+        """What the guard of the next session must know: the money spent, the longest step and the
+        alarms, as of the last `after_step` (within `save`, of this one, with its alarms). Plain
+        values that JSON can hold, and that no later step changes. Its machine may have another
+        price."""
         ### BEGIN SOLUTION
         return {
             "spent": self.spent,
@@ -1449,7 +1450,8 @@ class Ward:
     def run_a(
         self, model: Any, samples: Any, optimizer: Any, micro_batch_size: int
     ) -> list[float]:
-        """One pass over `samples` in their order. Returns the loss of each step."""
+        """One pass over `samples` in their order, each fetched once. Returns the loss of each
+        step."""
         ### BEGIN SOLUTION
         model.train()
         losses = []
@@ -1466,7 +1468,8 @@ class Ward:
         self, model: Any, batches: Sequence[Batch], optimizer: Any, log_every_steps: int
     ) -> list[dict[str, Any]]:
         """One pass. An entry for every step whose number `log_every_steps` divides: "step" (from
-        1), "loss", "histograms" {parameter's name: 32 counts of its absolute values in [0, 1]}."""
+        1), "loss", "histograms" {parameter's name: 32 counts of its absolute values in [0, 1]}.
+        At the other steps nothing is read."""
         ### BEGIN SOLUTION
         model.train()
         log = []

@@ -45,10 +45,11 @@ def _require_returned(job: Job, answer: dict[str, Any]) -> None:
 def _require_place(job: Job) -> None:
     found = job.learner().call("devices", rank=int(job.rng.integers(1, 5)), alpha=8.0)
     job.require(
-        found == ["meta"],
-        expected='all parameters on the device of the base, here "meta"',
-        got=", ".join(found),
-        likely="adapters on the CPU, wherever their base is: on a GPU the first forward pass fails",
+        not found,
+        expected='adapters on the device of their base: one block is on "meta", the others on the CPU',
+        got=", ".join(found)[:200] + " elsewhere",
+        likely="adapters on the CPU, or where the model's first layer is, wherever their base is: the first forward "
+        "pass fails",
         look="`base.weight.new_empty(...)` has the base's dtype and device",
     )
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from autograder.engine import Job
 
-SETTINGS = ((2, 7.0), (3, 5.0), (4, 10.0), (1, 0.25), (2, 3.0), (3, 8.0), (9, 4.0), (2, 0.0))
+MANY = 9
+SETTINGS = ((2, 7.0), (3, 5.0), (4, 10.0), (1, 0.25), (2, 3.0), (3, 8.0), (MANY, 4.0), (2, 0.0))
 """Rank and alpha: whatever is made of them wrongly for the first gives another number."""
 TINY = 1e-9
 EXACT = {"float32": 1e-4, "float64": 1e-9}
@@ -26,10 +27,12 @@ def layer_cases(job: Job) -> list[dict[str, Any]]:
             "seed": job.seed(),
             "rank": rank,
             "alpha": alpha,
-            "d_model": 2 * int(job.rng.integers(3, 7)),
+            # Where more columns are asked for than the layer has, it has few.
+            "d_model": 2 * int(job.rng.integers(3, 5 if rank == MANY else 7)),
             "name": name if name == "head_mix" else f"blocks.{int(job.rng.integers(2))}.{name}",
             "is_frozen": number % 2 == 1,
             "dtype": "float64" if number in (2, 5) else "float32",
+            "is_alone": number == 5,  # with this dtype, in a model of another
         }
         for number, (name, (rank, alpha)) in enumerate(zip(names, SETTINGS, strict=True))
     ]
@@ -47,7 +50,7 @@ def require_formula(job: Job, case: dict[str, Any], answer: dict[str, Any]) -> N
         )
     elif not shapes:
         likely = "a kind of layer is left out: this one has no adapter, or one that does not learn"
-    elif answer["is_base_learning"] or [narrow, wide] in shapes:
+    elif answer["is_base_learning"] or (len(shapes) != 2 and [narrow, wide] in shapes):
         likely = "LoRA base not frozen: the layer's own weight or bias still asks for a gradient"
     elif len(shapes) > 2:
         likely = "more than A and B learns: a bias or a scale of the adapter"
@@ -107,6 +110,16 @@ def require_formula(job: Job, case: dict[str, Any], answer: dict[str, Any]) -> N
         look="y = base(x) + alpha / rank · B A x",
     )
     job.require(
+        bool(np.allclose(answer["spread"], got, rtol=1e-3, atol=1e-3)) and answer["is_input_kept"],
+        expected="the same for inputs of any number of dimensions, and inputs that stay as they are",
+        got="another output for [1, rows, 1, in]" if answer["is_input_kept"] else "changed inputs",
+        likely="a number of dimensions that is taken for granted: inputs are [..., in]"
+        if answer["is_input_kept"]
+        else "the inputs are changed in place: other layers read them too",
+        look="`nn.Linear` takes any number of dimensions, and changes no input",
+    )
+    _require_gradients(job, case, answer, a, b)
+    job.require(
         answer["is_head_trained"],
         expected="a head that learns, its weight and its bias, whatever was frozen before",
         got="a frozen head, or half of one",
@@ -119,6 +132,23 @@ def require_formula(job: Job, case: dict[str, Any], answer: dict[str, Any]) -> N
         got="one in the other mode, or with a part in it",
         likely="`eval()` or `train()` was called on the way, and not taken back",
         look="putting in adapters needs no mode",
+    )
+
+
+def _require_gradients(job: Job, case: dict[str, Any], answer: dict[str, Any], a: Any, b: Any) -> None:
+    scale, rows, coming = case["alpha"] / case["rank"], answer["rows"], answer["coming"]
+    through = coming @ answer["weight"] + scale * coming @ b @ a.T
+    pairs = [(answer["gradient"], through)]
+    for size, right in ((len(a), rows.T @ coming @ b), (len(b), coming.T @ rows @ a)):
+        pairs.append((_oriented(answer["gradients"], case["rank"], size), scale * right))
+    cut = [not np.allclose(got, right, rtol=1e-3, atol=1e-3) for got, right in pairs]
+    job.require(
+        not any(cut),
+        expected="gradients of y = base(x) + alpha / rank · B A x",
+        got=f"another one of {'x' if cut[0] else 'A or B'}",
+        likely="a part of the forward pass is cut off from backward, by `no_grad` or `detach`: frozen weights need no "
+        "gradient, but it must go through them, to the layers before",
+        look="`requires_grad_(False)` freezes a weight; what is computed with it stays in the graph",
     )
 
 

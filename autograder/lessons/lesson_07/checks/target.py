@@ -38,6 +38,13 @@ def check_two_changes(job: Job) -> None:
         likely="nothing is returned: `update` changes a dict and returns None",
         look="`settings | {...}`",
     )
+    job.require(
+        not answer["num_steps"],
+        expected="settings from a function that trains nothing",
+        got=f"{answer['num_steps']} optimizer steps within it",
+        likely="the experiments are in the function: whoever asks for the settings pays for them each time",
+        look="experiment in the cells above, and return what you found",
+    )
     settings: Settings = answer["settings"]
     changed = _require_settings(job, settings, baseline)
     ratios, of_epochs, of_seconds = [], [], []

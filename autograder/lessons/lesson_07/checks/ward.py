@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,8 @@ LOOK = {
     "D": "which of the numbers of the second epoch are other than those of the first?",
 }
 WHAT = {"moved": "changes of the weights", "momenta": "momenta in the optimizer"}
+ONE_EPOCH = 1.6
+"""Times the operations of an epoch: the head in all of them, and padding where batches go through the body together."""
 ROUNDING = 1e-2
 """Of small differences of large numbers: another order of rows makes up to a thirtieth of it."""
 _TREATED = {
@@ -91,7 +94,7 @@ def _require_names(job: Job) -> None:
 
 def _cases(job: Job, run: str) -> list[dict[str, Any]]:
     """Calls of one ward: other sizes, and a short last batch, or an exact fit; many rows at once; then one at a time,
-    one epoch, an entry at every step or none."""
+    one epoch, an entry at every step or none, and fewer samples than there are rows in a step."""
     rng, cases = job.rng, []
     for number in range(NUM_LEANER):
         argument = int(rng.integers(3, 9)) if run != "D" else int(rng.integers(3, 6))
@@ -99,26 +102,43 @@ def _cases(job: Job, run: str) -> list[dict[str, Any]]:
         if (
             run == "B"
         ):  # few entries, which may read some values for each parameter; and steps after the last one
-            argument = int(rng.integers(8, 13))
-            num_steps = argument * 2 + (0, int(rng.integers(1, argument)))[number]
+            argument = int(rng.integers(7, 10))
+            num_steps = argument + (argument, int(rng.integers(1, argument)))[number]
         if run in "AC" and number == 1:  # no multiple of a chunk
             num_steps, argument = 2, int(rng.choice([19, 27, 37]))
         tail = int(rng.integers(1, argument)) if run in "AC" and (number == 0 or run == "C") else 0
         cases.append({"seed": job.seed(), "num_steps": num_steps, "argument": argument, "tail": tail})
-    for argument in (1, 5) if run == "B" else (1,):
-        cases.append({"seed": job.seed(), "num_steps": 3, "argument": argument, "tail": 0})
+    cases.append({"seed": job.seed(), "num_steps": 3, "argument": 1, "tail": 0})
+    if run == "B":
+        cases.append({"seed": job.seed(), "num_steps": 6, "argument": 7, "tail": 0})
+    elif run in "AC":
+        cases.append({"seed": job.seed(), "num_steps": 0, "argument": 9, "tail": int(rng.integers(2, 8))})
     return cases
 
 
 def _require_equal_and_leaner(job: Job, run: str) -> None:
     cases = _cases(job, run)
-    answers = job.learner().call("ward_runs", run=run, cases=cases)
-    all_sick = job.worker("baseline", job.baseline).call("ward_runs", run=run, cases=cases)
+    workers = (job.learner(), job.worker("baseline", job.baseline))
+    with ThreadPoolExecutor(len(workers)) as threads:  # nothing is timed
+        answers, all_sick = threads.map(lambda w: w.call("ward_runs", run=run, cases=cases), workers)
     for number, (answer, sick) in enumerate(zip(answers, all_sick, strict=True)):
         _require_same(job, run, answer, sick, partial(_why, job, run, cases, answers, all_sick, number))
         _require_no_trace(job, run, answer)
         if number < NUM_LEANER:
-            _require_leaner(job, run, answer, sick)
+            _require_leaner(job, run, answer, sick, cases[number]["argument"])
+    if run == "B":
+        _require_quiet(job, answers[-1], cases[-1]["num_steps"])
+
+
+def _require_quiet(job: Job, answer: dict[str, Any], num_steps: int) -> None:
+    """Of a run without an entry. What is kept on the device for later may be read at the end, once."""
+    job.require(
+        answer["counts"]["syncs"] < num_steps / 2,
+        expected=f"next to no values read by Python in {num_steps} steps of run B without an entry",
+        got=f"{answer['counts']['syncs']}",
+        likely="a value is still read at every step, such as the loss by `.item()`, also where no entry is made",
+        look=LOOK["B"],
+    )
 
 
 def _require_no_trace(job: Job, run: str, answer: dict[str, Any]) -> None:
@@ -135,6 +155,28 @@ def _require_no_trace(job: Job, run: str, answer: dict[str, Any]) -> None:
         got=f"another: {', '.join(answer['switched'])}",
         likely="a switch of the whole process is not put back",
         look="use a `with` block",
+    )
+
+    job.require(
+        not answer["is_seeded"],
+        expected=f"random generators as run {run} found them: the sick run draws nothing",
+        got="others",
+        likely="a seed is set for the whole process: whatever is drawn later, such as dropout, is another than before",
+        look="no `manual_seed` and no `np.random.seed` inside a run",
+    )
+    job.require(
+        answer["is_as_frozen"],
+        expected=f"what asks for a gradient as it was before run {run}",
+        got="other parameters that do",
+        likely="`requires_grad` is switched and not put back: the caller's model is frozen otherwise than it was",
+        look="the caller has frozen what is not to learn",
+    )
+    job.require(
+        not answer["fetched_again"],
+        expected=f"each sample of run {run} fetched once",
+        got=f"{answer['fetched_again']} fetched again",
+        likely="samples are fetched more than once: each fetch takes its time, and somewhere it is paid for",
+        look="keep what has arrived until its batch is made",
     )
 
 
@@ -185,6 +227,12 @@ def _why(
     return likely
 
 
+def _is_coarse(losses: np.ndarray) -> bool:
+    """Whether all are numbers of five digits behind the point, or of half precision."""
+    is_half = losses == losses.astype(np.float16)
+    return bool(losses.size) and bool(np.all(is_half | (losses == np.round(losses, 5))))
+
+
 def _are_same(answer: dict[str, Any], wanted: dict[str, Any]) -> bool:
     return not answer["malformed"] and all(
         are_equal(answer[what].astype(np.float32), wanted[what].astype(np.float32), "float32")
@@ -192,13 +240,13 @@ def _are_same(answer: dict[str, Any], wanted: dict[str, Any]) -> bool:
     )
 
 
-def _require_leaner(job: Job, run: str, answer: dict[str, Any], sick: dict[str, Any]) -> None:
+def _require_leaner(job: Job, run: str, answer: dict[str, Any], sick: dict[str, Any], argument: int) -> None:
     if run == "A":
         return
     counted, limit = {
         "B": ("syncs", 0.5 * sick["counts"]["syncs"]),
         "C": ("forwards", 0.5 * sick["counts"]["forwards"]),
-        "D": ("flops", 0.5 * sick["counts"]["flops"]),
+        "D": ("flops", ONE_EPOCH / argument * sick["counts"]["flops"]),
     }[run]
     words = {
         "syncs": "values read by Python",
@@ -209,7 +257,7 @@ def _require_leaner(job: Job, run: str, answer: dict[str, Any], sick: dict[str, 
     job.counts[f"{counted}_{run}"] = answer["counts"][counted]
     job.require(
         answer["counts"][counted] <= limit,
-        expected=f"run {run} with less than half of the {sick['counts'][counted]:,} {words[counted]}",
+        expected=f"run {run} with at most {limit:,.0f} of the {sick['counts'][counted]:,} {words[counted]}",
         got=f"{answer['counts'][counted]:,}",
         likely=_TREATED[run],
         look=LOOK[run],
@@ -230,6 +278,13 @@ def _require_same(
         if "no histogram of" in answer["malformed"]
         else "nothing is returned, or another kind of result than the sick run's",
         look="arguments, results and errors are those of `SickRuns`",
+    )
+    job.require(
+        not _is_coarse(answer["losses"]) or _is_coarse(sick["losses"]),
+        expected=f"the losses of run {run} as they are",
+        got=f"{answer['losses'].tolist()[:3]}",
+        likely="losses that are rounded, or kept in half precision: the sick run's have all their digits",
+        look="the numbers that are returned, beside those of the sick run",
     )
     pairs = {
         what: (answer[what].astype(np.float32), sick[what].astype(np.float32))

@@ -17,6 +17,11 @@ WARD: Claims = {
     ),
     "Arguments, results and errors are those of `SickRuns`.": (
         "an optimizer of one's own",
+        "a seed set in a run",
+        "the body thawed behind run D",
+        "losses rounded",
+        "losses in half precision",
+        "fewer samples than a step has rows left out",
         "features written into the caller's batches",
         "the error of a fetch swallowed",
         "gradients from before run C",
@@ -35,7 +40,11 @@ WARD: Claims = {
     "self, model: Any, samples: Any, optimizer: Any, micro_batch_size: int": (
         "batches of eight, whatever is asked for",
     ),
-    "One pass over `samples` in their order.": ("samples in order of length", "the last samples left out"),
+    "One pass over `samples` in their order, each fetched once.": (
+        "samples in order of length",
+        "the last samples left out",
+        "the first samples fetched twice",
+    ),
     "Returns the loss of each step.": ("a list of nothing",),
     "self, model: Any, batches: Sequence[Batch], optimizer: Any, log_every_steps: int": (
         "an entry for the last step too",
@@ -46,6 +55,10 @@ WARD: Claims = {
         "an entry for the last step too",
         "losses without their step",
         "the loss of the first step in every entry",
+    ),
+    "At the other steps nothing is read.": (
+        "histograms still read at every step",
+        "the loss read at every step",
     ),
     '"histograms" {parameter\'s name: 32 counts of its absolute values in [0, 1]}.': (
         "histograms of signed values",
@@ -67,6 +80,7 @@ WARD: Claims = {
         "one epoch for all",
         "run D in training mode",
         "the features of the first batch for all",
+        "two passes of the body",
         "features kept from the call before",
         "features kept for a batch",
         "run D clipped",
@@ -101,16 +115,21 @@ LORA: Claims = {
         "a whole number for the scale",
         "one scale for all models",
         "dropout before the adapter",
+        "the base outside of the graph",
+        "the adapter's input cut off",
     ),
     "of the base's dtype and on its device": (
         "adapters in float32 whatever the base is",
         "adapters in float32, their product cast back",
         "computed in float32, whatever the base is",
         "adapters on the CPU, wherever the base is",
+        "the dtype of the model's first layer",
+        "the device of the model's first layer",
     ),
     "the module itself is of no use any more.": EXPLAINS,
     "with A and B trainable, [rank, in] and [out, rank] (or transposed)": (
         "a rank of its own",
+        "no more columns than the layer has",
         "both matrices zero",
         "an adapter with a bias",
         "one A for layers of one size",
@@ -131,7 +150,11 @@ LORA: Claims = {
     ),
     "The model's mode, and that of all its own layers, stays as it is": ("left in evaluation mode",),
     "the adapters' does not matter.": EXPLAINS,
-    "[..., in] -> [..., out].": ("batches of texts alone",),
+    "[..., in] -> [..., out].": (
+        "batches of texts alone",
+        "inputs in one piece of memory",
+        "three dimensions at most",
+    ),
     "One plain layer that computes the same.": (
         "merged without the bias",
         "merged with a bias that the base does not have",
@@ -171,5 +194,5 @@ TARGET: Claims = {
         "everything changed at once",
         "settings changed in place, and none returned",
     ),
-    "It trains nothing: experiments belong into the cells above.": EXPLAINS,
+    "It trains nothing: experiments belong into the cells above.": ("an experiment in the function",),
 }

@@ -102,8 +102,8 @@ def layers(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
         model.add_module("head_mix", torch.nn.Linear(case["d_model"], 5))
         for block in model.blocks:
             block.add_module("head", torch.nn.Linear(case["d_model"], 7, bias=False))
-        model.to(getattr(torch, case["dtype"]))
         base = model.get_submodule(case["name"])
+        (base if case["is_alone"] else model).to(getattr(torch, case["dtype"]))
         weight = base.weight.detach().clone()
         bias = None if base.bias is None else base.bias.detach().clone()
         model.requires_grad_(not case["is_frozen"]).train(not case["is_frozen"])
@@ -121,11 +121,16 @@ def layers(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def devices(rank: int, alpha: float) -> list[str]:
-    """Where the parameters of a model are after the adapters were put in: it was on the device "meta", which every
-    machine has, and which holds no values."""
-    model = _pretrained(0, 5).to("meta")
+    """The parameters that are not where their layer was: the last block was on the device "meta", which every machine
+    has, and which holds no values."""
+    model: Any = _pretrained(0, 5)
+    model.blocks[1].to("meta")
     learner(model, rank, alpha)
-    return sorted({str(parameter.device) for parameter in model.parameters()})
+    return [
+        name
+        for name, parameter in model.named_parameters()
+        if parameter.device.type != ("meta" if name.startswith("blocks.1.") else "cpu")
+    ]
 
 
 def _layer(
@@ -152,7 +157,12 @@ def _layer(
         answer["dtypes"] = [str(parameter.dtype).removeprefix("torch.") for parameter in own]
         # Each input alone, without any other dimension.
         added = torch.stack([module(one) for one in inputs]) - F.linear(inputs, weight, bias)
-    answer |= {"added": added.T, "not_plain": "no method of this name"}
+        # And several, with more dimensions, that do not lie one behind the other in memory.
+        several = torch.stack((inputs, 2.0 * inputs)).transpose(0, 1)[None]
+        spread = module(several)[0, :, 0] - F.linear(inputs, weight, bias)
+    answer |= {"added": added.T, "spread": spread.T, "not_plain": "no method of this name"}
+    answer |= {"is_input_kept": torch.equal(inputs, torch.eye(len(inputs), dtype=inputs.dtype))}
+    answer |= _gradients(module, own, weight, generator)
     if hasattr(module, "merged"):
         plain = module.merged()
         answer["not_plain"] = "" if type(plain) is torch.nn.Linear else _what(plain)
@@ -161,6 +171,19 @@ def _layer(
             answer["merged_dtype"] = str(plain.weight.dtype).removeprefix("torch.")
             answer["is_bias_kept"] = _is_bias_kept(plain.bias, bias)
     return answer
+
+
+def _gradients(module: Any, own: list[Any], weight: Any, generator: Any) -> dict[str, Any]:
+    """Of the inputs and of the adapter's own matrices, and what they come from."""
+    rows = torch.randn(3, weight.shape[1], generator=generator).to(weight.dtype).requires_grad_()
+    kept = {name: value.clone() for name, value in module.state_dict().items()}
+    output = module(rows)
+    coming = torch.randn(output.shape, generator=generator).to(weight.dtype)
+    got = torch.autograd.grad(output, [rows, *own], coming, allow_unused=True, materialize_grads=True)
+    for name, value in module.state_dict().items():  # whoever writes into it while it learns is found later
+        value.copy_(kept[name])
+    names = ("weight", "rows", "coming", "gradient", "gradients")
+    return dict(zip(names, (weight, rows.detach(), coming, got[0], list(got[1:])), strict=True))
 
 
 def _is_bias_kept(got: Any, right: Any) -> bool:

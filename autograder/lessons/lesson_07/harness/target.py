@@ -14,6 +14,7 @@ import torch
 
 from autograder.lessons.checking.harness_shared import learner
 from course_lib.data import BucketBatchSampler, TokenStore, docstring_store
+from course_lib.measuring import count_events
 from course_lib.models import ModelConfig, TextClassifier
 from course_lib.training import make_optimizer, train_step
 
@@ -137,11 +138,14 @@ def _accuracy(model: Any, batches: list[dict[str, torch.Tensor]]) -> float:
 
 
 def changed_settings(baseline: Settings) -> Settings:
-    """What the learner's function makes of the baseline's settings: `settings` as plain values, or `malformed`."""
-    found = learner(dict(baseline))
+    """What the learner's function makes of the baseline's settings: `settings` as plain values, or `malformed`; and how
+    many steps of optimizers it took for that."""
+    with count_events(operators=False) as counts:
+        found = learner(dict(baseline))
     if not isinstance(found, dict):
         return {"malformed": f"a {type(found).__name__}"}
-    return {"malformed": "", "settings": {str(key): _plain(value) for key, value in found.items()}}
+    settings = {str(key): _plain(value) for key, value in found.items()}
+    return {"malformed": "", "settings": settings, "num_steps": counts.num_optimizer_steps}
 
 
 def _plain(value: Any) -> str | float:

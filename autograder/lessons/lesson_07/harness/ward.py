@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_shared import in_groups, learner, switches, weights_of
+from autograder.lessons.checking.harness_shared import (
+    generators,
+    in_groups,
+    learner,
+    switches,
+    weights_of,
+)
 from course_lib.data import collate
 from course_lib.measuring import count_events
 from course_lib.models import ModelConfig, TextClassifier
@@ -23,6 +29,7 @@ BATCHES_PER_STEP = 4  # of a segment of run A
 LOG_EVERY_STEPS = 6  # as many batches has a step of a segment of run B: each has its entry
 ROWS_PER_UPDATE = 8
 NUM_EPOCHS = 5
+DRAWS = 16  # of loaders, one for each pass: they seed their workers from torch's generator
 NO_HISTOGRAM = "no histogram of"
 
 
@@ -31,6 +38,7 @@ class _StoredSamples:
 
     def __init__(self, samples: list[tuple[np.ndarray, int]], seconds: float) -> None:
         self.samples, self.seconds = samples, seconds
+        self.fetched: list[int] = []
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -38,6 +46,7 @@ class _StoredSamples:
     def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
         if not 0 <= index < len(self.samples):
             raise IndexError(index)
+        self.fetched.append(index)
         time.sleep(self.seconds)
         return self.samples[index]
 
@@ -212,9 +221,11 @@ def _case(run: str, method: Any, model: Any, arguments: tuple[Any, ...], seed: i
         parameter.grad = torch.ones_like(parameter) if parameter.requires_grad else None
     model.train(run == "D")  # not as the run needs it
     weights, given, switched = weights_of(model).double(), _text(arguments[0]), switches()
+    learning, drawn = [p.requires_grad for p in model.parameters()], generators()
+    begin = torch.get_rng_state()
     with count_events(model) as counts:
         result = method(model, *arguments)
-    after = switches()
+    after, is_drawn_from = switches(), _is_drawn_from(begin, drawn)
     torch.set_grad_enabled(True)
     state = arguments[1].state
     momenta = [state[p]["momentum_buffer"].flatten() for p in model.parameters() if p in state]
@@ -224,6 +235,9 @@ def _case(run: str, method: Any, model: Any, arguments: tuple[Any, ...], seed: i
         "momenta": torch.cat([torch.zeros(1), *momenta]),
         "is_unchanged": _text(arguments[0]) == given,
         "switched": [name for name, value in switched.items() if after[name] != value],
+        "is_seeded": not is_drawn_from,
+        "is_as_frozen": [p.requires_grad for p in model.parameters()] == learning,
+        "fetched_again": len(fetched := getattr(arguments[0], "fetched", [])) - len(set(fetched)),
         "counts": {
             "syncs": counts.num_syncs,
             "forwards": counts.num_forwards,
@@ -231,6 +245,19 @@ def _case(run: str, method: Any, model: Any, arguments: tuple[Any, ...], seed: i
         },
         "unwatched": counts.num_unwatched,
     }
+
+
+def _is_drawn_from(begin: torch.Tensor, drawn: tuple[Any, ...]) -> bool:
+    """Whether the generators stand where they stood, or torch's where a few loaders left it."""
+    is_kept = generators()[1:] == drawn[1:]
+    now = torch.get_rng_state()
+    torch.set_rng_state(begin)
+    states = [begin]
+    for _ in range(DRAWS):
+        torch.empty((), dtype=torch.int64).random_()
+        states.append(torch.get_rng_state())
+    torch.set_rng_state(now)
+    return is_kept and any(torch.equal(state, now) for state in states)
 
 
 def _text(given: Any) -> str:

@@ -201,9 +201,58 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ("    for name, module in list", "    known = {}\n    for name, module in list"),
             ),
             "the path of the adapter cut": (
-                "an adapter is not used",
+                "cut off from backward",
                 "F.linear(F.linear(inputs, self.a), self.b)",
                 "F.linear(F.linear(inputs, self.a.detach()), self.b)",
+            ),
+            "the dtype of the model's first layer": (
+                "of another dtype than their base's",
+                ("self, base, rank, alpha):", "self, base, rank, alpha, dtype):"),
+                (
+                    "self.to(device=base.weight.device, dtype=base.weight.dtype)",
+                    "self.a.data, self.b.data = self.a.data.to(dtype), self.b.data.to(dtype)",
+                ),
+                ("(module, rank, alpha)", "(module, rank, alpha, next(model.parameters()).dtype)"),
+                (
+                    "self.scale * F.linear(F.linear(inputs, self.a), self.b)",
+                    "(self.scale * F.linear(F.linear(inputs.to(self.a.dtype), self.a), self.b)).to(inputs.dtype)",
+                ),
+            ),
+            "the device of the model's first layer": (
+                "where the model's first layer is",
+                ("self, base, rank, alpha):", "self, base, rank, alpha, device):"),
+                (
+                    "self.to(device=base.weight.device, dtype=base.weight.dtype)",
+                    "self.a.data, self.b.data = (\n"
+                    "            one.data.to(device, base.weight.dtype) for one in (self.a, self.b))",
+                ),
+                ("(module, rank, alpha)", "(module, rank, alpha, next(model.parameters()).device)"),
+            ),
+            "the base outside of the graph": (
+                "cut off from backward",
+                "        return self.base(inputs) + ",
+                "        with torch.no_grad():\n            frozen = self.base(inputs)\n        return frozen + ",
+            ),
+            "the adapter's input cut off": (
+                "cut off from backward",
+                "F.linear(F.linear(inputs, ",
+                "F.linear(F.linear(inputs.detach(), ",
+            ),
+            "inputs in one piece of memory": (
+                "a value or a shape there that the code does not expect",
+                "F.linear(F.linear(inputs, self.a), self.b)",
+                "F.linear(inputs.view(-1, inputs.shape[-1]) @ self.a.T, self.b).view(*inputs.shape[:-1], -1)",
+            ),
+            "three dimensions at most": (
+                "taken for granted",
+                "        return self.base(inputs) + ",
+                "        if inputs.ndim > 3:\n            return self.base(inputs)\n"
+                "        return self.base(inputs) + ",
+            ),
+            "no more columns than the layer has": (
+                "of another rank",
+                "(module, rank, alpha)",
+                "(module, min(rank, *module.weight.shape), alpha * min(rank, *module.weight.shape) / rank)",
             ),
             "a copy adapted": (
                 "a copy is adapted",

@@ -57,6 +57,15 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "{}",
                 '{"learning_rate": 1e-7, "padding": "buckets"}',
             ),
+            "an experiment in the function": (
+                "the experiments are in the function",
+                "    return settings | {}\n",
+                "    import torch\n\n    layer = torch.nn.Linear(4, 1)\n"
+                "    optimizer = torch.optim.SGD(layer.parameters(), lr=settings['learning_rate'])\n"
+                "    for _ in range(3):\n        layer(torch.ones(2, 4)).sum().backward()\n"
+                "        optimizer.step()\n"
+                '    return settings | {"learning_rate": 1e-3, "padding": "buckets"}\n',
+            ),
             "everything changed at once": (
                 "everything changed at once",
                 "{}",

@@ -140,6 +140,42 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "log_every_steps):\n        model.train()",
                 "log_every_steps):\n        pass",
             ),
+            "a seed set in a run": (
+                "a seed is set",
+                "log_every_steps):\n        model.train()",
+                "log_every_steps):\n        torch.manual_seed(0)\n        model.train()",
+            ),
+            "losses rounded": (
+                "losses that are rounded",
+                '"loss": metrics["loss"].item()',
+                '"loss": round(metrics["loss"].item(), 4)',
+            ),
+            "losses in half precision": (
+                "kept in half precision",
+                'model, batch, optimizer)["loss"])\n        return torch.stack(losses).tolist()',
+                'model, batch, optimizer)["loss"])\n'
+                "        return np.array(torch.stack(losses), dtype=np.float16).tolist()",
+            ),
+            "the loss read at every step": (
+                "a value is still read at every step",
+                (
+                    "            if step % log",
+                    '            loss = metrics["loss"].item()\n            if step % log',
+                ),
+                ('"loss": metrics["loss"].item()', '"loss": loss'),
+            ),
+            "the first samples fetched twice": (
+                "fetched more than once",
+                "            arriving = list(",
+                "            longest = max(map(len, threads.map(lambda index: samples[index][0], range(2))))\n"
+                "            arriving = list(",
+            ),
+            "fewer samples than a step has rows left out": (
+                "run A",
+                "micro_batch_size):\n        model.train()",
+                "micro_batch_size):\n        if len(samples) < micro_batch_size:\n            return []\n"
+                "        model.train()",
+            ),
             "samples in order of length": (
                 "samples lost, doubled or out of order",
                 "        for start in range(0, len(samples), micro_batch_size):",

@@ -91,6 +91,18 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '            batch["features"] = features\n'
                 "        for _ in range(num_epochs):\n            for features, batch in zip(known",
             ),
+            "the body thawed behind run D": (
+                "`requires_grad` is switched",
+                "                losses.append(loss.detach())\n        return",
+                "                losses.append(loss.detach())\n        model.requires_grad_(True)\n        return",
+            ),
+            "two passes of the body": (
+                "the frozen body still runs",
+                "        for _ in range(num_epochs):\n",
+                "        with torch.no_grad():\n"
+                '            [model.encode(b["input_ids"], b["attention_mask"]) for b in batches]\n'
+                "        for _ in range(num_epochs):\n",
+            ),
             "the sum of the rows' losses": (
                 "the sum of the rows' losses",
                 'losses.append(train_step(model, collate(rows), optimizer)["loss"])\n        return torch.stack(losses)'
