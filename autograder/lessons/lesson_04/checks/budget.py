@@ -251,7 +251,9 @@ def _require_best(job: Job, runs: list[_Run]) -> None:
     elif name:
         likely = _MISTAKES[name][0]
     elif all(each.parameters_at == each.best["step"] for each in wrong):
-        likely = "the parameters alone are put back, or buffers in another dtype: the `state_dict()` has them as they are"
+        likely = (
+            "the parameters alone are put back, or buffers in another dtype: the `state_dict()` has them too"
+        )
     elif all(each.nearly_at == each.best["step"] for each in wrong):
         likely = "the right weights are kept, and rounded, as by a cast to 16 bits"
     job.require(
