@@ -16,6 +16,8 @@ from autograder.lessons.lesson_05.checks.trials_values import (
     CALM,
     DIVERGING,
     DROPPING,
+    GENTLE,
+    KNOWING,
     TOWERING,
     require_right_training,
     require_table,
@@ -54,7 +56,7 @@ def _secret_rounds(job: Job) -> list[dict[str, Any]]:
     """
     rng = job.rng
     seeds = [0, *(1 + rng.choice(10_000, size=2, replace=False)).tolist()]
-    many = [CALM, DROPPING, BREAKING, DIVERGING]
+    many = [CALM, DROPPING, BREAKING, KNOWING, DIVERGING]
     rounds = [
         {
             "configs": many,
@@ -63,8 +65,8 @@ def _secret_rounds(job: Job) -> list[dict[str, Any]]:
         },
         {"configs": [CALM], "seeds": seeds[1:2], "num_steps": int(rng.integers(25, 31))},
         {"configs": [DROPPING, CALM, TOWERING], "seeds": seeds[2:], "num_steps": int(rng.integers(1, 4))},
-        # What happens every so many steps shows; with dropout, as rounding would grow in the right weights of so many.
-        {"configs": [DROPPING], "seeds": seeds[:1], "num_steps": int(rng.integers(*LONG))},
+        # What happens every so many steps shows.
+        {"configs": [DROPPING, GENTLE], "seeds": seeds[:1], "num_steps": int(rng.integers(*LONG))},
     ]
     for one in rounds:
         one["seed"] = job.seed() % 10_000
@@ -173,6 +175,28 @@ def _require_seed_policy(job: Job, lives: list[dict[str, Any]], num_configs: int
         got="the same at every seed",
         likely="a fixed seed: the spread between seeds then shows the order of the data alone",
         look="seed with the trial's own seed",
+    )
+    _require_own_dropout(job, lives, num_seeds)
+
+
+def _require_own_dropout(job: Job, lives: list[dict[str, Any]], num_seeds: int) -> None:
+    """What the model drops comes of torch's generator: of the trial's seed, and at every step anew."""
+    states = {life["seed"]: life["states"] for life in lives}
+    job.require(
+        len({states[seed][0] for seed in range(num_seeds)}) == num_seeds,
+        expected="torch's generator in another state at another seed, when a trial's training begins",
+        got="the same state at several seeds",
+        likely="torch is seeded once more, with a number that is no seed of the trial: dropout is the same at "
+        "every seed",
+        look="`torch.manual_seed(seed)` once, before the model",
+    )
+    dropping = [life["states"] for life in lives if life["drops"]]
+    job.require(
+        all(len(set(one)) == len(one) for one in dropping),
+        expected="torch's generator in another state at every step of a model with dropout",
+        got="a state that comes again",
+        likely="torch is seeded at every step: dropout takes out the same places again and again",
+        look="`torch.manual_seed(seed)` once, before the model",
     )
 
 

@@ -11,13 +11,17 @@ from autograder.engine import Job, failure
 from autograder.lessons.checking import TOLERANCES, name_the_mistake, relative_difference, twin_of
 
 # What a configuration is of. One trains on large gradients and has, when judged, no finite loss on some texts; one has
-# a loss there that is finite and beyond all bounds; the last diverges at once.
+# a loss there that is finite and beyond all bounds; one has next to none from its first step on; the last diverges at
+# once.
 CALM = {"learning_rate": 1e-1, "dropout": 0.0}
+# Trained for long: so gently that rounding does not grow, and nothing but what was asked for moves its weights.
+GENTLE = {"learning_rate": 1e-3, "dropout": 0.0}
 DROPPING = {"learning_rate": 3e-2, "dropout": 0.3}
 BREAKING = {"learning_rate": 3e-5, "dropout": 0.0, "breaks": 1.0}
 TOWERING = {"learning_rate": 3e-2, "dropout": 0.0, "towers": 1.0}
+KNOWING = {"learning_rate": 2e-2, "dropout": 0.0, "knows": 1.0}
 DIVERGING = {"learning_rate": 1e30, "dropout": 0.0}
-_PLAIN = (CALM, BREAKING, DIVERGING)
+_PLAIN = (CALM, GENTLE, BREAKING, DIVERGING)
 """Without dropout, so that there is one right training; a trial that diverges is to end in weights that say so."""
 CLOSE = 2e-5
 """Relative: the models compute in float64, and a loss that is cast to float32 moves what comes of it by far less."""

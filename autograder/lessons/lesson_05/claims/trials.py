@@ -26,6 +26,7 @@ TRIALS: Claims = {
     "float64 [configs, seeds]": (
         "losses of less precision",
         "columns for rows",
+        "a column found by its seed",
         "one number for each configuration",
     ),
     "task.make_model(config)": ("reused model",),
@@ -39,6 +40,8 @@ TRIALS: Claims = {
     'a batch has these two and "labels"': ("smoothed labels", "padding read from the ids"),
     "Each trial, whatever ran before it: torch seeded with its seed": (
         "a seed for the weights alone",
+        "dropout of a fixed seed",
+        "a seed at every step",
         "all models of a seed before the first training",
         "a seed counted from zero",
         "one seed for all weights",
@@ -62,6 +65,8 @@ TRIALS: Claims = {
         "smoothed labels",
         "clipped gradients",
         "a rate that decays",
+        "a tenth of the rate from step 100 on",
+        "gradients kept at every 50th step",
     ),
     "Then the mean cross-entropy over all validation *samples*": (
         "a mean of batch means",
@@ -77,9 +82,16 @@ TRIALS: Claims = {
         "a large number for an infinite loss",
         "a high loss taken for infinite",
     ),
-    "an error on the way reaches the caller.": ("an error taken for a trial that diverged",),
+    "an error on the way reaches the caller.": (
+        "an error taken for a trial that diverged",
+        "an error passed over in the backward pass",
+        "an error passed over in a step",
+        "an error passed over in the making of a model",
+        "an error passed over in the verdict",
+    ),
     "Every trial is trained to its end;": (
         "a trial that diverges is stopped",
+        "a trial that has learnt it all is stopped",
         "different budgets",
         "gradients that are no numbers set to zero",
     ),
@@ -108,6 +120,7 @@ DECISIONS: Claims = {
         "NaN wins",
         "the mean of the seeds that are left",
         "minus infinity wins",
+        "spread of the seeds at which no row diverged",
     ),
     '"interval" (low, high), `low` finite': ("no interval for a tie", "an interval in few digits"),
     "the candidate's improvement, (loss of row 0) - (its loss), lies in it": (
@@ -124,9 +137,16 @@ DECISIONS: Claims = {
         "the whole error at each end",
         "normal quantile for four seeds",
         "normal quantile from 30 seeds on",
+        "normal quantile from 100 seeds on",
+        "normal quantile from 1000 seeds on",
+        "a confidence of 0.999 at most",
     ),
     "confidence: float = 0.95": ("another default",),
-    "although it was picked as the best of all rows": ("no price for many candidates",),
+    "although it was picked as the best of all rows": (
+        "no price for many candidates",
+        "no price where a row diverged",
+        "a quantile kept from fewer candidates",
+    ),
     '"winner" the candidate if `low` is above 0, else 0': (
         "the lowest mean wins",
         "a winner that is worse",
@@ -134,10 +154,12 @@ DECISIONS: Claims = {
         "no winner is none",
         "False for row 0",
         "no winner without spread",
+        "a least difference",
     ),
     "Where all configurations are equal, a winner other than 0 comes up in at most 1 - confidence of the tables.": (
         "no price for many candidates",
         "normal quantile for four seeds",
+        *(f"better by the sign alone at {num_seeds} seeds" for num_seeds in (3, 5, 6)),
     ),
     "Noise is normal, with the same spread for every row; seeds may differ by far more.": (
         "pairs not used",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,9 +27,17 @@ class _Classifier(TextClassifier):
     lift, steep = 0.0, 1.0
     """While it trains: how much too high the logit of the first class is, so that its loss is high, and falls; and
     what its logits are multiplied by, so that gradients are large."""
+    learnt: tuple[torch.Tensor, torch.Tensor] | None = None
+    """Rows, and the label of each, that it knows from the beginning: its loss on them is next to 0."""
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
         logits: torch.Tensor = super().forward(input_ids, attention_mask)
+        if self.training and self.learnt:
+            rows, labels = self.learnt
+            is_known = _row_marks(input_ids)[:, None] == rows
+            return logits + 30.0 * (is_known.double() @ torch.eye(5, dtype=logits.dtype)[labels]).clamp(
+                max=1.0
+            )
         if self.training:
             return self.steep * logits + self.lift * torch.eye(5, dtype=logits.dtype)[0]
         if self.broken:
@@ -45,6 +54,7 @@ class _Trial:
         self.first_weights: torch.Tensor | None = None
         self.batches: list[int] = []
         self.train_modes: list[bool] = []
+        self.states: list[int] = []
         self.eval_modes: list[bool] = []
         self.num_steps = 0
         self.optimizer_config: dict[str, Any] = {}
@@ -75,6 +85,12 @@ class _Task:
             model.steep = 100.0
         elif "towers" in config:
             model.broken, model.lift = self._towering(), 1e4
+        elif "knows" in config:
+            texts = _train_texts(self._seed)
+            model.learnt = (
+                torch.cat([_row_marks(batch["input_ids"]) for batch in texts]),
+                torch.cat([batch["labels"] for batch in texts]),
+            )
         model.train(len(self._trials) % 2 == 1)  # nothing says in which mode it comes
         trial = _Trial(config, model)
         self._trials.append(trial)
@@ -141,6 +157,7 @@ class _Task:
                 trial.first_weights = weights_of(trial.model)
             trial.batches.append(mark)
             trial.train_modes.append(all(modes))
+            trial.states.append(zlib.crc32(torch.get_rng_state().numpy().tobytes()))
 
 
 def _train_texts(task_seed: int) -> list[dict[str, torch.Tensor]]:
@@ -223,6 +240,8 @@ def _run(seed: int, configs: list[dict[str, Any]], seeds: list[int], num_steps: 
                 "trains_in_train_mode": all(trial.train_modes),
                 "judged_in_train_mode": any(trial.eval_modes),
                 "old_state": trial.old_state,
+                "states": trial.states,
+                "drops": trial.config["dropout"] > 0,
                 "validation": np.array(_losses(trial.model, task._splits["validation"])),
             }
         )

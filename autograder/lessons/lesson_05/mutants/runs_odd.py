@@ -14,6 +14,69 @@ MUTANTS: tuple[Mutant, ...] = wrong(
             "                optimizer.step()\n                if step % 100 == 99:\n"
             "                    judge(model, task.validation_batches())\n",
         ),
+        "a tenth of the rate from step 100 on": (
+            "the steps of a schedule",
+            "                optimizer.step()\n",
+            "                optimizer.step()\n                if step == 99:\n"
+            "                    for group in optimizer.param_groups:\n                        group['lr'] /= 10\n",
+        ),
+        "gradients kept at every 50th step": (
+            "gradients that are changed or left over",
+            "                optimizer.zero_grad()\n",
+            "                if step % 50 != 49:\n                    optimizer.zero_grad()\n",
+        ),
+        "a trial that has learnt it all is stopped": (
+            "different budgets",
+            "                optimizer.step()\n",
+            "                optimizer.step()\n                if loss.item() < 1e-3:\n                    break\n",
+        ),
+        "dropout of a fixed seed": (
+            "dropout is the same at every seed",
+            "            model.train()\n",
+            "            torch.manual_seed(0)\n            model.train()\n",
+        ),
+        "a seed at every step": (
+            "torch is seeded at every step",
+            "                batch = next(batches)\n",
+            "                batch = next(batches)\n                torch.manual_seed(seed)\n",
+        ),
+        "a column found by its seed": (
+            "or a column by its seed",
+            "losses[row, column] =",
+            "losses[row, seeds.index(seed)] =",
+        ),
+        **{
+            f"an error passed over in {where}": (
+                "an error is caught on the way",
+                line,
+                f"            {indent}try:\n    {line.rstrip()}\n"
+                f"            {indent}except {error}:\n                {indent}{after}\n",
+            )
+            for where, error, line, indent, after in (
+                (
+                    "the backward pass",
+                    "RuntimeError",
+                    "                loss.backward()\n",
+                    "    ",
+                    "continue",
+                ),
+                ("a step", "FloatingPointError", "                optimizer.step()\n", "    ", "pass"),
+                (
+                    "the making of a model",
+                    "ValueError",
+                    "            model = task.make_model(config)\n",
+                    "",
+                    "continue",
+                ),
+                (
+                    "the verdict",
+                    "(ValueError, RuntimeError)",
+                    "            value = judge(model, task.validation_batches())\n",
+                    "",
+                    "value = math.inf",
+                ),
+            )
+        },
         "a seed for the weights alone": (
             "the seed holds for the weights alone",
             (
