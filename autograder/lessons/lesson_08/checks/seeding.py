@@ -50,7 +50,7 @@ def check_seed_everything(job: Job) -> None:
     arguments = {"seed": job.seed() % 2**30, "num_epochs": 6, "breaks_off": True} | asked[0]
     require_new_each_epoch(job, _epochs(job, arguments, job.seed())["epochs"])
     one_each = {"micro_batch_size": 1, "num_workers": 1}
-    arguments = {"seed": job.seed() % 2**30, "size": 14, "settings": one_each, "num_epochs": 2}
+    arguments = {"seed": job.seed() % 2**30, "size": 30, "settings": one_each, "num_epochs": 2}
     first, again = _epochs(job, arguments, job.seed()), _epochs(job, arguments, job.seed())
     _require_noise(job, first["epochs"], again["epochs"], 1)
     require_new_each_epoch(job, first["epochs"])
