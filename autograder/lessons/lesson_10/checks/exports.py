@@ -55,7 +55,7 @@ CHANGES: tuple[Callable[[str], str], ...] = (
 def secret_export(
     job: Job, columns: list[int], num_texts: int = 400, num_labels: int = 8, num_bad: int | None = None
 ) -> Table:
-    """Columns in this order; sorted by label, one of them rare; texts of two labels, texts that come again, bad rows."""
+    """Columns in this order; sorted by label, one rare; texts of two labels, texts that come again, bad rows."""
     rng = job.rng
     texts, labels = secret_table(job.seed(), num_texts, num_labels=num_labels)
     texts = [_dressed(text, number) for number, text in enumerate(texts)]
