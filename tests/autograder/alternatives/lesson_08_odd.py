@@ -128,7 +128,10 @@ def digest_of(path: Path) -> str:
 @exercise("8.3")
 def record_run(train, config, data_path, out, git):
     """Written beside its place and moved there; training is given a copy, so that the config stays as it was."""
-    about_code = {"commit": git("log", "-1", "--format=%H").strip(), "is_dirty": len(git("status", "--short")) > 0}
+    about_code = {
+        "commit": git("log", "-1", "--format=%H").strip(),
+        "is_dirty": len(git("status", "--short")) > 0,
+    }
     record = {"status": "failed", "failure": "", "config": config, "git": about_code}
     record["data"] = {"sha256": digest_of(data_path)}
     record["environment"] = {"python": sys.version, "torch": version("torch"), "numpy": version("numpy")}
