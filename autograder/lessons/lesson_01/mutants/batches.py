@@ -155,7 +155,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "one buffer for all batches": (
                 "one buffer serves every call",
-                ("@exercise", "BUFFER = torch.zeros(10**5, dtype=torch.int64)\n\n@exercise"),
+                ("@exercise", "BUFFER = torch.zeros(10**6, dtype=torch.int64)\n\n@exercise"),
                 (
                     "torch.zeros(len(batch), width, dtype=torch.int64)",
                     "BUFFER[: len(batch) * width].view(len(batch), width).zero_()",
@@ -163,7 +163,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "one buffer for all masks": (
                 "one buffer serves every call",
-                ("@exercise", "BUFFER = torch.zeros(10**5, dtype=torch.bool)\n\n@exercise"),
+                ("@exercise", "BUFFER = torch.zeros(10**6, dtype=torch.bool)\n\n@exercise"),
                 (
                     "torch.zeros(len(batch), width, dtype=torch.bool)",
                     "BUFFER[: len(batch) * width].view(len(batch), width).zero_()",

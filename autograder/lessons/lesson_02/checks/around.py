@@ -59,7 +59,7 @@ def require_kept(job: Job, answer: Mapping[str, Any]) -> None:
     require_reports_left(job, answer["changed_reports"])
     own, others = answer["num_bytes"]["trainer"], answer["num_bytes"]["others"]
     job.require(
-        own < others / 2,
+        own < others / 8,
         expected=f"a state far smaller than that of model and optimizer, which has {others:,} bytes",
         got=f"{own:,} bytes",
         likely="the model or the optimizer is saved in the trainer's state as well: they are saved elsewhere",

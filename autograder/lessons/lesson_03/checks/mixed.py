@@ -84,7 +84,8 @@ def _cases(job: Job) -> list[dict[str, Any]]:
             "grad_accum_steps": of_steps,
             "max_norm": max_norm,
             "gradient_scale": factor,
-            "learning_rate": float(rng.uniform(0.1, 0.25)),
+            # Small where the pass is the second one: bfloat16's roundings of the first grow with the steps.
+            "learning_rate": float(rng.uniform(0.1, 0.25)) * (0.2 if number == 2 else 1.0),
             # Where gradients are never cleared, the next ones stand beside what was divided by the scale: a scale of 1
             # shows it, and tells it from gradients that were there before.
             "init_scale": 1.0 if of_steps == 1 else 2.0 ** int(rng.integers(7, 13)),

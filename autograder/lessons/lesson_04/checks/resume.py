@@ -140,6 +140,13 @@ def check_checkpoint(job: Job) -> None:
         likely="older files are cleaned up, and those of others with them",
         look="`save` has one file to write, and none to remove",
     )
+    job.require(
+        not saved["trouble"],
+        expected="a file that the process that saved it can load as well, after two saves that had to fail",
+        got=saved["trouble"],
+        likely="a save that fails takes the file that stood there with it, or leaves the object in another state",
+        look="save, save over a folder, and load the first file",
+    )
     for place, back in zip((2, 0), saved["back"], strict=True):
         _require_all_back(job, back, right[stops[place]], steps[place], over=_KEPT)
     job.require(

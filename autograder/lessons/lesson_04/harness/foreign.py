@@ -78,9 +78,10 @@ def _array_file() -> bytes:
     return file.getvalue()
 
 
-def _dotted(module: str, name: str) -> bytes:
-    """A file of `torch.save` whose pickle calls what a module that a load needs has imported itself."""
-    words = [b"\x8c" + bytes([len(word)]) + word.encode() for word in (module, name, _MADE)]
+def _named(module: str, name: str, argument: str = _MADE) -> bytes:
+    """A file of `torch.save` whose pickle calls this, by the name that Python has for it now; a module may have
+    imported others itself."""
+    words = [b"\x8c" + bytes([len(word)]) + word.encode() for word in (module, name, argument)]
     file = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(_saved({}))) as found, zipfile.ZipFile(file, "w") as made:
         for member in found.namelist():
@@ -114,7 +115,7 @@ def foreign_files(file: np.ndarray) -> list[dict[str, Any]]:
     ]
     whole = [_saved(dict.fromkeys(names, planted)) for planted in (_Planted(), *others)]
     whole += [*map(pickle.dumps, (_Planted(), *others)), _array_file()]
-    whole += [_dotted(*names) for names in (("torch", "os.mkdir"), ("random", "_os.mkdir"))]
+    whole += [_named("torch", "os.mkdir"), _named("random", "_os.mkdir"), _named("builtins", "eval", _CALL)]
     found = [("pickle", blob) for blob in whole]
     found += itertools.islice(_of_bytes(file.tobytes(), 0), _MOST_FILES)
     return [{"kind": kind, "file": np.frombuffer(blob, np.uint8)} for kind, blob in found]

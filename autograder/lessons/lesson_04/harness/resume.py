@@ -208,7 +208,8 @@ def save_and_go_on(
     A file of no meaning has the name before. At the second stop the run has just been validated, at the third a part of
     the model stands still. At the end two saves that must fail, into a folder that is not there and over one: "lost"
     says which did not, "left" what they changed; and "back" is where the run is when the last file and the first are
-    loaded again. The "others" are files in the folder that are no longer what they were.
+    loaded again, "trouble" the error that this ends with. The "others" are files in the folder that are no longer what
+    they were.
     """
     other, run, folder = SmallRun(seed + 1, seed + 1), SmallRun(seed, seed), Path("checkpoints")
     keeper = learner(**run.parts())
@@ -242,14 +243,20 @@ def save_and_go_on(
     ]
     end = reached if reached["error"] else _going_on(run, num_after)
     lost, left = _save_in_vain(run, keeper, folder, steps[-1])
-    back = []
+    back: list[dict[str, Any]] = []
+    trouble = ""
     for name in () if reached["error"] or not all(files) else (names[-1], names[0]):
-        step = keeper.load(folder / name)
+        try:
+            step = keeper.load(folder / name)
+        except Exception as error:
+            trouble = f"{type(error).__name__}: {error}"[:200]
+            break
         back.append({"step": step if type(step) is int else -1, **run.facts(), "draws": _draws()})
     return {
         "others": others,
         "left": left,
         "back": back,
+        "trouble": trouble,
         "switches": [before, {**before, **set_as}],
         "lost": lost,
         "files": [np.frombuffer(file, np.uint8) for file in files],
