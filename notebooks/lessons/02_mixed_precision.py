@@ -1089,7 +1089,8 @@ def mixed_step(
 
     The loss is the batch mean of the cross-entropy, in fp32; the gradient is clipped to
     `max_norm`. Weights and gradients stay fp32. Autocast is open for forward and loss only,
-    and then, after an error too, as the caller had it: closed, or open in another type.
+    and then, after an error too, as the caller had it: closed, or open in another type and
+    without a cache.
     Returns 0-d tensors: "loss", and "grad_norm" from before clipping.
     """
     ### BEGIN SOLUTION
@@ -1160,7 +1161,7 @@ def train_epoch(
     `max_norm`. `batches` can be iterated once; the last one may be short.
     Returns {"loss": mean over *samples* while training, NaN if one of them is, "num_samples": N},
     as Python numbers, with at most 8 syncs an epoch, however long it is. An autocast that the
-    caller has open is left as it was; "32-true" is asked for outside of one.
+    caller has open, without a cache, is left as it was; "32-true" is asked for outside of one.
     """
     ### BEGIN SOLUTION
     device = next(model.parameters()).device

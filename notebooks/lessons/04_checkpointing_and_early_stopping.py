@@ -957,7 +957,7 @@ class RunCheckpoint:
     def save(self, path: Path, step: int) -> None:
         """Write everything into the one file `path`. The run goes on as if nothing had happened.
 
-        Raises an error where the file cannot be written. No other file is touched.
+        Raises an error where the file cannot be written.
         """
         ### BEGIN SOLUTION
         from course_lib.reproducibility import rng_state
@@ -1263,9 +1263,9 @@ class Cadence:
     max_lost_seconds: work since the last save that may be at risk. `is_due` must be True at the
         first step that passes it, or earlier.
     max_overhead: share of all the time, steps and saves together, that saves may take, such as
-        0.05. Where both limits cannot hold, this one does, and saves come as often as it allows
-        (half as often will do). A save that takes two thirds or more of what this
-        allows in `max_lost_seconds` may be treated so, too.
+        0.05, and 0.35 at most. Where both limits cannot hold, this one does, and saves come as
+        often as it allows (half as often will do). A save that takes two thirds or more of what
+        this allows in `max_lost_seconds` may be treated so, too.
     clock: gives the seconds now, as `time.perf_counter` does. No other clock counts.
     """
 

@@ -58,8 +58,8 @@ _CHECKPOINT: Claims = {
         "an error of save swallowed",
         "a generator left seeded by an error",
         "the model left in evaluation mode by an error",
+        "older files cleaned up",
     ),
-    "No other file is touched.": ("older files cleaned up",),
     "Raises one where there is no file, or not all of one.": (
         "an error of load swallowed",
         "an error of a part swallowed",
@@ -288,7 +288,8 @@ _CADENCE: Claims = {
         "one step late",
         "half as often where both limits hold",
     ),
-    "max_overhead: share of all the time, steps and saves together, that saves may take, such as 0.05.": (
+    "max_overhead: share of all the time, steps and saves together, that saves may take, such as 0.05, and 0.35 "
+    "at most.": (
         "a twentieth over the budget",
         "the least of the last saves",
         "the median of the last saves",

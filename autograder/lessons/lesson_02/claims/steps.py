@@ -57,7 +57,7 @@ STEP: Claims = {
         "autocast around backward",
         "autocast around the step",
     ),
-    "and then, after an error too, as the caller had it: closed, or open in another type.": (
+    "and then, after an error too, as the caller had it: closed, or open in another type and without a cache.": (
         "autocast left open by an error of the loss",
         "autocast's cache switched on",
         "autocast switched by hand, without an end to its copies",
@@ -151,7 +151,7 @@ EPOCH: Claims = {
     "NaN if one of them is": ("a NaN replaced in the report", "a NaN left out of the mean"),
     '"num_samples": N}': ("batches counted as samples", "no number of samples"),
     "as Python numbers,": ("the loss as a tensor", "the loss as NumPy's number"),
-    "An autocast that the\n    caller has open is left as it was": (
+    "An autocast that the\n    caller has open, without a cache, is left as it was": (
         "autocast switched by hand",
         "autocast left open by an error of the loss",
         "autocast's cache switched on",

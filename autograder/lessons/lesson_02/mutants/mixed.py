@@ -206,7 +206,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '        model.around = torch.autocast("cpu", torch.bfloat16)\n'
                 "        model.register_forward_pre_hook(lambda model, _: model.around.__enter__() and None)\n"
                 "        model.register_forward_hook(\n"
-                "            lambda model, _, logits: model.around.__exit__(None, None, None) or None, always_call=True\n"
+                "            lambda model, *_: model.around.__exit__(None, None, None) or None, always_call=True\n"
                 "        )\n"
                 '    logits = model(batch["input_ids"], batch["attention_mask"])\n'
                 '    loss = F.cross_entropy(logits.float(), batch["labels"])\n',

@@ -255,7 +255,8 @@ def _budget(search: Search, kind: Kind) -> int:
 def _configs(rng: np.random.Generator, num: int) -> list[Config]:
     """All different, by the last bits of a value or by a name alone: values come again and again, as in a grid.
 
-    Three at a time have the same values: the second has one of them under another name, the third two exchanged.
+    Three at a time have the same values: the second has one of them under another name, the third two exchanged. The
+    next three differ from them by the last bits alone.
     """
     rates, decays = 10 ** rng.uniform(-5, -1, size=3), rng.uniform(0.01, 0.1, size=2)
     names = ["learning_rate", *rng.permutation(["weight_decay", "dropout", "momentum"]).tolist()]
@@ -263,7 +264,7 @@ def _configs(rng: np.random.Generator, num: int) -> list[Config]:
     configs = []
     for place in range(num):
         group, kind = divmod(place, 3)
-        rate, decay, share = float(rates[group % 3]), float(decays[group % 2]), float(shares[group])
+        rate, decay, share = float(rates[group // 2 % 3]), float(decays[group // 2 % 2]), float(shares[group])
         if kind == 2:
             decay, share = share, decay
         configs.append({names[0]: rate, names[1]: decay, names[3 if kind == 1 else 2]: share})

@@ -46,6 +46,8 @@ def check_run_trials(job: Job) -> None:
         require_table(job, rounds[place], answer)
         require_values(job, place, answer)
     require_odd_searches(job)
+    for one, answer in zip(rounds, answers, strict=True):
+        _require_own_dropout(job, answer["lives"], len(one["seeds"]))
 
 
 def _secret_rounds(job: Job) -> list[dict[str, Any]]:
@@ -176,7 +178,6 @@ def _require_seed_policy(job: Job, lives: list[dict[str, Any]], num_configs: int
         likely="a fixed seed: the spread between seeds then shows the order of the data alone",
         look="seed with the trial's own seed",
     )
-    _require_own_dropout(job, lives, num_seeds)
 
 
 def _require_own_dropout(job: Job, lives: list[dict[str, Any]], num_seeds: int) -> None:

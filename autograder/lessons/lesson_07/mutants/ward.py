@@ -185,7 +185,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             "the last samples left out": (
                 "rows are missing",
                 "range(0, len(samples), micro_batch_size)",
-                "range(0, len(samples) - micro_batch_size + 1, micro_batch_size)",
+                "range(0, max(1, len(samples) - micro_batch_size + 1), micro_batch_size)",
             ),
             "batches of eight, whatever is asked for": (
                 "run A",
