@@ -93,9 +93,14 @@ class _Scan:
                         yield name
 
     def _own_attributes(self, node: ast.AST) -> Iterator[ast.AST]:
-        """Where an object asks for all attributes of its own: the `vars` of `vars(self)`, and `self.__dict__`."""
+        """Where an object asks for all attributes of its own, or sets one: the `vars` of `vars(self)`, `self.__dict__`."""
         match node:
             case ast.Call(func=ast.Name(id="vars"), args=[about]) if _root(about) in self.own:
+                yield node.func
+            case ast.Call(  # how a frozen dataclass sets a field of its own
+                func=ast.Attribute(value=ast.Name(id="object"), attr="__setattr__"),
+                args=[ast.Name(id="self"), ast.Constant(value=str(name)), _],
+            ) if not name.startswith("_"):
                 yield node.func
             case ast.Attribute(attr="__dict__", value=ast.Name(id=name)) if name in self.own:
                 yield node
@@ -127,7 +132,8 @@ class _Scan:
     def _is_plain_assignment(self, node: ast.Call) -> bool:
         """Whether this `setattr` is `thing.name = value`, which is nobody's suspicion where nothing is imported."""
         match node.args:
-            case [ast.Name(id=thing), ast.Constant(value=str(name)), _]:
+            case [ast.Name() | ast.Attribute() as owner, ast.Constant(value=str(name)), _]:
+                thing = _root(owner)
                 return thing not in self.foreign and not name.startswith("_") and name not in _ATTRIBUTES
         return False
 

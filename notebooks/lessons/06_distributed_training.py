@@ -1117,8 +1117,8 @@ class PlainDDP:
 
         The mode of each part, weights and batch are left as they are. Afterwards `.grad` of every
         parameter that is trained is, on all ranks, the gradient of the mean cross-entropy over the
-        samples of *all* ranks. It is None before the call, and stays None for those that are frozen.
-        Returns that mean: of the forward whose gradients these are.
+        samples of *all* ranks. It is None before the call, and stays None for those that are
+        frozen, from `__init__` on. Returns that mean: of the forward whose gradients these are.
         """
         ### BEGIN SOLUTION
         logits = self.model(batch["input_ids"], batch["attention_mask"])

@@ -25,6 +25,7 @@ from autograder.lessons.lesson_03.checks.windows import (
 )
 
 TEXTS_PER_UPDATE, LONGEST, ROWS_OF_THE_LONGEST = 64, 96, 12  # as in the harness
+HELD_SHORT = "ids are held in 16 bits, or in fewer words than there are: any id may stand in a text"
 BUDGET_SLACK = 1.05  # batches and indices are live too
 WRONG_WEIGHTS = {
     "one group divided": "only the gradients of the optimizer's first parameter group are divided: those of the others "
@@ -75,6 +76,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
         (size + 1, [int(rng.integers(2, size))], int(rng.integers(1, 4))),
         (1, [1] * 70, 5),  # many: what is done every so many updates, or fills up
         (128, [128], ROWS_OF_THE_LONGEST),
+        (128, [128], ROWS_OF_THE_LONGEST),
     ]
     cases: list[dict[str, Any]] = []
     for number, (global_batch_size, updates, longest_rows) in enumerate(passes):
@@ -83,6 +85,8 @@ def _cases(job: Job) -> list[dict[str, Any]]:
             mixed[0], mixed[2] = [LONGEST] * updates[0], [LONGEST] * updates[2]
         if number == 4:  # so many rows fit that a few of them are a small share
             mixed[0] = [LONGEST // 3] * updates[0]
+        if number == 5:  # as many positions in short rows cost far more than in long ones
+            mixed[0] = [LONGEST, *rng.integers(6, 10, size=updates[0] - 1).tolist()]
         if number == 1:  # shapes that were asked for before, and cost more now
             mixed[0][:10] = [LONGEST] * 10
             mixed[1][: longest_rows + 2] = [LONGEST] * (
@@ -105,6 +109,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
                 "is_sure": number == 3,
                 "is_steep": number == 4,  # one update: what follows so long a step is rounding
                 "is_again": number == 1,
+                "is_far": number == 2,
                 "spare_bytes": -(number == 1),  # a byte more, and another row would fit
             }
         )
@@ -112,7 +117,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
 
 
 def _step_bytes(rows: int, width: int, line: list[float]) -> int:
-    rise = width / LONGEST + 0.4 * rows / (rows + 8)
+    rise = width / LONGEST + rows / 20
     return round(line[0] + line[1] * rows * width * (1 + line[2] * rise))
 
 
@@ -174,6 +179,13 @@ def _why(job: Job, case: dict[str, Any]) -> str:
         twin = job.twin(twins.TRAIN_IN_BUDGET)
         got, right = (worker.call("budget_once", **first)["moved"] for worker in (job.learner(), twin))
         return LEFT_BEHIND * are_equal(got, right, "float32")
+    if case["is_far"]:
+        near = case | {"is_far": False}
+        got, right = (
+            worker.call("budget_once", **near)["moved"]
+            for worker in (job.learner(), job.twin(twins.TRAIN_IN_BUDGET))
+        )
+        return HELD_SHORT * are_equal(got, right, "float32")
     # A sure model's gradients may be long, too.
     return f"{CUT_LOSS}; or {LIMITED}" if case["is_sure"] else LIMITED * case["is_steep"]
 

@@ -93,7 +93,11 @@ def any_recipes(rng: np.random.Generator, number: int) -> list[dict[str, Any]]:
                 "world_size": world_size,
                 "base_batch_size": base,
                 "base_learning_rate": float(10 ** rng.uniform(-7, 0.5)),
-                "max_steps": 2 + at if at < NUM_SHORT else up_to(1000, 2),
+                "max_steps": 2 + at
+                if at < NUM_SHORT
+                else up_to(20_000, 5000)
+                if at >= number - 3
+                else up_to(1000, 2),
                 "optimizer": ("sgd", "adamw")[int(rng.integers(2))],
             }
         )

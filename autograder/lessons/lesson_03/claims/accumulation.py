@@ -178,7 +178,7 @@ BUDGET: Claims = {
     "on each of `samples` once": ("a text left out",),
     "of uneven lengths, none of them cut": ("texts cut",),
     "samples: `(ids, label)`": ("padding marked as real",),
-    "any id may stand in them, 0 too": ("mask made from the ids",),
+    "any id may stand in them, 0 too": ("mask made from the ids", "ids in 16 bits"),
     "stand in the list twice": ("the same sample counted once",),
     "The list and its arrays stay as they are": ("samples sorted in place",),
     "Update number k is": ("updates of 64 texts",),
@@ -209,7 +209,11 @@ BUDGET: Claims = {
         "bytes kept from another call",
     ),
     "measured before, as in 3.2": EXPLAINS,
-    "it may grow faster than a line in both": ("positions counted", "a line through one and two rows"),
+    "it may grow faster than a line in both": (
+        "positions counted",
+        "a line through one and two rows",
+        "as many positions as in the longest rows",
+    ),
     "The peak of every update is at most `budget_bytes` by that measure": (
         "the whole update at once",
         "a little above the budget",

@@ -95,7 +95,12 @@ SEARCH: Claims = {
         "rate of one device",
         "the peak never reached",
     ),
-    "a warmup over at least 5 % of the updates": ("no warmup", "short warmup", "warmup rounded down"),
+    "a warmup over at least 5 % of the updates": (
+        "no warmup",
+        "short warmup",
+        "warmup rounded down",
+        "a warmup of a hundred updates at most",
+    ),
     "from at most half the peak": (
         "warmup from high",
         "warmup from the base rate",

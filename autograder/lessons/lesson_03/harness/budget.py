@@ -24,6 +24,7 @@ from course_lib.measuring import Counts, count_events, peak_bytes
 TEXTS_PER_UPDATE = 64
 LONGEST = 96
 ROWS_OF_THE_LONGEST = 12  # that the budget holds
+FAR = 2**20  # no id below fits into 16 bits
 LENGTHS = (4 + (LONGEST - 4) * (np.arange(TEXTS_PER_UPDATE) / (TEXTS_PER_UPDATE - 1)) ** 3).astype(np.int64)
 
 
@@ -83,10 +84,10 @@ def step_line() -> tuple[int, float]:
 
 def step_bytes(rows: int, width: int, bend: float = 0.0) -> int:
     """`bend` is the share that grows faster than a line: with the width's square, as where attention keeps its scores,
-    and with more rows, as where larger blocks waste more. Our model has 0.
+    and with that of the rows, as where each is compared with all others. Our model has 0.
     """
     fixed, per_position = step_line()
-    rise = width / LONGEST + 0.4 * rows / (rows + 8)
+    rise = width / LONGEST + rows / 20
     return round(fixed + per_position * rows * width * (1 + bend * rise))
 
 
@@ -104,6 +105,7 @@ def budget_once(
     is_sure: bool,
     is_steep: bool,
     is_again: bool,
+    is_far: bool,
     spare_bytes: int,
 ) -> dict[str, Any]:
     """One pass over texts of these lengths, with all that can be counted, in a budget of so many of the longest."""
@@ -120,9 +122,21 @@ def budget_once(
         "is_sure": is_sure,
         "is_steep": is_steep,
         "is_again": is_again,
+        "is_far": is_far,
     }
     answer, counts = _trained(seed, np.array(lengths), operators=is_counted, **limits)
     return answer | {"peak": counts.peak_live_bytes, "budget": budget, "line": [*step_line(), bend]}
+
+
+def _nearer(_model: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Far ids as those that the model has; ids that are no longer far, as of a cast, as id 0."""
+
+    def near(ids: torch.Tensor) -> torch.Tensor:
+        return (ids - FAR).clamp(min=0)
+
+    if inputs:
+        return (near(inputs[0]), *inputs[1:]), named
+    return inputs, named | {"input_ids": near(named["input_ids"])}
 
 
 def budget_segment(seed: int, num_steps: int) -> dict[str, Any]:
@@ -148,15 +162,20 @@ def _trained(
     is_sure: bool = False,
     is_steep: bool = False,
     is_again: bool = False,
+    is_far: bool = False,
 ) -> tuple[dict[str, Any], Counts]:
     """One pass of the learner's loop over texts of these lengths: what both comparisons need, and all counts.
 
-    Where it `is_again`, the second one with this model and optimizer; in the first an update took fewer bytes.
+    Where it `is_again`, the second one with this model and optimizer; in the first an update took fewer bytes. The ids
+    that are `is_far` are those of a vocabulary of a million words, of which the model has the last.
     """
     samples = budget_samples(seed, lengths, has_twins=has_twins)
     model, optimizer = budget_model(seed, is_in_groups=is_in_groups, is_sure=is_sure, is_steep=is_steep)
     for group in optimizer.param_groups:  # where no bytes are counted: its state is of their number
         group |= {"momentum": 0.5 * (bend > 0), "weight_decay": 0.05 * is_frozen}
+    if is_far:
+        samples = [(ids + FAR, label) for ids, label in samples]
+        model.register_forward_pre_hook(_nearer, with_kwargs=True)
     set_mode(model, is_training=is_training)
     leave(model, left, is_frozen=is_frozen)
     frozen, before = Frozen(model), weights_of(model)

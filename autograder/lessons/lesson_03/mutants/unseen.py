@@ -156,6 +156,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "growth = total / base_batch_size",
                 "growth = round(total / base_batch_size, 1)",
             ),
+            "a warmup of a hundred updates at most": (
+                "the warmup is too short",
+                "max(2, max_steps // 10)",
+                "max(2, min(100, max_steps // 10))",
+            ),
             "one list for all plans": (
                 "filled anew by each call",
                 ('@exercise("3.4")\n', '_all = []\n\n@exercise("3.4")\n'),
@@ -218,6 +223,21 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     + "    def line(rows, width):\n        one, two = step_bytes(1, width), step_bytes(2, width)\n"
                     + "        return one + (rows - 1) * (two - one)\n",
                 ),
+            ),
+            "as many positions as in the longest rows": (
+                "they grow faster than a line",
+                ("step_bytes(size + 1, len(rest[size][0]))", "bytes_of(size + 1, len(rest[size][0]))"),
+                (
+                    _MODE,
+                    _MODE
+                    + "    longest = max(len(ids) for ids, _ in samples)\n\n    def bytes_of(rows, width):\n"
+                    + "        return step_bytes(-(-rows * width // longest), longest)\n",
+                ),
+            ),
+            "ids in 16 bits": (
+                "held in 16 bits",
+                '                model(batch["input_ids"], ',
+                '                model(batch["input_ids"].to(torch.uint16).long(), ',
             ),
             "a thousandth above the budget": (
                 "the budget is exceeded by a little",

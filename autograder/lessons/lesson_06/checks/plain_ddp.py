@@ -208,7 +208,8 @@ def _require_gradients(
         or (
             ROUNDED_AWAY  # the other model's gradients were right
             if is_loud
-            else "another loss than the mean over all ranks' samples, or a parameter that is left out"
+            else "another loss than the mean over all ranks' samples, or a parameter that is left out, or sent twice, "
+            "as one that two modules share"
         ),
         look="write it for two ranks with 3 samples and 1: which number must each rank's sum be divided by?",
     )

@@ -58,7 +58,7 @@ REPLICA: Claims = {
         "the mask made of the ids",
     ),
     "It is None before the call": EXPLAINS,
-    "and stays None for those that are frozen.": ("zeros for what is frozen",),
+    "and stays None for those that are frozen, from `__init__` on.": ("zeros for what is frozen",),
     "of the forward whose gradients these are.": ("the loss of another forward",),
     "Returns that mean": ("returns its own mean", "returns the mean of rank means", "returns nothing"),
     "batch: dict[str, torch.Tensor]) -> float": ("returns a tensor",),

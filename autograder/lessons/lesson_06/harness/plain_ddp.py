@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 from numbers import Real
 from typing import Any
 
@@ -28,7 +29,8 @@ _OTHER = 1000  # between their seeds
 
 
 class Scaled(torch.nn.Module):
-    """A classifier with buffers of four dtypes, at two depths; its positions are frozen, its head has two names.
+    """A classifier with buffers of four dtypes, at two depths; its positions are frozen, its head has two names, and
+    the bias of that belongs to another module as well.
 
     Not all of it is in the same mode: a frozen part is often left in evaluation mode. A loud one comes in evaluation
     mode, but for that part.
@@ -48,7 +50,8 @@ class Scaled(torch.nn.Module):
         self.inner.register_buffer("num_seen", torch.randint(2**60, 2**61, ()))  # no float holds it
         self.inner.register_buffer("exact", torch.rand(3, dtype=torch.float64))
         self.register_buffer("flags", torch.rand(40) < 0.5)
-        self.head = self.inner.head
+        self.head, self.tied = self.inner.head, torch.nn.Module()
+        self.tied.bias = self.head.bias
         self.train(number != LOUD)
         self.inner.final_norm.train(number == LOUD)
 
@@ -69,7 +72,8 @@ class Held:
 
     def num_replaced(self) -> int:
         now = [*self.model.parameters(), *self.model.buffers()]
-        return sum(old is not new for old, new in zip([*self.weights, *self.buffers], now, strict=True))
+        # More of them where what two modules share is no longer one.
+        return sum(old is not new for old, new in itertools.zip_longest([*self.weights, *self.buffers], now))
 
     def values(self) -> dict[str, Any]:
         with torch.no_grad():

@@ -42,6 +42,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        for tensor in [p for p in model.parameters() if p.requires_grad] + list(model.buffers()):\n"
                 "            dist.broadcast(tensor.data, src=0)\n",
             ),
+            "what two modules share is sent twice": (
+                "one that two modules share",
+                "        for parameter in self.model.parameters():\n",
+                "        for parameter in (p for m in self.model.modules() for p in m.parameters(recurse=False)):\n",
+            ),
             "from another rank": ("nothing is broadcast", "src=0", "src=dist.get_world_size() - 1"),
             "a copy is wrapped": (
                 "nothing is broadcast",

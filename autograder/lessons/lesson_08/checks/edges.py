@@ -15,6 +15,7 @@ from autograder.lessons.checking import name_the_mistake
 
 POOL = 900  # of which a mistake parts from the right in one of 2 to 30
 EACH, OTHERS = 10, 200  # comparisons of each mistake that are taken, and others
+NEARLY = 20  # comparisons of differences that are nearly equal
 SAFE = 1e-9  # of a score: whatever order a sum is taken in, no end of an interval comes so near to an edge
 # Differences that are all equal, with a margin: on both sides of 0 and of the margin, and exactly there.
 EQUAL = ((0.0, 0.5), (0.0, 8.0), (0.25, 0.5), (4.0, 1.0), (-0.25, 0.5), (-0.5, 0.5), (-8.0, 8.0), (-2.0, 0.5))
@@ -23,6 +24,9 @@ _NORMAL = "normal quantiles, 1.96 or 2 standard errors, where few pairs need Stu
 _NO_WIDTH = (
     "differences that are all equal have no spread: their interval is that number itself, held against 0 and the "
     "margin like any other, and not NaN"
+)
+_NEARLY = (
+    "differences that are nearly equal are taken for equal, as by `np.allclose`: small ones have a spread too"
 )
 _DEGREES = "another number of degrees of freedom than n - 1"
 _MANY = "normal quantiles from some number of pairs on: Student's t of n - 1 degrees reaches further"
@@ -90,7 +94,7 @@ def require_verdicts(job: Job) -> None:
             twin=lambda mistake: [verdict(each, mistake) for each in drawn],
             is_same=lambda found: found == got,
         )
-        or (_NO_WIDTH if wrong[-1] < len(EQUAL) else "")
+        or (_NO_WIDTH if wrong[-1] < len(EQUAL) else _NEARLY if wrong[-1] < len(EQUAL) + NEARLY else "")
         or "another interval than Student's of the mean difference, as a bootstrap, a sign-flip or a rank test has it",
         look="mean ± t · deviation / √n of the n differences: `stats.t.ppf(0.975, n - 1)`, `std(ddof=1)`",
     )
@@ -144,7 +148,11 @@ def _comparisons(rng: np.random.Generator) -> list[_Comparison]:
     for mistake in LIKELY:
         parted = (i for i, one in enumerate(pool) if verdict(one, mistake) != right[i])
         taken |= {*itertools.islice(parted, EACH)}
-    return [*_without_spread(rng), *(pool[i] for i in sorted(taken))]
+    return [
+        *_without_spread(rng),
+        *(_nearly_equal(rng) for _ in range(NEARLY)),
+        *(pool[i] for i in sorted(taken)),
+    ]
 
 
 def _drawn(rng: np.random.Generator) -> _Comparison:
@@ -166,6 +174,19 @@ def _drawn(rng: np.random.Generator) -> _Comparison:
         if low < 0 and rng.random() < 0.4:  # the margin is near to an end
             one = one._replace(margin=-low * (1 + rng.choice([-1, 1]) * 10 ** rng.uniform(-3, -0.4)))
         if min(abs(low), abs(high), abs(low + one.margin)) > SAFE * np.abs(baseline).max():
+            return one
+
+
+def _nearly_equal(rng: np.random.Generator) -> _Comparison:
+    """5 to 8 differences near to 0 or to minus the margin, whose spread is hardly more than nothing."""
+    while True:
+        n, margin = int(rng.integers(5, 9)), float(rng.uniform(0.2, 2.0))
+        middle, spread = ((0.0, 3e-9), (-margin, 2e-6 * margin))[int(rng.integers(2))]
+        difference = middle + spread * (rng.standard_normal(n) + rng.normal())
+        baseline = 0.25 * rng.integers(1, 8, n)
+        one = _Comparison(baseline, baseline + difference, margin)
+        low, high = _interval(one)
+        if min(abs(low), abs(high), abs(low + margin)) > 1e-13:
             return one
 
 

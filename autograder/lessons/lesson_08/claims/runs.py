@@ -189,6 +189,7 @@ HELPED: Claims = {
     "t with n - 1 degrees of freedom": ("n degrees of freedom", "degrees of two samples"),
     "differences that are all equal make an interval of no width": (
         "no spread says nothing",
+        "what is nearly equal taken for equal",
         "the sign of equal differences",
     ),
     "the first that holds:": ("worse is asked before no worse",),

@@ -135,6 +135,12 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    if len(baseline) < 5:",
                 "    if len(baseline) < 2 or len(baseline) < 5 and np.ptp(candidate - baseline) > 0:",
             ),
+            "what is nearly equal taken for equal": (
+                "nearly equal are taken for equal",
+                "    low, high = difference.mean() - half, difference.mean() + half",
+                "    if np.allclose(difference, difference[0]):\n        half = 0.0\n"
+                "    low, high = difference.mean() - half, difference.mean() + half",
+            ),
             "no spread says nothing": (
                 "have no spread",
                 "error = difference.std(ddof=1) / np.sqrt(len(difference))",
