@@ -93,7 +93,7 @@ class _Scan:
                         yield name
 
     def _own_attributes(self, node: ast.AST) -> Iterator[ast.AST]:
-        """Where an object asks for all attributes of its own, or sets one: the `vars` of `vars(self)`, `self.__dict__`."""
+        """Where an object asks for all attributes of its own, or sets one: `vars(self)`, `self.__dict__`."""
         match node:
             case ast.Call(func=ast.Name(id="vars"), args=[about]) if _root(about) in self.own:
                 yield node.func

@@ -142,6 +142,8 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], plain:
         )
 
     def name(likely: Mapping[str, str]) -> str:
+        if are_equal(answer["moved"], plain["moved"], "float32"):  # what is wrong is not how they moved
+            return ""
         return name_the_mistake(
             likely,
             twin=twin_of(job, twins.TRAIN_IN_BUDGET, "budget_once", case),

@@ -8,6 +8,7 @@ ACCUMULATION: Claims = {
     "Train a tagger by accumulation": ("put together",),
     "so that nobody can tell from its weights that there was not one big batch": (
         "divided by the number of micro-batches",
+        "what two modules share is divided twice",
     ),
     "model: torch.nn.Module": ("a copy is trained",),
     "Train `model` in place": ("a copy is trained",),

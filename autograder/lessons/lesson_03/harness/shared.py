@@ -33,8 +33,10 @@ def watched_calls(model: Any) -> Iterator[list[list[float]]]:
 def leave(model: Any, gradient: float | None, *, is_frozen: bool = False) -> None:
     """Gradients as somebody may have left them, None or NaN too, and embeddings that are not to be trained.
 
-    These have their gradients from before they were frozen.
+    These have their gradients from before they were frozen. A weight of the model belongs to another module as well.
     """
+    model.tied = torch.nn.Module()
+    model.tied.weight = model.head.weight
     if is_frozen:
         model.token_embedding.requires_grad_(False)
     for parameter in model.parameters():

@@ -39,6 +39,15 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "iterator = iter(micro_batches)",
                 "iterator = micro_batches",
             ),
+            "what two modules share is divided twice": (
+                "gradients that are changed before the step",
+                ("(loss / labels).backward()", "loss.backward()"),
+                (
+                    _STEP,
+                    "        for p in (p for m in model.modules() for p in m.parameters(recurse=False)):\n"
+                    "            if p.grad is not None:\n                p.grad /= labels\n" + _STEP,
+                ),
+            ),
             "divided in a hook that stays": (
                 _STILL,
                 (_MODE, _HOOK),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -199,24 +199,29 @@ def _why(
     all_sick: list[dict[str, Any]],
     number: int,
 ) -> str:
-    """The mistake with which the sick run comes to the same numbers in a case where they are not its own.
-
-    In any case: in some of them rounding hides a mistake, as where large gradients are not clipped.
+    """The mistake with which the sick run comes to the same numbers in all cases; or in one where they are not its own,
+    for in some of them rounding hides a mistake, as where large gradients are not clipped.
     """
     edits = MISTAKES[run]
 
+    @cache
     def twin(mistake: str) -> list[dict[str, Any]]:
         source = edited(job.baseline, *edits[mistake][1])
         found: list[dict[str, Any]] = job.twin(source).call("ward_runs", run=run, cases=cases)
         return found
 
-    likely = name_the_mistake(
-        {name: text for name, (text, _) in edits.items()},
-        twin=twin,
-        is_same=lambda wrong: any(
+    def is_same_in_all(wrong: list[dict[str, Any]]) -> bool:
+        return all(map(_are_same, answers, wrong))
+
+    def is_same_in_one(wrong: list[dict[str, Any]]) -> bool:
+        return any(
             _are_same(answer, one) and not _are_same(answer, sick)
             for answer, one, sick in zip(answers, wrong, all_sick, strict=True)
-        ),
+        )
+
+    texts = {name: text for name, (text, _) in edits.items()}
+    likely = name_the_mistake(texts, twin=twin, is_same=is_same_in_all) or name_the_mistake(
+        texts, twin=twin, is_same=is_same_in_one
     )
     if not likely and number:
         one: dict[str, Any] = {"run": run, "cases": cases, "only": number}
