@@ -1451,7 +1451,7 @@ class Ward:
         self, model: Any, samples: Any, optimizer: Any, micro_batch_size: int
     ) -> list[float]:
         """One pass over `samples` in their order, each fetched once. Returns the loss of each
-        step."""
+        step. What a `DataLoader` of yours draws from torch's generator is no matter."""
         ### BEGIN SOLUTION
         model.train()
         losses = []

@@ -113,6 +113,8 @@ def _cases(job: Job, run: str) -> list[dict[str, Any]]:
         cases.append({"seed": job.seed(), "num_steps": 6, "argument": 7, "tail": 0})
     elif run in "AC":
         cases.append({"seed": job.seed(), "num_steps": 0, "argument": 9, "tail": int(rng.integers(2, 8))})
+    else:  # as in the case before, batches that are made when they are asked for; here several times
+        cases.append({"seed": job.seed(), "num_steps": 4, "argument": 3, "tail": 0})
     return cases
 
 

@@ -46,6 +46,7 @@ WARD: Claims = {
         "the first samples fetched twice",
     ),
     "Returns the loss of each step.": ("a list of nothing",),
+    "What a `DataLoader` of yours draws from torch's generator is no matter.": EXPLAINS,
     "self, model: Any, batches: Sequence[Batch], optimizer: Any, log_every_steps: int": (
         "an entry for the last step too",
     ),
