@@ -141,7 +141,7 @@ def _require_same_model(job: Job, full: dict[str, Any], twin: dict[str, Any]) ->
         likely="0 is divided by 0: the epsilon is missing, or a text of small or no features gets a scale of its own",
         look="what does each operation make of a text whose features are all 0?",
     )
-    rounds = "the repair rounds to 16 bits in fp32 as well, or changes the mathematics a little, as another epsilon does"
+    rounds = "the repair rounds to 16 bits in fp32 as well, or changes the mathematics a little: another epsilon, say"
     look = "in fp32 both classes must give the same numbers"
     logits = full["logits"], twin["logits"]
     is_near = relative_difference(*logits) <= 100 * EXACT

@@ -62,7 +62,6 @@ STEP: Claims = {
         "autocast's cache switched on",
         "autocast switched by hand, without an end to its copies",
         "autocast left around the model's forward",
-        "autocast left in hooks of the model",
         "autocast switched by hand",
         "autocast switched by hand, and off after an error",
         "autocast entered by hand, and left but for an error",

@@ -199,18 +199,6 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _OPEN,
                 '    model.forward = torch.autocast("cpu", torch.bfloat16)(model.forward)\n' + _OPEN,
             ),
-            "autocast left in hooks of the model": (
-                "or opened in a hook of it",
-                _OPEN + _INSIDE,
-                '    if not hasattr(model, "around"):\n'
-                '        model.around = torch.autocast("cpu", torch.bfloat16)\n'
-                "        model.register_forward_pre_hook(lambda model, _: model.around.__enter__() and None)\n"
-                "        model.register_forward_hook(\n"
-                "            lambda model, *_: model.around.__exit__(None, None, None) or None, always_call=True\n"
-                "        )\n"
-                '    logits = model(batch["input_ids"], batch["attention_mask"])\n'
-                '    loss = F.cross_entropy(logits.float(), batch["labels"])\n',
-            ),
             "gradients rounded to fp16": (
                 "the gradients are rounded",
                 _CLIP,
