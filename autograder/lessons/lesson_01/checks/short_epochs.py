@@ -27,10 +27,12 @@ MOST_CORRELATION = 0.7
 def require_right_steps(job: Job) -> Epoch:
     """Fail unless every step is as the text says, in each of some epochs; returns one whose syncs were counted."""
     epochs = []
-    for arguments in _drawn_epochs(job):
+    *drawn, of_many = _drawn_epochs(job)
+    for arguments in drawn:
         epoch = Epoch(arguments, job.learner().call("epoch_once", **arguments))
         require_whole_epoch(job, epoch)
         epochs.append(epoch)
+    require_whole_epoch(job, Epoch(of_many, job.learner().call("epoch_once", **of_many)))
     *_, large, _ = epochs
     for epoch in epochs:
         require_naive_steps(job, epoch, large)
@@ -45,7 +47,7 @@ def require_right_steps(job: Job) -> Epoch:
 
 def _drawn_epochs(job: Job) -> list[dict[str, Any]]:
     """One epoch, whose last batch has one sample, the same once more, and with another seed for the order; then an
-    exact fit, and one sample alone.
+    exact fit, and one sample alone; last an exact fit of many samples: pools that are none have each a short batch.
 
     In the exact fit texts are long and gradients large, and the optimizer has parameters in groups.
     """
@@ -76,6 +78,7 @@ def _drawn_epochs(job: Job) -> list[dict[str, Any]]:
         {**samples(rows * int(rng.integers(3, 6)), longest), **few, "micro_batch_size": rows},
         # Longer than any text of the corpus: whatever it is cut at, it shows.
         {**samples(1, 2 * int(rng.integers(515, 600)) + 1), **few, "micro_batch_size": 6},
+        {**samples(48 * int(rng.integers(26, 36))), **few, "micro_batch_size": 48},
     ]
 
 

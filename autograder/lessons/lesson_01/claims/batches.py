@@ -233,7 +233,10 @@ ORDER: Claims = {
         "padding marked as real",
     ),
     "at most `micro_batch_size` samples to a step": ("bigger batches, fewer steps",),
-    "in as many steps as the naive loop takes: ceil(N / micro_batch_size)": ("smaller batches, more steps",),
+    "in as many steps as the naive loop takes: ceil(N / micro_batch_size)": (
+        "smaller batches, more steps",
+        "a short batch at the end of each pool",
+    ),
     "Batches come in a random order": (
         "from short to long",
         "from long to short",

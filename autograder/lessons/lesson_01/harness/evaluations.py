@@ -19,7 +19,6 @@ from autograder.lessons.checking.harness_shared import (
 from autograder.lessons.lesson_01.harness.loops import (
     IMPOSSIBLE,
     Tiny,
-    Unreadable,
     agree,
     broken_off,
     drawn_batches,
@@ -67,7 +66,7 @@ class _Unreadable:
     """Batches of which not even the first can be asked for."""
 
     def __iter__(self) -> Iterator[Any]:
-        raise Unreadable("the batches cannot be read")
+        raise OSError("the batches cannot be read")  # a TypeError would say that nothing can be iterated
 
 
 def evaluate_many(seed: int, num_batches: int) -> dict[str, Any]:

@@ -245,6 +245,20 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "total.item() / len(order)",
                 "round(total.item() / len(order), 3)",
             ),
+            "a short batch at the end of each pool": (
+                "more steps than the naive loop takes",
+                ("rng.permutation(np.arange(0, len(order), micro_batch_size))", "rng.permutation(cuts)"),
+                (
+                    "    starts =",
+                    "    pools = [min(start + 1000, len(order)) - start for start in range(0, len(order), 1000)]\n"
+                    "    cuts = [1000 * i + at for i, n in enumerate(pools) for at in range(0, n, micro_batch_size)]\n"
+                    "    starts =",
+                ),
+                (
+                    "order[start : start + micro_batch_size]",
+                    "order[start : min(start + micro_batch_size, start // 1000 * 1000 + 1000)]",
+                ),
+            ),
             "short batches first": (
                 "such as short ones at the start",
                 "    model.train()\n",
