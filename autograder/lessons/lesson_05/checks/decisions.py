@@ -11,19 +11,17 @@ from scipy import stats
 
 from autograder.engine import Job, failure
 from autograder.lessons.checking import name_the_mistake
-from autograder.lessons.lesson_05.checks.decision_settings import (
+from autograder.lessons.lesson_05.checks.decision_tables import (
     LOOK_QUANTILE,
     MANY,
     SIZES,
     Setting,
-    settings,
-)
-from autograder.lessons.lesson_05.checks.decision_tables import (
     best_rows,
     break_rows,
     broken_tables,
     even_tables,
     half_widths,
+    settings,
     tables,
 )
 
