@@ -16,6 +16,7 @@ from autograder.lessons.lesson_06.checks.common import (
     require_together,
 )
 
+ROUNDED = "almost right, and rounded: the numbers of the report, or what they are made of"
 EXACT = 2e-6  # of a mean, but for the order of its sum
 KEYS = ("loss", "accuracy", "num_samples")
 PLAIN = ("float", "int")
@@ -144,13 +145,20 @@ def _require_numbers(
             right,
             likely=FROM_IDS
             if seen["num_forwards"] and seen["is_from_ids"]
-            else "almost right, and rounded: the numbers of the report, or what they are made of"
+            else ROUNDED
             if key != "num_samples" and math.isclose(got, right, rel_tol=2e-4)
             else _why(key, got, twin, rank, seen["num_forwards"])
             if is_first
             else "something of the call before is left in, such as sums that are not begun anew",
             look="sums and counts cross the ranks; the division comes last",
             rel_tol=EXACT,
+        )
+        job.require(
+            got == right or got not in (round(right, 6), round(right, 7)),  # no sum comes out so by itself
+            expected=f"{key} = {right:.10g} on rank {rank}",
+            got=f"{got:.10g}",
+            likely=ROUNDED,
+            look="return the number as it comes; whoever prints it rounds it",
         )
     job.require(
         seen["again"] == seen["first"],
