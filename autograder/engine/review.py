@@ -133,8 +133,8 @@ class _Scan:
         """Whether this `setattr` is `thing.name = value`, which is nobody's suspicion where nothing is imported."""
         match node.args:
             case [ast.Name() | ast.Attribute() as owner, ast.Constant(value=str(name)), _]:
-                thing = _root(owner)
-                return thing not in self.foreign and not name.startswith("_") and name not in _ATTRIBUTES
+                is_foreign = _root(owner) in self.foreign | {"()"}  # as where it is an assignment
+                return not is_foreign and not name.startswith("_") and name not in _ATTRIBUTES
         return False
 
     def _about_import(self, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
