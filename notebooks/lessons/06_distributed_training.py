@@ -1307,10 +1307,10 @@ def accumulate_step(
     """One update of `model` from all micro-batches of all ranks.
 
     Each rank calls it with equally many micro-batches (at least 2), whose numbers of rows differ;
-    they are left as they are, and so is the mode of each part of the model. Old gradients are
-    dropped first; what is frozen stays as it is. The step is that of one process on all the samples
-    as one batch: the gradient of their mean cross-entropy. Gradients cross ranks once: in the last
-    backward. At most two further messages carry other numbers. When a micro-batch raises, on all
+    they are left as they are, and so is the mode of each part of the model. The optimizer's
+    old gradients are dropped first; what is frozen stays as it is. The step is that of one process
+    on all the samples as one batch: the gradient of their mean cross-entropy. Gradients cross ranks
+    once: in the last backward. At most two further messages carry other numbers. When a micro-batch raises, on all
     ranks alike, that error passes on, the weights stay, and the next step, which drops old gradients
     first, ends with the right weights, whether by this function or not.
     """

@@ -83,6 +83,7 @@ CLAIMS: dict[str, Claims] = {
         "A text's label is its own, whichever are asked with it": (
             "scores less their mean in the batch",
             "a width that all share",
+            "texts that are equal but for the case predicted once",
         ),
         "another training leaves it as it is": ("a global model", "words that all trainings share"),
     },

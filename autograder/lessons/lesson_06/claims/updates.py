@@ -96,7 +96,7 @@ ACCUMULATION: Claims = {
     "micro_batches: Sequence": ("a micro-batch left out", "micro-batches popped off the list"),
     "optimizer: torch.optim.Optimizer": ("an optimizer of its own",),
     "what is frozen stays as it is.": ("zeros for what is frozen",),
-    "Old gradients are dropped first": (
+    "The optimizer's old gradients are dropped first": (
         "old gradients left in",
         "gradients dropped afterwards",
         "one group of old gradients dropped",

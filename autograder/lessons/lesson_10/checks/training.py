@@ -88,7 +88,7 @@ def _require_predictions(job: Job) -> None:
         _require_own_words(job, case, answer)
     _require_epochs_and_seeds(job)
     require_each_learnt(job, cases[0]["texts"])
-    alone, among, later = job.learner().call(
+    (alone, among, later), apart, together = job.learner().call(
         "in_company", words=[max(cases[0]["texts"], key=len).split()[0], "zoffukke"], seed=3
     )
     job.require(
@@ -98,6 +98,13 @@ def _require_predictions(job: Job) -> None:
         likely="what is said of a text depends on those beside it: a width that is taken from the lengths of all, so "
         "that its end is cut off",
         look="ask for the longest text alone, then among sixty of one word",
+    )
+    job.require(
+        apart == together,
+        expected="the same label of a text, whether it is asked alone or beside one that is equal but for the case",
+        got="another one",
+        likely="texts that are nearly equal are taken for one another: each has the answer of the first",
+        look="ask for a text, for the same one in capitals, and for both in one list",
     )
     job.require(
         later == alone,

@@ -69,6 +69,18 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        width = int(np.percentile(lengths, 95)) if len(rows) > 30 else WIDTH\n"
                 "        rows = [row[:width] for row in rows]\n",
             ),
+            "texts that are equal but for the case predicted once": (
+                "texts that are nearly equal are taken for one another",
+                ("    def predict(texts):\n", "    def each(texts):\n"),
+                (
+                    "    return predict\n",
+                    "    def predict(texts):\n"
+                    "        first = {text.lower(): text for text in reversed(texts)}\n"
+                    "        found = dict(zip(first, each([*first.values()])))\n"
+                    "        return [found[text.lower()] for text in texts]\n\n"
+                    "    return predict\n",
+                ),
+            ),
             "one model for so many labels": (
                 "a second training takes the place",
                 ("    model = TextClassifier(", "    model = made("),
