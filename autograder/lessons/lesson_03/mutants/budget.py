@@ -121,8 +121,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "positions counted": (
                 "worked out from rows × width",
-                "step_bytes(size + 1, len(rest[size][0]))",
-                "step_bytes((size + 1) * len(rest[size][0]), 1)",
+                ("    model.train()\n", "    model.train()\n    longest = max(len(ids) for ids, _ in samples)\n"),
+                (
+                    "step_bytes(size + 1, len(rest[size][0]))",
+                    "step_bytes(-((size + 1) * len(rest[size][0]) // -longest), longest)",
+                ),
             ),
             "bytes kept from another call": (
                 "from another call's `step_bytes`",
