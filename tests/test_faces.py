@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,20 @@ def _imports(path: Path) -> list[tuple[str, str]]:
     return [(str(node.module), alias.name) for node in found for alias in node.names]
 
 
+def _defined(path: Path) -> list[str]:
+    """What a module defines at its top level, also by an assignment."""
+    found = []
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.append(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found += [
+                each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)
+            ]
+    return found
+
+
 def _room(module: str) -> str:
     return ".".join(module.split(".")[:2])
 
@@ -118,6 +133,14 @@ def test_no_name_of_a_face_is_a_module_of_its_room() -> None:
                 assert not names & modules, face
 
 
+def test_no_two_files_of_a_harness_define_one_name() -> None:
+    """A worker gets them as one source, in which the later one would silently be everybody's."""
+    for folder in (ROOT / "autograder" / "lessons").glob("lesson_*/harness"):
+        files = [folder.parents[1] / "checking" / "harness_shared.py", *folder.glob("[!_]*.py")]
+        defined = Counter(name for file in files for name in _defined(file))
+        assert [name for name, times in defined.items() if times > 1] == [], folder
+
+
 def test_a_lesson_released_earlier_is_checked(tmp_path: Path) -> None:
     path = tmp_path / LESSON.name
     shutil.copy(LESSON, path)
@@ -138,6 +161,7 @@ def test_a_course_made_earlier_is_graded_and_given_feedback(
     command = [sys.executable, "-m", "autograder.cli.main", "grade", "08", "--json"]
     ran = subprocess.run(command, cwd=course, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
+    # 8.5 alone: 8.1 forgets NumPy, and 8.2 lets an OverflowError out where a whole number is `.inf`.
     assert json.loads(ran.stdout)["students"]["ada"]["score"] == 11.0
     command = [sys.executable, "-m", "nbgrader", "generate_feedback", "08_reproducibility"]
     subprocess.run(command, cwd=course, capture_output=True, check=True)

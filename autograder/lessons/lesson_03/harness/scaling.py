@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from autograder.lessons.checking.harness_shared import learner
+from autograder.lessons.lesson_03.harness.shared import is_plain
 
 
 def plans_all(wishes: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -29,7 +30,7 @@ def _read(plan: Any) -> dict[str, Any]:
     for name, value in plan.items():
         if name == "learning_rates" and isinstance(value, Iterable) and not isinstance(value, str | Mapping):
             rates = list(value)
-            odd = [type(rate).__name__ for rate in rates if not _is_plain(rate)]
+            odd = [type(rate).__name__ for rate in rates if not is_plain(rate)]
             if not isinstance(value, list) or odd:
                 found["odd"][name] = f"{type(value).__name__} of {odd[0] if odd else 'float'}"
             found["learning_rates"] = np.array([float(rate) for rate in rates])
@@ -38,7 +39,3 @@ def _read(plan: Any) -> dict[str, Any]:
                 found["odd"][str(name)] = type(value).__name__
             found[str(name)] = float(value)
     return found
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -92,10 +92,10 @@ def told(report: Any) -> dict[str, Any]:
     """The numbers of a report, what kind of thing it is, and what in it is no plain number."""
     if not isinstance(report, dict):
         return {"report": {}, "kind": type(report).__name__, "not_plain": {}}
-    not_plain = {name: type(value).__name__ for name, value in report.items() if not _is_plain(value)}
+    not_plain = {name: type(value).__name__ for name, value in report.items() if not is_plain(value)}
     return {"report": numbers(report), "kind": "dict", "not_plain": not_plain}
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
     """A number that JSON can write; NumPy's float64 is one of Python's floats."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -121,7 +121,10 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "positions counted": (
                 "worked out from rows × width",
-                ("    model.train()\n", "    model.train()\n    longest = max(len(ids) for ids, _ in samples)\n"),
+                (
+                    "    model.train()\n",
+                    "    model.train()\n    longest = max(len(ids) for ids, _ in samples)\n",
+                ),
                 (
                     "step_bytes(size + 1, len(rest[size][0]))",
                     "step_bytes(-((size + 1) * len(rest[size][0]) // -longest), longest)",
