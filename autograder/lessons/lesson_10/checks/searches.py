@@ -64,9 +64,11 @@ def winner_of(
     mean: Callable[[list[float]], float] = _mean,
     digits: int | None = None,
     is_counted: bool = False,
+    rather: dict[str, float] | None = None,
 ) -> dict[str, Any]:
     """The right answer; or that of one who has another `key` of a config, another `mean`, means rounded to so many
-    `digits` before they are compared, or who counts completed trials."""
+    `digits` before they are compared, or who counts completed trials. Of configs that such a one finds equally good,
+    that with the key of `rather`."""
     groups: dict[Any, Trials] = {}
     for trial in trials:
         groups.setdefault(key(trial["config"]), []).append(trial)
@@ -80,7 +82,9 @@ def winner_of(
         return {"config": {}, "mean": math.nan, "num_seeds": 0, "num_steps": num_steps}
     means = [mean([trial["validation"] for trial in own]) for own in complete]
     decides = means if digits is None else [round(value, digits) for value in means]
-    best = max(range(len(complete)), key=decides.__getitem__)
+    is_preferred = [rather is not None and key(own[0]["config"]) == key(rather) for own in complete]
+    is_best = [math.isclose(value, max(decides), rel_tol=1e-12) for value in decides]  # sums in another order
+    best = max(range(len(complete)), key=lambda at: (is_best[at], is_preferred[at], decides[at]))
     return {
         "config": complete[best][0]["config"],
         "mean": means[best],
@@ -191,7 +195,7 @@ def _likely(asked: list[tuple[Trials, float]], answers: list[dict[str, Any]]) ->
     def explains(**mistake: Any) -> bool:
         key = mistake.get("key", _by_items)
         for (trials, scale), answer in zip(asked, answers, strict=True):
-            found = winner_of(trials, **mistake)
+            found = winner_of(trials, rather=answer["config"], **mistake)
             if key(found["config"]) != key(answer["config"]) or not (
                 answer["trouble"] or _is_same(answer["mean"], found["mean"], scale)
             ):
