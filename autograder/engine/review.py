@@ -12,6 +12,8 @@ import ast
 import warnings
 from collections.abc import Collection, Iterator
 
+from autograder.engine.review_names import texts_of
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -120,14 +122,22 @@ class _Scan:
     def _about_call(self, node: ast.Call) -> Iterator[str]:
         called = node.func.attr if isinstance(node.func, ast.Attribute) else _name(node.func)
         is_own = bool(node.args) and _root(node.args[0]) in self.own
-        if called == "getattr" and not is_own and not _is_constant(node.args[1:2]):
-            yield "works out the name of an attribute as it runs, by `getattr`"
+        if called == "getattr" and not is_own and len(node.args) > 1:
+            yield from self._about_named_attribute(*node.args[:2])
         elif called == "setattr" and not is_own and not self._is_plain_assignment(node):
             yield "uses `setattr` on what is not its own"
         elif called == "autocast" and not any(
             k.arg == "enabled" and _is_constant([k.value]) for k in node.keywords
         ):
             yield "uses `autocast`: a lower precision than asked for"
+
+    def _about_named_attribute(self, owner: ast.expr, name: ast.expr) -> Iterator[str]:
+        """Of `getattr(owner, name)` what would be said of `owner.name`, where the cell says which names there are."""
+        names = texts_of(name, self.tree)
+        if names is None:
+            yield "works out the name of an attribute as it runs, by `getattr`"
+        for text in sorted(names or ()):
+            yield from self._about_attribute(ast.Attribute(value=owner, attr=text, ctx=ast.Load()))
 
     def _is_plain_assignment(self, node: ast.Call) -> bool:
         """Whether this `setattr` is `thing.name = value`, which is nobody's suspicion where nothing is imported."""

@@ -1089,8 +1089,7 @@ def mixed_step(
 
     The loss is the batch mean of the cross-entropy, in fp32; the gradient is clipped to
     `max_norm`. Weights and gradients stay fp32. Autocast is open for forward and loss only,
-    and then, after an error too, as the caller had it: closed, or open in another type and
-    without a cache.
+    and closed, as it was before, after an error too.
     Returns 0-d tensors: "loss", and "grad_norm" from before clipping.
     """
     ### BEGIN SOLUTION
@@ -1160,8 +1159,8 @@ def train_epoch(
     Each step minimises the mean cross-entropy of its batch, with the gradient clipped to
     `max_norm`. `batches` can be iterated once; the last one may be short.
     Returns {"loss": mean over *samples* while training, NaN if one of them is, "num_samples": N},
-    as Python numbers, with at most 8 syncs an epoch, however long it is. An autocast that the
-    caller has open, without a cache, is left as it was; "32-true" is asked for outside of one.
+    as Python numbers, with at most 8 syncs an epoch, however long it is. Autocast is
+    closed before and after, after an error too.
     """
     ### BEGIN SOLUTION
     device = next(model.parameters()).device

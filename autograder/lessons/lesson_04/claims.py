@@ -288,9 +288,11 @@ _CADENCE: Claims = {
         "one step late",
         "half as often where both limits hold",
     ),
-    "max_overhead: share of all the time, steps and saves together, that saves may take, such as 0.05, and 0.35 "
+    "max_overhead: share of all the time, steps and saves together, that saves may take, such as 0.05, and 0.3 "
     "at most.": (
         "a twentieth over the budget",
+        "whole seconds of work for each of a save",
+        "the nearest whole seconds of work",
         "the least of the last saves",
         "the median of the last saves",
         "a save for nothing passed over",

@@ -34,29 +34,8 @@ def require_told(job: Job, stumbled: Mapping[str, Any]) -> None:
         likely="an error is caught and swallowed: the run goes on, and nobody knows that a step is missing",
         look="catch nothing that you cannot mend",
     )
-    when = "after an error of the model, with an autocast of the caller's open"
+    when = "after an error of the model"
     require_left_alone(job, stumbled["before"], stumbled["after"], when=when)
-
-
-def require_left(job: Job, answer: Mapping[str, Any]) -> None:
-    """Fail where calls changed what they were handed beside the model, or a switch of the caller's autocast."""
-    require_untouched(job, answer["changed"])
-    inside = answer["inside_another"]
-    require_left_alone(
-        job, inside["before"], inside["after"], when="after a call with an autocast of the caller's open"
-    )
-
-
-def require_own_type(job: Job, answer: Mapping[str, Any], dtype: str) -> None:
-    """Fail where products were of another type under a caller's autocast of that type."""
-    types = answer["inside_another"]["types"]
-    job.require(
-        set(types) <= {f"torch.{dtype}"},
-        expected=f"matrix products in {dtype}, also where the caller's autocast is of another type",
-        got=", ".join(types),
-        likely="autocast got no type of its own: it takes the one that was set last, and on a GPU fp16",
-        look=f"name the type: `torch.autocast(..., dtype=torch.{dtype})`",
-    )
 
 
 def require_untouched(job: Job, changed: Sequence[str]) -> None:
@@ -67,7 +46,7 @@ def require_untouched(job: Job, changed: Sequence[str]) -> None:
             expected=f"{what} as they were before",
             got="others",
             likely=f"{what} are changed on the way: what the caller does next with them goes otherwise",
-            look="make a copy of what you have to change, and seed nothing that you have not made",
+            look="make a copy of what you have to change",
         )
 
 

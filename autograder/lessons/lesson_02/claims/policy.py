@@ -129,7 +129,6 @@ SCALER: Claims = {
         "the device that the machine has",
         "bf16, the default on CPUs",
         "autocast switched by hand",
-        "no autocast of its own inside another",
         "autocast left open by an error of the loss",
     ),
     "the loss in fp32": ("loss outside autocast, in fp16", "log_softmax in fp16"),

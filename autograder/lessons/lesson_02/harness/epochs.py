@@ -11,7 +11,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from autograder.lessons.checking.harness_shared import in_groups, learner, numbers, switches, weights_of
-from autograder.lessons.lesson_02.harness.handed import Watched, inside_another, kinds_of, no_such_label
+from autograder.lessons.lesson_02.harness.handed import Watched, kinds_of, no_such_label
 from autograder.lessons.lesson_02.harness.shared import (
     VOCABULARY,
     DeepClassifier,
@@ -137,7 +137,7 @@ def _norm_of(gradients: dict[str, torch.Tensor]) -> float:
 
 def broken_epochs(seed: int, rows: list[int], at: int) -> dict[str, Any]:
     """Epochs of which batch `at` has a NaN in one of its words; in whose second forward the model raises, or whose
-    batches do, or the loss; and one with an autocast of the caller's open.
+    batches do, or the loss.
 
     Who raises an error at the NaN has said it as loudly: then there is no report.
     """
@@ -149,10 +149,7 @@ def broken_epochs(seed: int, rows: list[int], at: int) -> dict[str, Any]:
         if number == at:
             batch["input_ids"][0, 0] = VOCABULARY - 1
     good = batches[:at] + batches[at + 1 :]
-    stumbled = stumble(
-        model, lambda: learner(model, iter(good), optimizer, "bf16-mixed"), at=2, dtype=torch.float16
-    )
-    inside = inside_another(model, lambda: learner(model, iter(good[:1]), optimizer, "bf16-mixed"))
+    stumbled = stumble(model, lambda: learner(model, iter(good), optimizer, "bf16-mixed"), at=2)
     is_loss_of_batches_told = _is_told(lambda: learner(model, _breaking(good), optimizer, "32-true"))
     no_label = no_such_label(good[0], lambda broken: learner(model, iter([broken]), optimizer, "bf16-mixed"))
     with torch.no_grad():
@@ -168,8 +165,6 @@ def broken_epochs(seed: int, rows: list[int], at: int) -> dict[str, Any]:
             continue
     return {
         "stumbled": stumbled,
-        "changed": [],
-        "inside_another": inside,
         "no_label": no_label,
         "is_told_by_batches": is_loss_of_batches_told,
         "reports": reports,

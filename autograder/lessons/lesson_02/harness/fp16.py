@@ -7,7 +7,6 @@ import re
 from typing import Any
 
 import numpy as np
-import torch
 
 from autograder.lessons.checking.harness_shared import (
     learner,
@@ -15,7 +14,7 @@ from autograder.lessons.checking.harness_shared import (
     switches,
 )
 from autograder.lessons.lesson_02.harness.fp16_run import Fp16Run, file_of, loaded
-from autograder.lessons.lesson_02.harness.handed import defaults_of, inside_another, no_such_label
+from autograder.lessons.lesson_02.harness.handed import defaults_of, no_such_label
 from autograder.lessons.lesson_02.harness.scales import far_scales
 from autograder.lessons.lesson_02.harness.shared import (
     beside_a_gpu,
@@ -66,9 +65,7 @@ def fp16_steps(
             relay.load(saved)
             run.step(batches[0], (0.5, "inf"))
             run.load(relay.saved())
-        answer["stumbled"] = stumble(
-            run.model, lambda: run.trainer.train_step(batches[0]), dtype=torch.bfloat16
-        )
+        answer["stumbled"] = stumble(run.model, lambda: run.trainer.train_step(batches[0]))
         leave_gradients(run.model, 1.0)
         run.hand_out()
         for number, batch in enumerate(batches[first:until], start=first):
@@ -89,15 +86,9 @@ def fp16_steps(
     return answer | kept
 
 
-def step_inside_another(seed: int) -> dict[str, Any]:
-    """What is set before and after a step whose caller has an autocast in bf16 open, and after an error of the loss."""
-    run, batch = Fp16Run(seed, {}), small_batches(seed, 1)[0]
-    inside = inside_another(run.model, lambda: run.trainer.train_step(batch), torch.bfloat16)
-    return {
-        "changed": [],
-        "inside_another": inside,
-        "no_label": no_such_label(batch, run.trainer.train_step, torch.bfloat16),
-    }
+def step_without_a_label(seed: int) -> dict[str, Any]:
+    """What is set before and after an error of the loss."""
+    return no_such_label(small_batches(seed, 1)[0], Fp16Run(seed, {}).trainer.train_step)
 
 
 def trainer_beside_a_gpu(source: str, entry: str, seed: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_shared import as_it_is, generators, switches
+from autograder.lessons.checking.harness_shared import as_it_is, switches
 
 
 class Watched:
@@ -28,11 +28,9 @@ class Watched:
 
     def call(self, function: Callable[..., Any], *arguments: Any, batches: list[dict[str, Any]]) -> Any:
         """What `function` gives. Its `arguments` are `batches` or have them inside."""
-        before, drawn, caches = as_it_is(batches), generators(), torch.is_autocast_cache_enabled()
+        before, caches = as_it_is(batches), torch.is_autocast_cache_enabled()
         self.num_forwards = 0
         result = function(*arguments)
-        if drawn != generators():
-            self.changed.add("the random generators")
         if caches is not torch.is_autocast_cache_enabled():
             self.changed.add("autocast's own settings")
         if as_it_is(batches) != before:
@@ -40,44 +38,15 @@ class Watched:
         return result
 
 
-def inside_another(model: Any, call: Callable[[], Any], dtype: torch.dtype = torch.float16) -> dict[str, Any]:
-    """What is set before and after a call whose caller has an autocast open, and the types of the products.
-
-    The caller's is of another type, and keeps no copies of the weights.
-    """
-    types: set[str] = set()
-    layers = [part for part in model.modules() if isinstance(part, torch.nn.Linear)]
-    hooks = [
-        layer.register_forward_hook(lambda _, inputs, output: types.add(str(output.dtype)))
-        for layer in layers
-    ]
-    with torch.autocast("cpu", dtype, cache_enabled=False):
-        before = _switches_and_cache()
-        call()
-        after = _switches_and_cache()
-    for hook in hooks:
-        hook.remove()
-    return {"before": before, "after": after, "types": sorted(types)}
-
-
-def _switches_and_cache() -> dict[str, str]:
-    return switches() | {"autocast's cache": str(torch.is_autocast_cache_enabled())}
-
-
 def no_such_label(
     batch: dict[str, torch.Tensor],
     call: Callable[[dict[str, torch.Tensor]], Any],
-    dtype: torch.dtype = torch.float16,
 ) -> dict[str, Any]:
-    """What is set before and after a call on a label that there is not, for which the loss raises an error.
-
-    The caller has an autocast of another type open.
-    """
-    with torch.autocast("cpu", dtype):
-        before = switches()
-        with contextlib.suppress(Exception):  # who makes a loss of it all the same has told nothing wrong
-            call(batch | {"labels": torch.full_like(batch["labels"], 10**6)})
-        return {"before": before, "after": switches()}
+    """What is set before and after a call on a label that there is not, for which the loss raises an error."""
+    before = switches()
+    with contextlib.suppress(Exception):  # who makes a loss of it all the same has told nothing wrong
+        call(batch | {"labels": torch.full_like(batch["labels"], 10**6)})
+    return {"before": before, "after": switches()}
 
 
 def kinds_of(report: Any) -> dict[str, str]:

@@ -119,11 +119,8 @@ class Stumble(RuntimeError, IndexError, KeyError, ValueError, TypeError, Arithme
     """What a model raises here that cannot go on: whatever kind of error is caught, it is one."""
 
 
-def stumble(model: Any, call: Callable[[], Any], *, at: int = 1, dtype: torch.dtype) -> dict[str, Any]:
-    """Whether an error in forward number `at` reaches the caller, and what was set around it before and after.
-
-    The caller has an autocast of its own open, with `dtype`.
-    """
+def stumble(model: Any, call: Callable[[], Any], *, at: int = 1) -> dict[str, Any]:
+    """Whether an error in forward number `at` reaches the caller, and what was set around it before and after."""
     forwards: list[int] = []
 
     def fall(*_: Any) -> None:
@@ -132,15 +129,13 @@ def stumble(model: Any, call: Callable[[], Any], *, at: int = 1, dtype: torch.dt
             raise Stumble("the model raised this error")
 
     handle, is_told = model.register_forward_pre_hook(fall), False
-    with torch.autocast("cpu", dtype):
-        before = switches()
-        try:
-            call()
-        except Stumble:
-            is_told = True
-        after = switches()
+    before = switches()
+    try:
+        call()
+    except Stumble:
+        is_told = True
     handle.remove()
-    return {"is_told": is_told, "before": before, "after": after}
+    return {"is_told": is_told, "before": before, "after": switches()}
 
 
 def beside_a_gpu(source: str, entry: str, use: Callable[[Any], float]) -> dict[str, Any]:

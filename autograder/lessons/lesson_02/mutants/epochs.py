@@ -92,11 +92,6 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '        if num_samples // len(batch["labels"]) % 64 == 63:\n            total.item()\n'
                 "        num_samples +=",
             ),
-            "autocast with the type that was set last": (
-                "no type of its own",
-                'torch.autocast("cpu", torch.bfloat16',
-                'torch.autocast("cpu"',
-            ),
             "the device that the machine has": (
                 "what the machine has",
                 'torch.autocast("cpu"',
@@ -322,11 +317,6 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        except BaseException:\n            opened.__exit__(None, None, None)\n            raise\n"
                 '        loss = F.cross_entropy(logits, batch["labels"])\n'
                 "        opened.__exit__(None, None, None)\n",
-            ),
-            "autocast's cache switched on": (
-                "autocast's cache is switched",
-                "    return {",
-                "    torch.set_autocast_cache_enabled(True)\n    return {",
             ),
             "gradients rounded": (
                 "the gradients are rounded",

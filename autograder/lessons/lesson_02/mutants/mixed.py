@@ -66,11 +66,6 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "",
             ),
             "autocast with fp16": ("autocast got another type", "torch.bfloat16)", "torch.float16)"),
-            "autocast with the type that was set last": (
-                "no type of its own",
-                'torch.autocast("cpu", torch.bfloat16)',
-                'torch.autocast("cpu")',
-            ),
             "autocast of another device": (
                 "not open while the model runs",
                 'torch.autocast("cpu"',
@@ -159,11 +154,6 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _OPEN + _INSIDE,
                 _ON + textwrap.indent(textwrap.dedent(_INSIDE), " " * 4) + _OFF,
             ),
-            "autocast switched by hand, and off after an error": (
-                "autocast is switched for the whole process",
-                _OPEN + _INSIDE,
-                _ON + "    try:\n" + _INSIDE + "    finally:\n" + textwrap.indent(_OFF, " " * 4),
-            ),
             "autocast entered by hand, and left but for an error": (
                 "autocast is switched for the whole process",
                 _OPEN + _INSIDE,
@@ -188,11 +178,6 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '        logits = model(batch["input_ids"], batch["attention_mask"])\n'
                 "    except BaseException:\n        opened.__exit__(None, None, None)\n        raise\n"
                 '    loss = F.cross_entropy(logits, batch["labels"])\n    opened.__exit__(None, None, None)\n',
-            ),
-            "autocast's cache switched on": (
-                "autocast's cache is switched",
-                _TAKE,
-                _TAKE + "    torch.set_autocast_cache_enabled(True)\n",
             ),
             "autocast left around the model's forward": (
                 "wrapped around the model's `forward`",

@@ -220,13 +220,6 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'torch.autocast("cpu"',
                 'torch.autocast("cuda" if torch.cuda.is_available() else "cpu"',
             ),
-            "no autocast of its own inside another": (
-                "no type of its own",
-                '        with torch.autocast("cpu", torch.float16):',
-                "        from contextlib import nullcontext\n"
-                '        is_open = torch.is_autocast_enabled("cpu")\n'
-                '        with nullcontext() if is_open else torch.autocast("cpu", torch.float16):',
-            ),
             "autocast left open by an error of the loss": (
                 "autocast is switched for the whole process",
                 '        with torch.autocast("cpu", torch.float16):\n            loss = F.cross_entropy('

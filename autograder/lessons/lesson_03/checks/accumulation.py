@@ -178,7 +178,7 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
         look="keep the loss of each micro-batch, a number, and not what it is made of",
     )
     require_left_alone(job, answer["set_before"], answer["set_after"], when="after the call")
-    require_untouched(job, answer["changed"])
+    require_untouched(job, is_changed=answer["is_changed"])
     updates = {"": "something else than optimizer steps is counted, such as micro-batches"}
     require_told(job, answer, right["report"], {"loss": WRONG_LOSS, "num_updates": updates}, rel_tol=ROUNDING)
 

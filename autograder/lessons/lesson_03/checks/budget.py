@@ -169,7 +169,7 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], plain:
         likely="the caller's list is sorted or emptied in place: the next epoch has other updates, or none",
         look="`sorted(samples[a:b])` makes a list of its own, `samples.sort()` and `del` change the one that came",
     )
-    require_untouched(job, answer["changed"])
+    require_untouched(job, is_changed=answer["is_changed"])
     updates = {"": "something else than optimizer steps is counted, such as micro-batches"}
     require_told(job, answer, plain["report"], {"loss": LOSS, "num_updates": updates}, rel_tol=ROUNDING)
 

@@ -116,7 +116,7 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
     _require_no_complaint(job, answer, case["grad_accum_steps"])
     require_cleared(job, answer["moved"], case["left"])
     require_left_alone(job, answer["set_before"], answer["set_after"], when="after the call")
-    require_untouched(job, answer["changed"])
+    require_untouched(job, is_changed=answer["is_changed"])
     num_micro_batches = len(case["rows"])
     require_updates(
         job,

@@ -132,7 +132,7 @@ def accumulated_once(
         "saved_bytes": counts.peak_saved_bytes,
         "num_kept": outputs.most_kept,
         "num_looks": passes.num_looks,
-        "changed": handed.changed(),
+        "is_changed": handed.is_changed(),
         "set_before": set_before,
         "set_after": switches(),
     }
@@ -235,7 +235,7 @@ def mixed_once(
     return told(report) | {
         "moved": weights_of(model) - before,
         "frozen": frozen.changed(),
-        "changed": handed.changed(),
+        "is_changed": handed.is_changed(),
         "scaler_says": scaler_says,
         "set_before": set_before,
         "set_after": switches(),

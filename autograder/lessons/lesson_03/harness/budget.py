@@ -197,7 +197,7 @@ def _trained(
         "frozen": frozen.changed(),
         "steps": counts.num_optimizer_steps,
         "calls": calls,
-        "changed": handed.changed(),
+        "is_changed": handed.is_changed(),
         "is_list_changed": [*map(id, samples)] != [*map(id, listed)],
         "is_too_wide": any(spare),
     }

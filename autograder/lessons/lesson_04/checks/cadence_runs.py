@@ -75,7 +75,8 @@ def scenarios(rng: np.random.Generator) -> list[Scenario]:
         return Scenario(name=name, max_overhead=budget, steps=steps.tolist(), saves=costs.tolist(), **given)
 
     cheap, dear = 0.12 * 0.05 * limit, 2.4
-    small, large = float(rng.choice([0.01, 0.02, 0.03])), float(rng.choice([0.25, 0.3, 0.35]))
+    # No whole number of seconds of work goes with one of saving, to the next below or to the nearest.
+    small, large = float(rng.choice([0.01, 0.02, 0.03])), float(rng.choice([0.23, 0.29, 0.3]))
     long = np.concatenate([twice, twice])
     at_ease = run(STEADY, steady, 0.05, 0.12, begins_at=0.0)
     too_slow = run("a disk too slow for both limits", twice, 0.05, dear, is_dear=True)

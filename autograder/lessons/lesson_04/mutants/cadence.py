@@ -54,6 +54,16 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 + _WAIT
                 + "        self.wait = self.max_lost_seconds if is_first else self.wait\n",
             ),
+            "whole seconds of work for each of a save": (
+                "more often than the cost of a save allows",
+                "seconds / self.max_overhead)",
+                "seconds * (int(1 / self.max_overhead) - 1))",
+            ),
+            "the nearest whole seconds of work": (
+                "more often than the cost of a save allows",
+                "seconds / self.max_overhead)",
+                "seconds * (round(1 / self.max_overhead) - 1))",
+            ),
             "never looks at what a save costs": (
                 "the cost of a save is not looked at",
                 "max(self.max_lost_seconds, seconds / self.max_overhead)",
