@@ -1104,7 +1104,7 @@ class PlainDDP:
 
     def __init__(self, model: torch.nn.Module) -> None:
         """Afterwards every rank's `model` has rank 0's `state_dict`, weights and buffers, in place
-        and to the last bit.
+        and to the last bit. All of them are contiguous.
         """
         ### BEGIN SOLUTION
         self.model = model
@@ -1457,7 +1457,7 @@ def train_in_parallel(
     optimizer: torch.optim.Optimizer,
 ) -> None:
     """Train `model` in place, on both ranks at once. `dist` is set up; weights are equal at the
-    start, and none is frozen.
+    start, none is frozen, and each has a part in every loss.
 
     batches: the *whole* batch of each step, the same list on both ranks, and left as it is. The last
     one may be odd; each has at least one row a rank.

@@ -1302,7 +1302,7 @@ check("7.3")
 # %% [markdown]
 # ### 7.4 · Four sick runs
 #
-# > Difficulty ●●●●○ · Importance ●●●●● · 30 minutes · property, count, speed (at least 1.5× for each run)
+# > Difficulty ●●●●○ · Importance ●●●●● · 30 minutes · property, count, speed (at least 1.5× for each run, at sizes like those below)
 #
 # Four runs are right and slow. Each has one illness. The next cell prints their source, `SickRuns`. Read it:
 

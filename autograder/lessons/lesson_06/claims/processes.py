@@ -115,6 +115,7 @@ SCRIPT: Claims = {
     "All ranks end with equal weights.": ("no DDP",),
     "Dropout masks differ between ranks and steps.": (
         "the same seed for dropout",
+        "a seed times the rank for dropout",
         "one seed for dropout on all ranks but the first",
         "dropout seeded alike before each step",
         "dropout seeded by rank before each step",
@@ -183,6 +184,6 @@ EVALUATION: Claims = {
         "hits not divided",
         "without accuracy",
     ),
-    "whose largest logit is the label, 0 … 1": ("the smallest logit",),
+    "whose largest logit is the label, 0 … 1": ("the smallest logit", "the largest sigmoid"),
     '"num_samples" samples of all ranks': ("samples of its own shard", "batches without a loss left out"),
 }

@@ -11,7 +11,9 @@ REPLICA: Claims = {
     ),
     "and then with batches of its own, of other sizes than theirs.": ("mean of rank means",),
     "A model whose replicas on all ranks stay equal.": ("gradients stay on their rank",),
+    "All of them are contiguous.": EXPLAINS,
     "Afterwards every rank's `model` has rank 0's `state_dict`": (
+        "the other ranks' numbers times 0",
         "from another rank",
         "a copy is wrapped",
     ),
@@ -159,7 +161,7 @@ SCALING: Claims = {
     "Train `model`": ("evaluation mode",),
     "in place": ("a copy is trained", "hooks left on the parameters"),
     "on both ranks at once.": ("one rank after the other", "a barrier on rank 0 alone"),
-    "`dist` is set up; weights are equal at the start, and none is frozen.": EXPLAINS,
+    "`dist` is set up; weights are equal at the start, none is frozen, and each has a part in every loss.": EXPLAINS,
     "batches: the *whole* batch of each step": ("the last batch left out",),
     "the same list on both ranks": ("no sampler: every rank computes everything",),
     "and left as it is.": ("cuts the caller's own batches", "the list emptied on the way"),

@@ -121,12 +121,14 @@ def _model_and_shares(
 ) -> tuple[Any, list[list[dict[str, torch.Tensor]]]]:
     """Labels of which the model is right about a half, a third and a quarter on ranks 0, 1 and 2.
 
-    A `kind` of model is "loud", with losses of 50, or "sick", with none for one row of rank 0's second batch.
+    A `kind` of model is "loud", with losses of 50 and all logits so large that a sigmoid of each is 1 or next to 0, or
+    "sick", with none for one row of rank 0's second batch.
     """
     model, of_ranks = small_model(seed, dropout=0.5), shares(seed, rows)
     _hit_all_classes(model.eval(), [batch for batches in of_ranks for batch in batches])
     if kind == "loud":
         make_loud(model)
+        model.head.register_forward_hook(lambda _, inputs, logits: logits + 25.0)
     elif kind == "sick":
         make_sick(model)
         of_ranks[0][1] = with_no_word(of_ranks[0][1])

@@ -29,8 +29,8 @@ _OTHER = 1000  # between their seeds
 
 
 class Scaled(torch.nn.Module):
-    """A classifier with buffers of four dtypes, at two depths; its positions are frozen, its head has two names, and
-    the bias of that belongs to another module as well.
+    """A classifier with buffers of four dtypes, at two depths, one with infinities; its positions are frozen, and what
+    its head has belongs to another module as well.
 
     Not all of it is in the same mode: a frozen part is often left in evaluation mode. A loud one comes in evaluation
     mode, but for that part.
@@ -50,8 +50,9 @@ class Scaled(torch.nn.Module):
         self.inner.register_buffer("num_seen", torch.randint(2**60, 2**61, ()))  # no float holds it
         self.inner.register_buffer("exact", torch.rand(3, dtype=torch.float64))
         self.register_buffer("flags", torch.rand(40) < 0.5)
-        self.head, self.tied = self.inner.head, torch.nn.Module()
-        self.tied.bias = self.head.bias
+        self.register_buffer("causal", torch.rand(3, 3).masked_fill(torch.ones(3, 3).triu(1) > 0, -torch.inf))
+        self.tied = torch.nn.Module()
+        self.tied.weight, self.tied.bias = self.inner.head.weight, self.inner.head.bias
         self.train(number != LOUD)
         self.inner.final_norm.train(number == LOUD)
 

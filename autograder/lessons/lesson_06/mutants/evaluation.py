@@ -128,6 +128,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 (_REDUCE, "    own = int(sums[2])\n" + _REDUCE),
                 ("int(sums[2])}", "own}"),
             ),
+            "the largest sigmoid": (
+                "another number is summed",
+                "logits.argmax(-1)",
+                "logits.sigmoid().argmax(-1)",
+            ),
             "the smallest logit": ("another number is summed", "logits.argmax(-1)", "logits.argmin(-1)"),
             "another loss": (
                 "another number is summed",

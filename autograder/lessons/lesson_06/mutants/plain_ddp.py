@@ -58,6 +58,13 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _BROADCAST,
                 "        for parameter in model.parameters():\n            dist.broadcast(parameter.data, src=0)\n",
             ),
+            "the other ranks' numbers times 0": (
+                "are summed with zeros",
+                _BROADCAST,
+                "        for tensor in model.state_dict().values():\n"
+                "            value = tensor * int(dist.get_rank() == 0)\n"
+                "            dist.all_reduce(value)\n            tensor.copy_(value)\n",
+            ),
             "parameters replaced": (
                 "parameters are replaced",
                 _BROADCAST,

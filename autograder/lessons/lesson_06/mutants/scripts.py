@@ -78,6 +78,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '    torch.manual_seed(job["seed"] + 1 + rank)\n',
                 "",
             ),
+            "a seed times the rank for dropout": (
+                "the seed is equal for dropout too",
+                'torch.manual_seed(job["seed"] + 1 + rank)',
+                'torch.manual_seed(job["seed"] * (1 + rank))',
+            ),
             "device 0 on every rank": (
                 "device 0 on every rank",
                 'torch.device("cuda", local_rank)',
