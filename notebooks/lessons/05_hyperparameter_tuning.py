@@ -1347,7 +1347,7 @@ def search(
     `space` as in 5.1: two names, "learning_rate" and "weight_decay", both of kind "log", in any order.
     `seed`: the same one gives the same search.
     Returns a configuration, even where every trial diverged:
-        {"learning_rate": float, "weight_decay": float}, each within its range.
+        {"learning_rate": float, "weight_decay": float}, each within its range, but for rounding.
     """
     ### BEGIN SOLUTION
     rng = np.random.default_rng(seed)

@@ -158,7 +158,8 @@ def _require_plain_cases(job: Job) -> None:
         likely="`confidence` is ignored, or a quantile is kept from a call before",
         look="where does `confidence` go in?",
     )
-    ratio = float(np.median((default["high"] - default["low"]) / (asked["high"] - asked["low"])))
+    with np.errstate(invalid="ignore"):  # intervals without an upper end
+        ratio = float(np.median((default["high"] - default["low"]) / (asked["high"] - asked["low"])))
     job.require(
         abs(ratio - 1) < 0.05 or bool(np.isinf(asked["high"]).any()),
         expected="without a second argument the intervals of confidence=0.95",

@@ -208,7 +208,7 @@ BUDGET: Claims = {
         "nothing to choose from",
         "none where all end in NaN",
     ),
-    '{"learning_rate": float, "weight_decay": float}, each within its range.': (
+    '{"learning_rate": float, "weight_decay": float}, each within its range, but for rounding.': (
         "a loss for a configuration",
         "out of its range",
         "a key left out",
