@@ -1264,8 +1264,8 @@ class Cadence:
         first step that passes it, or earlier.
     max_overhead: share of all the time, steps and saves together, that saves may take, such as
         0.05, and 0.3 at most. Where both limits cannot hold, this one does, and saves come as
-        often as it allows (half as often will do). A save that takes two thirds or more of what
-        this allows in `max_lost_seconds` may be treated so, too.
+        often as it allows (half as often will do). A save that takes two thirds or more of
+        `max_overhead` × `max_lost_seconds` may be treated so, too.
     clock: gives the seconds now, as `time.perf_counter` does. No other clock counts.
     """
 

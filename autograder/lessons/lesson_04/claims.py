@@ -300,7 +300,7 @@ _CADENCE: Claims = {
         "never looks at what a save costs",
         "the mean of all saves",
     ),
-    "A save that takes two thirds or more of what this allows in `max_lost_seconds` may be treated so, too.": EXPLAINS,
+    "A save that takes two thirds or more of `max_overhead` × `max_lost_seconds` may be treated so, too.": EXPLAINS,
     "Where both limits cannot hold, this one does, and saves come as often as it allows (half as often will do).": (
         "the limit even where the budget cannot",
         "asks far too long for a slow disk",
