@@ -106,6 +106,14 @@ class _Scan:
                 yield node.func
             case ast.Attribute(attr="__dict__", value=ast.Name(id=name)) if name in self.own:
                 yield node
+            case ast.Call(  # `vars(thing).update(name=value)` is an assignment, too
+                func=ast.Attribute(
+                    value=ast.Call(func=ast.Name(id="vars") as used, args=[owner]), attr="update"
+                ),
+                args=[],
+                keywords=named,
+            ) if all(self._is_assignable(owner, keyword.arg or "_") for keyword in named):
+                yield used
 
     def _about(self, node: ast.AST) -> Iterator[str]:
         if id(node) in self.plain:
@@ -143,9 +151,13 @@ class _Scan:
         """Whether this `setattr` is `thing.name = value`, which is nobody's suspicion where nothing is imported."""
         match node.args:
             case [ast.Name() | ast.Attribute() as owner, ast.Constant(value=str(name)), _]:
-                is_foreign = _root(owner) in self.foreign | {"()"}  # as where it is an assignment
-                return not is_foreign and not name.startswith("_") and name not in _ATTRIBUTES
+                return self._is_assignable(owner, name)
         return False
+
+    def _is_assignable(self, owner: ast.expr, name: str) -> bool:
+        """Whether `owner.name = value` is nobody's suspicion."""
+        is_foreign = _root(owner) in self.foreign | {"()", ""}
+        return not is_foreign and not name.startswith("_") and name not in _ATTRIBUTES
 
     def _about_import(self, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
         if isinstance(node, ast.Import):
