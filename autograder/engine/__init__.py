@@ -13,5 +13,6 @@ if TYPE_CHECKING:
     from autograder.engine.notebook_source import exercise_ids, exercise_sources, is_stub, read_notebook
     from autograder.engine.rules import key_of
     from autograder.engine.service import EngineDied, EngineService
+    from autograder.engine.workers import at_once
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

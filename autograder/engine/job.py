@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from autograder.course import Exercise
 from autograder.engine.sandbox import Stop
 from autograder.engine.sandbox import start as sandbox
 from autograder.engine.timing import KeptBlock
-from autograder.engine.workers import CheckFailed, Worker, WorkerFailed, failure
+from autograder.engine.workers import CheckFailed, Worker, WorkerFailed, at_once, failure
 
 __all__ = ["CheckFailed", "Job", "Progress", "Worker", "WorkerFailed", "failure"]
 
@@ -52,6 +54,7 @@ class Job:
     conditions: dict[str, object] = field(default_factory=dict)
     """What the machine was like while it measured; kept in the evidence, no part of the verdict."""
     _workers: dict[str, Worker] = field(default_factory=dict)
+    _of_twin: str = ""
 
     @classmethod
     def of(cls, exercise: Exercise, source: str, harness: str) -> Job:
@@ -76,9 +79,26 @@ class Job:
 
     def twin(self, source: str) -> Worker:
         """A worker that holds a reference of ours; another source takes the place of the one before."""
-        if "twin" in self._workers:
+        if "twin" in self._workers and source != self._of_twin:
             self._workers["twin"].load(self.harness, source, self.entry)
+        self._of_twin = source
         return self.worker("twin", source)
+
+    def both(
+        self, twin: str, function: str, *, of_twin: Mapping[str, Any] | None = None, **arguments: Any
+    ) -> tuple[Any, Any]:
+        """What the learner's cell and the reference `twin` answer to one call; both work at once, so nothing is timed.
+
+        Args:
+            twin: its source.
+            of_twin: which of the `arguments` are others for it.
+        """
+        workers = self.learner(), self.twin(twin)
+        own, theirs = at_once(
+            partial(workers[0].call, function, **arguments),
+            partial(workers[1].call, function, **arguments | dict(of_twin or {})),
+        )
+        return own, theirs
 
     def corpus(self) -> None:
         """Make sure that the built-in data are tokenised before a worker, which may only read, asks for them."""

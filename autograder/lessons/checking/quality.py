@@ -9,12 +9,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from autograder.engine import Job, Worker
+from autograder.engine import Job, Worker, at_once
 
 # Relative, by the dtype that is computed in. `python -m tests.benchmarks.tolerances` measures what other padding, row
 # order, threads and kernels do to losses, logits and weights: at most a fifth of these. Weights after AdamW are no
@@ -176,6 +176,5 @@ def _train_both(
     def train(worker: Worker, of_its_own: dict[str, Any]) -> float:
         return float(worker.call(function, seed=seed, seconds=120.0, **of_its_own))
 
-    with ThreadPoolExecutor(len(workers)) as threads:
-        own, theirs = threads.map(train, workers, arguments)
+    own, theirs = at_once(*(partial(train, *both) for both in zip(workers, arguments, strict=True)))
     return own, theirs

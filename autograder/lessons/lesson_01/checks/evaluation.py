@@ -48,8 +48,7 @@ def check_evaluate(job: Job) -> None:
             "scale": scale,
             "sure": number == 6,
         }
-        answer = job.learner().call("evaluate_once", **arguments)
-        twin = job.twin(baselines.EVALUATE).call("evaluate_once", **arguments)
+        answer, twin = job.both(baselines.EVALUATE, "evaluate_once", **arguments)
         _require_quiet_forward(job, answer, twin)
         if arguments["infinite"]:
             _require_infinite(job, answer, twin)
@@ -99,10 +98,7 @@ def check_evaluate(job: Job) -> None:
 
 
 def _require_many(job: Job) -> None:
-    arguments = {"seed": job.seed(), "num_batches": MANY}
-    answer, twin = (
-        worker.call("evaluate_many", **arguments) for worker in (job.learner(), job.twin(baselines.EVALUATE))
-    )
+    answer, twin = job.both(baselines.EVALUATE, "evaluate_many", seed=job.seed(), num_batches=MANY)
     otherwise = {
         "num_samples": f"of {MANY} batches not all are measured, or not all of each",
         "loss": "long texts are cut, or late batches are not measured as the first ones",

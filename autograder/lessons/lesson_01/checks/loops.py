@@ -34,8 +34,7 @@ def check_train_one_epoch(job: Job) -> None:
     """1.3: the weights and the report of a hand-written loop, without a sync per step."""
     answers, epochs = [], _drawn_epochs(job)
     for arguments in epochs:
-        answer = job.learner().call("train_epoch_once", **arguments)
-        twin = job.twin(baselines.TRAIN_EPOCH).call("train_epoch_once", **arguments)
+        answer, twin = job.both(baselines.TRAIN_EPOCH, "train_epoch_once", **arguments)
         _require_steps(job, answer, len(arguments["rows"]) * (2 if arguments["odd"] else 1))
         if not are_equal(answer["weights"], twin["weights"], "float32"):
             _fail_by_name(job, answer, twin, arguments, of_large_gradients=epochs[1])
@@ -67,11 +66,7 @@ def check_train_one_epoch(job: Job) -> None:
 
 def _require_long(job: Job) -> None:
     """Few syncs in a long epoch, and its late steps as the first ones."""
-    arguments = {"seed": job.seed(), "num_steps": LONG}
-    answer, twin = (
-        worker.call("train_epoch_long", **arguments)
-        for worker in (job.learner(), job.twin(baselines.TRAIN_EPOCH))
-    )
+    answer, twin = job.both(baselines.TRAIN_EPOCH, "train_epoch_long", seed=job.seed(), num_steps=LONG)
     _require_few_syncs(job, answer)
     _require_steps(job, answer, LONG)
     job.require(

@@ -42,9 +42,9 @@ TIMED_WIDTH = 256  # `D_MODEL` of the harness
 def check_train_epoch(job: Job) -> None:
     """2.4: the precision that is asked for and no other, no sync per step, and bf16 faster where it can be."""
     cases = _cases(job)
-    answer = job.learner().call("epochs", cases=cases)
+    answer, twin = job.both(baselines.EPOCH, "epochs", of_twin={"is_counted": False}, cases=cases)
     require_countable(job, answer)
-    twins = job.twin(baselines.EPOCH).call("epochs", cases=cases, is_counted=False)["epochs"]
+    twins = twin["epochs"]
     # An epoch each: where a case has several, the later ones can only be told after the earlier ones.
     cases = [
         case | {"precision": name, "place": place}
@@ -104,9 +104,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
 
 def _require_long(job: Job) -> None:
     """Few syncs in a long epoch, and its late steps as the first ones."""
-    arguments = {"seed": job.seed(), "num_batches": LONG}
-    answers = job.learner().call("long_epochs", **arguments)
-    twins = job.twin(baselines.EPOCH).call("long_epochs", **arguments)
+    answers, twins = job.both(baselines.EPOCH, "long_epochs", seed=job.seed(), num_batches=LONG)
     for precision, own in answers.items():
         right, dtype = twins[precision], "float32" if precision == "32-true" else "bfloat16"
         require_few_syncs(job, own["syncs"], LONG)

@@ -48,9 +48,8 @@ def check_mixed_step(job: Job) -> None:
         "max_norms": [tight, _ROOMY, middle],
         "others": others,
     }
-    answer = job.learner().call("bf16_steps", **arguments)
+    answer, twin = job.both(baselines.STEP, "bf16_steps", **arguments)
     require_countable(job, answer)
-    twin = job.twin(baselines.STEP).call("bf16_steps", **arguments)
     full = job.twin(baselines.STEP.replace("torch.bfloat16", "torch.float32")).call("bf16_steps", **arguments)
     _require_types(job, answer)
     saved = answer["saved_bytes"] / full["saved_bytes"]

@@ -42,10 +42,8 @@ LOUDNESS = {
 def check_sturdy_classifier(job: Job) -> None:
     """2.5: in fp32 the same classifier, in 16 bits the same numbers, loud or quiet; and it learns as well."""
     cases = _cases(job)
-    twins = job.twin(baselines.FRAGILE).call(
-        "fragile_cases", cases=[case | {"precision": "32-true"} for case in cases]
-    )
-    answers = job.learner().call("fragile_cases", cases=cases)
+    in_fp32 = [case | {"precision": "32-true"} for case in cases]
+    answers, twins = job.both(baselines.FRAGILE, "fragile_cases", of_twin={"cases": in_fp32}, cases=cases)
     for case, answer, twin in zip(cases, answers, twins, strict=True):
         if case["precision"] == "32-true":
             _require_same_model(job, answer, twin)

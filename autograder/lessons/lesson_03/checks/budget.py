@@ -43,10 +43,9 @@ WRONG_WEIGHTS = {
 
 def check_train_in_budget(job: Job) -> None:
     """3.6: the same updates within the budget, 1.3 times as fast as micro-batches of 4."""
-    twin, cases = job.twin(twins.TRAIN_IN_BUDGET), _cases(job)
-    for case in cases:
-        answer = job.learner().call("budget_once", **case)
-        plain = twin.call("budget_once", **case | {"is_counted": False})
+    for case in _cases(job):
+        uncounted = {"is_counted": False}
+        answer, plain = job.both(twins.TRAIN_IN_BUDGET, "budget_once", of_twin=uncounted, **case)
         _require_pass(job, case, answer, plain)
         if case["is_counted"]:
             per_update = len(answer["calls"]) / answer["steps"]

@@ -58,8 +58,7 @@ def check_train_accumulated_mixed(job: Job) -> None:
     # Short steps: over many of them roundings grow.
     long = cases[3] | {"rows": [2] * LONG, "grad_accum_steps": 1, "learning_rate": 0.02}
     for case in (sure, long):
-        right = job.twin(twins.TRAIN_ACCUMULATED_MIXED).call("mixed_once", **case)
-        _require_pass(job, case, job.learner().call("mixed_once", **case), right)
+        _require_pass(job, case, *job.both(twins.TRAIN_ACCUMULATED_MIXED, "mixed_once", **case))
     job.counts["low_precision_share"] = round(answers[0]["bfloat16"], 3)
 
 

@@ -67,11 +67,22 @@ _LIKELY = {
 }
 
 
-def require_right_training(job: Job, rounds: list[dict[str, Any]], answers: list[dict[str, Any]]) -> None:
+def run_all(job: Job, rounds: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """What the learner makes of these rounds, and the right training of those trials in which no dropout is drawn."""
+    answers, right = job.both(_TWIN, "run_all", of_twin={"rounds": _plain(rounds)}, rounds=rounds)
+    return answers, right
+
+
+def _plain(rounds: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [one | {"configs": [c for c in one["configs"] if c in _PLAIN]} for one in rounds]
+
+
+def require_right_training(
+    job: Job, rounds: list[dict[str, Any]], answers: list[dict[str, Any]], right: list[dict[str, Any]]
+) -> None:
     """Where no dropout is drawn there is one right training: to what weights does it come?"""
-    small = [one | {"configs": [c for c in one["configs"] if c in _PLAIN]} for one in rounds]
+    small = _plain(rounds)
     twin = twin_of(job, _TWIN, "run_all", {"rounds": small})
-    right = twin("none")
     first, first_right = _weights(rounds, answers, "first"), _weights(small, right, "first")
     job.require(
         all(np.array_equal(first[trial], weights) for trial, weights in first_right.items()),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from autograder.engine import Job, Worker
+from autograder.engine import Job, at_once
 from autograder.lessons.checking import HEAD_START, compare_paired
 from autograder.lessons.lesson_10.baselines import SAME_TRAINING
 from autograder.lessons.lesson_10.checks.tables import secret_split
@@ -40,12 +40,9 @@ def require_quality(job: Job) -> None:
             "short": [" ".join(text.split()[:SHORT]) for text in unseen[::2]],
         }
 
-        def predicted(worker: Worker) -> dict[str, Any]:
-            found: dict[str, Any] = worker.call("predictions", seconds=120.0, **arguments)
-            return found
-
-        with ThreadPoolExecutor(2) as threads:
-            both = list(threads.map(predicted, (own, theirs)))
+        both = at_once(
+            *(partial(worker.call, "predictions", seconds=120.0, **arguments) for worker in (own, theirs))
+        )
         require_all_learnt(job, both[0]["num_learnt"], NUM_EPOCHS, NUM_TRAIN)
         _require_own_label(job, both[0])
         found, needed = (100 * float(np.mean(np.array(one["labels"]) == right)) for one in both)
