@@ -63,15 +63,14 @@ def require_whole_epoch(job: Job, epoch: Epoch) -> None:
     )
     rows = [tokens for step in answer["steps"] for tokens in _rows(step)]
     known = {text.tobytes() for text in texts}
-    for forward in forwards:
-        strange = next((row for row in _rows([forward]) if row.tobytes() not in known), None)
-        if strange is not None:
-            raise failure(
-                expected="whole samples in the model, their tokens marked as real and nothing else",
-                got=f"a row of {len(strange)} real tokens that is none of the samples",
-                likely=_why_strange(strange, forward, texts),
-                look="print `input_ids[attention_mask]` of a batch, and find its samples in it",
-            )
+    strange = [row for row in rows if row.tobytes() not in known]
+    if strange:
+        raise failure(
+            expected="whole samples in the model, their tokens marked as real and nothing else",
+            got=f"a row of {len(strange[0])} real tokens that is none of the samples",
+            likely=_why_strange(strange, texts),
+            look="print `input_ids[attention_mask]` of a batch, and find its samples in it",
+        )
     steps, most = math.ceil(len(texts) / size), max(len(_rows(step)) for step in answer["steps"])
     times = {text: [row.tobytes() for row in rows].count(text) for text in known}
     job.require(
@@ -120,11 +119,12 @@ def require_whole_epoch(job: Job, epoch: Epoch) -> None:
     )
 
 
-def _why_strange(row: np.ndarray, forward: dict[str, Any], texts: list[np.ndarray]) -> str:
+def _why_strange(rows: list[np.ndarray], texts: list[np.ndarray]) -> str:
+    row = rows[0]
+    if all(any(len(row) < len(t) and np.array_equal(row, t[: len(row)]) for t in texts) for row in rows):
+        return "texts are cut short: faster, but another task"
     if any(np.array_equal(row, text[text != PAD_ID]) for text in texts):
         return "the mask is made from the ids, and an id may equal PAD_ID inside a text: the lengths decide"
-    if any(len(row) < len(text) and np.array_equal(row, text[: len(row)]) for text in texts):
-        return "texts are cut short: faster, but another task"
     if any(len(row) > len(text) and np.array_equal(row[: len(text)], text) for text in texts):
         return "padding is marked as real, so the model takes it for text"
     return "the ids of a row are not those of one sample"
