@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from autograder.engine.check import check_source
 from autograder.engine.job import Job
 from autograder.engine.sandbox import start as sandbox
 from autograder.engine.sandbox.start import SandboxStatus
-from autograder.engine.workers import Worker
+from autograder.engine.workers import Worker, at_once
 from autograder.notebooks.check import check_notebook
 from autograder.show.card import result_html, result_text, speed_plot
 from autograder.show.score import Score
@@ -266,3 +268,22 @@ def test_a_check_needs_no_right_guess_of_what_is_slow_to_import(
     source = reference_sources(exercise_id.partition(".")[0].zfill(2))[exercise_id]
     result = check_source(exercise_id, source)
     assert result.score == result.max_score, str(result.reason)
+
+
+def test_calls_of_different_workers_are_made_at_the_same_time_and_all_end_before_an_error_is_told() -> None:
+    """Each of these waits for the other one: made one after the other, both would break the barrier."""
+    barrier, ended = threading.Barrier(2, timeout=30.0), []
+
+    def meet(name: str) -> str:
+        barrier.wait()
+        ended.append(name)
+        return name
+
+    assert at_once(partial(meet, "own"), partial(meet, "theirs")) == ["own", "theirs"]
+
+    def fail() -> None:
+        raise ValueError("the first one's")
+
+    with pytest.raises(ValueError, match="the first one's"):
+        at_once(fail, partial(ended.append, "late"))
+    assert sorted(ended) == ["late", "own", "theirs"]
