@@ -84,6 +84,7 @@ CLAIMS: dict[str, Claims] = {
             "scores less their mean in the batch",
             "a width that all share",
             "texts that are equal but for the case predicted once",
+            "a text that stands twice answered once",
         ),
         "another training leaves it as it is": ("a global model", "words that all trainings share"),
     },

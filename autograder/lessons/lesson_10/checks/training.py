@@ -45,12 +45,13 @@ def _require_predictions(job: Job) -> None:
     more where Python is started anew. That has the seed 0; the second one learns words of which the first was asked."""
     cases: list[dict[str, Any]] = []
     for number, (num_texts, num_epochs) in enumerate(((40, 4), (50, 1))):
-        texts, labels, unseen, _ = secret_split(job, num_texts, 30)
+        texts, labels, unseen, _ = secret_split(job, num_texts, 31)
         # Many labels in the first, so that no order of a set is the right one by chance.
         kinds = "ABCD" if not number else "A"
         labels = [f"{label}, {number}{kinds[at % len(kinds)]}" for at, label in enumerate(labels)]
         unseen[0] = " ".join(unseen[:8])  # longer than any of `texts`
         unseen.insert(int(job.rng.integers(1, len(unseen))), "")
+        unseen.append(unseen[int(job.rng.integers(1, len(unseen)))])  # who asks twice has two answers
         seed = job.seed() % 1000 + 1 if number else 0
         if number:
             texts[:20] = [text for text in cases[0]["unseen"] if text][1:21]
@@ -218,9 +219,10 @@ def _require_labels(job: Job, case: dict[str, Any], answer: dict[str, Any]) -> N
     )
     job.require(
         len(found) == len(case["unseen"]),
-        expected=f"one label for each of {len(case['unseen'])} texts, an empty one among them",
+        expected=f"one label for each of {len(case['unseen'])} texts, one of them empty and one twice among them",
         got=f"{len(found)} labels",
-        likely="the tail of the last batch is dropped, or empty texts are left out",
+        likely="the tail of the last batch is dropped, or empty texts are left out, or a text that stands twice is "
+        "answered once, as in a dict of texts",
         look="`predict` gives as many labels as it gets texts",
     )
     job.require(

@@ -45,6 +45,13 @@ def require_quality(job: Job) -> None:
         )
         require_all_learnt(job, both[0]["num_learnt"], NUM_EPOCHS, NUM_TRAIN)
         _require_own_label(job, both[0])
+        job.require(
+            len(both[0]["labels"]) == len(unseen),
+            expected=f"one label for each of {len(unseen)} texts",
+            got=f"{len(both[0]['labels'])}",
+            likely="with many texts some are left out, or answered once where they stand twice",
+            look="`predict` gives as many labels as it gets texts",
+        )
         found, needed = (100 * float(np.mean(np.array(one["labels"]) == right)) for one in both)
         accuracies.append((found, needed))
         # A better model is no suspicion here: the model is free, and the texts cannot be looked up.

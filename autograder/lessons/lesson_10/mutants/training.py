@@ -69,6 +69,14 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        width = int(np.percentile(lengths, 95)) if len(rows) > 30 else WIDTH\n"
                 "        rows = [row[:width] for row in rows]\n",
             ),
+            "a text that stands twice answered once": (
+                "answered once, as in a dict",
+                ("    def predict(texts):\n", "    def each(texts):\n"),
+                (
+                    "    return predict\n",
+                    "    def predict(texts):\n        return each([*dict.fromkeys(texts)])\n\n    return predict\n",
+                ),
+            ),
             "texts that are equal but for the case predicted once": (
                 "texts that are nearly equal are taken for one another",
                 ("    def predict(texts):\n", "    def each(texts):\n"),
