@@ -139,18 +139,19 @@ def _require_order(job: Job, raised: Raised) -> None:
 
 
 def _require_rounds(job: Job, search: Search, spent: list[int], plan: dict[str, Any]) -> None:
-    too_few = sum(steps < search.min_steps for steps in spent)
+    fewer = [steps for steps in spent if steps < search.min_steps]
     by_values = [
         len(spent) - len({tuple(order(config.values())) for config in search.configs})
         for order in (list, sorted)
     ]
     job.require(
-        not too_few,
+        not fewer,
         expected=f"a first round in which all {len(spent)} trials train {search.min_steps} steps",
-        got=f"{too_few} trials with fewer",
+        got=f"{len(fewer)} trials with fewer",
         likely="configurations are told apart by their values alone: the same ones under other names are another trial"
-        if too_few in by_values
-        else "different budgets: trials are compared before all of them have had the same steps",
+        if len(fewer) in by_values and not any(fewer)
+        else "different budgets: trials are compared before all of them have had the same steps; or configurations "
+        "that are nearly equal are taken for one, and share its steps",
         look="finish a round, then compare",
     )
     if spent == plan["spent"]:

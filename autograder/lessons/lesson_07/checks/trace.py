@@ -125,7 +125,8 @@ def _require_breakdown(
         or (
             WARMUP
             if wanted < num_steps <= kind.num_warmup_steps + kind.num_steps
-            else "steps found by something else than the `ProfilerStep#` ranges"
+            else "steps found by something else than the `ProfilerStep#` ranges, or ranges of one name taken for one: "
+            "where a profiler starts anew, a number comes twice"
         ),
         look="drop the first `num_warmup_steps` steps in the order of time, then average",
     )
