@@ -13,7 +13,6 @@ from typing import Any
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from autograder.engine import check as engine
 from autograder.engine import evidence
@@ -30,6 +29,7 @@ from course_lib.base.errors import UserError
 from tests.autograder.results import made_speed
 from tests.autograder.solutions import reference_sources
 from tests.everyday import first_of
+from tests.kernels import run_all_cells
 
 RIGHT = """\
 @exercise("0.1")
@@ -190,7 +190,7 @@ def test_the_same_check_in_a_kernel(tmp_path: Path) -> None:
             for source in ("from autograder import check, exercise", 'check("0.1")', RIGHT, 'check("0.1")')
         ]
     )
-    NotebookClient(nb, timeout=60, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    run_all_cells(nb, tmp_path)
     before, after = nb.cells[1].outputs, nb.cells[3].outputs
     assert score_of(before) == 0 and score_of(after) == 1
     assert not [o for o in (*before, *after) if o.get("name") == "stderr"]
@@ -217,9 +217,7 @@ def test_what_a_kernel_patches_changes_no_points(tmp_path: Path) -> None:
             )
         ]
     )
-    NotebookClient(
-        nb, timeout=60, resources={"metadata": {"path": str(tmp_path)}}, allow_errors=True
-    ).execute()
+    run_all_cells(nb, tmp_path, allow_errors=True)
     results = [o for o in nb.cells[3].outputs if o.output_type == "execute_result"]
     assert not results or score_of(results) == 0
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from autograder.quizzes.grading import load_bank
+from tests.kernels import run_all_cells
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 FIND = """
@@ -23,7 +23,7 @@ def find(kind, text):
 
 def _run(folder: Path, *cells: str) -> list[Any]:
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    NotebookClient(notebook, timeout=60, resources={"metadata": {"path": str(folder)}}).execute()
+    run_all_cells(notebook, folder)
     outputs = [cell.outputs for cell in notebook.cells]
     assert not [o for cell in outputs for o in cell if o.get("name") == "stderr" or o.output_type == "error"]
     return outputs

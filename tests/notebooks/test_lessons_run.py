@@ -16,8 +16,9 @@ from typing import Any
 
 import jupytext
 import pytest
-from nbclient import NotebookClient
 from nbformat import NotebookNode
+
+from tests.kernels import run_all_cells
 
 LESSONS = sorted((Path(__file__).resolve().parents[2] / "notebooks" / "lessons").glob("[0-9][0-9]_*.py"))
 
@@ -75,7 +76,7 @@ def is_check(cell: NotebookNode) -> bool:
 def run(notebook: NotebookNode, folder: Path) -> None:
     """Run all cells in this folder; nothing may go to stderr. Prints where the time went."""
     started = time.monotonic()
-    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(folder)}}).execute()
+    run_all_cells(notebook, folder, seconds=600)
     seconds = time.monotonic() - started
     print(f"all cells in {seconds:.0f} s; slowest: {slowest(notebook)}")
     on_stderr = [
