@@ -65,10 +65,10 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "        for block in range(12):\n",
                     "        for block in range(150):\n"
                     "            logs = (np.log(seconds[True]) - np.log(seconds[False])).reshape(-1, 2).mean(axis=1)\n"
-                    "            if block >= 8 and abs(logs.mean()) > 2.0 * logs.std(ddof=1) / np.sqrt(len(logs)):\n"
+                    "            if block >= 8 and abs(logs.mean()) > 2.15 * logs.std(ddof=1) / np.sqrt(len(logs)):\n"
                     "                break\n",
                 ),
-                ("half = 2.2", "half = 2.0"),
+                ("half = 2.2", "half = 2.15"),
             ),
             "the order never alternates": (
                 "the order never alternates",
