@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 _DEEPEST = 5  # variables on the way from a name to its texts
 
+_PLAIN = ("staticmethod", "classmethod")  # decorators
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -58,18 +59,23 @@ def _bound_to(name: str, tree: ast.AST) -> Iterator[ast.expr | None]:
                 yield None
         elif isinstance(node, Function) and name in _parameters(node):
             yield from _handed_in(name, node, tree)
-        elif isinstance(node, ast.Lambda) and name in [
-            arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)
-        ]:
+        elif (isinstance(node, ast.Lambda) and name in _parameters(node)) or (
+            isinstance(node, ast.MatchAs | ast.MatchStar) and node.name == name
+        ):
             yield None
 
 
-def _parameters(function: Function) -> list[str]:
+def _parameters(function: Function | ast.Lambda) -> list[str]:
     return [arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)]
 
 
 def _handed_in(name: str, function: Function, tree: ast.AST) -> Iterator[ast.expr | None]:
     """The default of a parameter, and what it gets in each call of its function; None where those are not plain."""
+    # Python itself calls `__init__` and the like, a decorator may, and so may who looks a function up by its name.
+    is_named = any(isinstance(n, ast.Constant) and n.value == function.name for n in ast.walk(tree))
+    is_dunder = function.name.startswith("__")
+    if is_named or is_dunder or any(ast.unparse(one) not in _PLAIN for one in function.decorator_list):
+        yield None
     given = function.args
     in_order = [arg.arg for arg in (*given.posonlyargs, *given.args)]
     defaults = dict(zip(in_order[::-1], given.defaults[::-1], strict=False))

@@ -33,6 +33,16 @@ from tests.autograder.solutions import reference_sources
         ("def f(x, name):\n    return getattr(x, name)\nf(x, 'sum')\ng = f", "name of an attribute"),
         ("def f(x, name):\n    return getattr(x, name)\nf(*both)", "name of an attribute"),
         ("def f(x, *name):\n    return getattr(x, name)\nf(x, 'sum')", "name of an attribute"),
+        (
+            "class A:\n    def __init__(self, x, name='sum'):\n        getattr(x, name)\nA(f, a + b)",
+            "name of an attribute",
+        ),
+        ("@evil\ndef f(x, name='sum'):\n    return getattr(x, name)\nf(x)", "name of an attribute"),
+        (
+            "def f(x, name='sum'):\n    return getattr(x, name)\nmethodcaller('f', x, a + b)",
+            "name of an attribute",
+        ),
+        ("name = 'sum'\nmatch a + b:\n    case name:\n        getattr(x, name)", "name of an attribute"),
         ("name = 'sum'\nname += suffix\ngetattr(x, name)", "name of an attribute"),
         ("name = name\ngetattr(x, name)", "name of an attribute"),
         ("[getattr(x, name) for name in dir(x)]", "name of an attribute"),

@@ -173,8 +173,10 @@ def _train_both(
 ) -> tuple[float, float]:
     """Accuracies of both workers on one seed. Nothing is timed, so both train at once."""
 
-    def train(worker: Worker, of_its_own: dict[str, Any]) -> float:
-        return float(worker.call(function, seed=seed, seconds=120.0, **of_its_own))
-
-    own, theirs = at_once(*(partial(train, *both) for both in zip(workers, arguments, strict=True)))
-    return own, theirs
+    own, theirs = at_once(
+        *(
+            partial(worker.call, function, seed=seed, seconds=120.0, **of_its_own)
+            for worker, of_its_own in zip(workers, arguments, strict=True)
+        )
+    )
+    return float(own), float(theirs)

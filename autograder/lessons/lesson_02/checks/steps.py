@@ -75,10 +75,7 @@ def _check_run(job: Job, kinds: str, options: dict[str, Any], resume_at: int | N
     if resume_at is not None:
         resumed = _both(job, arguments, resume_at, None, answer["saved"], twin["saved"])
         _require_run(job, *resumed, plan, arguments, [step["report"]["scale"] for step in answer["steps"]])
-        own, right = (
-            worker.call("high_scales", seed=arguments["seed"])
-            for worker in (job.learner(), job.twin(baselines.FP16_TRAINER))
-        )
+        own, right = job.both(baselines.FP16_TRAINER, "high_scales", seed=arguments["seed"])
         require_high_scales(job, own, right)
         require_true_scale(job, job.learner().call("overflowing", seed=job.seed()))
         left = job.learner().call("step_without_a_label", seed=job.seed())

@@ -187,9 +187,8 @@ def _why(job: Job, case: dict[str, Any]) -> str:
     """Of weights that no twin has; those of a second pass have a reason where they are right as those of the first."""
     if case["is_again"]:
         first = case | {"is_again": False}
-        twin = job.twin(twins.TRAIN_ACCUMULATED)
-        got, right = (worker.call("accumulated_once", **first)["moved"] for worker in (job.learner(), twin))
-        return LEFT_BEHIND * are_equal(got, right, "float32")
+        got, right = job.both(twins.TRAIN_ACCUMULATED, "accumulated_once", **first)
+        return LEFT_BEHIND * are_equal(got["moved"], right["moved"], "float32")
     # A sure model's gradients may be long, too.
     return f"{CUT_LOSS}; or {LIMITED}" if case["is_sure"] else LIMITED * case["is_steep"]
 

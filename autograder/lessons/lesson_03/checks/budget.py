@@ -44,8 +44,7 @@ WRONG_WEIGHTS = {
 def check_train_in_budget(job: Job) -> None:
     """3.6: the same updates within the budget, 1.3 times as fast as micro-batches of 4."""
     for case in _cases(job):
-        uncounted = {"is_counted": False}
-        answer, plain = job.both(twins.TRAIN_IN_BUDGET, "budget_once", of_twin=uncounted, **case)
+        answer, plain = job.both(twins.TRAIN_IN_BUDGET, "budget_once", of_twin={"is_counted": False}, **case)
         _require_pass(job, case, answer, plain)
         if case["is_counted"]:
             per_update = len(answer["calls"]) / answer["steps"]
@@ -177,16 +176,12 @@ def _why(job: Job, case: dict[str, Any]) -> str:
     """Of weights that no twin has; those of a second pass have a reason where they are right as those of the first."""
     if case["is_again"]:
         first = case | {"is_again": False}
-        twin = job.twin(twins.TRAIN_IN_BUDGET)
-        got, right = (worker.call("budget_once", **first)["moved"] for worker in (job.learner(), twin))
-        return LEFT_BEHIND * are_equal(got, right, "float32")
+        got, right = job.both(twins.TRAIN_IN_BUDGET, "budget_once", **first)
+        return LEFT_BEHIND * are_equal(got["moved"], right["moved"], "float32")
     if case["is_far"]:
         near = case | {"is_far": False}
-        got, right = (
-            worker.call("budget_once", **near)["moved"]
-            for worker in (job.learner(), job.twin(twins.TRAIN_IN_BUDGET))
-        )
-        return HELD_SHORT * are_equal(got, right, "float32")
+        got, right = job.both(twins.TRAIN_IN_BUDGET, "budget_once", **near)
+        return HELD_SHORT * are_equal(got["moved"], right["moved"], "float32")
     # A sure model's gradients may be long, too.
     return f"{CUT_LOSS}; or {LIMITED}" if case["is_sure"] else LIMITED * case["is_steep"]
 

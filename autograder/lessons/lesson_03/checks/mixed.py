@@ -159,9 +159,8 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
 def _why_again(job: Job, case: dict[str, Any]) -> str:
     """Of a pass that is wrong as the second one: LEFT_BEHIND where it is right as the first."""
     first = case | {"is_again": False}
-    twin = job.twin(twins.TRAIN_ACCUMULATED_MIXED)
-    got, right = (worker.call("mixed_once", **first)["moved"] for worker in (job.learner(), twin))
-    return LEFT_BEHIND if case["is_again"] and _are_same_updates(got, right) else ""
+    got, right = job.both(twins.TRAIN_ACCUMULATED_MIXED, "mixed_once", **first)
+    return LEFT_BEHIND if case["is_again"] and _are_same_updates(got["moved"], right["moved"]) else ""
 
 
 def _are_same_updates(got: np.ndarray, right: np.ndarray, way: float = WAY_ROUNDING) -> bool:

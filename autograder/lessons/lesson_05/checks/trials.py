@@ -69,7 +69,7 @@ def _secret_rounds(job: Job) -> list[dict[str, Any]]:
         {"configs": [CALM], "seeds": seeds[1:2], "num_steps": int(rng.integers(25, 31))},
         {"configs": [DROPPING, CALM, TOWERING], "seeds": seeds[2:], "num_steps": int(rng.integers(1, 4))},
         # What happens every so many steps shows.
-        {"configs": [GENTLE], "seeds": seeds[:1], "num_steps": int(rng.integers(*LONG))},
+        {"configs": [DROPPING, GENTLE], "seeds": seeds[:1], "num_steps": int(rng.integers(*LONG))},
     ]
     for one in rounds:
         one["seed"] = job.seed() % 10_000
