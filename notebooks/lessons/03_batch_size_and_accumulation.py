@@ -949,8 +949,8 @@ def largest_micro_batch_size(
     `try_step(size)` runs one whole step of `size` rows on a fresh copy of the model and returns its
     peak of live bytes, which grows with `size`. Where the device has no more memory it raises
     `torch.OutOfMemoryError`; any other error, KeyboardInterrupt too, is no answer, and reaches the
-    caller as it is (a step raises no StopIteration). Returns 0 when one row is too many. Sizes are
-    whole numbers, of Python or of NumPy.
+    caller as it is (a step raises no StopIteration). Returns 0 when one row is too many. Both
+    numbers come as `int`; the sizes tried and returned are whole numbers, of Python or of NumPy.
 
     Every try costs a step: at most 2 · log2(max_size) + 3 of them. None may have more than twice
     the rows that fit (one row is always allowed), and none less than 1 or more than `max_size`.

@@ -1113,7 +1113,8 @@ class PlainDDP:
         ### END SOLUTION
 
     def loss_and_gradients(self, batch: dict[str, torch.Tensor]) -> float:
-        """Forward, backward and exchange. All ranks call it, each with a batch of its own size.
+        """Forward, backward and exchange. All ranks call it, each with a batch of its own size, in
+        whose loss each trained parameter has a part.
 
         The mode of each part, weights and batch are left as they are. Afterwards `.grad` of every
         parameter that is trained is, on all ranks, the gradient of the mean cross-entropy over the

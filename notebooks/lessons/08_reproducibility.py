@@ -793,7 +793,7 @@ class RunConfig:
             an unknown key             with that key and the nearest known one
             another or no version      with the word "version"
             a value of another type    with the name of its field: 3.5 or true for an int, "fast" for a float
-        A key that is no text to YAML, such as 5, is unknown too.
+        A key that is no text to YAML, such as 5, is unknown too, and in `class_weights` of another type.
         """
         ### BEGIN SOLUTION
         values = yaml.safe_load(text)  # JSON is YAML too
@@ -829,7 +829,7 @@ class RunConfig:
             return same
 
         def table(value: Any) -> dict[str, float]:
-            return {str(key): number(weight) for key, weight in value.items()}
+            return {exactly(str)(key): number(weight) for key, weight in value.items()}
 
         readers = {
             "name": (exactly(str), "text"),

@@ -65,6 +65,8 @@ class RunConfig:
             key, int
         )
         if kind is dict and type(value) is dict:
+            if {*map(type, value)} - {str}:
+                raise ValueError(f"{key} has labels that are no str: change {value!r}")
             return {label: cls.made_right("learning_rate", weight) for label, weight in value.items()}
         if kind is float and type(value) in (int, str):
             try:

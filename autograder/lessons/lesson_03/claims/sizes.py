@@ -30,7 +30,8 @@ SCALING: Claims = {
         "ends when memory runs out in the gap",
         "out of memory by its name",
     ),
-    "Sizes are whole numbers, of Python or of NumPy.": ("half a row tried",),
+    "Both numbers come as `int`": EXPLAINS,
+    "the sizes tried and returned are whole numbers, of Python or of NumPy.": ("half a row tried",),
     "a step raises no StopIteration": EXPLAINS,
     "any other error, KeyboardInterrupt too, is no answer, and reaches the caller as it is": (
         "errors raised anew",

@@ -14,6 +14,7 @@ HIDDEN = "a loss that is NaN is hidden or left out: what comes out is that of fe
 FROM_IDS = (
     "the mask is made of the ids, and not the batch's own: an id like that of padding may stand inside a text"
 )
+CUT = "words are cut off: padding is taken to stand at the end of each row, and in some it stands at the beginning"
 EVALUATED = "the model is switched to evaluation mode: without dropout it trains on something else"
 FROZEN_MOVED = (
     "frozen parameters are moved: a gradient that they had from before is left in, or zeros, and weight decay or "

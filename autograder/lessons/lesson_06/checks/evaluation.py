@@ -17,6 +17,10 @@ from autograder.lessons.lesson_06.checks.common import (
 )
 
 ROUNDED = "almost right, and rounded: the numbers of the report, or what they are made of"
+INFINITE = (
+    "the logarithm of a probability so small that float32 holds 0 for it, as `softmax(…).log()` takes it: infinity, "
+    "where `log_softmax` gives a number"
+)
 EXACT = 2e-6  # of a mean, but for the order of its sum
 KEYS = ("loss", "accuracy", "num_samples")
 PLAIN = ("float", "int")
@@ -189,6 +193,8 @@ def _why(key: str, got: float, twin: dict[str, Any], rank: int, num_forwards: in
     mistake = name_the_mistake(_MISTAKES, twin=lambda name: twin[name].get(key), is_same=is_same)
     if mistake:
         return mistake
+    if key == "loss" and math.isinf(got):
+        return INFINITE
     large = twin["large"]
     all_of_large = got * twin["right"]["num_samples"] - large["sum_of_others"]
     if key == "loss" and 5 * large["number"] < all_of_large < 45 * large["number"]:  # each is about 50

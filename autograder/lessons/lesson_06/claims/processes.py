@@ -175,6 +175,7 @@ EVALUATION: Claims = {
         "sums not divided",
         "another loss",
         "the logarithm of a softmax",
+        "the logarithm of a bare softmax",
         "batches without a loss left out",
         "NaN made a number",
         "the mask made of the ids",

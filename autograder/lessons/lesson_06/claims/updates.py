@@ -26,7 +26,8 @@ REPLICA: Claims = {
         "a step as well",
         "gradients left switched off",
     ),
-    "All ranks call it, each with a batch of its own size.": (
+    "in whose loss each trained parameter has a part.": EXPLAINS,
+    "All ranks call it, each with a batch of its own size": (
         "an all-reduce on rank 0 alone",
         "sum of rank means",
         "samples counted in the first call alone",
@@ -169,6 +170,7 @@ SCALING: Claims = {
     "each has at least one row a rank.": EXPLAINS,
     "A step is that of one process on the whole batch": (
         "old gradients left in",
+        "cut to the most words",
         "another loss",
         "NaN made a number",
         "weights averaged in place of gradients",

@@ -24,6 +24,7 @@ from autograder.lessons.lesson_06.harness.shared import (
     loss_without_large,
     make_loud,
     make_sick,
+    padded_left,
     wider,
     with_no_word,
 )
@@ -67,6 +68,7 @@ def parallel_segment(
         "switches": [rank["switches"] for rank in ranks],
         "has_evaluated": any(rank["has_evaluated"] for rank in ranks),
         "is_from_ids": all(rank["is_from_ids"] for rank in ranks),
+        "num_words": sum(rank["num_words"] for rank in ranks),
     }
 
 
@@ -168,7 +170,8 @@ def _parallel_task(
         ids[:, int(rng.integers(40))] = PAD_ID
         lengths, labels = rng.integers(40, 47, size=rows), rng.integers(5, size=rows)
         batch = collate([(ids[i, : lengths[i]], int(labels[i])) for i in range(rows)])
-        batches.append(wider(batch, 48 - batch["input_ids"].shape[1]))
+        batch = wider(batch, 48 - batch["input_ids"].shape[1])
+        batches.append(padded_left(batch) if len(batches) % 2 else batch)
     model = TextClassifier(sizes)
     if kind == "loud":
         make_loud(model)

@@ -28,7 +28,7 @@ CELL = "<your cell>"
 DIED = "died"
 GROUP_SECONDS = 6.0  # that a rank waits inside a collective for one that does not come
 CALL_SECONDS = 25.0  # for all ranks to answer
-GAP = 50.0  # between the logits of a loud model
+GAP, DEEP = 50.0, 150.0  # between the logits of a loud model
 LARGE = 30.0  # a loss of a loud model is far below or above it
 NO_WORD = 2  # an id that no text has
 PAD_ID = 0  # stands inside of texts as well
@@ -202,7 +202,7 @@ def free_port() -> int:
 def shares(seed: int, rows: list[list[int]]) -> list[list[dict[str, torch.Tensor]]]:
     """For each rank its batches of random texts, of these numbers of rows; every rank has a favourite class.
 
-    Every batch is wider than its longest text.
+    Every batch is wider than its longest text, and every second one of a rank has its padding on the left.
     """
     rng = np.random.default_rng(seed)
     found: list[list[dict[str, torch.Tensor]]] = []
@@ -214,7 +214,8 @@ def shares(seed: int, rows: list[list[int]]) -> list[list[dict[str, torch.Tensor
                 text[rng.integers(len(text))] = PAD_ID
             labels = np.where(rng.random(size) < 0.7, rank % 5, rng.integers(5, size=size))
             batch = collate([(ids, int(label)) for ids, label in zip(texts, labels, strict=True)])
-            found[-1].append(wider(batch, int(rng.integers(1, 4))))
+            batch = wider(batch, int(rng.integers(1, 4)))
+            found[-1].append(padded_left(batch) if (len(found[-1]) + rank) % 2 else batch)
     return found
 
 
@@ -224,13 +225,21 @@ def wider(batch: dict[str, torch.Tensor], num_columns: int) -> dict[str, torch.T
     return batch | columns
 
 
+def padded_left(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The same texts, each at the end of its row."""
+    ids, mask = batch["input_ids"], batch["attention_mask"]
+    order = mask.int().argsort(dim=1, stable=True)
+    return batch | {"input_ids": ids.gather(1, order), "attention_mask": mask.gather(1, order)}
+
+
 def below() -> torch.Tensor:
     """What a loud model adds to its logits."""
-    return torch.tensor([-GAP, 0.0, -GAP, 0.0, 0.0])
+    return torch.tensor([-GAP, 0.0, -DEEP, 0.0, 0.0])
 
 
 def make_loud(model: Any) -> None:
-    """Two classes come out 50 below the others: a loss of 50, and a probability that any ε swallows."""
+    """Two classes come out 50 and 150 below the others: such a loss, and a probability that any ε swallows; of the
+    second one nothing is left in float32."""
     model.head.register_forward_hook(lambda _, inputs, logits: logits + below())
 
 
@@ -246,15 +255,16 @@ def make_sick(model: Any) -> None:
 def with_no_word(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The same batch, but a sick model has no loss for its first row."""
     ids = batch["input_ids"].clone()
-    ids[0, 0] = NO_WORD
+    ids[0, batch["attention_mask"][0].int().argmax()] = NO_WORD  # the first word of the text
     return batch | {"input_ids": ids}
 
 
 class Watch:
-    """Of a model's forwards: whether any ran in evaluation mode, and whether each mask was made of the ids."""
+    """Of a model's forwards: whether any ran in evaluation mode, whether each mask was made of the ids, and how many
+    words those have let through."""
 
     def __init__(self, model: Any = None) -> None:
-        self.has_evaluated, self.is_from_ids = False, True
+        self.has_evaluated, self.is_from_ids, self.num_words = False, True, 0
         if model is not None:
             model.register_forward_pre_hook(self.note, with_kwargs=True)
 
@@ -264,9 +274,14 @@ class Watch:
         if isinstance(mask, torch.Tensor) and ids.dtype != torch.int64:
             ids, mask = mask, ids  # handed over by name, the mask first
         self.is_from_ids &= isinstance(mask, torch.Tensor) and torch.equal(mask.bool(), ids != PAD_ID)
+        self.num_words += int(mask.count_nonzero()) if isinstance(mask, torch.Tensor) else 0
 
-    def report(self) -> dict[str, bool]:
-        return {"has_evaluated": self.has_evaluated, "is_from_ids": self.is_from_ids}
+    def report(self) -> dict[str, Any]:
+        return {
+            "has_evaluated": self.has_evaluated,
+            "is_from_ids": self.is_from_ids,
+            "num_words": self.num_words,
+        }
 
 
 def gradients_of(model: Any) -> torch.Tensor:

@@ -144,6 +144,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _SUMMED_LOSS,
                 'F.nll_loss((logits.softmax(-1) + 1e-8).log(), batch["labels"], reduction="sum")',
             ),
+            "the logarithm of a bare softmax": (
+                "so small that float32 holds 0",
+                _SUMMED_LOSS,
+                'F.nll_loss(logits.softmax(-1).log(), batch["labels"], reduction="sum")',
+            ),
             "batches without a loss left out": (
                 "a loss that is NaN is hidden",
                 "            sums[0] +=",

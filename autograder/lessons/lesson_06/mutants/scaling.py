@@ -196,6 +196,13 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'share["attention_mask"])',
                 'share["input_ids"] != 0)',
             ),
+            "cut to the most words": (
+                "words are cut off",
+                "        logits = ddp(",
+                '        width = share["attention_mask"].sum(1).max()\n'
+                '        share |= {name: share[name][:, :width] for name in ("input_ids", "attention_mask")}\n'
+                "        logits = ddp(",
+            ),
             "another loss": (
                 "another loss than",
                 'reduction="sum")',

@@ -46,6 +46,7 @@ _INF = "infinity is no whole number, and neither is what is no number at all"
 _NAME = "any value becomes a text: a name that YAML reads as a number or as nothing is cast, not refused"
 _BOOL = "`bool(value)` makes True or False of everything: of a text, of 1, of nothing"
 _WEIGHTS = "class_weights is taken as it is: nobody looks at what stands in it"
+_NO_TEXT = "keys of class_weights that are no texts to YAML become texts: `no` is False, and then 'False'"
 #: Field → what stands there in a text, and why it may get through.
 WRONG: dict[str, dict[str, str]] = {
     "name": {"12": _NAME, "true": _NAME, "null": _NAME, "[a, b]": _NAME, "1.5": _NAME, "2026-11-23": _NAME},
@@ -91,6 +92,8 @@ WRONG: dict[str, dict[str, str]] = {
         "{csv: null}": _WEIGHTS,
         "{csv: [1.0]}": _WEIGHTS,
         "{csv: 1.0 or so}": _PART,
+        "{csv: 1.0, 5: 2.0}": _NO_TEXT,
+        "{no: 2.0}": _NO_TEXT,
         "null": _EMPTY,
         "[]": _EMPTY,
         "''": _EMPTY,

@@ -66,7 +66,8 @@ CONFIG: Claims = {
         "a bool counts as a number",
         "a bool counts as a whole number",
     ),
-    "A key that is no text to YAML, such as 5, is unknown too.": (
+    "A key that is no text to YAML, such as 5, is unknown too, and in `class_weights` of another type.": (
+        "keys of weights become texts",
         "a key that is no text",
         "a key that is no whole number",
         "a key that is nothing",

@@ -47,6 +47,8 @@ class RunConfig:
             put(self, name, as_count(name, getattr(self, name)))
         if not isinstance(self.class_weights, dict):
             raise ValueError(f"class_weights must be a table, got {self.class_weights!r}")
+        if not all(isinstance(key, str) for key in self.class_weights):
+            raise ValueError(f"keys of class_weights must be text, got {self.class_weights!r}")
         weights = {str(k): as_number("class_weights", v) for k, v in self.class_weights.items()}
         put(self, "class_weights", weights)
         if not isinstance(self.name, str):

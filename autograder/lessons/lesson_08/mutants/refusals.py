@@ -165,6 +165,11 @@ REFUSING: dict[str, Mistake] = {
         'as_number("class_weights", v)',
         "v if isinstance(v, str) and not v[0].isdigit() else as_number('class_weights', v)",
     ),
+    "keys of weights become texts": (
+        "keys of class_weights that are no texts",
+        "        if not all(isinstance(key, str) for key in self.class_weights):\n",
+        "        if False:\n",
+    ),
     "the field is not named": (
         "does not say what a person must change",
         'f"{name} must be a number, got {value!r}"',
