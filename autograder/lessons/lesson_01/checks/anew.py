@@ -65,7 +65,7 @@ def require_drawn_anew(job: Job, passes: Passes) -> None:
         not passes.other_seed.is_as(b),
         expected="another order with another seed",
         got="the same order again",
-        likely="the seed is not used: the epoch alone decides",
+        likely="the seed is not used, or a factor of 0 takes it out as in `seed * epoch`: the epoch alone decides",
         look="make the generator from seed *and* epoch",
     )
     without, zero = passes.unnamed

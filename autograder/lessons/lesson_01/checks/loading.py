@@ -120,7 +120,8 @@ def _require_told_once(job: Job, answer: dict[str, Any], case: dict[str, int], s
         }.get(told, told),
         likely="the thread that fetches ends by the error, and the pass goes on waiting for it"
         if told == "never ends"
-        else "an error is caught on the way, and its sample left out or read again: nobody learns of it",
+        else "an error is caught on the way, as IndexError at the end of a list is, and its sample left out or read "
+        "again: nobody learns of it",
         look="`future.result()` raises what its thread raised; what a queue hands on may be an error too",
     )
     job.require(

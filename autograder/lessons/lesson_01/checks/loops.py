@@ -159,7 +159,8 @@ def _require_steps(job: Job, answer: dict[str, Any], num_batches: int) -> None:
         answer["train_mode"],
         expected="the model in training mode at every step",
         got="evaluation mode: dropout was off",
-        likely="`model.train()` is missing; an evaluation before may have left the model in eval()",
+        likely="`model.train()` is missing, or left out where the outermost module trains already: an evaluation "
+        "before may have left the model in eval(), or a part of it",
         look="switch the mode in the first line of an epoch",
     )
 

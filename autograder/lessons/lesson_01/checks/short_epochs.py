@@ -94,7 +94,7 @@ def _require_drawn_order(job: Job, first: Epoch, again: Epoch, other: Epoch) -> 
         [sorted(batch) for batch in first.batches()] == [sorted(batch) for batch in again.batches()],
         expected="the same order with the same seed",
         got="another order",
-        likely="a generator without the seed decides, so that no run can be repeated",
+        likely="a generator without the seed decides, or seed 0 counts as none, so that no run can be repeated",
         look="make one generator from `seed`, and draw the order with it",
     )
     lengths = first.mean_lengths(), other.mean_lengths()

@@ -114,7 +114,8 @@ def require_whole_epoch(job: Job, epoch: Epoch) -> None:
         all(forward["training"] for forward in forwards),
         expected="the model in training mode at every step, as in the naive loop",
         got="evaluation mode: dropout was off",
-        likely="`model.train()` is missing; an evaluation before may have left the model in eval()",
+        likely="`model.train()` is missing, or left out where the outermost module trains already: an evaluation "
+        "before may have left the model in eval(), or a part of it",
         look="switch the mode in the first line of an epoch",
     )
 
@@ -122,7 +123,7 @@ def require_whole_epoch(job: Job, epoch: Epoch) -> None:
 def _why_strange(rows: list[np.ndarray], texts: list[np.ndarray]) -> str:
     row = rows[0]
     if all(any(len(row) < len(t) and np.array_equal(row, t[: len(row)]) for t in texts) for row in rows):
-        return "texts are cut short: faster, but another task"
+        return "texts are cut short, by a limit or by a width that is rounded down: faster, but another task"
     if any(np.array_equal(row, text[text != PAD_ID]) for text in texts):
         return "the mask is made from the ids, and an id may equal PAD_ID inside a text: the lengths decide"
     if any(len(row) > len(text) and np.array_equal(row[: len(text)], text) for text in texts):

@@ -119,7 +119,8 @@ def _require_long(job: Job) -> None:
             own["train_mode"],
             expected=f"the model in training mode at each of {LONG} steps",
             got="evaluation mode at some: dropout would be off",
-            likely="`model.train()` is missing; an evaluation before, or a look in between, left the model in eval()",
+            likely="`model.train()` is missing, or left out where the outermost module trains already: an evaluation "
+            "before, or a look in between, left the model in eval(), or a part of it",
             look="switch the mode in the first line of an epoch, and nowhere else",
         )
         away = _away(own, right)

@@ -146,7 +146,7 @@ def _require_same_model(job: Job, full: dict[str, Any], twin: dict[str, Any]) ->
     likely = (
         rounds
         if is_near
-        else "the repair changes the mathematics: a clamp, another epsilon, a missing normalisation"
+        else "the repair changes the mathematics: a clamp, another epsilon, a normalisation or a gain that is missing"
     )
     require_equal(job, *logits, dtype="float32", what="fp32 logits", likely=likely, look=look)
     job.require(

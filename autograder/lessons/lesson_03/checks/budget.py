@@ -249,15 +249,18 @@ def _why_over_budget(calls: list[list[int]], global_batch_size: int, budget: int
         return "the budget is exceeded by a little: the 5 % are for the batches themselves"
     if line[2] and all(_step_bytes(*shape, [*line[:2], 0.0]) <= budget for shape in over):
         return (
-            "bytes are worked out from rows × width, or from another call's `step_bytes`; here they grow faster than a "
-            "line"
+            "bytes are worked out from rows × width, from another call's `step_bytes`, or from rows and width in each "
+            "other's place; here they grow faster than a line"
         )
     if all(is_rest) or all(_step_bytes(rows - 1, width, line) <= budget for rows, width in over):
         return (
             "texts are added to a micro-batch that was full, such as one more or the rest of the update: `step_bytes` "
             "was not asked for what comes of it"
         )
-    return "micro-batches too large for the longest texts: what fits at 20 tokens does not at 96"
+    return (
+        "micro-batches too large for the longest texts, as those of an earlier call's limits: what fits at 20 tokens "
+        "does not at 96"
+    )
 
 
 def _require_updates(job: Job, answer: dict[str, Any], updates: int) -> None:

@@ -189,7 +189,8 @@ def _require_same_step(
         likely="what the second forward needs, random state or mask, is kept once for each block: another forward pass "
         "before backward takes its place"
         if part == "both"
-        else "the state of dropout's random numbers is lost: the second forward drops other values than the first"
+        else "the state of dropout's random numbers is lost, or kept only where the model trained when it was "
+        "wrapped: the second forward drops other values than the first"
         if dropout and is_training
         else "the second forward is not the first one again",
         look="`preserve_rng_state`, whose default is right",

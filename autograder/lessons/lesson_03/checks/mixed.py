@@ -136,8 +136,8 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
             expected="the updates of a loop that scales, gathers, unscales, clips, steps, updates, schedules",
             got="other updates" if mistake else f"weights that moved {share:.2f} times as far, or elsewhere",
             likely=mistake
-            or "gradients of two windows are mixed or changed on the way, or a call is on the wrong side of the step, "
-            "or another loss is minimised",
+            or "gradients of two windows are mixed, or changed on the way (as where each group of parameters is "
+            "clipped by its own norm), or a call is on the wrong side of the step, or another loss is minimised",
             look="write the calls of one update in order on paper, then compare",
         )
     longest = max(answer["step_norms"], default=0.0)

@@ -129,7 +129,10 @@ def _why_more_steps(micro: int, steps: int, total: int, wanted: dict[str, Any]) 
         return "the devices are forgotten: all of them take part in each step"
     if micro > 1 and total < math.ceil(target / (fewest * world_size)) * fewest * world_size:
         return "steps are added until the target is hit exactly: a batch that exceeds it in fewer steps is asked for"
-    return "micro-batches smaller than memory allows, or the devices are forgotten: throughput is given away"
+    return (
+        "micro-batches smaller than memory allows, as where rows are rounded down or a divisor of the target is looked "
+        "for; or the devices are forgotten: throughput is given away"
+    )
 
 
 def _require_rates(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> None:
@@ -164,7 +167,7 @@ def _require_rates(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> No
         "the base rate is scaled by another factor than the batch grew by",
     )
     if peak < right and is_one_short:
-        likely = "no update has the peak rate: the warmup ends a step below it, and what follows begins below it too"
+        likely = "no update has the peak rate: the warmup ends a step below it, or what follows begins to fall at once"
     job.require(
         math.isclose(peak, right, rel_tol=PEAK_ROUNDING),
         expected=f"a peak rate of {right:.4g}: {rule} scaling of {base:.4g} for {wanted['optimizer']}, from a batch of "
@@ -179,9 +182,10 @@ def _require_rates(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> No
 def _require_warmup(job: Job, rates: np.ndarray, peak: float, base: float) -> None:
     max_steps, top = len(rates), int((rates >= (1 - PEAK_SLACK) * peak).argmax())
     before = rates[: top + 1]
-    likely = "the warmup is too short"
+    likely = "the warmup is too short, as where its share of the updates is rounded down"
     if top == 0 and max_steps < 1 / WARMUP_SHARE:
-        likely = "no warmup where the updates are few: a share of them that is rounded down is none at all"
+        likely = "no warmup where the updates are few: a share of them that is rounded to none, or to one that has "
+        "the peak"
     elif top == 0:
         likely = "no warmup: the scaled rate meets weights that have not settled"
     elif rates[0] > 0.5 * peak:

@@ -70,8 +70,8 @@ def _require_search(job: Job, answer: dict[str, Any], limits: Limits, fits: int)
         ended != "out of memory",
         expected="a search that goes on when a size is too large for the device",
         got="its OutOfMemoryError, out of your function",
-        likely="the out-of-memory error is not caught, or known by its words alone; it says the same as a peak "
-        "above the budget: does not fit",
+        likely="the out-of-memory error is not caught, or not at every try, or known by its words alone; it says the "
+        "same as a peak above the budget: does not fit",
         look="`try` … `except torch.OutOfMemoryError`",
     )
     job.require(
@@ -94,7 +94,8 @@ def _require_search(job: Job, answer: dict[str, Any], limits: Limits, fits: int)
         not 0 < fails_at <= len(tried) or ended == "error",
         expected="the error of a step that has nothing to do with memory, out of your function",
         got="a size, as though the step had run",
-        likely="an `except` takes every error for a full device: what is wrong with the model, nobody hears",
+        likely="an `except` takes other errors than `torch.OutOfMemoryError` for a full device: what is wrong with the "
+        "model, nobody hears",
         look="`except torch.OutOfMemoryError` and nothing else",
     )
     last = tried[-1] if tried else 1.0

@@ -39,7 +39,7 @@ def require_updates(
         else "no micro-batch reached the model: an iterator that was gone through once is used up",
         look="train `model` itself, with `optimizer`",
     )
-    likely = "there are windows without a step, or with more than one"
+    likely = "there are windows without a step, such as an empty one at the end, or with more than one"
     if got == num_micro_batches:
         likely = "a step at every micro-batch: the window never gathers, and the batch stays small"
     elif answer["num_looks"] > 1:
@@ -94,7 +94,8 @@ def require_training(job: Job, calls: list[list[float]]) -> None:
         else "one of which some parts are in evaluation mode",
         likely="it came in evaluation mode, and `train()` is missing; or `eval()` was called"
         if min(shares, default=1.0) == 0.0
-        else "the mode is set on some modules alone; `train()` of the model reaches all that are in it",
+        else "the mode is set on some modules alone, or not at all where the outermost one trains already; `train()` "
+        "of the model reaches all that are in it",
         look="`model.train()` before the first micro-batch",
     )
 

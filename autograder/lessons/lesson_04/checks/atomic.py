@@ -121,7 +121,8 @@ def _require_nothing_beside(job: Job, beside: list[str], when: str) -> None:
         not beside,
         expected=f"nothing but the checkpoints in the folder {when}",
         got=f"{', '.join(beside[:3])} beside them",
-        likely="a temporary file is left behind, and a full disk only gets fuller",
+        likely="a temporary file is left behind, as where `except Exception` cleans up (Ctrl-C is none), or the "
+        "write alone is guarded, and not `fsync` and the rename: a full disk only gets fuller",
         look="remove it in a `finally:`; after the rename it is gone by itself",
     )
 

@@ -212,7 +212,8 @@ _MISTAKES: dict[str, tuple[str, Kept]] = {
         _below_the_one_before,
     ),
     "once": (
-        "a lower loss came later and was not kept: a margin such as `min_delta` decides, or the best is not updated",
+        "a lower loss came later and was not kept: a margin such as `min_delta` decides, or losses that are rounded, "
+        "as to float32; or the best is not updated",
         _once_the_best,
     ),
     "first": (
@@ -252,7 +253,8 @@ def _require_best(job: Job, runs: list[_Run]) -> None:
         likely = _MISTAKES[name][0]
     elif all(each.parameters_at == each.best["step"] for each in wrong):
         likely = (
-            "the parameters alone are put back, or buffers in another dtype: the `state_dict()` has them too"
+            "the parameters alone are put back, or some buffers, such as those of floats, or buffers in another dtype: "
+            "the `state_dict()` has them all"
         )
     elif all(each.nearly_at == each.best["step"] for each in wrong):
         likely = "the right weights are kept, and rounded, as by a cast to 16 bits"

@@ -182,7 +182,7 @@ def _why_too_often(found: list[_Played], first: _Played) -> str:
     small = wrong.get(SMALL_BUDGET)
     if small and small.overhead > 1.4 * small.scenario.max_overhead:
         return "`max_overhead` is not used: another share of the time is taken for it"
-    return "it saves more often than the cost of a save allows"
+    return "it saves more often than the cost of a save allows, as where the seconds of a save count as work"
 
 
 def _why_too_late(found: list[_Played], first: _Played) -> str:
@@ -212,7 +212,10 @@ def _why_too_late(found: list[_Played], first: _Played) -> str:
         return "it waits longer than `max_lost_seconds` where a save costs less than what the budget allows by then"
     if wrong.keys() <= {DEAR_AT_FIRST, QUICKER, FREE}:
         return _KEPT
-    return "it saves too late: `is_due()` is False although `max_lost_seconds` of work are at risk"
+    return (
+        "it saves too late: `is_due()` is False although `max_lost_seconds` of work are at risk, as where some calls "
+        "do not look at the clock"
+    )
 
 
 def _require_saves(job: Job, own: dict[str, Any]) -> None:

@@ -199,7 +199,8 @@ def _require_broken_refused(job: Job, taken: list[str]) -> None:
         if are_cut
         else "an entry that is missing in the file is passed over, as by `get` or `if … in`: that state stays another"
         if are_thinned
-        else "the error is swallowed: the run would begin anew, or go on with half of its state, unnoticed",
+        else "the error is swallowed, or nothing asks whether the file is whole: the run would begin anew, or go on "
+        "with half of its state, unnoticed",
         look="how does `load` know that it has seen the last record?"
         if are_cut
         else "let the error pass; whoever calls `load` decides what comes then",

@@ -101,7 +101,8 @@ def require_sound_search(job: Job) -> None:
         found[0] == found[1],
         expected="the same trials and the same configuration for the same seed",
         got="others",
-        likely="numbers come from a generator that does not begin with `seed`: the search cannot be repeated",
+        likely="numbers come from a generator that does not begin with `seed` (as where seed 0 counts as none), or "
+        "something is kept from an earlier call: the search cannot be repeated",
         look="`np.random.default_rng(seed)`, and nothing beside it",
     )
     again = job.learner().call("searched_elsewhere", source=job.source, entry=job.entry, given=given)

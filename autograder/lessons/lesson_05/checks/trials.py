@@ -134,7 +134,8 @@ def _require_budget(job: Job, lives: list[dict[str, Any]], num_steps: int) -> No
         min(steps) == max(steps),
         expected=f"{num_steps} steps for every trial",
         got=f"between {min(steps)} and {max(steps)}",
-        likely="different budgets: a trial that is stopped or runs out of batches is compared with whole ones",
+        likely="different budgets: a trial that is stopped, leaves a step out or runs out of batches is compared "
+        "with whole ones",
         look="count the steps of each trial; batches that are used up, and early exits, end one too soon",
     )
     job.require(

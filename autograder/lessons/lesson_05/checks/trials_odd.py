@@ -36,7 +36,7 @@ def require_odd_searches(job: Job) -> None:
         "run_in_company", seed=seed, configs=company, seeds=[seeds[1], *seeds], num_steps=4
     )
     job.require(
-        all(map(math.isfinite, (beside, *equal))),
+        all(value and math.isfinite(value) for value in (beside, *equal)),  # 0 as in an array of zeros
         expected=f"a loss in both rows of two equal configurations, in both columns of two equal seeds: {alone:.6g}",
         got=", ".join(f"{value:.6g}" for value in (*equal, beside)),
         likely="a row is found by its configuration, or a column by its seed, of which there may be two: one of "

@@ -160,7 +160,8 @@ def _require_one_exchange(job: Job, steps: list[dict[str, Any]], num_buckets: in
             "inside it, while DDP decides in `forward`"
         )
         if of_gradients >= num_buckets * num_micro
-        else "more than one backward of each step is synchronised",
+        else "more than one backward of each step is synchronised, as where the last is known by its batch, which may "
+        "come twice",
         look="all micro-batches but the last belong inside `with model.no_sync():`, forward *and* backward",
     )
     beside = max(step["all_reduces"] for step in steps)
@@ -270,7 +271,8 @@ def _require_as_ever(
         is_plain_right and are_right,
         expected="after an error in a micro-batch: a next step that exchanges gradients again",
         got=errors[0]["after"] or "gradients that stay on their rank, or others than those of one process",
-        likely="`no_sync` is left open when an exception is raised: from then on every rank trains alone, in silence",
+        likely="`no_sync`, or a hook in its place, is left as it is when an exception is raised: from then on every "
+        "rank trains alone, in silence",
         look="`with`, or `try … finally`: the way out must put it back",
     )
     _require_one_exchange(job, steps, num_buckets, MICRO_BATCHES[number])

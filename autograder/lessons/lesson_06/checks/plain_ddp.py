@@ -116,7 +116,8 @@ def _require_start(job: Job, got: dict[str, Any], expected: dict[str, Any], rank
         got["num_replaced"] == 0,
         expected=f"rank 0's weights and buffers in the tensors that the model of rank {rank} had before",
         got=f"{got['num_replaced']} of its tensors are others",
-        likely="parameters are replaced instead of written into: an optimizer that was made before trains the old ones",
+        likely="parameters or buffers are replaced instead of written into: whoever held them before, such as an "
+        "optimizer, has the old ones",
         look="`dist.broadcast` writes in place; so does `tensor.copy_` under `torch.no_grad()`",
     )
     job.require(
@@ -218,8 +219,8 @@ def _require_gradients(
         or (
             ROUNDED_AWAY  # the other model's gradients were right
             if is_loud
-            else "another loss than the mean over all ranks' samples, or a parameter that is left out, or sent twice, "
-            "as one that two modules share"
+            else "another loss than the mean over all ranks' samples (as one that weighs words), or a parameter that "
+            "is left out, or sent twice, as one that two modules share"
         ),
         look="write it for two ranks with 3 samples and 1: which number must each rank's sum be divided by?",
     )

@@ -138,7 +138,7 @@ def _require_shared_rows(
         got=f"{sum(found)}",
         likely="no sampler: every rank computes the whole batch, many times the work for the same result"
         if sum(found) >= total * len(ranks)
-        else "the samples are dealt out by LOCAL_RANK: on two machines both ranks take the same half"
+        else "the samples are dealt out by LOCAL_RANK or LOCAL_WORLD_SIZE: those are of one machine, and here are two"
         if local_ranks == TWO_MACHINES
         else "rows are dropped or repeated where a batch does not divide evenly, or whole batches are",
         look="each row of a batch belongs to one rank",
@@ -178,7 +178,7 @@ def _why(
     if not all(are_equal(seen["trained"]["row"], got, "float32") for seen in ranks):
         return "the ranks train different models: gradients are not exchanged, or the start is not the same"
     if local_ranks == TWO_MACHINES:
-        return "the samples are dealt out by LOCAL_RANK: on two machines both ranks take the same half"
+        return "the samples are dealt out by LOCAL_RANK or LOCAL_WORLD_SIZE: those are of one machine, and here are two"
     if all(seen["is_from_ids"] for seen in ranks):
         return FROM_IDS
     twin = job.twin(baselines.nothing(job.entry))
@@ -242,7 +242,8 @@ def _require_own_dropout(job: Job) -> None:
         all(len(set(of_ranks)) == len(of_ranks) for of_ranks in zip(*states, strict=False)),
         expected="another random state on each rank in every step, also on two machines, of two processes and one",
         got="the same on some",
-        likely="the seed is equal for dropout too: every rank draws the same masks, for other samples",
+        likely="the seed is equal for dropout too, or depends on `LOCAL_RANK`: ranks draw the same masks, for other "
+        "samples",
         look="one seed for the weights; then, after the model is made, another one that depends on `RANK`",
     )
     job.require(

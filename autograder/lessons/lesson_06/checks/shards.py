@@ -141,7 +141,8 @@ def _require_what_seed_and_epoch_decide(
             what="order",
             is_same=all(np.array_equal(orders[n], orders[back - n]) for n in range(back)),
             when="for the same seed and epoch",
-            unseeded="an unseeded generator, or one that carries on: ranks could not agree on an order",
+            unseeded="an unseeded generator, or one that carries on, or a list that is shuffled once more: ranks "
+            "could not agree on an order",
             look_unseeded="make the generator anew in `__iter__`",
             is_another=not np.array_equal(orders[0], orders[1]),
             another=f"on rank {number} after set_epoch with another epoch",

@@ -164,7 +164,7 @@ def _parallel_task(
     )
     # Odd, unless somebody says another number.
     all_rows = [GLOBAL_BATCH_SIZE] * (num_steps - 1) + [last_rows or GLOBAL_BATCH_SIZE - 1]
-    batches = []
+    batches: list[dict[str, torch.Tensor]] = []
     for rows in all_rows:
         ids = rng.integers(3, 400, size=(rows, 48))
         ids[:, int(rng.integers(40))] = PAD_ID

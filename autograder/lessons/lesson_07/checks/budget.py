@@ -45,7 +45,8 @@ LIKELY = {
     "one alarm a step": "one alarm a step: a long step may pass several, and each is given",
     "the highest alarm": "the highest alarm alone: a long step may pass several, and each is given",
     "alarm at every step": "an alarm at every step, where each is given once",
-    "alarms again": "an alarm again after a resume: `state_dict` knows which were given",
+    "alarms again": "an alarm again after a resume: `state_dict` knows which were given, also once it has been "
+    "through JSON",
     "above the share": "an alarm above its share alone: it is due at the share itself",
     "no alarm at the stop": "no alarm after the step at which the run ends",
     "nothing left to save": "no checkpoint where more is spent than the budget: before True one is saved, always",

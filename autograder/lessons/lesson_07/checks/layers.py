@@ -130,7 +130,7 @@ def require_formula(job: Job, case: dict[str, Any], answer: dict[str, Any]) -> N
         answer["is_mode_kept"],
         expected="a model in the mode that it was given in",
         got="one in the other mode, or with a part in it",
-        likely="`eval()` or `train()` was called on the way, and not taken back",
+        likely="`eval()` or `train()` was called on the way, and not taken back in each part",
         look="putting in adapters needs no mode",
     )
 

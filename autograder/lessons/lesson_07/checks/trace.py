@@ -139,7 +139,8 @@ def _require_breakdown(
     )
     generic = {
         "host": "ranges missing, or others among them, or divided by something else than the number of steps",
-        "device": "kernels missing, or of other steps or stages, or divided by something else than the number of steps"
+        "device": "kernels missing, such as those queued between two steps, or of other steps or stages, or divided by "
+        "something else than the number of steps"
         if kind.has_gpu
         else "a trace without a GPU has no kernels: the device's times are 0",
     }

@@ -324,7 +324,7 @@ def _require_same(
             got="other histograms",
             likely=likely
             or "read at another step, such as before the update or after the epoch, or counted otherwise: "
-            "absolute values, 32 bins from 0 to 1",
+            "absolute values, 32 bins from 0 to 1, which belongs to the last",
             look="read them inside the loop, right after the steps that keep them",
         )
     mistakes = {

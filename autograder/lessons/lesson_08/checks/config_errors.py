@@ -44,7 +44,7 @@ _TRUE = "`true` counts as 1: in Python a bool is an int"
 _CUT = "values are cast without a look: 3.5 becomes 3"
 _INF = "infinity is no whole number, and neither is what is no number at all"
 _NAME = "any value becomes a text: a name that YAML reads as a number or as nothing is cast, not refused"
-_BOOL = "`bool(value)` makes True or False of everything: of a text, of 1, of nothing"
+_BOOL = "1 and 0 are no bools, though equal to one; and `bool(value)` makes True or False of everything"
 _WEIGHTS = "class_weights is taken as it is: nobody looks at what stands in it"
 _NO_TEXT = "keys of class_weights that are no texts to YAML become texts: `no` is False, and then 'False'"
 #: Field → what stands there in a text, and why it may get through.

@@ -148,7 +148,8 @@ def _require_restored_after_errors(job: Job) -> None:
             job,
             one,
             "both settings as they were before, also when `step` raises an error",
-            "the settings are put back at the end alone: an error on the way leaves them as they are",
+            "the settings are put back at the end alone, or a part of the steps lies outside the `try`: an error on "
+            "the way leaves them as they are",
         )
         job.require(
             one["raised"] == "the error",
@@ -195,7 +196,7 @@ def _require_both_sides(job: Job, one: dict[str, Any]) -> None:
         len(seen) == 2,
         expected="steps with and without `torch.use_deterministic_algorithms`",
         got="one setting alone",
-        likely="the setting is never switched, or switched by another name",
+        likely="the setting is never switched, or by another name, or one of the two is the setting that was found",
         look="`torch.are_deterministic_algorithms_enabled()` tells",
     )
     with_warnings = int((steps[:, 0] & steps[:, 3]).sum())

@@ -167,7 +167,8 @@ def _record(job: Job, answer: dict[str, Any], run: dict[str, Any]) -> dict[str, 
         text is not None,
         expected="run.json in the run's folder" + (", also after a failure" if run["failure"] else ""),
         got="no file",
-        likely="failures are not recorded: the record is written only where the run ends well"
+        likely="failures are not recorded, or not all: the record is written only where the run ends well, or after an "
+        "`Exception` alone, and SystemExit is none"
         if run["failure"]
         else "the record is returned, but never written",
         look="`try … finally` around the training",

@@ -178,11 +178,12 @@ def _require_resumed(
     where: str = "",
 ) -> None:
     lost = {
-        "loaded": ("weights right after loading", "the model's weights and buffers are not restored"),
+        "loaded": ("weights right after loading", "the model's weights or buffers are not restored"),
         "read": ("samples", _why_others(whole, resumed, stops)),
         "numpy": (
             "noise from NumPy",
-            "the state of NumPy's generator is not saved as it is, or it was drawn from after",
+            "the state of NumPy's generator is not saved as it is, with the normal number that it holds ready, or it "
+            "was drawn from after",
         ),
         "python": (
             "noise from Python's random",

@@ -142,6 +142,7 @@ def _expected(run: dict[str, Any]) -> dict[str, float]:
 
 
 ROUNDED = "rounded: a report may be shown with few digits, but a small number is kept whole"
+DAY = 86_400  # seconds
 NEVER_HIT = "labels that were never hit are left out: their F1 is 0, and it counts"
 CHANGED = 'labels are changed before they are compared, as by `lower`, `strip` or a cut: "a" and "A" are two'
 ONE_NAME = 'more than what is called "waiting" is taken for it: each name is a time of its own'
@@ -237,6 +238,11 @@ def _known(run: dict[str, Any], expected: dict[str, float]) -> list[tuple[str, f
         ("total_seconds", total / 3600, "hours where seconds are asked for"),
         ("cost", total * run["price_per_hour"], "seconds times a price per hour"),
         ("cost", total / 60 * run["price_per_hour"], "minutes times a price per hour"),
+        (
+            "cost",
+            total % DAY / 3600 * run["price_per_hour"],
+            "whole days are left out, as by `timedelta.seconds`",
+        ),
         ("cost", training / 3600 * run["price_per_hour"], "only the last training is paid for"),
         ("cost", (total - waiting) / 3600 * run["price_per_hour"], "the waiting left out: it was paid for"),
         *((key, value, CHANGED) for scores in _scores_changed(run) for key, value in scores.items()),
