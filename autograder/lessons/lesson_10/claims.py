@@ -64,6 +64,7 @@ CLAIMS: dict[str, Claims] = {
             "five epochs whatever is asked for",
         ),
         "passes over all of them": (
+            "one of equal texts",
             "one epoch too many",
             "each epoch twice",
             "short batches left out",

@@ -15,6 +15,7 @@ from autograder.lessons.lesson_10.checks.training_quality import (
     num_others,
     require_all_learnt,
     require_each_learnt,
+    require_majority,
     require_quality,
 )
 
@@ -89,6 +90,7 @@ def _require_predictions(job: Job) -> None:
         _require_own_words(job, case, answer)
     _require_epochs_and_seeds(job)
     require_each_learnt(job, cases[0]["texts"])
+    require_majority(job, texts=[text for case in cases for text in case["texts"]])
     (alone, among, later), apart, together = job.learner().call(
         "in_company", words=[max(cases[0]["texts"], key=len).split()[0], "zoffukke"], seed=3
     )

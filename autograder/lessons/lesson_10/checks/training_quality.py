@@ -103,6 +103,30 @@ def require_all_learnt(job: Job, num_learnt: float, num_epochs: int, num_texts: 
     )
 
 
+def require_majority(job: Job, texts: list[str]) -> None:
+    """One epoch learns something; and of a text that stands there with two labels the usual one is learnt."""
+    texts = list(dict.fromkeys(" ".join(text.split()[:8]) for text in texts))[:20]
+    one, other_way, four = job.learner().call(
+        "by_majority", texts=texts, seed=job.seed() % 1000, seconds=60.0
+    )
+    job.require(
+        one != other_way,
+        expected=f"other labels of {len(texts)} texts after a training in which their labels have changed places",
+        got="the same ones, after 1 epoch of 20 times as many texts",
+        likely="one epoch too few: they are counted from 1 up to `num_epochs`, which does not belong to a `range`",
+        look="print the number of each epoch, for `num_epochs=1`",
+    )
+    usual = four.count("B")
+    job.require(
+        2 * usual > len(texts),
+        expected="the label that each text has in 18 of the 20 places in which it stands",
+        got=f"that of the first and the last place, for {len(texts) - usual} of {len(texts)} texts",
+        likely="a text that stands in several places is learnt once, with one of its labels, as where the texts are "
+        "the keys of a dict",
+        look="a pass goes over all rows, also those whose text has come before",
+    )
+
+
 def require_each_learnt(job: Job, texts: list[str]) -> None:
     """Where each text has a label of its own, and losses are torch's of such numbers: whether each was learnt."""
     num_epochs, different = 2, list(dict.fromkeys(texts))

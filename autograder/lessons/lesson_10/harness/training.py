@@ -133,6 +133,17 @@ def learnt_by_label(texts: list[str], num_epochs: int, seed: int) -> list[int]:
     return sorted(losses.targets.values(), reverse=True)
 
 
+def by_majority(texts: list[str], seed: int) -> list[list[str]]:
+    """What is said of texts of which each stands there twenty times: in the first and in the last place with one label,
+    between them with the other one. After 1 epoch, after 1 with the labels the other way round, and after 4."""
+    found = []
+    for rare, usual, num_epochs in ("AB1", "BA1", "AB4"):
+        labels = [label for label in (rare, *usual * 18, rare) for _ in texts]
+        predict = learner(texts * 20, labels, num_epochs=int(num_epochs), seed=seed)
+        found.append(_labels(predict, texts))
+    return found
+
+
 def in_company(words: list[str], seed: int) -> tuple[list[str], list[str], list[str]]:
     """Of two words, of which each text has one: what a long text is that begins with few of one and goes on with the
     other. Alone; among short texts of the one that it begins with; and alone again, after another training in which

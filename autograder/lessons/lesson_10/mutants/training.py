@@ -26,6 +26,12 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "range(num_epochs)",
                 "range(1, num_epochs)",
             ),
+            "one of equal texts": (
+                "a text that stands in several places is learnt once",
+                "    torch.manual_seed(seed)\n",
+                "    torch.manual_seed(seed)\n    label_of = dict(zip(texts, labels))\n"
+                "    texts, labels = list(label_of), list(label_of.values())\n",
+            ),
             "one seed for all": (
                 "`seed` is not used",
                 ("manual_seed(seed)", "manual_seed(0)"),
