@@ -1201,8 +1201,8 @@ def train_with_early_stopping(run: Any) -> dict[str, float]:
     run.model             the model, an nn.Module
     run.num_steps, run.max_steps   steps so far, and the most that there may be (400, or a few less)
 
-    The best is the validation with the lowest validation loss; one that is NaN never is, and not
-    all are. At the end the `state_dict()` of `run.model`, weights and buffers, is exactly that of
+    The best is the validation with the lowest validation loss; one that is NaN never is, and before
+    the first number at most two are. At the end the `state_dict()` of `run.model`, weights and buffers, is exactly that of
     that moment. Returns {"best_step": …, "loss": …}: what that validation said, unrounded.
     """
     ### BEGIN SOLUTION

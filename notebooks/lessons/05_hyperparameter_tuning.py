@@ -1345,6 +1345,7 @@ def search(
         loss; NaN where it diverged. All trials share one seed. One step beyond `max_total_steps`, and
         the search has failed.
     `space` as in 5.1: two names, "learning_rate" and "weight_decay", both of kind "log", in any order.
+        It stays as it is.
     `seed`: the same one gives the same search.
     Returns a configuration, even where every trial diverged:
         {"learning_rate": float, "weight_decay": float}, each within its range, but for rounding.

@@ -238,7 +238,7 @@ _BUDGET: Claims = {
     "run.num_steps, run.max_steps steps so far, and the most that there may be (400, or a few less)": (
         "400 steps in any run",
     ),
-    "one that is NaN never is, and not all are.": (
+    "one that is NaN never is, and before the first number at most two are.": (
         "NaN hides the best before it",
         "a NaN that comes first stays the best",
     ),

@@ -65,6 +65,13 @@ def converse(
         if "raised" in request:
             return Raised(str(request["raised"]), str(request["message"]))
         request = job.learner().call("go_on", reply=pay(request["config"], request["num_steps"]))
+    job.require(
+        "space" not in request["changed"],
+        expected="a `space` that is as it was before the call",
+        got="another one",
+        likely="the ranges of the caller are written over, as by their logarithms: the next search has another space",
+        look="keep what you work out of `space` in variables of your own",
+    )
     return request["answer"]
 
 

@@ -198,6 +198,7 @@ BUDGET: Claims = {
         "a space by places",
         "ranges known by heart",
     ),
+    "It stays as it is.": ("logarithms in the caller's space",),
     "for configurations inside `space`": ("values beside the best outside its range",),
     "`seed`: the same one gives the same search.": (
         "no seed",

@@ -6,6 +6,7 @@ grader as the answer to one call and gets the loss with the next.
 
 from __future__ import annotations
 
+import copy
 import queue
 import threading
 from typing import Any
@@ -31,14 +32,20 @@ def _train(config: Any, num_steps: Any) -> float:
 
 
 def start_search(may_raise: bool = False, **arguments: Any) -> Any:
-    """Start the learner's search; returns its first request, or {"answer": …} when it has none.
+    """Start the learner's search; returns its first request, or {"answer": …, "changed": names} when it has none.
+
+    "changed" are the arguments that it has not left as they were.
 
     With `may_raise` an error that it ends with, at once or later, is told: {"raised": its name, "message": its words}.
     """
 
+    before = copy.deepcopy(arguments)
+
     def run() -> None:
         try:
-            _asked.put({"answer": _with_kinds(learner(train=_train, **arguments))})
+            answer = _with_kinds(learner(train=_train, **arguments))
+            changed = [name for name, value in before.items() if arguments[name] != value]
+            _asked.put({"answer": answer, "changed": changed})
         except BaseException as error:  # raised again in the main thread, with the line of the cell
             _raised.append(error)
             name = "ValueError" if isinstance(error, ValueError) else type(error).__name__

@@ -68,6 +68,14 @@ MUTANTS: tuple[Mutant, ...] = (
                 "default_rng(seed)",
                 "default_rng(seed or None)",
             ),
+            "logarithms in the caller's space": (
+                "the ranges of the caller are written over",
+                "    rng = np.random.default_rng(seed)\n",
+                "    rng = np.random.default_rng(seed)\n    given = space\n"
+                "    space = {name: dict(part) for name, part in given.items()}\n"
+                "    for part in given.values():\n"
+                '        part["low"], part["high"] = math.log(part["low"]), math.log(part["high"])\n',
+            ),
             "NaN left in the last sort": (
                 "a configuration that diverges is returned",
                 "np.argsort([loss if math.isfinite(loss) else math.inf for loss in losses])",
