@@ -1141,7 +1141,7 @@ def cost_to_target(
     Returns {"seconds", "hours", "cost", "currency"}: `seconds` and `hours` of the run, `cost` of
     all devices in `currency` ("EUR"); None when no validation reaches the target. The records
     stay as they are.
-    Raises ValueError for a price without an amount, a currency or one of these units.
+    Raises ValueError for a price without an amount (NaN is none), a currency or one of these units.
     """
     ### BEGIN SOLUTION
     seconds_per = {"s": 1.0, "min": 60.0, "h": 3600.0, "day": 86400.0}

@@ -39,7 +39,7 @@ LESSON = Lesson(
             id="7.5",
             entry="add_lora",
             kinds=("property", "count"),
-            allows=("setattr",),  # how a layer takes another's place
+            allows=("getattr", "setattr"),  # how a layer takes another's place
             check="checks.adapters.check_add_lora",
         ),
         Exercise(

@@ -160,7 +160,8 @@ COST: Claims = {
         "the currency with its unit",
     ),
     "None when no validation reaches the target.": ("the whole run where the target is never reached",),
-    "Raises ValueError for a price without an amount, a currency or one of these units.": (
+    "Raises ValueError for a price without an amount (NaN is none), a currency or one of these units.": (
+        "NaN for an amount",
         "price without unit",
         "an unknown unit billed as hours",
         "a unit by its beginning",

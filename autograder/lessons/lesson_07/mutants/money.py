@@ -311,6 +311,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "    if not currency:",
                 '    if not currency or "." not in amount:',
             ),
+            "NaN for an amount": ("NaN is no number", "if math.isnan(per_second):", "if False:"),
             "no price billed as nothing": (
                 "a price without anything",
                 "    try:\n        amount, rest",
