@@ -79,6 +79,13 @@ class _Scan:
         self._follow_aliases()
         self.own = _OWN | {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
         self.own |= set(self._made_of_own()) - self.foreign
+        self.methods = {
+            method.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef)
+            for method in node.body
+            if isinstance(method, ast.FunctionDef)
+        }
         self.plain = {id(name) for node in ast.walk(tree) for name in self._own_attributes(node)}
 
     def found(self) -> Iterator[tuple[int, str]]:
@@ -179,7 +186,9 @@ class _Scan:
         base, root = _name(node.value), _root(node)
         if isinstance(node.ctx, ast.Store) and ast.unparse(node).startswith(_SETTINGS):
             return
-        if isinstance(node.ctx, ast.Store | ast.Del) and (root in self.foreign or root == "()"):
+        if isinstance(node.ctx, ast.Store | ast.Del) and (
+            root in self.foreign or (root == "()" and not self._is_made_by_own_method(node.value))
+        ):
             yield f"replaces `{ast.unparse(node)}`"
         elif node.attr in _ATTRIBUTES or (base == "sys" and node.attr in _SYS):
             yield f"uses `{ast.unparse(node)[-60:]}`"
@@ -187,6 +196,13 @@ class _Scan:
             yield f"uses `os.{node.attr}`"
         elif _is_private(node.attr) and root not in self.own and base not in self.own:
             yield f"uses `{ast.unparse(node)[-60:]}`, a private part"
+
+    def _is_made_by_own_method(self, node: ast.expr) -> bool:
+        """Whether this is what a method gives that the cell defines itself: `self.nearest(moment).total += 1`."""
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)):
+                return name not in self.foreign and method in self.methods
+        return False
 
     def _follow_aliases(self) -> None:
         """Names that stand for parts of an imported module: `M = nn.Module`, `for M in (torch.Tensor, …)`."""

@@ -18,6 +18,7 @@ from tests.autograder.solutions import reference_sources
         ("import torch\ntorch.Tensor.item = f", "replaces `torch.Tensor.item`"),
         ("from torch import nn\nM = nn.Module\nM.__call__ = f", "replaces `M.__call__`"),
         ("type(model).forward = f", "replaces"),
+        ("import torch\nclass A:\n    def near(self): pass\ntorch.near(1).value = f", "replaces"),
         ("setattr(model, name, f)", "setattr"),
         ("setattr(model, '_modules', f)", "setattr"),
         ("import torch\nsetattr(torch, 'stack', f)", "setattr"),
@@ -72,6 +73,7 @@ def test_means_that_no_exercise_needs_are_noted(cell: str, says: str) -> None:
 @pytest.mark.parametrize(
     "cell",
     [
+        "class A:\n    def near(self): pass\ndef f(a):\n    a.near(1).value += 1",
         "self.epoch = 1",
         "import torch\ntorch.backends.cudnn.benchmark = False",
         "import gc\ngc.disable()",

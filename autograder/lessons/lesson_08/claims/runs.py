@@ -112,6 +112,7 @@ RUN: Claims = {
     ),
     "in a new random order": (
         "the same order each epoch",
+        "seed times epoch",
         "two orders in turn",
         "every other epoch is the one before, backwards",
         "one sample keeps its place",

@@ -112,6 +112,7 @@ _SEEDS: dict[str, Mistake] = {
         "        if seed:\n            seed_everything(seed)\n",
     ),
     "the same order each epoch": ("not on the epoch", "[self.seed, epoch]", "self.seed"),
+    "seed times epoch": ("which is 0 for a seed of 0", "[self.seed, epoch]", "self.seed * (epoch + 1)"),
     "every other epoch is the one before, backwards": (
         "turned round or moved on",
         _ORDER,
