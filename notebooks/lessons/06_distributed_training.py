@@ -978,11 +978,12 @@ print(f"two ranks saved, one process loads: equal to the bit: {same}")
 #
 # ## Exercises
 #
-# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises):
-# write where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. Here
-# the check also starts the *ranks*, up to eight of them, joined by gloo. Inside your code `dist` is ready, unless the
+# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises): write
+# where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. Here the
+# check also starts the *ranks*, up to eight of them, joined by gloo. Inside your code `dist` is ready, unless the
 # exercise says that you set it up. A *batch* is a dict of `input_ids` int64 [B, T], `attention_mask` bool [B, T] and
-# `labels` int64 [B], and a model maps the first two to logits [B, C].
+# `labels` int64 [B], and a model maps the first two to logits [B, C]. Arguments have the types that stand beside them,
+# and numbers among them are finite, unless the text says otherwise.
 #
 # ### 6.1 · Which samples are mine?
 #
@@ -1019,7 +1020,7 @@ from autograder import exercise
 class ShardSampler:
     """The indices of one rank, out of N samples on W ranks.
 
-    num_samples: N. rank: 0 … W - 1. world_size: W, may be larger than N.
+    num_samples: N, up to a million. rank: 0 … W - 1. world_size: W, may be larger than N.
     seed: the same on all ranks. The same seed and epoch give the same shards, another seed others.
     """
 

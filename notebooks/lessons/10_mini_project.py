@@ -155,6 +155,9 @@ show(
 # Real exports are sorted, have rows without a label, and hold the same text twice. Write the step that makes samples of
 # them.
 #
+# The rules are those of the lessons: put all that your code needs into the cell, imports too. Arguments have the types
+# that stand beside them, and numbers among them are finite, unless the text says otherwise.
+#
 # <details><summary>Hint: "there are texts on both sides"</summary>
 #
 # Decide for each *different* text where it goes. Then put every row where its text went.

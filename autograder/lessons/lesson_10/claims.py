@@ -79,7 +79,7 @@ CLAIMS: dict[str, Claims] = {
         "Returns a function": EXPLAINS,
         "some of which may be empty": ("an empty text is left out",),
         "to a list of as many labels": ("the tail of the texts left out",),
-        "named as in `labels`": ("class numbers instead of names",),
+        "named as in `labels`": ("class numbers instead of names", "labels without the spaces around them"),
         "no texts, no labels": ("no texts",),
         "A text's label is its own, whichever are asked with it": (
             "scores less their mean in the batch",

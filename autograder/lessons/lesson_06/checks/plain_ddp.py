@@ -143,8 +143,8 @@ def _require_start(job: Job, got: dict[str, Any], expected: dict[str, Any], rank
             got["start"][f"exact_{what}"] == expected[f"exact_{what}"],
             expected=f"rank 0's {what} on rank {rank}, to the last bit",
             got="some others",
-            likely="a tensor is left out, or crosses in another dtype than its own: half precision rounds weights, and "
-            "no float holds every int64",
+            likely="a tensor is left out, or crosses in another dtype than its own (half precision rounds weights, "
+            "and no float holds every int64), or as a sum with zeros, of which -0.0 comes out as 0.0",
             look="send every tensor, in the dtype that it has",
         )
 

@@ -60,22 +60,8 @@ def check_shard_sampler(job: Job) -> None:
             for ranks in of_seeds:
                 _require_other_epochs(job, ranks, epochs)
     require_others(job)
-    _require_large_lengths(job)
     _require_the_same_in_each_process(job)
     job.counts["world_sizes_tried"] = len({world_size for _, world_size in cases})
-
-
-def _require_large_lengths(job: Job) -> None:
-    cases = [[2**24 + 1, 2]]  # not so many that nobody could draw them
-    found = job.learner().call("lengths", cases=cases)
-    right = [-(-num_samples // world_size) for num_samples, world_size in cases]
-    job.require(
-        found == right,
-        expected=f"lengths of {right} for {cases} samples and ranks",
-        got=f"{found}",
-        likely="the length is computed in a precision that does not hold it, such as float32's 24 bits",
-        look="`-(-N // W)`, or `math.ceil(N / W)` of Python's own numbers",
-    )
 
 
 def _require_lengths(job: Job, ranks: Ranks, num_samples: int, world_size: int) -> None:

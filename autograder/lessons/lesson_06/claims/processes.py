@@ -13,7 +13,7 @@ SHARDS: Claims = {
     "that all ranks agree on": ("each rank shuffles for itself", "hash() of a text decides"),
     "The indices": ("numbers that are no index",),
     "of one rank, out of N samples on W ranks.": ("no sampler",),
-    "num_samples: N.": ("drops the tail",),
+    "num_samples: N, up to a million.": ("drops the tail",),
     "rank: 0 … W - 1.": ("the rank not used",),
     "world_size: W, may be larger than N.": ("fills up once only",),
     "seed: the same on all ranks.": ("each rank shuffles for itself",),

@@ -19,7 +19,7 @@ REPLICA: Claims = {
     ),
     "weights": ("no broadcast at the start", "no broadcast of what is frozen"),
     "and buffers": ("buffers not broadcast", "buffers at the top alone", "integers broadcast as floats"),
-    "to the last bit": ("broadcast in half precision",),
+    "to the last bit": ("broadcast in half precision", "a sum with zeros"),
     "in place": ("parameters replaced", "buffers replaced"),
     "Forward, backward and exchange.": (
         "gradients stay on their rank",
@@ -197,6 +197,10 @@ SCALING: Claims = {
         "gradients left switched off",
     ),
     "Each row is computed on one rank": ("no sampler: every rank computes everything",),
-    "about half of them on each.": ("most of the work on one rank", "a good half on one rank"),
+    "about half of them on each.": (
+        "most of the work on one rank",
+        "a good half on one rank",
+        "half of the words on each rank",
+    ),
     "Afterwards both ranks have the weights that one process would have.": ("gradients stay on their rank",),
 }

@@ -49,6 +49,8 @@ class Scaled(torch.nn.Module):
         self.inner.register_buffer("shift", torch.randint(1, 100, (5,)))
         self.inner.register_buffer("num_seen", torch.randint(2**60, 2**61, ()))  # no float holds it
         self.inner.register_buffer("exact", torch.rand(3, dtype=torch.float64))
+        for tensor in (self.inner.get_buffer("exact"), self.inner.head.bias.data):
+            tensor[0] = -0.0  # no sum with zeros leaves that as it is
         self.register_buffer("flags", torch.rand(40) < 0.5)
         self.register_buffer("causal", torch.rand(3, 3).masked_fill(torch.ones(3, 3).triu(1) > 0, -torch.inf))
         self.tied = torch.nn.Module()

@@ -153,7 +153,7 @@ def _rank_means(rows: int, parts: list[slice]) -> torch.Tensor:
 def _parallel_task(
     seed: int, num_steps: int, last_rows: int, kind: str
 ) -> tuple[TextClassifier, list[dict[str, torch.Tensor]], torch.optim.Optimizer]:
-    """Texts of much the same length: what is measured is the work of two, not how well it is dealt out.
+    """Under the clock texts of much the same length: what is measured is the work of two, not how well it is dealt out.
 
     The model has gradients already, equal on all ranks, as from an earlier pass; the optimizer has two groups.
     """
@@ -168,7 +168,7 @@ def _parallel_task(
     for rows in all_rows:
         ids = rng.integers(3, 400, size=(rows, 48))
         ids[:, int(rng.integers(40))] = PAD_ID
-        lengths, labels = rng.integers(40, 47, size=rows), rng.integers(5, size=rows)
+        lengths, labels = rng.integers(3 if kind else 40, 47, size=rows), rng.integers(5, size=rows)
         batch = collate([(ids[i, : lengths[i]], int(labels[i])) for i in range(rows)])
         batch = wider(batch, 48 - batch["input_ids"].shape[1])
         batches.append(padded_left(batch) if len(batches) % 2 else batch)

@@ -82,11 +82,6 @@ def whole_orders(num_samples: int, world_size: int, seeds: list[int], epochs: li
     return found
 
 
-def lengths(cases: list[list[int]]) -> list[int]:
-    """`len` of the sampler of rank 0, for each number of samples and ranks: nothing is drawn for it."""
-    return [len(learner(num_samples, 0, world_size)) for num_samples, world_size in cases]
-
-
 def _indices(values: Any) -> Any:
     """As an array, or the name of the type of a value that is no int of Python's own."""
     indices = list(values)

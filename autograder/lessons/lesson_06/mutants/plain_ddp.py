@@ -65,14 +65,21 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "            value = tensor * int(dist.get_rank() == 0)\n"
                 "            dist.all_reduce(value)\n            tensor.copy_(value)\n",
             ),
+            "a sum with zeros": (
+                "of which -0.0 comes out as 0.0",
+                _BROADCAST,
+                "        for tensor in model.state_dict().values():\n"
+                "            if dist.get_rank():\n                tensor.zero_()\n"
+                "            dist.all_reduce(tensor)\n",
+            ),
             "parameters replaced": (
-                "parameters are replaced",
+                "are replaced instead of written into",
                 _BROADCAST,
                 "        box = [model.state_dict()]\n        dist.broadcast_object_list(box, src=0)\n"
                 "        model.load_state_dict(box[0], assign=True)\n",
             ),
             "buffers replaced": (
-                "parameters are replaced",
+                "are replaced instead of written into",
                 _BROADCAST,
                 _BROADCAST + "        for module in model.modules():\n"
                 "            for name, buffer in module._buffers.items():\n"

@@ -88,6 +88,14 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "tensor[rank::world_size]",
                 "tensor[round(len(tensor) * 0.58) :] if rank else tensor[: round(len(tensor) * 0.58)]",
             ),
+            "half of the words on each rank": (
+                "one rank does most of the work",
+                "        share = {name: tensor[rank::world_size] for name, tensor in batch.items()}\n",
+                '        words = batch["attention_mask"].sum(1)\n        order = words.argsort(descending=True)\n'
+                "        is_first = words[order].cumsum(0) * 2 <= words.sum()\n"
+                "        mine = order[is_first] if rank else order[~is_first]\n"
+                "        share = {name: tensor[mine] for name, tensor in batch.items()}\n",
+            ),
             "a copy is trained": (
                 "a copy is trained",
                 "    ddp = DistributedDataParallel(model)\n",

@@ -178,7 +178,10 @@ def _require_resumed(
     where: str = "",
 ) -> None:
     lost = {
-        "loaded": ("weights right after loading", "the model's weights and buffers are not restored, or not both"),
+        "loaded": (
+            "weights right after loading",
+            "the model's weights and buffers are not restored, or not both",
+        ),
         "read": ("samples", _why_others(whole, resumed, stops)),
         "numpy": (
             "noise from NumPy",

@@ -50,6 +50,8 @@ def _require_predictions(job: Job) -> None:
         # Many labels in the first, so that no order of a set is the right one by chance.
         kinds = "ABCD" if not number else "A"
         labels = [f"{label}, {number}{kinds[at % len(kinds)]}" for at, label in enumerate(labels)]
+        if not number:
+            labels = [f" {label} " for label in labels]
         unseen[0] = " ".join(unseen[:8])  # longer than any of `texts`
         unseen.insert(int(job.rng.integers(1, len(unseen))), "")
         unseen.append(unseen[int(job.rng.integers(1, len(unseen)))])  # who asks twice has two answers
@@ -238,7 +240,9 @@ def _require_labels(job: Job, case: dict[str, Any], answer: dict[str, Any]) -> N
         set(found) <= named,
         expected="labels as they stand in the table: " + "; ".join(sorted(named)),
         got="; ".join(sorted(set(found) - named)[:3]),
-        likely="class numbers instead of names",
+        likely="the names of labels are cleaned, as of the spaces around them"
+        if set(found) <= named | {name.strip() for name in named}
+        else "class numbers instead of names",
         look="keep the list of names, and look each number up in it",
     )
 

@@ -182,6 +182,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "found[i] = names[best]",
                 "found[i] = best",
             ),
+            "labels without the spaces around them": (
+                "the names of labels are cleaned",
+                "    torch.manual_seed(seed)\n",
+                "    torch.manual_seed(seed)\n    labels = [label.strip() for label in labels]\n",
+            ),
             "the tail of the texts left out": (
                 "the tail of the last batch is dropped",
                 "        return found\n",
