@@ -8,6 +8,9 @@ CLAIMS: dict[str, Claims] = {
         "have rows without a label": ("rows without a label are not counted",),
         "hold the same text twice": ("repeated texts on both sides",),
         "Write the step that makes samples of them": EXPLAINS,
+        "The rules are those of the lessons: put all that your code needs into the cell, imports too.": EXPLAINS,
+        "Arguments have the types that stand beside them, and numbers among them are finite, unless the text says "
+        "otherwise.": EXPLAINS,
         "path: Path": ("lines split at commas", "a line more in the table"),
         "Read a CSV with the columns `text` and `label`, among others": (
             "columns by their place",
