@@ -105,7 +105,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "base_learning_rate + (peak - base_learning_rate) * min(1.0, step / warmup)",
             ),
             "warmup rounded down": (
-                "a share of them that is rounded down",
+                "a share of them that is rounded to none",
                 ("max(2, max_steps // 10)", "max_steps // 20"),
                 ("(step + 1) / warmup", "(step + 1) / (warmup + 1)"),
             ),

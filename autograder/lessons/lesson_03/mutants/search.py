@@ -71,12 +71,12 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "ZeroDivisionError",
             ),
             "every RuntimeError taken for a full device": (
-                "takes every error for a full device",
+                "for a full device: what is wrong",
                 "torch.OutOfMemoryError",
                 "RuntimeError",
             ),
             "every error taken for a full device": (
-                "takes every error for a full device",
+                "for a full device: what is wrong",
                 "torch.OutOfMemoryError",
                 "Exception",
             ),
@@ -143,7 +143,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ),
             ),
             "a missing key taken for the end": (
-                "takes every error for a full device",
+                "for a full device: what is wrong",
                 "except torch.OutOfMemoryError",
                 "except (torch.OutOfMemoryError, LookupError)",
             ),

@@ -117,7 +117,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 + "            raise\n",
             ),
             "no answer in time taken for a full device": (
-                "takes every error for a full device",
+                "for a full device: what is wrong",
                 "except torch.OutOfMemoryError",
                 "except (torch.OutOfMemoryError, TimeoutError)",
             ),

@@ -190,7 +190,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'for e in events if e.get("cat") in ("kernel", "gpu_memcpy")]',
             ),
             "the length of the launches": (
-                "kernels missing, or of other steps",
+                "kernels missing, such as",
                 'device[name] += kernel["dur"]',
                 'device[name] += launch["dur"]',
             ),
@@ -288,7 +288,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'if stage["ts"] < launch["ts"] <',
             ),
             "whatever else has the launch's correlation": (
-                "kernels missing, or of other steps",
+                "kernels missing, such as",
                 'e.get("cat") in ("cuda_runtime", "cuda_driver")]',
                 'e.get("cat") in ("cuda_runtime", "overhead")]',
             ),
