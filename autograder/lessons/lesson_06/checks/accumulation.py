@@ -271,7 +271,7 @@ def _require_as_ever(
         is_plain_right and are_right,
         expected="after an error in a micro-batch: a next step that exchanges gradients again",
         got=errors[0]["after"] or "gradients that stay on their rank, or others than those of one process",
-        likely="`no_sync`, or a hook in its place, is left as it is when an exception is raised: from then on every "
+        likely="`no_sync` is left open when an exception is raised, or a hook in its place is left: from then on every "
         "rank trains alone, in silence",
         look="`with`, or `try … finally`: the way out must put it back",
     )
