@@ -95,7 +95,8 @@ def require_training(job: Job, run: dict[str, Any], arguments: dict[str, Any]) -
         len({*map(bytes, epochs)}) > 2 or num_epochs < MANY_EPOCHS,
         expected="a new random order each epoch, also where the seed is 0",
         got=f"{len({*map(bytes, epochs)})} different ones in {num_epochs} epochs of {size} samples",
-        likely="the order depends on the seed alone, not on the epoch; or on seed times epoch, which is 0 for a seed of 0",
+        likely="the order depends on the seed alone, not on the epoch; or on seed times epoch, which is 0 for a seed "
+        "of 0",
         look="`np.random.default_rng([seed, epoch])`",
     )
     if size < 2 * BATCH:
