@@ -60,6 +60,19 @@ def test_what_is_left_alone() -> None:
     assert len(set(sources)) == len(sources)
 
 
+@pytest.mark.parametrize(
+    ("source", "after"),
+    [
+        ("pairs = zip(a, b, strict=True)", "pairs = zip(a, b, strict=False)"),
+        ("norm = get_total_norm(gradients, foreach=True)", "norm = get_total_norm(gradients, )"),
+        ("least = min(a, 3)", "least = min(3, a)"),
+        ("values: list", "pass"),
+    ],
+)
+def test_what_no_check_can_see_is_not_changed(source: str, after: str) -> None:
+    assert after not in [mutation.after for mutation in mutations(source)]
+
+
 def test_the_table_counts_what_passed() -> None:
     first, *others = (Mutant("0.1", "reference", mutation) for mutation in mutations(SOURCE))
     *_, row = table([first, *others], {first}).splitlines()
