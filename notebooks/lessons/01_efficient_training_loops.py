@@ -1005,7 +1005,7 @@ def collate(batch: list[tuple[np.ndarray, int]]) -> dict[str, torch.Tensor]:
     """Turn B samples into one batch, padded to the longest sample *of this batch*.
 
     Takes: a list of B samples `(ids, label)`, B at least 1; `ids` is a 1-D int64 NumPy array
-        without padding (read-only, so copy from it), `label` an int.
+        of one token or more, without padding (read-only, so copy from it), `label` an int.
     Returns a dict of tensors. T is the length of the longest sample in `batch`, or that length
     rounded up to a multiple of 8:
         "input_ids"       int64 [B, T]   the ids from the left, then PAD_ID up to the width T

@@ -25,12 +25,8 @@ def collate(batch: list[tuple[np.ndarray, int]]) -> dict[str, torch.Tensor]:
     lengths = [len(ids) for ids in texts]
     rows, width = len(batch), max(lengths)
     memory = bytearray().join(_padded_bytes(texts, width))  # a bytearray can be written to
-    if width:
-        input_ids = torch.frombuffer(memory, dtype=torch.int64).view(rows, width)
-    else:  # frombuffer refuses an empty buffer
-        input_ids = torch.empty(rows, 0, dtype=torch.int64)
     return {
-        "input_ids": input_ids,
+        "input_ids": torch.frombuffer(memory, dtype=torch.int64).view(rows, width),
         "attention_mask": torch.arange(width).expand(rows, width).lt(torch.tensor(lengths)[:, None]),
         "labels": torch.tensor([label for _, label in batch]),
     }

@@ -20,6 +20,7 @@ COLLATED: Claims = {
         "rows kept by their samples",
     ),
     "a list of B samples `(ids, label)`, B at least 1": ("a view of a lone sample",),
+    "of one token or more": EXPLAINS,
     "`ids` is a 1-D int64 NumPy array": (
         "ids by way of float32",
         "ids by way of float64",
