@@ -45,7 +45,13 @@ _OWN = _words("self cls")
 # named tuples, which have their underscore so that no field may bear their name.
 _PRIVATE_BUT_KNOWN = (
     *("_foreach_", "_fused_", "_dynamo", "_modules", "_parameters", "_buffers", "_metadata"),
-    *("_non_persistent_buffers_set", "_utils", "_flatten_dense_tensors", "_unflatten_dense_tensors"),
+    *(
+        "_non_persistent_buffers_set",
+        "_pytree",
+        "_utils",
+        "_flatten_dense_tensors",
+        "_unflatten_dense_tensors",
+    ),
     *("_asdict", "_fields", "_make", "_replace"),
 )
 

@@ -981,7 +981,7 @@ from autograder import exercise
 
 @exercise("2.2")
 class Fp16Trainer:
-    """Trains `model` in fp16 with loss scaling.
+    """Trains `model`, each part of it, in fp16 with loss scaling.
 
     max_norm: the true gradient norm is clipped to it.
     init_scale: the first scale. growth_interval: good steps in a row after which it doubles.
@@ -1087,7 +1087,7 @@ def mixed_step(
     optimizer: torch.optim.Optimizer,
     max_norm: float,
 ) -> dict[str, Any]:
-    """One update of `model`, with its matrix products in bf16.
+    """One update of each part of `model`, with its matrix products in bf16.
 
     The loss is the batch mean of the cross-entropy, in fp32; the gradient is clipped to
     `max_norm`. Weights and gradients stay fp32. Autocast is open for forward and loss only,
@@ -1154,7 +1154,7 @@ def train_epoch(
     precision: str,
     max_norm: float = 1.0,
 ) -> dict[str, float]:
-    """Train `model` in place on every batch once, all of it in training mode.
+    """Train each part of `model` in place on every batch once, all of it in training mode.
 
     precision: "32-true" (no operation in 16 bits) or "bf16-mixed" (matrix products in bf16; weights,
         gradients and loss in fp32).

@@ -13,7 +13,7 @@ STEP: Claims = {
     "batch: dict[str, torch.Tensor]": ("the mask ignored", "a mask made of the ids"),
     "optimizer: torch.optim.Optimizer": ("no step", "two steps"),
     "max_norm: float": ("max_norm ignored",),
-    "One update of `model`": (
+    "One update of each part of `model`": (
         "no step",
         "two steps",
         "gradients never cleared",
@@ -87,7 +87,7 @@ EPOCH: Claims = {
     "First the check asks the probe.": EXPLAINS,
     "Where a layer does not gain enough here, the clock is not asked, and the card says so": EXPLAINS,
     "They are the same FLOPs that would be fast elsewhere.": EXPLAINS,
-    "Train `model` in place": ("a copy is trained",),
+    "Train each part of `model` in place": ("a copy is trained",),
     "optimizer: torch.optim.Optimizer": (
         "gradients never cleared",
         "gradients cleared after the step",
