@@ -1278,7 +1278,7 @@ class Cadence:
         self.clock = clock
 
     def saved(self, seconds: float) -> None:
-        """A save has just ended, and it took so many seconds. Also called before the first step."""
+        """A save has just ended, and it took so many seconds. First called before the first step."""
         ### BEGIN SOLUTION
         # Saves of s seconds after t seconds of work take s / (s + t) of the time: 5 % at t = 19 s,
         # and 20 s leave a little room.

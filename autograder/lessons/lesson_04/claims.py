@@ -318,7 +318,7 @@ _CADENCE: Claims = {
         "never looks at what a save costs",
         "the dearer of the last save and the mean",
     ),
-    "Also called before the first step.": ("the cost of the first save for ever",),
+    "First called before the first step.": ("the cost of the first save for ever",),
     "After a step: whether to save now.": ("forgets once it has said so",),
     "Called at every step, so it must cost nothing.": (
         "asking costs more than saving",
