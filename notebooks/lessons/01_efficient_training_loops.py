@@ -951,8 +951,8 @@ except loop.NonFiniteError as error:
 #
 # Write your solution where the cell raises `NotImplementedError`. The check under it runs your cell in a process of its
 # own, on secret random inputs. Everything that your function needs, imports too, stands in its own cell: names from
-# other cells are not there. Arguments have the types that stand beside them, and numbers among them are finite, unless
-# the text says otherwise.
+# other cells are not there. Arguments have the types that stand beside them; numbers among them are finite, and seeds 0
+# or more, unless the text says otherwise.
 #
 # In all of them a *sample* is `(ids, label)`, a *batch* is what `collate` of 1.1 returns, B is the number of samples in
 # a batch, T its width in tokens, and C the number of classes.

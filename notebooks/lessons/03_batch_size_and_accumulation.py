@@ -819,7 +819,8 @@ print(f"BatchNorm1d: gradients differ by {100 * norm_gap(torch.nn.BatchNorm1d(16
 #
 # The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises): write
 # where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. Arguments
-# have the types that stand beside them, and numbers among them are finite, unless the text says otherwise.
+# have the types that stand beside them; numbers among them are finite, and seeds 0 or more, unless the text says
+# otherwise.
 #
 # A *micro-batch* is a dict of `input_ids` int64 [B, T], `attention_mask` bool [B, T] and `labels`. A *window* is what
 # makes one update. B differs from micro-batch to micro-batch.

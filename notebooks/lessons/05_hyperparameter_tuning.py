@@ -928,7 +928,7 @@ print(f"this section: {Trial.steps_paid - before + len(more) * BUDGET} steps; th
 # The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises): write
 # where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. No clock
 # runs in this lesson: points rest on **properties** and on **counts** of training steps. Arguments have the types that
-# stand beside them, and numbers among them are finite, unless the text says otherwise.
+# stand beside them; numbers among them are finite, and seeds 0 or more, unless the text says otherwise.
 #
 # Some properties are about chance: is this draw uniform, is that interval wide enough? Such a check takes thousands of
 # draws, and refuses a right solution in fewer than one check of ten thousand.

@@ -982,8 +982,8 @@ print(f"two ranks saved, one process loads: equal to the bit: {same}")
 # where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. Here the
 # check also starts the *ranks*, up to eight of them, joined by gloo. Inside your code `dist` is ready, unless the
 # exercise says that you set it up. A *batch* is a dict of `input_ids` int64 [B, T], `attention_mask` bool [B, T] and
-# `labels` int64 [B], and a model maps the first two to logits [B, C]. Arguments have the types that stand beside them,
-# and numbers among them are finite, unless the text says otherwise.
+# `labels` int64 [B], and a model maps the first two to logits [B, C]. Arguments have the types that stand beside them;
+# numbers among them are finite, and seeds 0 or more, unless the text says otherwise.
 #
 # ### 6.1 · Which samples are mine?
 #

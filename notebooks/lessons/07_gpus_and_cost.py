@@ -969,7 +969,8 @@ print(cost.GPU_ENERGY if device.type == "cuda" else cost.CPU_ENERGY)
 #
 # The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises): write
 # where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. Arguments
-# have the types that stand beside them, and numbers among them are finite, unless the text says otherwise.
+# have the types that stand beside them; numbers among them are finite, and seeds 0 or more, unless the text says
+# otherwise.
 #
 # ### 7.1 · Where a step's time goes
 #

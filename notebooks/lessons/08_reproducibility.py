@@ -628,7 +628,8 @@ for points in (2.0, 1.0, 0.5, 0.25):
 # The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises): write
 # where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. All six are
 # of the kind **property**. 8.6 measures time, and is graded on *how* it measures; the number is yours to keep.
-# Arguments have the types that stand beside them, and numbers among them are finite, unless the text says otherwise.
+# Arguments have the types that stand beside them; numbers among them are finite, and seeds 0 or more, unless the text
+# says otherwise.
 #
 # ### 8.1 · One seed for everything
 #

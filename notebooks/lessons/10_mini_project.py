@@ -156,7 +156,7 @@ show(
 # them.
 #
 # The rules are those of the lessons: put all that your code needs into the cell, imports too. Arguments have the types
-# that stand beside them, and numbers among them are finite, unless the text says otherwise.
+# that stand beside them; numbers among them are finite, and seeds 0 or more, unless the text says otherwise.
 #
 # <details><summary>Hint: "there are texts on both sides"</summary>
 #

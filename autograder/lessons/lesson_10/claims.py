@@ -9,8 +9,8 @@ CLAIMS: dict[str, Claims] = {
         "hold the same text twice": ("repeated texts on both sides",),
         "Write the step that makes samples of them": EXPLAINS,
         "The rules are those of the lessons: put all that your code needs into the cell, imports too.": EXPLAINS,
-        "Arguments have the types that stand beside them, and numbers among them are finite, unless the text says "
-        "otherwise.": EXPLAINS,
+        "Arguments have the types that stand beside them; numbers among them are finite, and seeds 0 or more, unless "
+        "the text says otherwise.": EXPLAINS,
         "path: Path": ("lines split at commas", "a line more in the table"),
         "Read a CSV with the columns `text` and `label`, among others": (
             "columns by their place",

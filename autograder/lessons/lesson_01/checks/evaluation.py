@@ -180,7 +180,7 @@ def _require_no_trace(job: Job, left: dict[str, bool], training: bool, *, when: 
         left["training"],
         expected=f"the model back in {'training' if training else 'evaluation'} mode, as it came{when}",
         got="the other mode",
-        likely="where an error ends the evaluation, the mode is not put back"
+        likely="where an error ends the evaluation, of the model or of `batches` itself, the mode is not put back"
         if when
         else "the mode is not put back: the next epoch would train without dropout"
         if training

@@ -38,7 +38,8 @@ def require_counts(job: Job, own: dict[str, Any], num_batches: int) -> None:
         own["train_mode"],
         expected="the model and all its parts in training mode at each step",
         got="evaluation mode: dropout would be off",
-        likely="`model.train()` is missing; an evaluation before may have left the model in eval()",
+        likely="`model.train()` is missing, or left out where the outermost module trains already: a part may be in "
+        "eval()",
         look="switch the mode in the first line of an epoch",
     )
 

@@ -227,7 +227,10 @@ def _why_used(where: Where, place: float, kind: str) -> str:
         return "infinities are looked for, and NaN passes: one such step and all weights are NaN"
     if before and all(other[1] != place for other in before):
         return "some gradients are looked at, such as the last one, and not all"
-    return "a gradient that overflowed is used: one such step and all weights are NaN"
+    return (
+        "a gradient that overflowed is used: one such step and all weights are NaN; or it is set to 0 and stepped with "
+        "all the same, so that momentum and decay move them"
+    )
 
 
 def _why_not_one(num_steps: int, plan: Plan, where: Where) -> str:

@@ -193,7 +193,8 @@ def _require_samples(job: Job, answer: dict[str, Any], lengths: list[int]) -> No
         rows == len(lengths),
         expected=f"{len(lengths)} texts through the model, each once",
         got=f"{rows}",
-        likely="texts are left out, such as the rest of an update that fills no micro-batch"
+        likely="texts are left out, such as the rest of an update that fills no micro-batch, or one that stands "
+        "there twice"
         if rows < len(lengths)
         else "texts are computed more than once",
         look="the number of texts is a multiple of nothing, on purpose",
@@ -246,7 +247,10 @@ def _why_over_budget(calls: list[list[int]], global_batch_size: int, budget: int
             over.append((rows, width))
             is_rest.append((seen % global_batch_size == 0 or seen == last) and not is_first)
     if all(_step_bytes(*shape, line) <= BUDGET_SLACK * budget for shape in over):
-        return "the budget is exceeded by a little: the 5 % are for the batches themselves"
+        return (
+            "the budget is exceeded by a little, as where `step_bytes` is asked for less than comes: the 5 % are for the "
+            "batches themselves"
+        )
     if line[2] and all(_step_bytes(*shape, [*line[:2], 0.0]) <= budget for shape in over):
         return (
             "bytes are worked out from rows × width, from another call's `step_bytes`, or from rows and width in each "

@@ -192,7 +192,7 @@ def _require_same_step(
         else "the state of dropout's random numbers is lost, or kept only where the model trained when it was "
         "wrapped: the second forward drops other values than the first"
         if dropout and is_training
-        else "the second forward is not the first one again",
+        else "the second forward is not the first one again, or what is frozen is made trainable on the way",
         look="`preserve_rng_state`, whose default is right",
     )
     job.require(

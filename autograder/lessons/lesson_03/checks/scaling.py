@@ -107,7 +107,7 @@ def _require_sizes(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> No
         total >= target,
         expected=f"an effective batch of at least {target}",
         got=f"{total}",
-        likely="the number of accumulation steps is rounded down",
+        likely="the number of accumulation steps is rounded down, or the micro-batch that they are made of",
         look="`-(-a // b)` or `math.ceil(a / b)` rounds up",
     )
     fewest = math.ceil(target / (limit * world_size))
@@ -164,7 +164,7 @@ def _require_rates(job: Job, plan: dict[str, Any], wanted: dict[str, Any]) -> No
     is_one_short = np.isclose(rates + (rates[1] - rates[0]), right, rtol=PEAK_ROUNDING).any()
     likely = next(
         (text for text, rate in others.items() if math.isclose(peak, rate, rel_tol=PEAK_ROUNDING)),
-        "the base rate is scaled by another factor than the batch grew by",
+        "the base rate is scaled by another factor than the batch grew by, or the warmup ends after the run",
     )
     if peak < right and is_one_short:
         likely = "no update has the peak rate: the warmup ends a step below it, or what follows begins to fall at once"
