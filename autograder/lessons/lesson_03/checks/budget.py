@@ -248,8 +248,8 @@ def _why_over_budget(calls: list[list[int]], global_batch_size: int, budget: int
             is_rest.append((seen % global_batch_size == 0 or seen == last) and not is_first)
     if all(_step_bytes(*shape, line) <= BUDGET_SLACK * budget for shape in over):
         return (
-            "the budget is exceeded by a little, as where `step_bytes` is asked for less than comes: the 5 % are for the "
-            "batches themselves"
+            "the budget is exceeded by a little, as where `step_bytes` is asked for less than comes: the 5 % are for "
+            "the batches themselves"
         )
     if line[2] and all(_step_bytes(*shape, [*line[:2], 0.0]) <= budget for shape in over):
         return (

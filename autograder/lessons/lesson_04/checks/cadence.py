@@ -206,8 +206,8 @@ def _why_too_late(found: list[_Played], first: _Played) -> str:
         )
     if STEADY not in wrong and SLOWER_STEPS in wrong:
         return (
-            "it counts steps, not seconds, or foresees how long they will be: when steps become slower, the same number "
-            "of them is more work"
+            "it counts steps, not seconds, or foresees how long they will be: when steps become slower, the same "
+            "number of them is more work"
         )
     if STEADY not in wrong and first.scenario.is_dear | (first.scenario.name == SLOWER):
         return "it waits far longer than the budget asks for"
