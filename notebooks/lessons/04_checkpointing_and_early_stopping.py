@@ -1202,9 +1202,10 @@ def train_with_early_stopping(run: Any) -> dict[str, float]:
     run.model             the model, an nn.Module
     run.num_steps, run.max_steps   steps so far, and the most that there may be (400, or a few less)
 
-    The best is the validation with the lowest validation loss; one that is NaN never is, and before
-    the first number at most two are. At the end the `state_dict()` of `run.model`, weights and buffers, is exactly that of
-    that moment. Returns {"best_step": …, "loss": …}: what that validation said, unrounded.
+    The best is the validation with the lowest validation loss, and no two are equal; one that is
+    NaN never is, and before the first number at most two are. At the end the `state_dict()` of
+    `run.model`, weights and buffers, is exactly that of that moment. Returns {"best_step": …,
+    "loss": …}: what that validation said, unrounded.
     """
     ### BEGIN SOLUTION
     best, weights, num_bad = {"loss": math.inf}, {}, 0

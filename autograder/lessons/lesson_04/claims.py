@@ -242,7 +242,8 @@ _BUDGET: Claims = {
         "NaN hides the best before it",
         "a NaN that comes first stays the best",
     ),
-    "The best is the validation with the lowest validation loss;": (
+    "and no two are equal;": EXPLAINS,
+    "The best is the validation with the lowest validation loss": (
         "best chosen on train loss",
         "best chosen on the accuracy",
         "mode inverted",
