@@ -45,13 +45,8 @@ _OWN = _words("self cls")
 # named tuples, which have their underscore so that no field may bear their name.
 _PRIVATE_BUT_KNOWN = (
     *("_foreach_", "_fused_", "_dynamo", "_modules", "_parameters", "_buffers", "_metadata"),
-    *(
-        "_non_persistent_buffers_set",
-        "_pytree",
-        "_utils",
-        "_flatten_dense_tensors",
-        "_unflatten_dense_tensors",
-    ),
+    *("_non_persistent_buffers_set", "_flatten_dense_tensors", "_unflatten_dense_tensors"),
+    *("_checkpoint_wrapped_module", "_pytree", "_utils"),
     *("_asdict", "_fields", "_make", "_replace"),
 )
 
