@@ -29,9 +29,13 @@ c.GenerateFeedback.force = True
 c.GenerateAssignment.post_convert_hook = "autograder.nbgrader_bridge.withhold_answers"
 c.Autograde.exclude_overwriting = bridge.answers_files(course_root)
 
-# nbgrader's own lists, in order: `RestoreCells` and `PlainTexts` are added, `MeasuredGrades` stands for `Execute`.
+# nbgrader's own lists, in order: `RestoreCells`, `PlainTexts` and `PlainCode` are added, and `MeasuredGrades` stands
+# for `Execute`.
 c.Autograde.sanitize_preprocessors = bridge.SANITIZE_PREPROCESSORS
 c.Autograde.autograde_preprocessors = bridge.AUTOGRADE_PREPROCESSORS
+
+# nbgrader's own table writes a name as it is, and a spreadsheet runs what begins as a formula does.
+c.ExportApp.plugin_class = "autograder.grading.exports.Csv"
 
 # A submission is not graded where the sandbox is weaker than this. Strongest first: "bubblewrap", "landlock", "limits".
 # Without it, grades are given at the level that the machine has, and each records which. `workbook doctor` shows it.

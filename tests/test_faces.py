@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from autograder.course.lessons import harness_files
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("autograder", "course_lib")
 RELIED_ON = [
@@ -136,8 +138,7 @@ def test_no_name_of_a_face_is_a_module_of_its_room() -> None:
 def test_no_two_files_of_a_harness_define_one_name() -> None:
     """A worker gets them as one source, in which the later one would silently be everybody's."""
     for folder in (ROOT / "autograder" / "lessons").glob("lesson_*/harness"):
-        files = [folder.parents[1] / "checking" / "harness_shared.py", *folder.glob("[!_]*.py")]
-        defined = Counter(name for file in files for name in _defined(file))
+        defined = Counter(name for file in harness_files(folder) for name in _defined(file))
         assert [name for name, times in defined.items() if times > 1] == [], folder
 
 

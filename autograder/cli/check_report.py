@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from autograder.common import Result
+from autograder.common import Result, one_line
 from autograder.quizzes import headline
-from autograder.show import result_text
+from autograder.show import folded, result_text
 
 if TYPE_CHECKING:
     from autograder.notebooks import Report
@@ -37,7 +37,7 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
         nonlocal last
         if is_terminal:
             bar = ("█" * round(BAR_WIDTH * fraction)).ljust(BAR_WIDTH, "·")
-            rewrite(f"{bar} {text}"[: shutil.get_terminal_size().columns - 1])
+            rewrite(f"{bar} {one_line(text)}"[: shutil.get_terminal_size().columns - 1])
         elif (exercise_id := text.split(" ", 1)[0]) != last:
             last = exercise_id
             print(f"checking {exercise_id} …", file=sys.stderr, flush=True)
@@ -61,7 +61,7 @@ def busy_programs_told() -> Callable[[Result], None]:
         nonlocal is_told
         if not is_told and (named := what_is_in_the_way(result)):
             is_told = True
-            tqdm.write(named, file=sys.stderr)  # above the bar of a class
+            tqdm.write(one_line(named), file=sys.stderr)  # above the bar of a class
 
     return tell
 
@@ -70,14 +70,14 @@ def table(report: Report) -> str:
     """The report of `check_notebook` as text."""
     lines = [f"Lesson {report.lesson}", ""]
     for result in report.exercises:
-        lines += [result_text(result), *_evidence_page(result), ""]
+        lines += [folded(result_text(result)), *_evidence_page(result), ""]
     if report.exercises:
         lines.append(f"Exercises: {report.score:g} of {report.max_score:g} points")
     if quiz := report.quiz:
         passed = "passed" if quiz.passed else "not passed yet"
         counted = f"{quiz.score:g} of {quiz.max_score:g}, {passed}" if quiz.score is not None else ""
         lines.append(f"Quiz: {counted or headline(quiz)}")
-    return "\n".join([*lines, report.record.says] if report.record else lines)
+    return "\n".join([*lines, one_line(report.record.says)] if report.record else lines)
 
 
 def _evidence_page(result: Result) -> list[str]:

@@ -16,7 +16,11 @@ from pathlib import Path
 
 from autograder.cli import of_a_course as cli_course
 from autograder.cli.of_a_course import SANDBOX_LEVELS, WEAKER, Verb, answer
+from autograder.common import one_line
+from autograder.show import say
 from course_lib.base import project_version
+
+_MAX_COMPLAINT_BYTES = 4_000  # a path may have as many
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         return _complain(str(error))
     except KeyboardInterrupt as interrupt:
-        print(f"\nworkbook: {str(interrupt) or 'stopped'}", file=sys.stderr)
+        say(f"\nworkbook: {one_line(str(interrupt)) or 'stopped'}", sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -60,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complain(message: str) -> int:
-    print(f"workbook: {message}", file=sys.stderr)
+    say(f"workbook: {one_line(message, _MAX_COMPLAINT_BYTES)}", sys.stderr)
     return 2
 
 
@@ -157,7 +161,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
     for finding in examine():
         findings.append(finding)
         if not arguments.json:  # each as it is known, for some take seconds
-            print(report(finding), flush=True)
+            say(report(finding))
     if arguments.json:
         answer(arguments, {"findings": [asdict(finding) for finding in findings]})
     return 1 if any(finding.level == "fail" for finding in findings) else 0
@@ -212,7 +216,7 @@ def _my_data(arguments: argparse.Namespace) -> int:
     if not (text := my_data.described(found, folder)):
         answer(arguments, {"deleted": False}, f'Nothing is stored about "{found.learner}".')
         return 0
-    print(text, file=sys.stderr if arguments.json else sys.stdout)
+    say(text, sys.stderr if arguments.json else sys.stdout)
     if not arguments.yes and not _confirmed():
         answer(arguments, {"deleted": False}, "Nothing was deleted.")
         return 1
@@ -240,7 +244,7 @@ def _reset(arguments: argparse.Namespace) -> int:
     from autograder.learner import reset
 
     folder = (arguments.dir or default_folder()).expanduser().resolve()
-    print("\n".join(reset(arguments.lesson, release_folder(), folder, with_answers=arguments.answers)))
+    say("\n".join(reset(arguments.lesson, release_folder(), folder, with_answers=arguments.answers)))
     return 0
 
 

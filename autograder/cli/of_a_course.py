@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from autograder.common import as_json
+from autograder.show import folded, say
 
 # `sandbox.LEVELS`, which takes longer to load than --help
 SANDBOX_LEVELS = ("bubblewrap", "landlock", "limits")
@@ -65,8 +67,9 @@ def add_verbs(verb: Callable[[str, Verb, str], argparse.ArgumentParser]) -> None
     take.description = (
         "Put what students handed in into submitted/STUDENT/LESSON. A PATH is a folder or a zip with a folder, a "
         "notebook or a zip per student, named by the student's id; or the zip that Moodle or Canvas gives for "
-        "download: its names are looked up among the students of the gradebook (nbgrader db student import). A newer "
-        "hand-in replaces an older one. What came through nbgrader's exchange, `nbgrader collect` takes from there."
+        "download: its names are looked up among the students of the gradebook (nbgrader db student import). A PATH "
+        "that is called like one of them is that student's alone. A newer hand-in replaces an older one. What came "
+        "through nbgrader's exchange, `nbgrader collect` takes from there."
     )
     _of_a_lesson(take)
     take.add_argument("path", type=Path, nargs="+", metavar="PATH", help="a folder, a zip or a notebook")
@@ -82,7 +85,7 @@ def _of_a_lesson(parser: argparse.ArgumentParser) -> None:
 
 def answer(arguments: argparse.Namespace, value: Any, text: str = "") -> None:
     """Print what a verb found: as JSON if that was asked for, else as text."""
-    print(json.dumps(value, indent=2, ensure_ascii=False) if arguments.json else text)
+    say(as_json(value) if arguments.json else text)
 
 
 def _grade(arguments: argparse.Namespace) -> int:
@@ -103,7 +106,7 @@ def _grade(arguments: argparse.Namespace) -> int:
             on_progress=show,
             on_result=(lambda _: None) if address else busy_programs_told(),
         )
-    answer(arguments, asdict(found), graded_text(found))
+    answer(arguments, asdict(found), folded(graded_text(found)))
     return 1 if any(student.error for student in found.students.values()) else 0
 
 
@@ -133,8 +136,8 @@ def _collect(arguments: argparse.Namespace) -> int:
         found = collect(
             arguments.lesson.zfill(2), arguments.course.resolve(), arguments.path, on_progress=show
         )
-    answer(arguments, asdict(found), collected_text(found))
-    return 1 if found.unassigned else 0
+    answer(arguments, asdict(found), folded(collected_text(found)))
+    return 1 if found.unassigned or found.failed else 0
 
 
 def _calibrate(arguments: argparse.Namespace) -> int:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
+from autograder.common.texts import cut, marked, one_line, printable
+
+MAX_REASON_BYTES = 4_000  # of a reason as it is said, heads included
+_MAX_LOOKS = 20  # lines for a person to look at, of one result
 Verdict = Literal["pass", "fail", "inconclusive", "stopped", "error", "not_attempted"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reason:
     """Why a verdict is what it is, in parts; those that are empty are not said.
+
+    A part may quote what a learner wrote: each is `printable` and `marked`, and together they are no longer than
+    `MAX_REASON_BYTES`; the longest part is cut, and says so.
 
     Attributes:
         note: what is said first, by itself.
@@ -30,19 +37,47 @@ class Reason:
     after: str = ""
     clock: str = ""
 
+    def __post_init__(self) -> None:
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        parts = {name: marked(printable(text[:MAX_REASON_BYTES])) for name, text in given.items()}
+        left = MAX_REASON_BYTES
+        is_whole = sum(_cost(name, text) for name, text in parts.items()) <= left
+        by_length = sorted(parts, key=lambda name: len(parts[name].encode()))
+        for number, name in enumerate(by_length):  # what a short one does not need is left to the longer ones
+            share = left // (len(by_length) - number) - _cost(name, "") - _ROOM
+            text = parts[name] if is_whole else marked(cut(parts[name], share, len(given[name])))
+            left -= _cost(name, text)
+            object.__setattr__(self, name, text)
+
     @property
     def lines(self) -> list[tuple[str, str]]:
         """Head and text of each line, in order; the head is "" where none stands before it."""
-        parts = [("", self.note), ("Expected", self.expected), ("Got", self.got), ("Likely", self.likely)]
-        parts += [("Next", self.next), ("", self.after), ("Clock", self.clock)]
         return [
             ("" if number else head, line)
-            for head, text in parts
-            for number, line in enumerate(text.splitlines())
+            for name, head in _HEADS.items()
+            for number, line in enumerate(getattr(self, name).splitlines())
         ]
 
     def __str__(self) -> str:
         return "\n".join(f"{head}: {text}" if head else text for head, text in self.lines)
+
+
+_HEADS = {
+    "note": "",
+    "expected": "Expected",
+    "got": "Got",
+    "likely": "Likely",
+    "next": "Next",
+    "after": "",
+    "clock": "Clock",
+}
+"""What each part of a reason begins with, in the order in which they are said."""
+_ROOM = 8  # bytes for a mark that was cut in two and is put there again
+
+
+def _cost(name: str, text: str) -> int:
+    """Bytes of a part as it is said."""
+    return len(f"{_HEADS[name]}: {text}\n".encode())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +140,12 @@ class Result:
     evidence: str | None = None
     review: tuple[str, ...] = ()
     seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        looks = [one_line(why) for why in self.review]
+        if len(looks) > _MAX_LOOKS:
+            looks[_MAX_LOOKS - 1 :] = [f"and {len(looks) - _MAX_LOOKS + 1} more like these"]
+        object.__setattr__(self, "review", tuple(looks))
 
     def to_dict(self) -> dict[str, Any]:
         """For evidence files: the reason is a text."""

@@ -13,7 +13,7 @@ from autograder.course.written import written
 
 Kind = Literal["property", "count"]
 LESSONS = Path(__file__).parents[1] / "lessons"
-LOW_PRECISION = ("autocast", "torch.bfloat16", "torch.half", "torch.set_autocast_enabled")
+LOW_PRECISION = ("autocast", "torch.bfloat16", "torch.float16", "torch.half", "torch.set_autocast_enabled")
 """What an exercise `allows` that asks for 16-bit numbers."""
 
 
@@ -48,7 +48,9 @@ class Exercise:
         kinds: what is graded beside the time.
         clock: None where nothing is timed.
         max_score: points for a pass.
-        allows: means such as "os.fsync" that it asks for: elsewhere a cell that uses them is looked at by a person.
+        allows: means that it asks for: elsewhere a person is asked to look at a cell that uses them. Each is as the
+            reader names it, such as "os.fsync"; ".forward" stands for that attribute of whatever is handed in, "open"
+            for files in every way, "multiprocessing" for other processes, "num_workers" for those of a `DataLoader`.
         short_title: for cards and tables, where its heading in the text is too long.
     """
 
@@ -105,15 +107,21 @@ def lesson_ids() -> list[str]:
 
 
 def harness_source(folder: Path) -> str:
-    """The harness of a lesson as the one source that a worker gets: what all lessons share, `shared.py`, the others.
+    """The harness of a lesson as the one source that a worker gets.
 
-    What they import from each other is for people and editors: a worker cannot import this package, and in one
+    What its files import from each other is for people and editors: a worker cannot import this package, and in one
     source the names are there.
     """
-    files = sorted(folder.glob("[!_]*.py"), key=lambda path: (path.stem != "shared", path.stem))
-    files.insert(0, LESSONS / "checking" / "harness_shared.py")
-    text = "".join(path.read_text(encoding="utf-8") for path in files)
+    text = "".join(path.read_text(encoding="utf-8") for path in harness_files(folder))
     return re.sub(r"^from (__future__|autograder\.\S+) import (\([^)]*\)|.*)\n", "", text, flags=re.MULTILINE)
+
+
+def harness_files(folder: Path) -> list[Path]:
+    """Of which files a lesson's harness is made: what it takes of `checking`, its `shared.py`, the others."""
+    own = sorted(folder.glob("[!_]*.py"), key=lambda path: (path.stem != "shared", path.stem))
+    text = "".join(path.read_text(encoding="utf-8") for path in own)
+    taken = re.findall(r"^from autograder\.lessons\.checking\.(harness_\w+) ", text, re.MULTILINE)
+    return [LESSONS / "checking" / f"{name}.py" for name in sorted({"harness_shared", *taken})] + own
 
 
 @functools.cache

@@ -10,9 +10,19 @@ if TYPE_CHECKING:
     from autograder.engine.check import blank_result, check_source
     from autograder.engine.job import CheckFailed, Job, Progress, Worker, failure
     from autograder.engine.measure import APPLIES_FROM, Inconclusive, measure_speedup
-    from autograder.engine.notebook_source import exercise_ids, exercise_sources, is_stub, read_notebook
     from autograder.engine.rules import key_of
     from autograder.engine.service import EngineDied, EngineService
+    from autograder.engine.source.notebook import (
+        MAX_CELL,
+        apart_or_by_text,
+        exercise_ids,
+        exercise_sources,
+        is_python,
+        is_stub,
+        marked_ids,
+        sources_in,
+        text_of,
+    )
     from autograder.engine.workers import at_once
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -14,8 +14,8 @@ from autograder.course import Exercise, find_exercise
 from autograder.engine import calibration, evidence, review
 from autograder.engine.job import CheckFailed, Job, Progress, WorkerFailed
 from autograder.engine.measure import Inconclusive
-from autograder.engine.notebook_source import as_python, is_stub
 from autograder.engine.sandbox import LEVELS, Level, Stop, probe
+from autograder.engine.source.cell import read_cell
 from course_lib.base import UserError
 
 NOTHING_LOST = "Nothing is lost, and no points are given or taken."
@@ -73,12 +73,14 @@ def check_source(
         return blank_result(exercise_id, "error", str(error.args[0]))
     _require_level(require_sandbox)
     try:
-        source = as_python(source)
-        if is_stub(source, exercise.entry):
+        cell = read_cell(source, exercise.entry)
+        if cell.mistake:
+            return blank_result(exercise_id, "fail", cell.mistake)
+        if cell.is_stub:
             return blank_result(
                 exercise_id, "not_attempted", f"`{exercise.entry}` is still the stub it came as"
             )
-        job = Job.of(exercise, source, lesson.harness)
+        job = Job.of(exercise, cell.source, lesson.harness)
         job.stop = stop or job.stop
 
         def progress(text: str, fraction: float) -> None:
@@ -105,7 +107,10 @@ def _run(exercise: Exercise, job: Job, required: Level | None, again: bool) -> R
     reached = calibration.load().get(exercise.id)
     job.reference_speedup = reached.speedup if reached else None
     job.review += review.reasons(
-        source, counts=exercise.kinds == ("property", "count") and not exercise.clock, allowed=exercise.allows
+        source,
+        counts=exercise.kinds == ("property", "count") and not exercise.clock,
+        allowed=exercise.allows,
+        given=job.harness,
     )
     verdict: Verdict
     verdict, score, reason = "pass", exercise.max_score, Reason(note="Right on secret inputs.")

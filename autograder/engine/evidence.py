@@ -5,15 +5,11 @@ docs/evidence.md describes the file, `evidence.schema.json` is what it must hold
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import functools
-import hashlib
 import json
 import os
 import platform
-import re
-import symtable
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +18,9 @@ from typing import Any
 
 from autograder.common import MAX_ATTEMPTS as MAX_ATTEMPTS
 from autograder.common import Result, data_directory
-from autograder.engine.timing import KeptBlock, decide
+from autograder.engine.source.family import family as family
+from autograder.engine.source.family import text_hash
+from autograder.engine.timing import KeptBlock, decide_on
 from autograder.show import page
 from course_lib.base import UserError, atomic_write_text, installed_version, processor_name, remove_leftovers
 
@@ -73,10 +71,10 @@ class History:
 
 def _outcome(blocks: list[KeptBlock], bar: float) -> str | None:
     """What the clock says of all parts of an exercise: "fail" where one fails, "pass" where all pass."""
-    parts: dict[str, list[float]] = {}
+    parts: dict[str, list[KeptBlock]] = {}
     for block in blocks:
-        parts.setdefault(block.part, []).append(block.y)
-    found = {decide(y, bar).outcome for y in parts.values()}
+        parts.setdefault(block.part, []).append(block)
+    found = {decide_on(of_part, bar).outcome for of_part in parts.values()}
     return "fail" if "fail" in found else "pass" if found == {"pass"} else None
 
 
@@ -135,9 +133,9 @@ def save(path: Path, source: str, seed: int, found: History, of_check: Facts) ->
         "conditions": of_check.conditions,
         "schema_version": SCHEMA_VERSION,
         "source": source,
-        "source_sha256": _sha256(source),
+        "source_sha256": text_hash(source),
         "family_sha256": family(source),
-        "seed_sha256": _sha256(str(seed)),
+        "seed_sha256": text_hash(str(seed)),
         "attempts": found.attempts,
         "clock_verdict": found.clock_verdict,
         "blocks": [block.to_dict() for block in found.blocks],
@@ -175,36 +173,9 @@ def read(path: Path) -> dict[str, Any]:
             f"{path}: not an evidence file: {where}: {wrong.message[:200]}. "
             "`workbook check NOTEBOOK --json` names those files"
         )
-    if record["source_sha256"] != _sha256(record["source"]):
+    if record["source_sha256"] != text_hash(record["source"]):
         raise UserError(f"{path}: source was changed after the check; check the notebook that it came from")
     return record
-
-
-def family(source: str) -> str:
-    """SHA-256 of what the code says, whatever its layout, comments, docstrings and names of locals."""
-    try:
-        tree, table = ast.parse(source), symtable.symtable(source, "<cell>", "exec")
-        for node in ast.walk(tree):
-            if isinstance(body := getattr(node, "body", None), list):  # docstrings go
-                body[:] = [s for s in body if not (type(s) is ast.Expr and type(s.value) is ast.Constant)]
-        names = "|".join(sorted(_locals(table) - set(table.get_identifiers())))
-        identifier = re.compile(rf"\b(id|arg|name|rest)='({names})'")
-        return _sha256("\n".join(_numbered(ast.dump(statement), identifier) for statement in tree.body))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # no Python: each text is its own family
-        return _sha256(source)
-
-
-def _locals(table: symtable.SymbolTable) -> set[str]:
-    """The names that any function below binds, imports left out."""
-    own = table.get_symbols() if isinstance(table, symtable.Function) else []
-    names = {symbol.get_name() for symbol in own if symbol.is_local() and not symbol.is_imported()}
-    return names.union(*map(_locals, table.get_children()))
-
-
-def _numbered(dumped: str, identifier: re.Pattern[str]) -> str:
-    """The text of a syntax tree with a number for each name that `identifier` finds, in the order of appearance."""
-    numbers: dict[str, int] = {}
-    return identifier.sub(lambda m: f"{m[1]}={numbers.setdefault(m[2], len(numbers))}", dumped)
 
 
 def hardware() -> dict[str, str | int | None]:
@@ -217,7 +188,3 @@ def hardware() -> dict[str, str | int | None]:
 def versions() -> dict[str, str | None]:
     """Versions of Python and of what shapes a measurement; None for a package that is not installed."""
     return {"python": platform.python_version()} | {name: installed_version(name) for name in _PACKAGES}
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

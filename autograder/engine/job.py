@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,6 +13,7 @@ import numpy as np
 
 from autograder.common import Speed
 from autograder.course import Exercise
+from autograder.engine import told
 from autograder.engine.sandbox import Stop
 from autograder.engine.sandbox import start as sandbox
 from autograder.engine.timing import KeptBlock
@@ -36,6 +38,8 @@ class Job:
     source: str
     harness: str
     rng: np.random.Generator
+    allows: tuple[str, ...] = ()
+    """Means that the exercise asks for, as `Exercise.allows` has them."""
     progress: Progress = lambda text, fraction: None
     stop: Stop = field(default_factory=Stop)
     threads: int = 1
@@ -44,6 +48,8 @@ class Job:
     baseline: str = ""
     talks: bool = False
     """Its workers start processes that talk to each other over loopback. Set before the first worker is made."""
+    serves: bool = False
+    """Its workers wait for samples that another process serves to each: `worker.storage`. Set as early."""
     counts: dict[str, float] = field(default_factory=dict)
     speed: Speed | None = None
     raw_blocks: list[KeptBlock] = field(default_factory=list)
@@ -55,11 +61,13 @@ class Job:
     """What the machine was like while it measured; kept in the evidence, no part of the verdict."""
     _workers: dict[str, Worker] = field(default_factory=dict)
     _of_twin: str = ""
+    _secret: int = field(default_factory=lambda: secrets.randbits(128))
 
     @classmethod
     def of(cls, exercise: Exercise, source: str, harness: str) -> Job:
         """A job for one exercise, with random numbers of its own."""
         job = cls(exercise.id, exercise.entry, source, harness, np.random.default_rng())
+        job.allows = exercise.allows
         if exercise.clock:
             job.bar, job.baseline = exercise.clock.bar, exercise.part(exercise.clock.baseline)
         return job
@@ -72,7 +80,9 @@ class Job:
         """The worker called `name`, holding `source`: the learner's, a baseline or a reference."""
         if name not in self._workers:
             modules = [module for module, used in _SLOW_IMPORTS.items() if used.search(self.harness + source)]
-            worker = self._workers[name] = Worker(threads=self.threads, talks=self.talks, modules=modules)
+            worker = self._workers[name] = Worker(
+                threads=self.threads, talks=self.talks, serves=self.serves, modules=modules
+            )
             self.stop.raise_if_pressed()  # a stop ends the workers that there are
             worker.load(self.harness, source, self.entry)
         return self._workers[name]
@@ -111,6 +121,10 @@ class Job:
         """A fresh secret seed."""
         return int(self.rng.integers(2**31))
 
+    def hidden(self, seed: int) -> np.random.Generator:
+        """Random numbers that belong to this job and a seed: a worker that is told the seed cannot draw them."""
+        return np.random.default_rng([self._secret, seed])
+
     def require(self, holds: bool, *, expected: str, got: str, likely: str, look: str) -> None:
         """Fail the check unless `holds`, in the one form of `failure`."""
         if not holds:
@@ -129,5 +143,13 @@ class Job:
         """End every process of this job."""
         for worker in self._workers.values():
             worker.kill()
-        if (learner := self._workers.get("learner")) and learner.replaced:
+        if not (learner := self._workers.get("learner")):
+            return
+        if learner.replaced:
             self.flag(f"the cell replaces {', '.join(sorted(learner.replaced))} in its process")
+        if not learner.told.is_whole:
+            self.flag(
+                "what was told of its counts is not whole: a message is missing, or came from somewhere else"
+            )
+        self.review += [reason for reason in learner.told.flags if reason not in self.review]
+        self.review += told.reasons(learner.told.deeds, allowed=self.allows, read=self.review)

@@ -62,16 +62,21 @@ class EngineService:
             threading.Thread(target=_pass_on, args=(self._process.stdout, self._lines), daemon=True).start()
         return self._process
 
-    def check(self, exercise_id: str, source: str, on_progress: OnProgress) -> Result | None:
+    def check(
+        self, exercise_id: str, source: str, on_progress: OnProgress, patience: float = math.inf
+    ) -> Result | None:
         """The engine's result for the source of a cell. An interrupt stops the check, and its result says so; None
-        from an engine that could not stop in time, and was ended. Raises `EngineDied`.
+        from an engine that could not stop in time, and was ended. Raises `EngineDied`, also of one that came to no
+        result within `patience` seconds.
 
         on_progress: told of each step, and of the last one again every `TICK_SECONDS`.
         """
         try:
             self._say([exercise_id, source])
             try:
-                return self._result(on_progress)
+                return self._result(on_progress, patience)
+            except TimeoutError:
+                raise EngineDied(f"no result within {patience:.0f} s") from None
             except KeyboardInterrupt:
                 with contextlib.suppress(KeyboardInterrupt, EngineDied, TimeoutError):
                     self._say("stop")

@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from autograder.common import Reason
+from autograder.common import Reason, quoted
 from autograder.engine.ends import Outlet, Pump
 from autograder.engine.sandbox import KILLED, Stopped
 from autograder.engine.sandbox import start as sandbox
 from autograder.engine.sandbox.inside import wire
+from autograder.engine.sandbox.storage import Storage
+from autograder.engine.told import Told, ToldCounts
 
 
 class CheckFailed(Exception):
@@ -26,6 +28,17 @@ class CheckFailed(Exception):
 
 class WorkerFailed(Exception):
     """The process could not finish: time, memory, a crash. The text is for the learner."""
+
+
+class OutOfTime(WorkerFailed):
+    """It had `seconds` for a step, and was not done."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"Your code had {seconds:.0f} s for this step and did not finish. Look for a loop that never ends, "
+            "or work that grows with the whole data set at every step."
+        )
+        self.seconds = seconds
 
 
 def failure(*, expected: str, got: str, likely: str, look: str) -> CheckFailed:
@@ -45,14 +58,19 @@ def at_once(*calls: Callable[[], Any]) -> list[Any]:
 class Worker:
     """One sandboxed process that holds one solution and the harness around it."""
 
-    def __init__(self, *, threads: int = 1, talks: bool = False, modules: Sequence[str] = ()) -> None:
+    def __init__(
+        self, *, threads: int = 1, talks: bool = False, serves: bool = False, modules: Sequence[str] = ()
+    ) -> None:
         try:
-            self.process, self._canary = sandbox.start_worker(threads=threads, talks=talks, modules=modules)
+            self.process, self.served_by, self._canary = sandbox.start_worker(
+                threads=threads, talks=talks, serves=serves, modules=modules
+            )
         except sandbox.SandboxBroken as error:
             raise WorkerFailed(f"The process that runs your code could not be started: {error}.") from None
         self.threads = threads
         self.level: sandbox.Level | None = None
         self.replaced: set[str] = set()  # functions of the libraries that the cell put others in the place of
+        self.told = Told(self.process.pipes.told)
         self._pump = Pump(self.process.pipes.answers)
         self._outlet = Outlet(self.process.pipes.requests)
 
@@ -66,6 +84,8 @@ class Worker:
             self.level = sandbox.settle(self._canary, reached)
         request = {"do": "load", "harness": harness, "source": source, "entry": entry}
         self._exchange(request, 30.0, "run this cell alone in a new kernel, until it ends without an error")
+        if self.served_by:
+            self.call("use_storage", place=self.served_by.place, token=self.served_by.token)
 
     def call(self, function: str, *, seconds: float = 30.0, **arguments: Any) -> Any:
         """Call one function of the harness. Raises `CheckFailed` when the learner's code raises."""
@@ -73,14 +93,40 @@ class Worker:
         look = "call it on a small input in a cell of your own, and look at the line that is named above"
         return self._exchange(request, seconds, look)
 
+    def counts(self, num: int = 1) -> list[ToldCounts]:
+        """What was told, as it happened, of so many stretches of counting in the last call, in their order."""
+        found = self.told.call.counts
+        if len(found) != num:
+            self.told.is_whole = False
+            raise WorkerFailed(
+                f"What your code does is counted as it happens, and of {num} counts {len(found)} were begun. Run the "
+                "check again; if it stays, look for what your cell does beside its task."
+            )
+        return found
+
     def timed_call(self, function: str, *, seconds: float = 60.0, **arguments: Any) -> tuple[float, Any]:
         """The same, with the seconds from the request to the whole answer by this process's clock.
 
-        They hold none in which the answer was there and this process had no core to take it.
+        They hold none in which the answer was there and this process had no core to take it. An answer that is a dict
+        gets under "told" what was counted meanwhile, if anything was: it outlives the next call.
         """
         start, waited = time.perf_counter(), self._pump.waited
         value = self.call(function, seconds=seconds, **arguments)
+        if isinstance(value, dict):
+            value.pop("told", None)
+            value |= {"told": self.told.call} if self.told.call.counts else {}
         return self._pump.arrived - start - (self._pump.waited - waited), value
+
+    @property
+    def storage(self) -> Storage:
+        """What serves samples to this worker, of a job that `serves`."""
+        assert self.served_by, "set `job.serves` before the first worker is made"
+        return self.served_by
+
+    @property
+    def unread_seconds(self) -> float:
+        """For how long in all answers lay there and this process had no core to take them."""
+        return self._pump.waited
 
     def cpu_seconds(self) -> float:
         """CPU time of the worker and all that it started, in seconds, as the kernel counts it."""
@@ -97,12 +143,15 @@ class Worker:
         self._pump.is_wanted = False
         self._canary.listener.close()
         self.process.close()
+        if self.served_by:
+            self.served_by.close()
 
     def _exchange(self, request: Mapping[str, object], seconds: float, look: str) -> Any:
         if self.process.pipes.log.closed:
             raise WorkerFailed("The process that runs your code has ended.")
         self._outlet.deadline = time.monotonic() + seconds
         number = secrets.token_hex(16)
+        self.told.begin()
         try:
             wire.send(self._outlet, {**request, "number": number})
         except TimeoutError:
@@ -115,6 +164,8 @@ class Worker:
             raise WorkerFailed(
                 "The process that runs your code sent what no check asked for: an answer of its own."
             )
+        self.told.take(answer.get("told", ()))
+        self.told.wait_for(number, seconds)
         self.replaced.update(map(str, answer.get("replaced", ())))
         if "error" in answer:
             if exhausted := _exhausted(answer["error"]):
@@ -139,12 +190,9 @@ class Worker:
         why = f": {answer}" if isinstance(answer, wire.WireError) else ""
         raise WorkerFailed(f"The process that runs your code sent what no check asked for{why}.")
 
-    def _out_of_time(self, seconds: float) -> WorkerFailed:
+    def _out_of_time(self, seconds: float) -> OutOfTime:
         self.kill()
-        return WorkerFailed(
-            f"Your code had {seconds:.0f} s for this step and did not finish. Look for a loop that never ends, "
-            "or work that grows with the whole data set at every step."
-        )
+        return OutOfTime(seconds)
 
     def _died(self) -> WorkerFailed | Stopped:
         if self.process.why_ended == KILLED:
@@ -158,25 +206,26 @@ class Worker:
         was_killed = status is None or status < 0
         hint = "memory or CPU time ran out, or native code crashed" if was_killed else "it ended itself"
         known = "" if status is None else f" (status {status})"
-        tail = f" Its last line was: {words[-1][:200]}" if words else ""
+        tail = f" Its last line was: {quoted(words[-1], 200)}" if words else ""
         return WorkerFailed(f"The process that runs your code ended early{known}: {hint}.{tail}")
 
 
 def _exhausted(error: Mapping[str, object]) -> str:
     """A sentence for code that met a limit of the sandbox; else nothing."""
     kind, text, number = str(error.get("type")), str(error.get("message")), error.get("errno")
+    said = quoted(f"{kind}: {text}", 200)
     if kind in ("MemoryError", "OutOfMemoryError") or "allocate memory" in text or number == errno.ENOMEM:
         return (
-            f"Your code asked for more memory than it may have here ({kind}: {text[:200]}). Look for something that "
-            "grows at every step, or for a shape that is far larger than the batch."
+            f"Your code asked for more memory than it may have here ({said}). Look for something that grows at every "
+            "step, or for a shape that is far larger than the batch."
         )
     if number in (errno.EFBIG, errno.ENOSPC):
         return (
-            f"Your code wrote or printed more than the sandbox holds ({text[:200]}). Look for a print or a file in a "
-            "loop that never ends."
+            f"Your code wrote or printed more than the sandbox holds ({said}). Look for a print or a file in a loop "
+            "that never ends."
         )
     if number == errno.EAGAIN or "can't start new thread" in text:
-        return f"Your code started more processes or threads than it may ({text[:200]})."
+        return f"Your code started more processes or threads than it may ({said})."
     return ""
 
 

@@ -8,6 +8,7 @@ COURSE/.workbook/locks                     graders at work at once take turns
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import re
@@ -19,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
-from autograder.common import Result
+from autograder.common import Result, one_line
 from autograder.course import Lesson
 from autograder.grading.keys import grading_bank, keys_path
-from autograder.grading.submissions import Submission, stage
+from autograder.grading.submissions import Submission, stage, unfit_name
 from autograder.grading.units import FOLDER, Results, cannot_write, units_of
 from autograder.quizzes import has_quiz
 from course_lib.base import UserError, atomic_write_text
@@ -30,6 +31,10 @@ from course_lib.base import UserError, atomic_write_text
 if TYPE_CHECKING:
     from nbgrader.api import Gradebook
     from nbgrader.apps.api import NbGraderAPI
+
+
+#: Of the course's disk, and so no student's fault.
+_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,12 +107,24 @@ class Entries:
         ]
 
     def enter(self, submission: Submission, results: Results) -> Grade:
-        """Grade one submission unless its grade is of just this work; returns what there is to say about it."""
+        """Grade one submission unless its grade is of just this work; returns what there is to say about it.
+
+        What goes wrong with one is told in its grade. Raises UserError where nobody's grade could be written.
+        """
+        if why := unfit_name(submission.student):
+            return Grade(look=submission.problems, error=why)
         try:
             with self._alone(submission.student):
                 return self._enter(submission, results)
+        except UserError:
+            raise
         except OSError as error:
-            raise cannot_write(self.course, error) from None
+            if error.errno in _OF_THE_DISK:
+                raise cannot_write(self.course, error) from None
+            why = one_line(f"{type(error).__name__}: {error}")
+        except Exception as error:
+            why = one_line(f"{type(error).__name__}: {error}")
+        return Grade(look=submission.problems, error=f"it could not be entered in the gradebook ({why})")
 
     def _alone(self, student: str) -> FileLock:
         """Graders at work at once in one course take turns with a student, and with a database for one writer."""
@@ -133,7 +150,9 @@ class Entries:
         error = last_error(outcome)
         if error == KeyboardInterrupt.__name__:  # nbgrader takes a Ctrl-C for one student's bad luck
             raise KeyboardInterrupt
-        if full := re.search(r"No space left on device|disk is full|disk I/O error", error):
+        if full := re.search(
+            r"No space left on device|disk is full|disk I/O error", error.replace(submission.student, "")
+        ):
             raise cannot_write(self.course, full[0])
         look = (*submission.problems, *_to_look_at(found))
         if not outcome["success"]:
@@ -154,15 +173,15 @@ class Entries:
             for result in found
         ]
         made_of = [
-            [cell.source for cell in submission.cells],
+            submission.cells,
+            submission.stamp,
             said,
             submission.problems,
             self.require_sandbox,
             self.settings,
         ]
         key = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode())
-        for path in (submission.answers, submission.folder / "timestamp.txt"):
-            key.update(path.read_bytes() if path and path.is_file() else b"-")
+        key.update(submission.answers.read_bytes() if submission.answers else b"-")
         return key.hexdigest()
 
     def _introduce(self, student: str) -> None:

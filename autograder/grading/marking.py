@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.common import Result
+from autograder.common import Result, one_line
 from autograder.course import Lesson, load_lesson
 from autograder.engine.timing import num_cores
 from autograder.grading.gradebook import Entries, Grade
-from autograder.grading.submissions import read_submission, students_of
-from autograder.grading.units import Unit, check_unit, engines, results_of, units_of
+from autograder.grading.submissions import near_names, read_submission, students_of
+from autograder.grading.units import Unit, check_died, check_unit, engines, results_of, units_of
 from course_lib.base import UserError
 
 OnProgress = Callable[[str, int, int], None]
@@ -74,8 +74,10 @@ def grade(
             f"{unknown[0]} handed in nothing for {lesson.slug}: there is no submitted/{unknown[0]}/{lesson.slug}"
         )
     if not names:
+        near = [f"{name}: {why}" for name, why in near_names(course, lesson.slug).items()]
         raise UserError(
             f"nothing was handed in for {lesson.slug}: {course}/submitted/STUDENT/{lesson.slug} is not there"
+            + "".join(f". {one_line(line)}" for line in near[:3])
         )
     results = results_of(course)
     submissions = [read_submission(course, name, lesson) for name in names]
@@ -102,6 +104,8 @@ def grade(
     for done, submission in enumerate(submissions, start=1):
         grades[submission.student] = gradebook.enter(submission, results)
         on_progress("gradebook", done, len(submissions))
+    if not students:
+        grades |= {name: Grade(look=(), error=why) for name, why in near_names(course, lesson.slug).items()}
     return Graded(
         lesson=lesson.id,
         graded=sum(not each.error for each in grades.values()),
@@ -122,9 +126,19 @@ def _checking(executor: Executor | None, jobs: int) -> Iterator[Callable[[list[U
 
         def check(units: list[Unit]) -> Iterator[Done]:
             futures = {pool.submit(check_unit, unit): unit for unit in units}
-            return ((futures[future], future.result()) for future in as_completed(futures))
+            return ((futures[future], _result(futures[future], future)) for future in as_completed(futures))
 
         yield check
+
+
+def _result(unit: Unit, future: Future[Result]) -> Result:
+    """What a unit came to: whatever went wrong with one is told in its result, and the class goes on."""
+    try:
+        return future.result()
+    except UserError:  # of the machines that check: nobody's unit can be checked
+        raise
+    except Exception as error:
+        return check_died(unit, f"{type(error).__name__}: {error}")
 
 
 def _stands(result: Result | None) -> bool:

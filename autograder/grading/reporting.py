@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from dataclasses import asdict
 from pathlib import Path
 
-from autograder.common import Reason, Result
+from autograder.common import Reason, Result, named
 from autograder.course import Exercise, Lesson, title_of
 from autograder.engine import evidence, is_stub
 from autograder.grading.class_report import Alike, ClassReport, OfExercise, OfQuestion, Points, Speedups
@@ -30,6 +30,8 @@ WEAK = 0.2
 """Below this discrimination a question hardly tells who knows more (Ebel and Frisbie, Essentials of Educational
 Measurement, 5th ed., 1991)."""
 _NUMBER = re.compile(r"(?<![\w.-])\d[\d.,]*(?![\w-])")  # differs from one wrong solution to the next
+_MAX_LOOKS = 20  # lines for a person, of one student
+_MAX_MISTAKES = 100  # different ones, of one exercise: the most common
 _MAX_MISTAKE = 160  # characters: what an error says is the learner's to choose
 
 
@@ -58,7 +60,7 @@ def report(lesson_id: str, course: Path) -> ClassReport:
             if any(each.id in submission.sources for submission in submissions)
         ],
         questions=_questions(course, lesson, submissions),
-        review=[f"{name}, {r.id}: {why}" for name, each in found.items() for r in each for why in r.review],
+        review=[line for name, each in found.items() for line in _looks(name, each)],
         alike=_alike(submissions, lesson),
         problems={each.student: list(each.problems) for each in submissions if each.problems},
     )
@@ -126,9 +128,16 @@ def _exercise(exercise: Exercise, found: dict[str, list[Result]]) -> OfExercise:
         id=exercise.id,
         title=exercise.title,
         verdicts=dict(Counter(result.verdict for result in mine).most_common()),
-        mistakes=dict(Counter(_mistake(result.reason) for result in failed).most_common()),
+        mistakes=dict(Counter(_mistake(result.reason) for result in failed).most_common(_MAX_MISTAKES)),
         speedups=speedups,
     )
+
+
+def _looks(student: str, results: list[Result]) -> list[str]:
+    """What a person should look at, in a bounded number of lines."""
+    lines = [f"{named(student)}, {result.id}: {why}" for result in results for why in result.review]
+    more = len(lines) - _MAX_LOOKS
+    return [*lines[:_MAX_LOOKS], *([f"{named(student)}: and {more} more like these"] if more > 0 else [])]
 
 
 def _mistake(reason: Reason) -> str:

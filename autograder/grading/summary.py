@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from autograder.common import named, one_line
 from autograder.engine.sandbox import CheckStopped
 from autograder.grading.marking import Graded, OnProgress
 
@@ -51,5 +52,5 @@ def graded_text(found: Graded) -> str:
     looks = {name: [*filter(None, [each.error]), *each.look] for name, each in found.students.items()}
     if any(looks.values()):
         lines += ["", "For a person to look at:"]
-        lines += [f"  {name}: {line}" for name, found_lines in looks.items() for line in found_lines]
+        lines += [f"  {named(name)}: {one_line(line)}" for name, told in looks.items() for line in told]
     return "\n".join(lines)

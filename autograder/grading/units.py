@@ -7,6 +7,7 @@ its own exercise and nothing else, and a grader that was killed goes on with wha
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import threading
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from course_lib.base import UserError, atomic_write_text
 
 FOLDER = ".workbook"  # of what grading keeps, in the course
 _MAX_TRIES = 2
+_MAX_SECONDS = 30 * 60.0  # of a check, ten times what any takes; then it is the check that hangs
 _LANE_SECONDS = 0.2  # between looks for a free one
 _own = threading.local()
 _services: list[EngineService] = []
@@ -41,7 +43,7 @@ class Unit:
     def is_timed(self) -> bool:
         return find_exercise(self.exercise_id)[1].clock is not None
 
-    @property
+    @functools.cached_property
     def key(self) -> str:
         """Name of its result."""
         return key_of(self.exercise_id, self.source)
@@ -103,7 +105,7 @@ def _checked(unit: Unit) -> Result:
     died = ""
     for _ in range(_MAX_TRIES):
         try:
-            if result := _service().check(unit.exercise_id, unit.source, lambda *_: None):
+            if result := _service().check(unit.exercise_id, unit.source, lambda *_: None, _MAX_SECONDS):
                 return result
         except EngineDied as error:
             died = str(error)

@@ -151,7 +151,9 @@ def read_answers(path: Path | str) -> dict[str, Any]:
         # A link could lead to another learner's file, and a pipe or a device has no end.
         if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
             raise _DamagedError("it is a link or a device and no file")
-        return dict(_parse(Path(path)))
+        entries = _parse(Path(path))
+        entries.pop("problem", None)  # what is wrong with a file, it does not say itself
+        return dict(entries)
     except _DamagedError as damage:
         return {"problem": f"the answers file could not be read ({damage})"}
 

@@ -46,6 +46,18 @@ def _running_cell() -> str:
     return str(shell.history_manager.input_hist_raw[-1]) if shell else ""
 
 
+def _unreadable_cell(exercise_id: str) -> str:
+    """The last cell that was run for an exercise, where it is no Python: nothing of it ran, so that the solution in
+    memory is an older one. "" where Python could read it, or there is none."""
+    from autograder.engine import is_python, marked_ids
+
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    cells = reversed(shell.history_manager.input_hist_raw) if shell else ()
+    last = next((cell for cell in cells if exercise_id in marked_ids(cell)), "")
+    return "" if is_python(last) else last
+
+
 def check(exercise_id: str) -> Score:
     """Check one exercise by running its cell in a process of its own, and show the verdict.
 
@@ -98,12 +110,13 @@ def _stopped(exercise_id: str) -> Result:
 def _result(exercise_id: str) -> Result | None:
     from autograder.engine import blank_result
 
-    if exercise_id not in _SOURCES:
+    source = _unreadable_cell(exercise_id) or _SOURCES.get(exercise_id)
+    if source is None:
         cell = f'the cell that starts with @exercise("{exercise_id}")'
         reason = f"This kernel has not run {cell}. Run it, then check again."
         return blank_result(exercise_id, "not_attempted", reason)
     try:
-        return _ENGINE.check(exercise_id, _SOURCES[exercise_id], _progress_shown(exercise_id))
+        return _ENGINE.check(exercise_id, source, _progress_shown(exercise_id))
     except EngineDied as error:
         reason = (
             f"The check itself stopped ({str(error)[:200]}). This is not your mistake: run `workbook doctor`, "

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from autograder.common import Result
 from autograder.course import Lesson, load_lesson
-from autograder.engine import Progress, blank_result, check_source, evidence, exercise_sources, read_notebook
+from autograder.engine import Progress, blank_result, check_source, evidence, sources_in
 from autograder.engine.sandbox import CheckStopped, Level, Stop
 from course_lib.base import UserError
 
@@ -79,10 +79,11 @@ def check_notebook(
     stop: Stop | None = None,
     check: Callable[..., Result] | None = None,
     bank_for: Callable[[Lesson], Bank] | None = None,
+    lesson: Lesson | None = None,
 ) -> Report:
     """Check every exercise of a lesson's notebook, and its quiz by the answers file beside it.
 
-    `only`: these exercises alone, without the quiz.
+    `only`: these exercises alone, without the quiz. `lesson`: where it is known; else that of most of its exercises.
     `check` stands for `check_source` where results are at hand already. `bank_for` gives the questions of the quiz with
     their keys; without it they are those that the folder asks.
 
@@ -91,8 +92,8 @@ def check_notebook(
     `stop` was pressed.
     """
     path = Path(path)
-    sources = exercise_sources(read_notebook(path))
-    lesson = lesson_of(path, sources)
+    sources = sources_in(path)
+    lesson = lesson or lesson_of(path, sources)
     results = []
     for exercise in lesson.exercises:
         if only and exercise.id not in only:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from autograder.common import named, one_line
+
 if TYPE_CHECKING:
     from autograder.course import Lesson
 
@@ -19,7 +21,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     text = file_path.read_text(encoding="utf-8", errors="replace")
     if "@exercise(" not in text and "check_quiz(" not in text:
         return None
-    return NotebookFile.from_parent(parent, path=file_path)
+    file: NotebookFile = NotebookFile.from_parent(parent, path=file_path)
+    shown = one_line(file.nodeid)  # pytest prints it as it is
+    return file if shown == file.nodeid else NotebookFile.from_parent(parent, path=file_path, nodeid=shown)
 
 
 class NotebookFile(pytest.File):
@@ -27,11 +31,11 @@ class NotebookFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """One item per exercise of the lesson, and one for its quiz."""
-        from autograder.engine import exercise_sources, read_notebook
+        from autograder.engine import sources_in
         from autograder.notebooks.check import lesson_of
         from autograder.quizzes import has_quiz
 
-        sources = exercise_sources(read_notebook(self.path))
+        sources = sources_in(self.path)
         lesson = lesson_of(self.path, sources)
         for exercise in lesson.exercises:
             yield ExerciseItem.from_parent(
@@ -52,7 +56,7 @@ class _Item(pytest.Item):
         return super().repr_failure(excinfo)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        return self.path, None, f"{self.path.name}: {self.name}"
+        return self.path, None, f"{named(self.path.name)}: {self.name}"
 
 
 class ExerciseItem(_Item):
@@ -64,15 +68,15 @@ class ExerciseItem(_Item):
 
     def runtest(self) -> None:
         from autograder.engine import check_source
-        from autograder.show import result_text
+        from autograder.show import folded, result_text
 
         if self.source is None:
             raise NotPassed(f'The notebook has no cell with @exercise("{self.exercise_id}").')
         result = check_source(self.exercise_id, self.source)
         if result.verdict == "inconclusive":
-            pytest.skip(str(result.reason))
+            pytest.skip(folded(str(result.reason)))
         if result.verdict != "pass":
-            raise NotPassed(result_text(result))
+            raise NotPassed(folded(result_text(result)))
 
 
 class QuizItem(_Item):

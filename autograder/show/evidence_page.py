@@ -8,13 +8,14 @@ from typing import Any
 
 from markupsafe import Markup
 
-from autograder.common import Result
+from autograder.common import Result, shortened
 from autograder.show.card import result_html
 from autograder.show.rich import render
 
+MAX_SOURCE_BYTES = 100_000  # of the page; the record keeps all of it, for it is what is checked again
+
 
 def page(record: Mapping[str, Any], result: Result) -> str:
-    """The record of an evidence file as HTML that needs no other file, no network and no script."""
-    card = Markup(result_html(result))
-    html = render("evidence.html", **record, card=card, exp=math.exp)
-    return html.encode("utf-8", "backslashreplace").decode("utf-8")  # a notebook may hold half a character
+    """The record of an evidence file as HTML that needs no other file, no network and no script; at most 1 MB."""
+    shown = dict(record, source=shortened(record["source"], MAX_SOURCE_BYTES))
+    return render("evidence.html", **shown, card=Markup(result_html(result)), exp=math.exp)

@@ -10,6 +10,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autograder.common import named, printable
+from autograder.show.terminal import say
 from course_lib.base import UserError
 from course_lib.base import in_kernel as in_kernel
 
@@ -27,19 +29,28 @@ def _templates() -> Environment:
     from markupsafe import Markup
 
     folder = FileSystemLoader(Path(__file__).parent / "templates")
-    environment = Environment(loader=folder, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=folder, autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
+    )
+    environment.filters["named"] = named
     environment.filters["inline"] = lambda text: Markup(inline_html(text))
     return environment
 
 
+def _shown(value: object) -> object:
+    """A value of a template: a bidirectional override would turn the page around it, too."""
+    return printable(value) if type(value) is str else value
+
+
 def render(template: str, **values: Any) -> str:
-    """HTML from a file in `templates`. Values are escaped; `|inline` keeps their `code`, **bold** and *emphasis*."""
+    """HTML from a file in `templates`. Values are `printable` and escaped; `|inline` keeps their `code`, **bold** and
+    *emphasis*, `|named` marks a name that could be taken for something else."""
     return _templates().get_template(template).render(**values)
 
 
 def inline_html(text: str) -> str:
     """Escaped text with `code`, **bold** and *emphasis*."""
-    pieces = escape(text).split("`")
+    pieces = escape(printable(text)).split("`")
     return "".join(f"<code>{piece}</code>" if i % 2 else _marked(piece) for i, piece in enumerate(pieces))
 
 
@@ -56,7 +67,7 @@ def rich_html(text: str) -> str:
             parts.append(
                 '<pre tabindex="0" style="background:var(--jp-layout-color2,#eee);color:inherit;padding:.5em .8em;'
                 'margin:.4em 0;overflow-x:auto;white-space:pre;font-size:.92em;line-height:1.35">'
-                f"{escape(piece.strip(chr(10)))}</pre>"
+                f"{escape(printable(piece).strip(chr(10)))}</pre>"
             )
         else:
             paragraphs = [block for block in re.split(r"\n\s*\n", piece) if block.strip()]
@@ -79,7 +90,7 @@ def told() -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        print(error)
+        say(str(error))
 
 
 def show_widget(build: Callable[[], Any], text: str) -> None:
@@ -92,7 +103,7 @@ def show_widget(build: Callable[[], Any], text: str) -> None:
     except ImportError:
         widget = None
     if widget is None:
-        print(text)
+        say(text)
         return
     view = {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
     _display({"text/html": render("asleep.html"), "text/plain": ""})
@@ -113,7 +124,7 @@ def show_html(html: str, text: str) -> None:
     if in_kernel():
         _display({"text/html": html, "text/plain": text})
     else:
-        print(text)
+        say(text)
 
 
 def _display(data: dict[str, Any]) -> None:

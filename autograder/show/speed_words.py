@@ -7,13 +7,34 @@ from autograder.common import MAX_SPREAD, Reason, Speed
 
 def too_slow(speed: Speed, likely: str, look: str, note: str = "") -> Reason:
     """The reason of a fail."""
+    if not note and speed.high < min(1.0, speed.bar):
+        note = f"Slower than the baseline: the same work takes {1 / speed.estimate:.1f} times as long."
     return Reason(
         note=note,
         expected=f"a speedup of {speed.bar:g}× over the baseline",
-        got=f"{speed.estimate:.2f}× ({speed.low:.2f} to {speed.high:.2f}, {speed.blocks} blocks)",
+        got=f"{_two_digits(speed.estimate)}× ({_two_digits(speed.low)} to {_two_digits(speed.high)}, "
+        f"{speed.blocks} blocks)",
         likely=likely,
         next=look,
     )
+
+
+def out_of_time(bar: float, seconds: float, baseline: float) -> Reason:
+    """The reason of a fail by a clock that was not waited for to the end.
+
+    seconds, baseline: what the solution had, or took at least, and what the baseline took for the same steps.
+    """
+    return Reason(
+        expected=f"a speedup of {bar:g}× over the baseline",
+        got=f"not done after {seconds:.0f} s with what the baseline did in {baseline:.2g} s: less than "
+        f"{_two_digits(baseline / seconds)}× of its speed",
+        likely="a wait or a loop that never ends, or work that grows with the whole data set at every step",
+        next="time one step in a cell of your own, then its parts: which of them takes the time?",
+    )
+
+
+def _two_digits(speedup: float) -> str:
+    return f"{speedup:.2f}" if speedup >= 0.01 else f"{speedup:.1g}"
 
 
 def undecided(speed: Speed, disturbance: str) -> Reason:

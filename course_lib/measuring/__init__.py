@@ -7,6 +7,7 @@ from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
     from course_lib.measuring.bench import (
+        SHORT_ORDERS,
         Block,
         RunSegment,
         bootstrap_interval,

@@ -32,26 +32,29 @@ MAX_WARM_UPS = 8
 WARM_ENOUGH = 0.8  # of the run before: less than that, and the next run is likely to be faster still
 CONFIDENCE = 0.95
 ORDERS = ("ABBA", "BAAB")
+SHORT_ORDERS = ("AB", "BA")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """Four timed segments. A is the baseline, B the candidate."""
+    """Four timed segments, or two of a short block. A is the baseline, B the candidate."""
 
     order: str
-    """`"ABBA"` or `"BAAB"`."""
-    seconds: tuple[float, float, float, float]
+    """`"ABBA"` or `"BAAB"`; `"AB"` or `"BA"` of a short one."""
+    seconds: tuple[float, ...]
     """Elapsed seconds of the segments, in the order they ran."""
     num_steps: int
     """Steps in each segment."""
-    seeds: tuple[int, int]
-    """The first pair of segments (one A, one B) ran on the first seed, the second pair on the second."""
+    seeds: tuple[int, ...]
+    """Each pair of segments (one A, one B) ran on a seed of its own."""
 
     def __post_init__(self) -> None:
-        if self.order not in ORDERS:
-            raise ValueError(f"order must be one of {ORDERS}, got {self.order!r}")
-        if len(self.seconds) != 4 or not all(math.isfinite(s) and s > 0 for s in self.seconds):
-            raise ValueError(f"a block needs four positive, finite times in seconds, got {self.seconds}")
+        if self.order not in (*ORDERS, *SHORT_ORDERS):
+            raise ValueError(f"order must be one of {(*ORDERS, *SHORT_ORDERS)}, got {self.order!r}")
+        if len(self.seconds) != len(self.order) or not all(math.isfinite(s) and s > 0 for s in self.seconds):
+            raise ValueError(
+                f"a block {self.order} needs {len(self.order)} positive, finite times in seconds, got {self.seconds}"
+            )
 
     @property
     def baseline_seconds(self) -> tuple[float, ...]:
@@ -66,9 +69,9 @@ class Block:
 
     @property
     def y(self) -> float:
-        """Log speedup of this block: ½(ln tA₁ + ln tA₂) − ½(ln tB₁ + ln tB₂)."""
+        """Log speedup of this block: ½(ln tA₁ + ln tA₂) − ½(ln tB₁ + ln tB₂), or ln tA − ln tB."""
         baseline, candidate = self.baseline_seconds, self.candidate_seconds
-        return 0.5 * (sum(map(math.log, baseline)) - sum(map(math.log, candidate)))
+        return (sum(map(math.log, baseline)) - sum(map(math.log, candidate))) / len(baseline)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, for evidence files."""
@@ -108,19 +111,17 @@ def measure_block(
     seeds: Iterator[int],
     *,
     num_steps: int,
+    orders: Sequence[str] = ORDERS,
 ) -> Block:
-    """Run one block in an order drawn from `rng`, on two fresh seeds taken from `seeds`.
+    """Run one block in one of the `orders`, drawn from `rng`, on fresh seeds taken from `seeds`.
 
-    Both sides see both seeds once, so that uneven inputs (short texts, long texts) cost both the same.
+    Both sides see each seed once, so that uneven inputs (short texts, long texts) cost both the same.
     """
-    order = ORDERS[int(rng.integers(2))]
-    first, second = next(seeds), next(seeds)
+    order = orders[int(rng.integers(len(orders)))]
+    pairs = tuple(next(seeds) for _ in range(len(order) // 2))
     runs = {"A": run_baseline, "B": run_candidate}
-    a, b, c, d = (
-        float(runs[side](seed, num_steps))
-        for side, seed in zip(order, (first, first, second, second), strict=True)
-    )
-    return Block(order=order, seconds=(a, b, c, d), num_steps=num_steps, seeds=(first, second))
+    seconds = tuple(float(runs[side](pairs[at // 2], num_steps)) for at, side in enumerate(order))
+    return Block(order=order, seconds=seconds, num_steps=num_steps, seeds=pairs)
 
 
 def choose_num_steps(

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
 
-from torch import Tensor
+if TYPE_CHECKING:  # a program that only reads counts need not load torch
+    from torch import Tensor
+
+OnEvent = Callable[[str, int], None]
+"""Told of each event: the name of a number of `Counts`, or `"flops.float32"`, and by how much it grew; of a largest
+number so far (`peak_…`, `max_…`), what it is now."""
 
 
 @dataclass(eq=False)
@@ -42,6 +49,20 @@ class Counts:
 
     _real_tokens: Tensor | int = 0
 
+    def note(self, name: str, amount: int | Tensor = 1) -> None:
+        """Take in one event, named as `OnEvent` names it. Raises ValueError where no number has this name."""
+        kind, _, dtype = name.partition(".")
+        if kind == "flops":
+            self.flops[dtype] = self.flops.get(dtype, 0) + int(amount)
+        elif name == "num_tokens":
+            self._real_tokens = self._real_tokens + amount  # a tensor stays on its device: no sync
+        elif name not in _NUMBERS:
+            raise ValueError(f"nothing counted is called {name!r}; there are: {', '.join(sorted(_NUMBERS))}")
+        elif name.startswith(("peak_", "max_")):
+            setattr(self, name, max(getattr(self, name), amount))
+        else:
+            setattr(self, name, getattr(self, name) + amount)
+
     @property
     def num_tokens(self) -> int:
         """Real tokens among `num_positions`. Reading it is a sync."""
@@ -63,3 +84,6 @@ class Counts:
     def share_of_flops(self, *dtypes: str) -> float:
         """Share of the floating-point operations that ran in these dtypes, such as `"bfloat16"`; 0 … 1."""
         return sum(self.flops.get(dtype, 0) for dtype in dtypes) / max(1, self.total_flops)
+
+
+_NUMBERS = frozenset(field.name for field in fields(Counts) if field.type == "int")

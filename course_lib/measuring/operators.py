@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from course_lib.measuring.counts import Counts
+from course_lib.measuring.reads import Reads, Values, storage_of, tensors_of
 
-# Operators whose result is a Python number (`.item()`, `if t:`, `torch.equal`) or has a shape that hangs on values
-# (`x[mask]`, `nonzero`, `unique`): torch marks both kinds.
-_VALUE_TAGS = frozenset({torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape})
-# These copy values out without any operator, so they are seen one level higher.
-_BULK_READS = frozenset({Tensor.tolist, Tensor.numpy, Tensor.__array__})
+Note = Callable[..., None]
+"""`Counts.note`, or what tells somebody else too: the name of what is counted, and how much of it."""
+
 # The fused attention of CPUs, which FlopCounterMode does not know; by the shapes of (gradient,) query, key, value.
 _FUSED = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _FUSED_BACKWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
@@ -31,42 +28,57 @@ _CPU_ATTENTION: dict[Any, Callable[..., int]] = {
 
 
 class Operators(TorchDispatchMode):
-    """Sees every operator of its thread: syncs, all-reduces, FLOPs, and storages as they are made and freed."""
+    """Sees every operator of its thread: syncs, all-reduces, FLOPs, and storages as they are made and freed.
 
-    def __init__(self, counts: Counts) -> None:
+    Attributes:
+        live: bytes of the tensors made since the start that are there now.
+    """
+
+    def __init__(self, note: Note, values: Values | None = None) -> None:
         super().__init__()
-        self.counts, self.live, self.known = counts, 0, dict[int, int]()
+        self.note, self.live, self.known = note, 0, dict[int, int]()
+        self.values = values or Values((), lambda key: True)
+        self.reads = Reads(self.values, self.note_sync)
         # Its formulas alone: the mode itself keeps hooks on tensors, and with them the memory that they would free.
         self.formulas = FlopCounterMode(display=False, custom_mapping=_CPU_ATTENTION).flop_registry
-        self.num_seen = self.inside_optimizer = 0
+        self.num_seen = self.inside_optimizer = self._peak = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        with torch._C.DisableTorchFunction():  # `Reads` is for what the author asks of a tensor
+            return self._run(func, args, kwargs or {})
+
+    def _run(self, func: Any, args: Any, kwargs: Any) -> Any:
         if torch.is_inference_mode_enabled():  # where operators come whole that are made of others
             with self:
                 result = func.decompose(*args, **kwargs)
             if result is not NotImplemented:
                 return result
         self.num_seen += 1
-        if not _VALUE_TAGS.isdisjoint(func.tags):
+        given = self._know(tensors_of((args, *kwargs.values())), share=0)  # weights, the batch: there before
+        if is_read := self.values.is_read_by(func, args, kwargs, given):
             self.note_sync()
         elif func.namespace == "c10d" and "allreduce" in func.name():
-            self.counts.num_all_reduces += 1
-        self._note(args, share=0)  # weights, the batch: there before
-        self._note(kwargs.values(), share=0)
-        result = func(*args, **kwargs)
-        self._note([result], share=1)
-        self.counts.peak_live_bytes = max(self.counts.peak_live_bytes, self.live)
+            self.note("num_all_reduces")
+        try:
+            result = func(*args, **kwargs)
+        except Exception:
+            if not is_read:  # that it fails may hang on values, as with an index out of bounds
+                self.note_sync()
+            raise
+        self.values.follow(func, args, kwargs, given, self._know(tensors_of((result,)), share=1))
+        if self.live > self._peak:
+            self._peak = self.live
+            self.note("peak_live_bytes", self.live)
         if formula := self.formulas.get(func._overloadpacket):
             # Of the first matrix: a bias may stand before it.
-            name = next(str(t.dtype) for t in _tensors(args) if t.ndim > 1).removeprefix("torch.")
-            flops = formula(*args, **kwargs, out_val=result)
-            self.counts.flops[name] = self.counts.flops.get(name, 0) + flops
+            name = next(str(t.dtype) for t in tensors_of(args) if t.ndim > 1).removeprefix("torch.")
+            self.note(f"flops.{name}", formula(*args, **kwargs, out_val=result))
         return result
 
     def note_sync(self) -> None:
-        if not self.inside_optimizer:  # optimizers read their own step counter, which lives on the host
-            self.counts.num_syncs += 1
+        # Optimizers read their own step counter, which lives on the host.
+        if not (self.inside_optimizer or self.reads.is_within):
+            self.note("num_syncs")
 
     def outside_optimizer(self, closure: Callable[[], Any]) -> Callable[[], Any]:
         """The closure that a step calls: forward and backward are its author's, and no part of the optimizer."""
@@ -86,35 +98,21 @@ class Operators(TorchDispatchMode):
         torch.empty(0)
         return self.num_seen == num_seen
 
-    def _note(self, values: Iterable[Any], *, share: int) -> None:
-        for storage in (tensor.untyped_storage() for tensor in _tensors(values)):
-            if storage._cdata not in self.known:
-                self.live += self.known.setdefault(storage._cdata, share * storage.nbytes())
+    def _know(self, tensors: Iterable[Tensor], *, share: int) -> set[int]:
+        """The storages of these tensors, by number."""
+        found = set()
+        for tensor in tensors:
+            storage = tensor.untyped_storage()
+            found.add(key := storage._cdata)
+            if key not in self.known:
+                self.live += self.known.setdefault(key, share * storage.nbytes())
                 # Python's view of a storage lives as long as the storage, also where autograd alone holds it.
-                weakref.finalize(storage, self._forget, storage._cdata).atexit = False
+                weakref.finalize(storage, self._forget, key).atexit = False
+        return found
 
     def _forget(self, key: int) -> None:
         self.live -= self.known.pop(key)
-
-
-def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
-    """Those among the arguments of an operator, which nests them one deep in lists."""
-    for value in values:
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, list | tuple):
-            yield from _tensors(value)
-
-
-class BulkReads(TorchFunctionMode):
-    def __init__(self, note_sync: Callable[[], None]) -> None:
-        super().__init__()
-        self.note_sync = note_sync
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in _BULK_READS:
-            self.note_sync()
-        return func(*args, **(kwargs or {}))
+        self.values.forget(key)
 
 
 @dataclass(eq=False)
@@ -123,16 +121,19 @@ class _Kept:
 
 
 class SavedBytes:
-    def __init__(self, counts: Counts, own: frozenset[int]) -> None:
-        self.counts, self.own, self.live, self.num_holders = counts, own, 0, Counter[int]()
+    def __init__(self, note: Note, own: frozenset[int]) -> None:
+        self.note, self.own, self.live, self.num_holders = note, own, 0, Counter[int]()
+        self._peak = 0
 
     def pack(self, tensor: Tensor) -> _Kept:
-        storage = tensor.untyped_storage()
+        storage = storage_of(tensor)
         kept = _Kept(tensor.detach())  # else a result that is saved keeps itself
         if storage._cdata not in self.own:
             self.live += 0 if self.num_holders[storage._cdata] else storage.nbytes()
             self.num_holders[storage._cdata] += 1
-            self.counts.peak_saved_bytes = max(self.counts.peak_saved_bytes, self.live)
+            if self.live > self._peak:
+                self._peak = self.live
+                self.note("peak_saved_bytes", self.live)
             weakref.finalize(kept, self._release, storage._cdata, storage.nbytes()).atexit = False
         return kept
 

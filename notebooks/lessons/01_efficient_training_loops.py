@@ -951,8 +951,8 @@ except loop.NonFiniteError as error:
 #
 # Write your solution where the cell raises `NotImplementedError`. The check under it runs your cell in a process of its
 # own, on secret random inputs. Everything that your function needs, imports too, stands in its own cell: names from
-# other cells are not there. Arguments have the types that stand beside them; numbers among them are finite, and seeds 0
-# or more, unless the text says otherwise.
+# other cells are not there. Arguments have the types that stand beside them; numbers among them are finite, and seeds
+# and epochs lie between 0 and `2**32 - 1`, unless the text says otherwise.
 #
 # In all of them a *sample* is `(ids, label)`, a *batch* is what `collate` of 1.1 returns, B is the number of samples in
 # a batch, T its width in tokens, and C the number of classes.
@@ -1082,7 +1082,8 @@ class BucketBatchSampler:
     lengths: number of tokens of each sample, shape [N].
     micro_batch_size: indices per batch; only one batch of an epoch may be shorter.
     seed: the same seed and the same epoch give the same batches. With another seed at the same
-        epoch, or another epoch of the same seed, they are others, where N leaves a choice.
+        epoch, or another epoch of the same seed, their order is another one, where N leaves a
+        choice; with about 2,000 samples the batches are others too.
     """
 
     def __init__(self, lengths: Sequence[int], micro_batch_size: int, seed: int = 0) -> None:
@@ -1317,7 +1318,7 @@ check("1.4")
 #
 # > Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · property, speed (at least 2× over a loader without workers)
 #
-# Each sample sleeps before it arrives, as storage does. The sum of the sleeps is fixed; you choose how many happen at
+# Each sample takes a while to arrive, as from storage. The sum of the waits is fixed; you choose how many happen at
 # the same time. The check makes your loader once and times passes over it, as in a training of several epochs. The
 # stored samples change between the passes, so each pass must fetch them anew.
 #
@@ -1363,7 +1364,7 @@ def make_loader(
 ) -> Iterable[dict[str, torch.Tensor]]:
     """An iterable of collated batches, in the order of the dataset, each sample exactly once.
 
-    `dataset[i]` sleeps for some milliseconds, then reads its sample from storage.
+    `dataset[i]` asks storage for its sample and waits some milliseconds for it.
     Overlap those waits with each other and with the training step.
     The result is iterated more than once: one pass is one epoch, and each pass fetches every
     sample again, also after a pass that was broken off. A batch has `micro_batch_size` samples,

@@ -850,10 +850,12 @@ show(fig, alt="Accuracy by precision, a line for each of three seeds. " + "; ".j
 # The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises): write
 # where the cell raises `NotImplementedError`, and put all that your code needs into that cell. All checks run on the
 # CPU, fp16 too. Take the device from the model all the same (`next(model.parameters()).device.type`), then your code
-# runs on a GPU. Arguments have the types that stand beside them; numbers among them are finite, and seeds 0 or more,
-# unless the text says otherwise.
+# runs on a GPU. Arguments have the types that stand beside them; numbers among them are finite, and seeds lie between 0
+# and `2**32 - 1`, unless the text says otherwise.
 #
-# A *batch* is what `collate` of 1.1 returns, and `model(input_ids, attention_mask)` gives logits [B, C].
+# A *batch* is what `collate` of 1.1 returns, and `model(input_ids, attention_mask)` gives logits [B, C]. `max_norm` is
+# above 0, the optimizer holds all of the model's parameters, and an epoch has at least one batch. In 2.2 and 2.3 the
+# whole model is in training mode before each step.
 #
 # ### 2.1 · Resolve a precision, with the reason
 #

@@ -819,8 +819,8 @@ print(f"BatchNorm1d: gradients differ by {100 * norm_gap(torch.nn.BatchNorm1d(16
 #
 # The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises): write
 # where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. Arguments
-# have the types that stand beside them; numbers among them are finite, and seeds 0 or more, unless the text says
-# otherwise.
+# have the types that stand beside them; numbers among them are finite, and seeds lie between 0 and `2**32 - 1`, unless
+# the text says otherwise.
 #
 # A *micro-batch* is a dict of `input_ids` int64 [B, T], `attention_mask` bool [B, T] and `labels`. A *window* is what
 # makes one update. B differs from micro-batch to micro-batch.
@@ -878,8 +878,9 @@ def train_accumulated(
     that of the mean cross-entropy over all labels of its window, whatever stood in `p.grad` before,
     None or NaN too; parameters that came frozen stay as they are (`optimizer` holds them too). The
     last window may have fewer micro-batches and is an update as well. A micro-batch may have no
-    label, a window has some. Each micro-batch goes through the model alone, and its activations are
-    freed before the next, its logits and whatever is as large soon after.
+    label, a window has some, and its loss reaches every parameter that learns. Each micro-batch
+    goes through the model alone, and its activations are freed before the next, its logits and
+    whatever is as large soon after.
 
     Returns plain numbers:
         "loss"         mean over all *labels* of the pass of the cross-entropy seen while training

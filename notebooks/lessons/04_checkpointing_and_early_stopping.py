@@ -898,7 +898,8 @@ for path in sorted(folder.glob(f"{stem}*")):
 # The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises): write
 # where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too;
 # `course_lib` may be imported. What is counted here is steps, and seconds on a simulated clock. Arguments have the
-# types that stand beside them; numbers among them are finite, and seeds 0 or more, unless the text says otherwise.
+# types that stand beside them; numbers among them are finite, and seeds lie between 0 and `2**32 - 1`, unless the text
+# says otherwise.
 #
 # ### 4.1 · Save and load everything
 #

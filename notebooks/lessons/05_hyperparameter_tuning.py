@@ -928,7 +928,8 @@ print(f"this section: {Trial.steps_paid - before + len(more) * BUDGET} steps; th
 # The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises): write
 # where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. No clock
 # runs in this lesson: points rest on **properties** and on **counts** of training steps. Arguments have the types that
-# stand beside them; numbers among them are finite, and seeds 0 or more, unless the text says otherwise.
+# stand beside them; numbers among them are finite, and seeds lie between 0 and `2**32 - 1`, unless the text says
+# otherwise.
 #
 # Some properties are about chance: is this draw uniform, is that interval wide enough? Such a check takes thousands of
 # draws, and refuses a right solution in fewer than one check of ten thousand.
@@ -986,7 +987,8 @@ def sample(space: dict[str, dict[str, Any]], rng: np.random.Generator) -> dict[s
     Returns {name: value}. Draws are independent of each other, and `space` stays as it is.
     Raises ValueError for a range of kind "log" or "float" that cannot be: `low` not below `high`,
     NaN too, or a log range that does not begin above 0. It is never repaired in silence, and is
-    found at every call, whether or not the key is drawn. A range of kind "int" always holds a number.
+    found at every call, whether or not the key is drawn. A range of kind "int" always holds a number,
+    and fewer than 2**53.
     """
     ### BEGIN SOLUTION
     for name, part in space.items():

@@ -983,7 +983,7 @@ print(f"two ranks saved, one process loads: equal to the bit: {same}")
 # check also starts the *ranks*, up to eight of them, joined by gloo. Inside your code `dist` is ready, unless the
 # exercise says that you set it up. A *batch* is a dict of `input_ids` int64 [B, T], `attention_mask` bool [B, T] and
 # `labels` int64 [B], and a model maps the first two to logits [B, C]. Arguments have the types that stand beside them;
-# numbers among them are finite, and seeds 0 or more, unless the text says otherwise.
+# numbers among them are finite, and seeds and epochs lie between 0 and `2**32 - 1`, unless the text says otherwise.
 #
 # ### 6.1 · Which samples are mine?
 #
@@ -1208,7 +1208,8 @@ def choose_device(local_rank: int, num_gpus: int) -> torch.device:
 
 @exercise("6.3")
 def main(folder: Path) -> torch.nn.Module:
-    """Train on all processes that torchrun has started, and return the trained model, unwrapped.
+    """Train on all processes that torchrun has started, at least two, and return the trained model,
+    unwrapped.
 
     `folder / "job.pt"` (torch.load, weights_only=True) holds a dict:
         "model"          arguments of `ModelConfig` for a `TextClassifier`
@@ -1375,10 +1376,10 @@ def evaluate_on_ranks(
 ) -> dict[str, float]:
     """Measure `model` on the batches of all ranks; each rank is given its own, perhaps none.
 
-    The batches are left as they are. `model` is not wrapped. It is evaluated without dropout and
-    without gradients. When it returns, its parameters, its mode (`model.training`, one for all parts)
-    and the switch of gradients are as before. Returns the same plain Python numbers on every rank,
-    unrounded:
+    The batches are left as they are. `model` is not wrapped; its weights may be of any float type,
+    its logits are float32. It is evaluated without dropout and without gradients. When it returns, its
+    parameters, its mode (`model.training`, one for all parts) and the switch of gradients are as
+    before. Returns the same plain Python numbers on every rank, unrounded:
         "loss"         mean over all samples of all ranks of the cross-entropy
         "accuracy"     share of all samples whose largest logit is the label, 0 … 1
         "num_samples"  samples of all ranks
@@ -1465,7 +1466,7 @@ def train_in_parallel(
     one may be odd; each has at least one row a rank.
     A step is that of one process on the whole batch: gradient of the mean cross-entropy over its
     rows and of nothing older, then `optimizer.step()`. Each row is computed on one rank, about half
-    of them on each. Afterwards both ranks have the weights that one process would have.
+    of every batch on each. Afterwards both ranks have the weights that one process would have.
     """
     ### BEGIN SOLUTION
     rank, world_size = dist.get_rank(), dist.get_world_size()

@@ -969,8 +969,8 @@ print(cost.GPU_ENERGY if device.type == "cuda" else cost.CPU_ENERGY)
 #
 # The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises): write
 # where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. Arguments
-# have the types that stand beside them; numbers among them are finite, and seeds 0 or more, unless the text says
-# otherwise.
+# have the types that stand beside them; numbers among them are finite, and seeds lie between 0 and `2**32 - 1`, unless
+# the text says otherwise.
 #
 # ### 7.1 · Where a step's time goes
 #
@@ -1435,7 +1435,8 @@ Batch = dict[str, torch.Tensor]
 
 @exercise("7.4")
 class Ward:
-    """The four runs, cured. Arguments, results and errors are those of `SickRuns`."""
+    """The four runs, cured. Arguments, results and errors are those of `SickRuns`. A, B and C train
+    the whole model, in training mode, with the steps of `train_step`, which clips at 1.0."""
 
     def diagnose(self, run: str) -> str:
         """The illness of run "A", "B", "C" or "D".

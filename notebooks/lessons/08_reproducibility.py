@@ -628,8 +628,8 @@ for points in (2.0, 1.0, 0.5, 0.25):
 # The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises): write
 # where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. All six are
 # of the kind **property**. 8.6 measures time, and is graded on *how* it measures; the number is yours to keep.
-# Arguments have the types that stand beside them; numbers among them are finite, and seeds 0 or more, unless the text
-# says otherwise.
+# Arguments have the types that stand beside them; numbers among them are finite, and seeds and epochs lie between 0 and
+# `2**32 - 1`, unless the text says otherwise.
 #
 # ### 8.1 · One seed for everything
 #
@@ -792,7 +792,7 @@ class RunConfig:
         Fields left out keep their default. The values have the types of their fields: `1e-3` and `1` become
         floats where the field is one.
         Raises ValueError, and the message says what to change, for
-            an unknown key             with that key and the nearest known one
+            an unknown key             with that key and the name of the nearest field
             another or no version      with the word "version"
             a value of another type    with the name of its field: 3.5 or true for an int, "fast" for a float
         A key that is no text to YAML, such as 5, is unknown too, and in `class_weights` of another type.
@@ -937,7 +937,7 @@ def record_run(
     The record, plain JSON values:
         "status", "failure"  "finished" and None; or "failed" and a text that holds the error's message
         "config"             as given
-        "git"                {"commit": the whole hash, "is_dirty": bool, new files count}, when the run begins
+        "git"                {"commit": all 40 digits, "is_dirty": bool, new files count}, when the run begins
         "data"               {"sha256": of the bytes of `data_path`}
         "environment"        {"python", "torch", "numpy"}: versions
         "hardware"           {"num_cores", "num_threads": torch's} at least
@@ -1067,6 +1067,7 @@ class Run:
     ) -> None:
         """`make_model()` draws first weights from torch; `model(input_ids, attention_mask)` -> logits [B, C].
 
+        Each step gives every parameter of the model a gradient.
         `samples[i]` is `(ids, label)`; each reading draws from `np.random` and `random`.
         """
         ### BEGIN SOLUTION

@@ -156,7 +156,8 @@ show(
 # them.
 #
 # The rules are those of the lessons: put all that your code needs into the cell, imports too. Arguments have the types
-# that stand beside them; numbers among them are finite, and seeds 0 or more, unless the text says otherwise.
+# that stand beside them; numbers among them are finite, and seeds lie between 0 and `2**32 - 1`, unless the text says
+# otherwise.
 #
 # <details><summary>Hint: "there are texts on both sides"</summary>
 #
@@ -183,8 +184,9 @@ def prepare(path: Path, validation: float = 0.2, seed: int = 0) -> dict:
     Returns a dict:
         "train", "validation": lists of tuples (text, label), as they stand in the table, line
             ends inside too (spaces around them may go). Every row with a text and a label is in
-            one of them; rows that repeat a text may be kept or dropped. No text is in both. Each
-            label has about a share of `validation` of its different texts held out.
+            one of them; rows that repeat a text may be kept or dropped. No text is in both, and one
+            of two labels is drawn for once. Each label has about a share of `validation` of its
+            different texts held out.
         "left_out": number of rows in which text or label is empty or blank.
 
     The same seed gives the same split; another seed gives another one.
@@ -198,9 +200,10 @@ def prepare(path: Path, validation: float = 0.2, seed: int = 0) -> dict:
         rows = [(row["text"].strip(), row["label"].strip()) for row in csv.DictReader(file)]
     usable = [(text, label) for text, label in rows if text and label]
     rng = np.random.default_rng(seed)
+    label_of = dict(usable)  # a text is drawn for once, also if it has two labels
     held_out = set()
-    for wanted in sorted({label for _, label in usable}):
-        different = sorted({text for text, label in usable if label == wanted})
+    for wanted in sorted(set(label_of.values())):
+        different = sorted(text for text, label in label_of.items() if label == wanted)
         rng.shuffle(different)
         held_out.update(different[: round(validation * len(different))])
     return {
@@ -500,9 +503,10 @@ from autograder import exercise
 def choose(trials: list[dict]) -> dict:
     """The winner of a search.
 
-    Each trial is a dict: "config" (a dict of numbers; not all have the same names), "seed",
-    "status" ("completed", "pruned" or "failed"), "validation" and "test" (scores, higher is
-    better), "steps" (used until it ended). Every config was started with the same seeds.
+    Each trial is a dict: "config" (a dict of numbers, of which 1 and 1.0 are one; not all have
+    the same names, one may have none), "seed", "status" ("completed", "pruned" or "failed"),
+    "validation" and "test" (scores, higher is better), "steps" (used until it ended). Every
+    config was started with the same seeds.
 
     Returns a dict: "config" with the best mean validation score among those that completed all
     seeds, that "mean", its "num_seeds", and "num_steps", which all trials together have used.

@@ -9,7 +9,7 @@ import jupytext
 
 from autograder.course import lesson_ids, load_lesson
 from autograder.engine.calibration import Reached
-from autograder.engine.notebook_source import exercise_sources
+from autograder.engine.source.notebook import exercise_sources
 
 LESSONS = Path(__file__).resolve().parents[2] / "notebooks" / "lessons"
 

@@ -135,7 +135,8 @@ def test_what_a_killed_check_was_writing_is_cleared(tmp_path: Path, monkeypatch:
     [
         (("result", "score"), "1", r"result\.score: '1' is not of type 'number'"),
         (("result", "verdict"), "perfect", r"result\.verdict"),
-        (("blocks",), [block(2.0).to_dict() | {"order": "AB"}], r"blocks\[0\]\.order"),
+        (("blocks",), [block(2.0).to_dict() | {"order": "AABB"}], r"blocks\[0\]\.order"),
+        (("blocks",), [block(2.0).to_dict() | {"order": "AB"}], r"blocks\[0\]\.seconds"),
         (("threads",), None, r"threads"),
         (("source",), RIGHT, r"source was changed after the check"),
         (("schema_version",), 1, r"another version"),

@@ -120,8 +120,8 @@ def test_a_link_to_another_students_work_is_not_read(tmp_path: Path) -> None:
 def test_what_the_exchange_left_travels_and_a_link_in_its_place_does_not(tmp_path: Path) -> None:
     folder = put(tmp_path, "honest", RELEASE.read_bytes())
     thief = put(tmp_path, "thief", RELEASE.read_bytes())
-    for name in ("timestamp.txt", "submission_secret.txt"):
-        (folder / name).write_text("mine", encoding="utf-8")
+    for name, text in (("timestamp.txt", "2027-02-03 12:00:00.5 UTC"), ("submission_secret.txt", "mine")):
+        (folder / name).write_text(text, encoding="utf-8")
         (thief / name).symlink_to(folder / name)
     for student, is_there in (("honest", True), ("thief", False)):
         stage(read_submission(tmp_path, student, LESSON), RELEASE, tmp_path / "staged", LESSON)
@@ -319,5 +319,5 @@ def test_a_report_names_the_mistakes_and_who_wrote_the_same(tmp_path: Path) -> N
     assert "copier, right" in page.read_text(encoding="utf-8")
     course.nbgrader("export", "--exporter=autograder.grading.nbgrader.exports.Canvas")
     rows = (course.root / "grades-canvas.csv").read_text(encoding="utf-8").splitlines()
-    assert rows[1] == "Points Possible,,,,,1.0"
-    assert "right,,,right,,1.0" in rows
+    assert rows[1] == '"Points Possible","","","","",1.0'
+    assert '"right","","","right","",1.0' in rows

@@ -16,7 +16,7 @@ from nbgrader.apps.nbgraderapp import NbGraderApp
 from autograder.cli.main import _parser
 from autograder.course.lessons import Clock, Exercise, find_exercise, load_lesson
 from autograder.engine.job import CheckFailed, Job
-from autograder.engine.notebook_source import exercise_sources
+from autograder.engine.source.notebook import exercise_sources
 from autograder.lessons.checking.mutants import EXPLAINS, Mutant, edited, wrong
 from autograder.notebooks.building import source_notebook
 from autograder.quizzes.compiler import compile_bank

@@ -261,8 +261,13 @@ def test_siblings_share_no_file_no_memory_and_no_address(
 
 @FORK_LINUX
 def test_a_worker_holds_its_own_pipes_alone(at_level: sandbox.Level, start: Callable[[], Worker]) -> None:
-    code = "import os; answer = [n for n in range(999) if os.path.exists(f'/proc/self/fd/{n}')]"
-    assert start().call("run", code=code) == [0, 1, 2, 3, 4]
+    code = (
+        "import os; paths = [f'/proc/self/fd/{n}' for n in range(999)]\n"
+        "answer = [os.readlink(path) for path in paths if os.path.lexists(path)]"
+    )
+    null, *logs, requests, answers, tells = start().call("run", code=code)
+    assert null == "/dev/null" and len(logs) == 2
+    assert requests.startswith("pipe:") and answers.startswith("pipe:") and tells.startswith("socket:")
 
 
 @FORK_LINUX

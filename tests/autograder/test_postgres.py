@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 import subprocess
@@ -100,8 +101,8 @@ def test_report_export_feedback_and_upgrade_take_the_same_gradebook(course: Cour
         found = json.loads(report.communicate()[0])
     assert sum(student["score"] for student in found["students"].values()) == len(STUDENTS) / 2
     course.nbgrader("export", "--exporter=autograder.grading.nbgrader.exports.Canvas")
-    rows = (course.root / "grades-canvas.csv").read_text(encoding="utf-8").splitlines()
-    assert [row.split(",")[3] for row in rows[2:]] == STUDENTS
+    rows = list(csv.reader((course.root / "grades-canvas.csv").read_text(encoding="utf-8").splitlines()))
+    assert [row[3] for row in rows[2:]] == STUDENTS
     assert course.exported(LESSON_00)[STUDENTS[1]] == 1.0
     course.nbgrader("generate_feedback", LESSON_00, "--student", STUDENTS[1])
     assert "0.1" in course.feedback(STUDENTS[1], LESSON_00)

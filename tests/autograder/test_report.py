@@ -134,7 +134,7 @@ def test_the_questions_of_an_exam_are_counted_by_their_place_in_the_bank(tmp_pat
 
 
 def test_equal_code_is_that_of_students_and_not_the_stub(tmp_path: Path) -> None:
-    from autograder.engine.notebook_source import exercise_sources, read_notebook
+    from autograder.engine.source.notebook import exercise_sources, read_notebook
 
     lesson = load_lesson("00")
     stub = exercise_sources(read_notebook(NOTEBOOKS / "release" / LESSON_00 / f"{LESSON_00}.ipynb"))["0.1"]

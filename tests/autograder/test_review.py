@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from autograder.course.lessons import LOW_PRECISION, lesson_ids, load_lesson
+from autograder.course.lessons import LOW_PRECISION, find_exercise, lesson_ids, load_lesson
 from autograder.engine.review import reasons
-from tests.autograder.solutions import reference_sources
+from autograder.engine.source.notebook import as_python
+from tests.autograder.solutions import alternative_sources, reference_sources
+from tests.exploits.all_cases import HONEST
 
 
 @pytest.mark.parametrize(
@@ -57,6 +61,10 @@ from tests.autograder.solutions import reference_sources
         ("vars(model).update(_modules=f)", "vars"),
         ("def f(self):\n    return vars()", "vars"),
         ("model.__dict__['forward'] = f", "__dict__"),
+        (
+            "class A:\n    def __get__(self, it, kind):\n        return it.__dict__['f']\nA().__get__(torch, None)",
+            "__dict__",
+        ),
         ("hook.__closure__[0].cell_contents", "__closure__"),
         ("import os\nos.write(4, b'')", "os.write"),
         ("from os import fork", "os.fork"),
@@ -96,6 +104,7 @@ def test_means_that_no_exercise_needs_are_noted(cell: str, says: str) -> None:
         "class A:\n    def load(self, state):\n        for name in state:\n            setattr(self.a, name, 1)",
         "class A: pass\na = A()\ngetattr(a, kind)()",
         "class A:\n    def state(self):\n        return vars(self) | vars(self.scale) | self.__dict__",
+        "class A:\n    def __get__(self, it, kind=None):\n        return it.__dict__[self.name]",
         "def is_view(a, b):\n    return a.data_ptr() == b.data_ptr()",
         "import os\ndef read(path: str | os.PathLike[str]): pass",
         "class A:\n    def f(self, names):\n        return [getattr(self, name) for name in names]",
@@ -103,7 +112,6 @@ def test_means_that_no_exercise_needs_are_noted(cell: str, says: str) -> None:
         "def broken(:",
         "\0",
         "x = " + "(" * 1000,
-        "x = " + "+1" * 60_000,
     ],
 )
 def test_what_honest_cells_do_is_not(cell: str) -> None:
@@ -114,8 +122,33 @@ def test_what_honest_cells_do_is_not(cell: str) -> None:
 def test_references_are_above_suspicion(lesson_id: str) -> None:
     for exercise in load_lesson(lesson_id).exercises:
         source = reference_sources(lesson_id)[exercise.id]
-        found = reasons(source, counts=True, allowed=exercise.allows)
+        found = reasons(source, counts=True, allowed=exercise.allows, given=load_lesson(lesson_id).harness)
         assert found == []
+
+
+def _right_solutions() -> Iterator[tuple[str, str, str]]:
+    for lesson_id in lesson_ids():
+        for exercise_id, source in reference_sources(lesson_id).items():
+            yield "reference", exercise_id, source
+        for name, sources in alternative_sources(lesson_id).items():
+            yield from ((name, exercise_id, source) for exercise_id, source in sources.items())
+    yield from ((case.name, case.exercise, case.source) for case in HONEST)
+
+
+def test_at_most_one_right_solution_in_a_hundred_is_noted() -> None:
+    noted, num_solutions = [], 0
+    for name, exercise_id, source in _right_solutions():
+        lesson, exercise = find_exercise(exercise_id)
+        num_solutions += 1
+        if found := reasons(
+            as_python(source),
+            counts=exercise.kinds == ("property", "count") and not exercise.clock,
+            allowed=exercise.allows,
+            given=lesson.harness,
+        ):
+            noted.append((name, exercise_id, found))
+    assert num_solutions > 250
+    assert len(noted) <= num_solutions / 100, noted
 
 
 def test_16_bit_numbers_are_noted_only_where_they_are_not_asked_for() -> None:
@@ -129,6 +162,83 @@ def test_what_an_exercise_is_about_is_not_noted() -> None:
     assert len(reasons(cell, counts=True)) == 2
     (reason,) = reasons(cell, counts=True, allowed=("os.fsync",))
     assert "os.write" in reason
+
+
+@pytest.mark.parametrize(
+    ("cell", "allowed"),
+    [
+        ("from torch.utils.data import DataLoader\nDataLoader(d, num_workers=4)", ("num_workers",)),
+        ("from torch.utils.data import DataLoader\nDataLoader(d, num_workers=4)", ("multiprocessing",)),
+        ("from concurrent.futures import ProcessPoolExecutor", ("multiprocessing",)),
+        ("import multiprocessing\nmultiprocessing.get_context('fork').Pool(2)", ("multiprocessing",)),
+        ("from pathlib import Path\nPath('x').read_text()\nopen('x')", ("open",)),
+        ("import tempfile\nimport zipfile", ("open",)),
+        ("for block in model.blocks:\n    block.forward = f", (".forward",)),
+        ("block.__class__ = A", ("__class__",)),
+        ("import torch\ngetattr(torch, name)", ("getattr(torch, …)",)),
+    ],
+)
+def test_what_an_exercise_declares_is_not_noted(cell: str, allowed: tuple[str, ...]) -> None:
+    assert reasons(cell, counts=False)
+    assert reasons(cell, counts=False, allowed=allowed) == []
+
+
+@pytest.mark.parametrize(
+    ("cell", "allowed"),
+    [
+        ("import torch\ntorch.nn.Linear.forward = f", (".forward",)),
+        ("type(model).forward = f", (".forward",)),
+        ("import torch\nsetattr(torch.Tensor, name, f)", ("setattr",)),
+        ("import torch\nput = lambda k: setattr(k, name, f)\nput(torch.Tensor)", ("setattr",)),
+        ("import numpy as np\ngetattr(np, name)", ("getattr(torch, …)",)),
+        ("import torch\ngetattr(torch, name).fork()", ("getattr(torch, …)",)),
+        ("model.__class__.__bases__", ("__class__",)),
+        ("open('/proc/self/mem', 'wb')", ("open",)),
+        ("import os\nos.fork()", ("open", "multiprocessing")),
+    ],
+)
+def test_what_an_exercise_declares_opens_nothing_else(cell: str, allowed: tuple[str, ...]) -> None:
+    assert reasons(cell, counts=False, allowed=allowed)
+
+
+def test_what_the_exercise_hands_in_has_attributes_and_methods_of_its_own() -> None:
+    harness = "class Run:\n    def stop(self):\n        self.num_seen = 1\n"
+    assert reasons("run.num_seen", counts=False)
+    assert reasons("run.num_seen", counts=False, given=harness) == []
+    (reason,) = reasons("run.stop = f", counts=False, given=harness)
+    assert "replaces `run.stop`" in reason
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        pytest.param("x = " + "+1" * 60_000, id="deep"),
+        pytest.param("x = " + "-" * 60_000 + "1", id="deep by signs"),
+        pytest.param("x" + ".a" * 20_000, id="a long chain"),
+        pytest.param("x = 1\n" * 2_500_000, id="5 MB"),
+        pytest.param("import torch\n" + "t = t.a\n" + "t = torch\n", id="a name of itself"),
+        pytest.param("a0 = 1\n" + "".join(f"a{n} = a{n - 1}.os\n" for n in range(1, 9_000)), id="chained"),
+    ],
+)
+def test_what_cannot_be_read_is_noted(cell: str) -> None:
+    assert reasons(cell, counts=True)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        pytest.param("x = " + "(" * 600 + "1" + ")" * 600, id="600 parentheses, which Python refuses"),
+        pytest.param("def f():\n" + "".join(f"    x{n} = 0\n" for n in range(12_000)), id="many names"),
+        pytest.param("".join(f"x{n} = x{n - 1}\n" for n in range(1, 10_000)), id="each the one before"),
+    ],
+)
+def test_what_is_long_and_plain_is_read(cell: str) -> None:
+    assert reasons(cell, counts=True) == []
+
+
+def test_60_000_names_are_noted_for_their_length_alone() -> None:
+    (reason,) = reasons("def f():\n" + "".join(f"    x{n} = 0\n" for n in range(60_000)), counts=True)
+    assert "too long to be read" in reason
 
 
 def test_threads_are_suspect_only_where_counts_would_miss_them() -> None:

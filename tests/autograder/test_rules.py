@@ -112,6 +112,7 @@ def test_a_lessons_own_files_decide_its_own_exercises(
         "autograder/engine/timing/verdict.py",
         "autograder/engine/sandbox/inside/guard.py",
         "autograder/common/limits.py",
+        "autograder/engine/sandbox/storage_server.py",
         "autograder/lessons/checking/harness_shared.py",
         "course_lib/data/batching.py",
     ],
@@ -120,6 +121,13 @@ def test_what_every_check_rests_on_decides_all(
     file: str, keys_after: Callable[..., tuple[Keys, Keys]]
 ) -> None:
     assert changed(keys_after(file)) == set(EXERCISES)
+
+
+def test_what_asks_for_stored_samples_decides_where_something_is_stored(
+    keys_after: Callable[..., tuple[Keys, Keys]],
+) -> None:
+    found = changed(keys_after("autograder/lessons/checking/harness_storage.py"))
+    assert {each.partition(".")[0] for each in found} == {"1", "4", "7"}
 
 
 def test_what_the_cell_imports_decides(keys_after: Callable[..., tuple[Keys, Keys]]) -> None:

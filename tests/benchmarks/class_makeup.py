@@ -20,7 +20,7 @@ import jupytext
 from nbformat import NotebookNode
 
 from autograder.course.lessons import Exercise, load_lesson
-from autograder.engine.notebook_source import exercise_sources
+from autograder.engine.source.notebook import exercise_sources
 from autograder.lessons.checking.mutants import load_mutants
 from tests.autograder import malformed
 from tests.autograder.nbgrader_course import Course, cell, right_answers

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import pytest
 import torch
@@ -297,7 +298,9 @@ def test_run_training_saves_before_the_money_is_spent_and_says_what_it_cost(tmp_
     assert record["step"] < record["max_steps"]
     checkpoint = load_checkpoint(tmp_path / "run" / "checkpoints" / "last.pt")
     assert checkpoint["state"]["step"] == record["step"]
-    assert 0 < checkpoint["callbacks"]["cost"]["elapsed_seconds"] < 4.0
+    # A pause longer than all before it is not foreseen: on a busy machine the last one may be it.
+    longest = float(re.search(r"the next ([\d.]+) s", record["stop_reason"]).group(1))
+    assert 0 < checkpoint["callbacks"]["cost"]["elapsed_seconds"] < 4.0 + longest
     found = record["cost"]
     assert found["cost"] == pytest.approx(found["elapsed_hours"] * 3600)
     validations = [r for r in RunFolder(tmp_path / "run").read_metrics() if r["kind"] == "validation"]

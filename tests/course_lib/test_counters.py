@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from course_lib.measuring.counters import count_events, peak_bytes
 from course_lib.measuring.counts import Counts
+from course_lib.measuring.threads import unfollowed
 from course_lib.models.transformers import ModelConfig, TextClassifier
 from course_lib.training.memory import apply_activation_checkpointing
 
@@ -286,7 +288,7 @@ def test_counting_changes_no_number():
     assert all(torch.equal(a, b) for a, b in zip(*ended, strict=True))
 
 
-def test_work_in_another_thread_or_behind_switched_off_modes_is_reported_as_unwatched():
+def test_a_thread_that_begins_is_counted_and_one_that_was_there_or_switches_modes_off_is_reported_as_unwatched():
     model = nn.Linear(3, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
@@ -296,10 +298,26 @@ def test_work_in_another_thread_or_behind_switched_off_modes_is_reported_as_unwa
 
     with count_events(model) as counts:
         step()
-        thread = threading.Thread(target=step)
+        thread = threading.Thread(target=lambda: (step(), torch.ones(1).item()))
         thread.start()
         thread.join()
-    assert (counts.num_forwards, counts.num_optimizer_steps, counts.num_unwatched) == (2, 2, 2)
+    assert (counts.num_forwards, counts.num_optimizer_steps, counts.num_unwatched) == (2, 2, 0)
+    assert counts.num_syncs == 1
+    of_others = unfollowed()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()
+        assert unfollowed() == of_others + 1
+        with count_events(model) as counts:
+            pool.submit(step).result()
+    assert (counts.num_forwards, counts.num_optimizer_steps, counts.num_unwatched) == (1, 1, 2)
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(2):  # in a thread that stays, what comes later is counted as well
+            with count_events(model) as counts:
+                pool.submit(step).result()
+            assert (counts.num_optimizer_steps, counts.num_unwatched) == (1, 0)
+            pool.submit(step).result()
+        assert unfollowed() == of_others
+    assert counts.num_optimizer_steps == 1
     with count_events(model) as counts, torch._C._DisableTorchDispatch():
         step()
     assert counts.num_unwatched == 2

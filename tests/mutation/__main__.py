@@ -41,7 +41,7 @@ def main() -> None:
         if arguments.only is None or (name == "reference") == (arguments.only == "reference")
         for mutation in mutations(source)
     }
-    verdicts = judge_all([*mutants], results=arguments.results, processes=arguments.processes)
+    verdicts = judge_all([*mutants], results=arguments.results, processes=arguments.processes, named=False)
     survived = {mutants[case] for case, verdict in verdicts if verdict.is_full}
     print(table(mutants.values(), survived))
     unlisted = [mutant for mutant in mutants.values() if mutant in survived and mutant.kind is None]

@@ -18,7 +18,7 @@ from pathlib import Path
 from autograder.course import lesson_ids, load_lesson
 from autograder.lessons.checking.mutants import load_mutants
 from tests.mutation.judge import Case, Verdict, judge_all
-from tests.mutation.table import solutions
+from tests.mutation.table import judged_by, solutions
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,14 @@ def main() -> None:
             wrong[asked[case]] += 1
             said[asked[case]] = verdict
     known["all"] = [solution for some in known.values() for solution in some]
-    print("| | right | refused or flagged at least once | wrong | passed or misnamed at least once |")
-    print("|---|---|---|---|---|")
+    print(
+        "| | times | right | refused or flagged at least once | wrong | passed or misnamed at least once | judged by |"
+    )
+    print("|---|---|---|---|---|---|---|")
     for name, some in known.items():
         counts = [[s for s in some if (s.says is None) == is_right] for is_right in (True, False)]
-        print(f"| {name} | " + " | ".join(f"{len(c)} | {sum(s in wrong for s in c)}" for c in counts) + " |")
+        row = [arguments.times, *(number for c in counts for number in (len(c), sum(s in wrong for s in c)))]
+        print(f"| {name} | {' | '.join(map(str, row))} | {'' if name == 'all' else judged_by(name)} |")
     for solution, number in wrong.items():
         verdict = said[solution]
         print(

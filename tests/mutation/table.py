@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from autograder.engine.rules import key_of
 from tests.autograder.solutions import alternative_sources, reference_sources
 from tests.mutation.operators import Mutation
 
@@ -66,6 +67,11 @@ def known_survivors(lesson_id: str) -> dict[tuple[str, str, str], str]:
     return {(entry["exercise"], entry["before"], entry["after"]): entry["kind"] for entry in listed}
 
 
+def judged_by(exercise_id: str) -> str:
+    """What judges an exercise, in eight digits: others where a check, its harness or the engine has changed."""
+    return key_of(exercise_id, "")[:8]
+
+
 def table(cases: Iterable[Mutant], survived: Collection[Mutant]) -> str:
     """Markdown: a row for each exercise, and one for all."""
     rows: dict[str, list[Mutant]] = {}
@@ -73,9 +79,10 @@ def table(cases: Iterable[Mutant], survived: Collection[Mutant]) -> str:
         rows.setdefault(case.exercise_id, []).append(case)
     rows["all"] = [case for some in rows.values() for case in some]
     lines = [
-        "| | solutions | mutants | killed | equivalent | tolerated | survived | killed, of those not equivalent |"
+        "| | solutions | mutants | killed | equivalent | tolerated | survived | killed, of those not equivalent "
+        "| judged by |"
     ]
-    lines.append("|---|---|---|---|---|---|---|---|")
+    lines.append("|---|---|---|---|---|---|---|---|---|")
     for name, some in rows.items():
         passed = [case for case in some if case in survived]
         kinds = [case.kind for case in passed]
@@ -84,6 +91,6 @@ def table(cases: Iterable[Mutant], survived: Collection[Mutant]) -> str:
         num_solutions = len({(case.exercise_id, case.of) for case in some})
         lines.append(
             f"| {name} | {num_solutions} | {len(some)} | {killed} | {equivalent} | {kinds.count('tolerated')} "
-            f"| {kinds.count(None)} | {share} |"
+            f"| {kinds.count(None)} | {share} | {'' if name == 'all' else judged_by(name)} |"
         )
     return "\n".join(lines)

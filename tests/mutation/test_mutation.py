@@ -77,7 +77,7 @@ def test_the_table_counts_what_passed() -> None:
     first, *others = (Mutant("0.1", "reference", mutation) for mutation in mutations(SOURCE))
     *_, row = table([first, *others], {first}).splitlines()
     num = len(others) + 1
-    assert row == f"| all | 1 | {num} | {num - 1} | 0 | 0 | 1 | {(num - 1) / num:.1%} |"
+    assert row == f"| all | 1 | {num} | {num - 1} | 0 | 0 | 1 | {(num - 1) / num:.1%} |  |"
 
 
 @pytest.mark.exhaustive

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from autograder.common.folders import release_folder
-from autograder.engine.notebook_source import exercise_ids
+from autograder.engine.source.notebook import exercise_ids
 from autograder.kept.answers import AnswersFile, read_answers
 from autograder.notebooks.check import check_notebook
 from autograder.quizzes.bank import PASS_MARK

@@ -14,6 +14,7 @@ from typing import Any
 
 from autograder.engine.sandbox import view as sandbox_view
 from autograder.engine.sandbox.process import Pipes, WorkerProcess
+from autograder.engine.sandbox.storage import Storage
 from autograder.engine.sandbox.view import WorkerOptions
 
 
@@ -58,24 +59,29 @@ class ForkServer:
                 self.has_namespaces = self._receive(120.0)[0]["namespaces"]
         return self.has_namespaces or self.level != "bubblewrap"
 
-    def fork(self, options: WorkerOptions, pipes: Pipes) -> WorkerProcess:
-        """A new worker. Raises `SandboxBroken` when the server is gone or cannot."""
+    def fork(self, options: WorkerOptions, pipes: Pipes) -> tuple[WorkerProcess, Storage | None]:
+        """A new worker, and what serves it. Raises `SandboxBroken` when the server is gone or cannot."""
         passed = [pipes.for_worker, pipes.from_worker, pipes.log.fileno()]
+        passed += [pipes.tells.fileno()] if pipes.tells else []
         with self.lock:
             try:
                 socket.send_fds(self.control, [json.dumps(asdict(options)).encode()], passed)
             except OSError as error:
                 raise SandboxBroken(f"the process that prepares workers is gone: {error}") from None
-            answer, pid = self._receive(30.0)
+            answer, pid, listeners = self._receive(30.0)
         owns_all = bool(self.has_namespaces)
         folder = None if owns_all else Path(answer["home"])
-        return WorkerProcess(pid, pipes, options.memory, owns_all=owns_all, folder=folder)
+        process = WorkerProcess(pid, pipes, options.memory, owns_all=owns_all, folder=folder)
+        # Made in there and served from out here: no other worker sees it, and it takes no hole in any wall.
+        storages = [Storage(listener, answer["storage"]) for listener in listeners]
+        return process, storages[0] if storages else None
 
-    def _receive(self, seconds: float) -> tuple[dict[str, Any], int]:
-        """A message, and the process that sent it, by the kernel's word."""
+    def _receive(self, seconds: float) -> tuple[dict[str, Any], int, list[socket.socket]]:
+        """A message, the process that sent it, by the kernel's word, and the sockets that came with it."""
         self.control.settimeout(seconds)
         try:
-            message, ancillary, *_ = self.control.recvmsg(2**16, socket.CMSG_SPACE(12))
+            room = socket.CMSG_SPACE(12) + socket.CMSG_SPACE(4)
+            message, ancillary, *_ = self.control.recvmsg(2**16, room)
             answer = json.loads(message)
         except (OSError, ValueError) as error:
             self.log.seek(0)
@@ -85,7 +91,10 @@ class ForkServer:
             ) from None
         if "error" in answer:
             raise SandboxBroken(f"a worker could not be kept apart: {answer['error']}")
-        return answer, struct.unpack("iII", ancillary[0][2])[0]
+        sent = {kind: data for _, kind, data in ancillary}
+        descriptors = struct.unpack("i", sent[socket.SCM_RIGHTS]) if socket.SCM_RIGHTS in sent else ()
+        sender = struct.unpack("iII", sent[socket.SCM_CREDENTIALS])[0]
+        return answer, sender, [socket.socket(fileno=descriptor) for descriptor in descriptors]
 
     def give_up(self) -> None:
         """End it if it still loads torch: it would hear of anything else seconds later."""

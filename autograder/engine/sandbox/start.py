@@ -33,6 +33,7 @@ from autograder.engine.sandbox import view as sandbox_view
 from autograder.engine.sandbox.inside import isolate
 from autograder.engine.sandbox.process import Pipes, WorkerProcess, forget, living
 from autograder.engine.sandbox.server import ForkServer, SandboxBroken
+from autograder.engine.sandbox.storage import Storage, beside
 from autograder.engine.sandbox.view import WorkerOptions
 
 Level = Literal["bubblewrap", "landlock", "limits"]
@@ -134,14 +135,15 @@ def stop_loading() -> None:
 
 
 def start_worker(
-    *, threads: int = 1, talks: bool = False, modules: Sequence[str] = ()
-) -> tuple[WorkerProcess, Canary]:
+    *, threads: int = 1, talks: bool = False, serves: bool = False, modules: Sequence[str] = ()
+) -> tuple[WorkerProcess, Storage | None, Canary]:
     """Start a worker; its first message says what it could reach of the canary.
 
     Args:
         threads: number of intra-op threads of torch in the worker.
         talks: it starts processes that talk over loopback. Where it has no network of its own it then reaches the
             machine's, and its level says so.
+        serves: it waits for samples that another process serves, which is returned beside it.
         modules: what it will import and takes a second: done once for all workers, where they are forked.
 
     Raises `SandboxBroken`.
@@ -151,26 +153,29 @@ def start_worker(
         threads=threads,
         limits=sandbox_view.limits(),
         talks=talks,
+        serves=serves,
         canary=canary.options(),
         modules=modules,
     )
     try:
         with contextlib.suppress(SandboxBroken):
-            return _start(level, options, pipes), canary
+            return *_start(level, options, pipes), canary
         if server := _servers.pop(level, None):  # it was killed: once more, with a new one
             server.close()
             if server.is_given_up:
                 raise SandboxBroken("it was stopped as it began")
-        return _start(level, options, pipes), canary
+        return *_start(level, options, pipes), canary
     except SandboxBroken:
         pipes.close()
         os.close(pipes.answers)
+        if pipes.told:
+            pipes.told.close()
         raise
     finally:
         pipes.passed_on()
 
 
-def _start(level: Level, options: WorkerOptions, pipes: Pipes) -> WorkerProcess:
+def _start(level: Level, options: WorkerOptions, pipes: Pipes) -> tuple[WorkerProcess, Storage | None]:
     if CAN_FORK and _server(level).can_fork():
         return _server(level).fork(options, pipes)
     return _spawn(level, options, pipes)
@@ -189,20 +194,26 @@ def _server(level: Level) -> ForkServer:
         return _servers[level]
 
 
-def _spawn(level: Level, options: WorkerOptions, pipes: Pipes) -> WorkerProcess:
+def _spawn(level: Level, options: WorkerOptions, pipes: Pipes) -> tuple[WorkerProcess, Storage | None]:
     """A worker with an interpreter of its own, where none can be forked."""
     folder = None if level == "bubblewrap" else Path(tempfile.mkdtemp(prefix="workbook-"))
-    told = asdict(options) | {"home": str(folder or isolate.HOME)}
+    storage = beside(level) if options.serves else None
+    tells = pipes.tells.fileno() if pipes.tells else None
+    told = asdict(options) | {"home": str(folder or isolate.HOME), "tells": tells}
+    command = sandbox_view.command(
+        level, "worker.py", is_shared=False, storage=storage.folder if storage else None
+    )
     popen = subprocess.Popen(
-        [*sandbox_view.command(level, "worker.py", is_shared=False), json.dumps(told)],
+        [*command, json.dumps(told)],
         stdin=pipes.for_worker,
         stdout=pipes.from_worker,
         stderr=pipes.log,
+        pass_fds=() if tells is None else (tells,),
         env=sandbox_view.environment(),
         cwd=folder or "/",
         start_new_session=True,
     )
-    return WorkerProcess(popen.pid, pipes, options.memory, popen=popen, folder=folder)
+    return WorkerProcess(popen.pid, pipes, options.memory, popen=popen, folder=folder), storage
 
 
 def _forget_parent() -> None:

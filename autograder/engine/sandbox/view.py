@@ -35,6 +35,7 @@ _SYSTEM_FILES = (
     "/sys/devices/system",
 )
 _DEVICES = ("null", "zero", "full", "random", "urandom", "nvidia*")
+STORAGE_FOLDER = Path("/storage")  # where a worker with a file system of its own finds what it waits for
 _FIRST_USER = 2 * 10**9  # root's workers become a user that nobody else is
 ISOLATION = ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
 # As root: in root's own user namespace, so that a worker can become a user of its own, whom the limits bind.
@@ -70,6 +71,7 @@ class WorkerOptions:
         threads: of torch.
         limits: by the name of the resource.
         talks: whether it starts processes that talk over loopback.
+        serves: whether it gets a socket that a process outside serves samples at.
         canary: what its reach is tried on.
         modules: what is imported before it is forked, where it is.
     """
@@ -77,6 +79,7 @@ class WorkerOptions:
     threads: int
     limits: Mapping[str, int]
     talks: bool
+    serves: bool
     canary: Mapping[str, str | int | list[str]]
     modules: Sequence[str] = ()
 
@@ -136,15 +139,20 @@ def server_options(level: str) -> ServerOptions:
     )
 
 
-def command(level: str, script: str, *, is_shared: bool) -> list[str]:
-    """The command line of `script` in the worker's folder; `is_shared`: workers mount their own places in it."""
+def command(level: str, script: str, *, is_shared: bool, storage: Path | None = None) -> list[str]:
+    """The command line of `script` in the worker's folder.
+
+    Args:
+        is_shared: workers mount their own places in it.
+        storage: the folder with the socket that the only worker in it is served at.
+    """
     python = [sys.executable, "-I", "-B"]
     if level != "bubblewrap":
         return [*python, str(WORKER_FOLDER / script)]
-    return [*_bubblewrap(is_shared), *python, f"/grader/{script}"]
+    return [*_bubblewrap(is_shared, storage), *python, f"/grader/{script}"]
 
 
-def _bubblewrap(is_shared: bool) -> list[str]:
+def _bubblewrap(is_shared: bool, storage: Path | None) -> list[str]:
     """The bwrap command line: an empty root, then only what Python and torch need."""
     can_change_user = is_shared and os.getuid() == 0
     arguments = [shutil.which("bwrap") or "bwrap", *(_ROOTS_ISOLATION if can_change_user else ISOLATION)]
@@ -164,6 +172,8 @@ def _bubblewrap(is_shared: bool) -> list[str]:
         if grader.exists():  # an installed wheel: hide checks, wrong solutions and quiz keys
             arguments += ["--tmpfs", str(grader)]
     arguments += ["--ro-bind", str(WORKER_FOLDER), "/grader"]
+    if storage:
+        arguments += ["--ro-bind", str(storage), str(STORAGE_FOLDER)]
     if is_shared:  # no place where workers could meet
         arguments += ["--remount-ro", "/tmp"]
     else:

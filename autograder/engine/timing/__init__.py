@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
-    from autograder.engine.timing.blocks import KeptBlock
+    from autograder.engine.timing.blocks import KeptBlock, decide_on
     from autograder.engine.timing.conditions import core_seconds, num_cores, what_is_in_the_way
     from autograder.engine.timing.verdict import ALPHA_PASS, decide, successes_needed
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
+
+from autograder.engine.timing.verdict import MAX_BLOCKS, Decision, decide
 
 if TYPE_CHECKING:
     from course_lib.measuring import Block
@@ -24,6 +26,11 @@ class KeptBlock:
     seconds: tuple[float, ...]
     num_steps: int
     y: float
+
+    @property
+    def is_short(self) -> bool:
+        """Of two segments, which say no more than that the solution is slower than the baseline, or not."""
+        return len(self.seconds) == 2
 
     @classmethod
     def of(cls, block: Block, part: str = "") -> KeptBlock:
@@ -47,3 +54,12 @@ class KeptBlock:
         if not self.part:
             del found["part"]
         return found
+
+
+def decide_on(
+    blocks: Sequence[KeptBlock], bar: float, *, seconds: float = 0.0, max_blocks: int = MAX_BLOCKS
+) -> Decision:
+    """`decide` on blocks as they are kept."""
+    are_short = [block.is_short for block in blocks]
+    values = [block.y for block in blocks]
+    return decide(values, bar, are_short=are_short, seconds=seconds, max_blocks=max_blocks)

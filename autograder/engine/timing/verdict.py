@@ -18,6 +18,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Literal
 
 from scipy.special import betaincc, betaln
@@ -55,13 +56,21 @@ def successes_needed(trials: int, alpha: float) -> int:
 
 
 def decide(
-    log_speedups: Sequence[float], bar: float, *, seconds: float = 0.0, max_blocks: int = MAX_BLOCKS
+    log_speedups: Sequence[float],
+    bar: float,
+    *,
+    are_short: Sequence[bool] = (),
+    seconds: float = 0.0,
+    max_blocks: int = MAX_BLOCKS,
 ) -> Decision:
     """Decide on the blocks in the order in which they came.
 
     Args:
         log_speedups: one natural logarithm of baseline time over candidate time per block.
         bar: the speedup asked for.
+        are_short: which blocks were of segments too short to tell a speedup by. What each call costs brings a short
+            segment's speedup nearer to 1×, never to the other side of it. So a short block is a vote for the fail
+            where the candidate was slower than the baseline (and than a bar below 1×), and never one for the pass.
         seconds: time spent so far; at `MAX_SECONDS` an open question becomes "inconclusive".
         max_blocks: the same for the number of blocks.
 
@@ -72,9 +81,9 @@ def decide(
     pass_threshold, fail_threshold = math.log(MARGIN * bar), math.log(bar)
     above = below = count = 0
     outcome: Outcome | None = None
-    for count, value in enumerate(log_speedups, start=1):
-        above += value > pass_threshold
-        below += value < fail_threshold
+    for count, (value, is_short) in enumerate(zip_longest(log_speedups, are_short, fillvalue=False), start=1):
+        above += value > pass_threshold and not is_short
+        below += value < (min(0.0, fail_threshold) if is_short else fail_threshold)
         if above >= successes_needed(count, ALPHA_PASS):
             outcome = "pass"
         elif below >= successes_needed(count, ALPHA_FAIL):

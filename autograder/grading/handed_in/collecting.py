@@ -6,55 +6,29 @@ files of their zips with the time of the download. Such times only tell which of
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
-from typing import Literal
 
+from autograder.common import named, one_line
 from autograder.course import Lesson
-from autograder.grading.handed_in.files import MAX_BYTES, MAX_FILES, HandedIn, files_in, files_in_inner_zip
-from autograder.grading.handed_in.whose import HandIn, Roster, grouped
+from autograder.grading.handed_in.archives import Tell, files_in_zip
+from autograder.grading.handed_in.collected import Collected, Outcome, Unassigned
+from autograder.grading.handed_in.files import HandedIn, file_at, files_in_folder
+from autograder.grading.handed_in.taking import Lines, write_hand_in
+from autograder.grading.handed_in.whose import HandIn, Roster, folded_name, grouped, is_of_one, without_top
 from autograder.grading.marking import OnProgress, known_lesson
+from autograder.grading.reading import STAMP, time_in
 from course_lib.base import UserError
 
-STAMP = "timestamp.txt"
-Outcome = Literal["collected", "replaced", "unchanged", "kept"]
-
-
-@dataclass(frozen=True)
-class Unassigned:
-    """What belongs to nobody known: its name in the folder or zip, and why."""
-
-    name: str
-    why: str
-
-
-@dataclass(frozen=True)
-class Collected:
-    """What `collect` came to.
-
-    Attributes:
-        collected, replaced, unchanged, kept: names of students; where one is kept, what was there is newer.
-        named: student → the name in the folder or zip, where it is another.
-        problems: a line for each file that was left out, and for what a person should know.
-    """
-
-    lesson: str
-    collected: list[str] = field(default_factory=list)
-    replaced: list[str] = field(default_factory=list)
-    unchanged: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
-    named: dict[str, str] = field(default_factory=dict)
-    unassigned: list[Unassigned] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-
-    def of(self, outcome: Outcome) -> list[str]:
-        """The names of those whose hand-ins came to this."""
-        names: list[str] = getattr(self, outcome)
-        return names
+_NO_ROOM = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EROFS)
 
 
 def collect(
@@ -63,157 +37,155 @@ def collect(
     """Put what was handed in into `submitted/STUDENT/SLUG`.
 
     A newer hand-in takes the place of an older one, whole; an older one never that of a newer. Hand-ins of other
-    lessons in the same folder are passed over.
+    lessons in the same folder are passed over. What is wrong with one is the fate of its student alone.
 
     Args:
-        paths: folders, zips, notebooks.
+        paths: folders, zips, notebooks. One that is named for a student of the gradebook is that student's alone.
         on_progress: gets the phase, which hand-in is taken now, and how many there are.
 
     Raises:
         UserError: a path cannot be read, or the course not written to.
     """
     lesson = known_lesson(lesson_id)
-    who = Roster(course)
+    roster = Roster(course)
     found = Collected(lesson.id)
     for path in paths:
-        tell = found.problems.append
-        handed_in = grouped(files_in(path, tell), lesson)
-        taken: dict[str, str] = {}
-        for done, each in enumerate(handed_in, start=1):
-            on_progress("collecting", done, len(handed_in))
-            try:
-                student = who.is_(each)
-                if student in taken:
-                    raise UserError(
-                        f"{student} has another hand-in here, {taken[student]}: take one of them away"
-                    )
-            except UserError as error:
-                found.unassigned.append(Unassigned(each.name, str(error)))
-                continue
-            taken[student] = each.name
+        lines = Lines()
+        try:
+            handed_in = grouped(_files(path, lesson, roster, lines.add), lesson)
+        except _UnclearError as error:
+            found.unassigned.append(Unassigned(path.name, str(error)))
+            continue
+        found.problems.extend(lines)
+        by_student = _assigned(handed_in, roster, found)
+        for done, (student, each) in enumerate(by_student.items(), start=1):
+            on_progress("collecting", done, len(by_student))
             if student != each.name:
                 found.named[student] = each.name
             if each.is_late:
-                tell(f"{student}: Canvas says LATE, and not how late; a penalty is yours to enter")
-            found.of(_put(course / "submitted" / student, each, lesson, tell)).append(student)
+                late = "Canvas says LATE, and not how late; a penalty is yours to enter"
+                found.problems.append(f"{named(student)}: {late}")
+            try:
+                found.of(_put(course / "submitted" / student, each, lesson, found)).append(student)
+            except UserError:
+                raise
+            except Exception as error:
+                if os.environ.get("WORKBOOK_DEBUG"):
+                    raise
+                found.failed[student] = one_line(str(error) or type(error).__name__)
     return found
 
 
-def collected_text(found: Collected) -> str:
-    """What `collect` did, in lines."""
-    told: tuple[Outcome, ...] = ("collected", "replaced", "unchanged")
-    counts = [f"{len(names)} {outcome}" for outcome in told if (names := found.of(outcome))]
-    lines = [f"Lesson {found.lesson}: {', '.join(counts) or 'nothing collected'}"]
-    lines += [f"  {name} → {student}" for student, name in found.named.items()]
-    lines += [f"  {student}: what is there is newer, and stays" for student in found.kept]
-    if found.unassigned:
-        lines += ["Whose these are is not known:"]
-        lines += [f"  {each.name}: {each.why}" for each in found.unassigned]
-    if found.problems:
-        lines += ["For a person to look at:", *(f"  {line}" for line in found.problems)]
-    return "\n".join(lines)
+class _UnclearError(Exception):
+    """Whose the only folder in a folder or zip is."""
 
 
-def _put(home: Path, handed_in: HandIn, lesson: Lesson, tell: Callable[[str], None]) -> Outcome:
-    """Write a hand-in, unless it is there or what is there is newer; returns which."""
+class _Untaken(Exception):
+    """Nothing of a hand-in can be taken."""
+
+
+def _files(path: Path, lesson: Lesson, roster: Roster, tell: Tell) -> list[HandedIn]:
+    is_zip = path.suffix.lower() == ".zip"
+    if not path.is_dir() and not path.is_file():
+        raise UserError(f"there is no {path}; name a folder, a zip or a notebook")
+    if path.is_dir():
+        files = list(files_in_folder(path))
+    elif is_zip and not is_of_one(path.name, roster):
+        files = list(files_in_zip(path, tell))
+    else:
+        return [file_at(path.resolve(), (path.name,))]
+    if path.is_dir() and is_of_one(path.name, roster):
+        return [replace(file, parts=(path.name, *file.parts)) for file in files]
+    try:
+        return without_top(files, lesson, roster, path.stem if is_zip else "")
+    except UserError as error:
+        raise _UnclearError(str(error)) from None
+
+
+def _assigned(handed_in: list[HandIn], roster: Roster, found: Collected) -> dict[str, HandIn]:
+    """Each student's hand-in. Of several for one student that under the student's id counts, and else none: which of
+    them is the student's own, their names do not say."""
+    claims: dict[str, list[tuple[str, HandIn]]] = defaultdict(list)
+    for each in handed_in:
+        try:
+            student = roster.is_(each)
+            claims[folded_name(student)].append((student, each))
+        except UserError as error:
+            found.unassigned.append(Unassigned(each.name, str(error)))
+    assigned = {}
+    for several in claims.values():
+        exact = [(student, each) for student, each in several if student == each.name and each.is_plain]
+        counted = exact if len(exact) == 1 else several if len(several) == 1 else []
+        for student, each in several:
+            if (student, each) in counted:
+                assigned[student] = each
+            else:
+                others = ", ".join(named(other.name) for _, other in several if other is not each)
+                why = f"{student} has another hand-in here, {others}: take one of them away"
+                found.unassigned.append(Unassigned(each.name, why))
+    return assigned
+
+
+def _put(home: Path, handed_in: HandIn, lesson: Lesson, found: Collected) -> Outcome:
+    """Write a hand-in, unless it is there or what is there is newer; returns which. Raises UserError where nobody's can
+    be written, and whatever else is the fate of this one."""
     student, target = home.name, home / lesson.slug
     made, old = home / f".collecting-{lesson.slug}", home / f".replaced-{lesson.slug}"
-    if old.is_dir() and not target.exists():  # killed between the two renames
-        old.rename(target)
-    for leftover in (made, old):
-        shutil.rmtree(leftover, ignore_errors=True)
     try:
+        if old.is_dir() and not target.exists():  # killed between the two renames
+            old.rename(target)
+        _remove(made, old)
         made.mkdir(parents=True)
-        for line in _write(handed_in, made, lesson):
-            tell(f"{student}: {line}")
-        if target.exists():
-            if _contents(target) == _contents(made):
-                return "unchanged"
-            if _time(target) > _time(made):
-                return "kept"
-            target.rename(old)
-            made.rename(target)
-            return "replaced"
-        made.rename(target)
-        return "collected"
-    except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror}") from None
-    finally:
-        for leftover in (made, old):
-            shutil.rmtree(leftover, ignore_errors=True)
-
-
-def _write(handed_in: HandIn, folder: Path, lesson: Lesson) -> Iterator[str]:
-    """Write the files; yields what a person should know."""
-    problems: list[str] = []
-    seen: set[str] = set()
-    left = MAX_BYTES
-    for file in _unpacked(handed_in.files, problems):
-        name = "/".join(file.parts)
-        if name == STAMP and not (handed_in.is_plain and _stamp(file)):
-            if handed_in.is_plain:
-                problems.append(f"{STAMP} holds no time: left out")
-            continue  # in what a student uploaded it would be the student's own word
-        if name.casefold() in seen:
-            problems.append(f"{name} is there twice: the first one is taken")
-        elif len(seen) >= MAX_FILES or file.size > left:
-            problems.append(f"{name} is beyond {MAX_FILES} files or {MAX_BYTES // 1_000_000} MB: left out")
-        else:
-            try:
-                file.write(folder.joinpath(*file.parts))
-                left -= file.size
-            except (UserError, FileExistsError, IsADirectoryError, NotADirectoryError) as error:
-                problems.append(
-                    f"{name}: {error if isinstance(error, UserError) else 'a file and a folder'}: left out"
-                )
-        seen.add(name.casefold())
-    notebooks = sorted(folder.rglob("*.ipynb"))
-    if not notebooks:
-        problems.append("no notebook in it")
-    yield from problems[:20]
-    if len(problems) > 20:
-        yield f"and {len(problems) - 20} more like these"
-
-
-def _unpacked(files: list[HandedIn], problems: list[str]) -> Iterator[HandedIn]:
-    """The files, and those of the zips among them; a zip within such a zip stays one."""
-    for file in files:
-        if not file.parts[-1].lower().endswith(".zip"):
-            yield file
-            continue
         try:
-            inner = [each for each in files_in_inner_zip(file, problems.append) if each.parts != (STAMP,)]
+            lines = write_hand_in(handed_in, made)
         except UserError as error:
-            problems.append(f"{error}: left out")
-            continue
-        yield from (replace(each, parts=(*file.parts[:-1], *each.parts)) for each in inner)
+            raise _Untaken(str(error)) from None
+        found.problems.extend(f"{named(student)}: {line}" for line in lines)
+        if not target.exists():
+            made.rename(target)
+            return "collected"
+        before, now = _contents(target), _contents(made)
+        if before == now:
+            return "unchanged"
+        if _time(target) > _time(made):
+            return "kept"
+        target.rename(old)
+        made.rename(target)
+        found.files[student] = sorted(name for name, content in before.items() if now.get(name) != content)
+        return "replaced"
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            raise UserError(f"cannot write {target}: {error.strerror}") from None
+        raise
+    finally:
+        _remove(made, old)
+        with suppress(OSError):
+            home.rmdir()  # where nothing was there and nothing came
 
 
-def _stamp(file: HandedIn) -> datetime | None:
-    with file.open() as content:
-        return _parsed(content.read(200))
-
-
-def _parsed(text: bytes) -> datetime | None:
-    from nbgrader.utils import parse_utc
-
-    try:
-        time = parse_utc(text.decode("utf-8").strip())
-        return time.replace(tzinfo=UTC) if time else None
-    except (ValueError, OverflowError, TypeError, AttributeError):
-        return None
+def _remove(*folders: Path) -> None:
+    for folder in folders:
+        with suppress(RecursionError):  # a hand-in that somebody unpacked by hand may be as deep as it likes
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _time(folder: Path) -> float:
     """When a hand-in was made: its time stamp, else the time of its newest file."""
     stamp = folder / STAMP
-    if stamp.is_file() and (time := _parsed(stamp.read_bytes()[:200])):
-        return time.timestamp()
-    return max((path.stat().st_mtime for path in folder.rglob("*") if path.is_file()), default=0.0)
+    if stamp.is_file() and (time := time_in(stamp.read_bytes()[:200])):
+        return time.replace(tzinfo=UTC).timestamp()
+    return max((path.stat().st_mtime for path in _paths(folder)), default=0.0)
 
 
 def _contents(folder: Path) -> dict[str, str]:
-    paths = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths
-    }
+    return {path.relative_to(folder).as_posix(): _sha256(path) for path in _paths(folder)}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _paths(folder: Path) -> list[Path]:
+    paths = [Path(root, name) for root, _, names in os.walk(folder) for name in names]
+    return [path for path in paths if path.is_file() and not path.is_symlink()]

@@ -11,7 +11,7 @@ result, a number between 0 and the cell's points shown as a card, and nothing el
 
 `RestoreCells` goes before nbgrader's own clean-up, because one learner's copied exercise cell otherwise stops
 the grading of the whole class ("old version of the nbgrader metadata format"). `PlainTexts` keeps a learner's HTML
-out of the pages that show a submission.
+out of the pages that show a submission, and `PlainCode` what would keep nbgrader busy.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ AUTOGRADE_PREPROCESSORS = [
     "autograder.grading.nbgrader.bridge.MeasuredGrades",
     "nbgrader.preprocessors.IgnorePattern",
     "nbconvert.preprocessors.ClearMetadataPreprocessor",
+    "autograder.grading.nbgrader.learner_text.PlainCode",
     "nbgrader.preprocessors.LimitOutput",
     "nbgrader.preprocessors.SaveAutoGrades",
     "nbgrader.preprocessors.AssignLatePenalties",
@@ -191,7 +192,7 @@ class _Answer:
 def _answers(notebook: Path, required: Level | None) -> dict[str, _Answer]:
     """What the engine says about a notebook, by grade id."""
     from autograder.common import Result
-    from autograder.course import load_lesson
+    from autograder.course import lesson_ids, load_lesson
     from autograder.engine import check as engine
     from autograder.grading.keys import grading_bank
     from autograder.grading.units import Unit, results_of
@@ -212,6 +213,8 @@ def _answers(notebook: Path, required: Level | None) -> dict[str, _Answer]:
         require_sandbox=required,
         check=check,
         bank_for=functools.partial(grading_bank, Path.cwd()),
+        # Of the assignment: an exercise of another lesson that was pasted into it changes nothing.
+        lesson=next((each for each in map(load_lesson, lesson_ids()) if each.slug == notebook.stem), None),
     )
     answers = {}
     for result in report.exercises:

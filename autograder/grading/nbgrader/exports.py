@@ -5,17 +5,53 @@
 Canvas reads a CSV with the columns Student, ID, SIS User ID, SIS Login ID, Section and one per assignment, and a row
 "Points Possible" (its manual, "How do I import grades in the Gradebook?"). Moodle's grade import maps columns by hand;
 with an identity column and one per grade item nothing else is needed (its documentation, "Grade import").
+
+What a student is called is the student's to choose, and a spreadsheet runs a cell that begins as a formula does:
+`text_cell` writes each text so that it stays one.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Sequence
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.plugins import ExportPlugin
+
+from autograder.common import one_line
+
+# As a wizard may split the line where its user says another separator than ours, a cell may begin behind any of them;
+# blanks and quotation marks before a formula are dropped. A full-width sign is the sign (Unicode's NFKC), and so is the
+# minus of mathematics.
+_FORMULA = re.compile(r"""(^|[\s,;:|"'])([=+\-@−])""")
+
+
+Row = Iterable[str | float]
+
+
+class Csv(ExportPlugin):
+    """The table of nbgrader's own `CsvExportPlugin`, which writes names as they are: a row per assignment and student,
+    with zero points for a missing submission."""
+
+    def export(self, gradebook: Gradebook) -> None:
+        own = ["assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"]
+        rows: list[Row] = [[*own, "raw_score", "late_submission_penalty", "score", "max_score"]]
+        assignments, students = _chosen(self, gradebook)
+        for assignment in assignments:
+            for student in students:
+                submission = _submission(gradebook, assignment, student)
+                raw = submission.score if submission else 0.0
+                penalty = submission.late_submission_penalty if submission else 0.0
+                time = submission.timestamp if submission else None
+                texts = [assignment.name, assignment.duedate, time, student.id]
+                texts += [student.last_name, student.first_name, student.email]
+                points = [raw, penalty, max(0.0, raw - penalty), assignment.max_score]
+                rows.append([*(str(text or "") for text in texts), *points])
+        _write(self, "grades.csv", rows)
 
 
 class Canvas(ExportPlugin):
@@ -27,9 +63,8 @@ class Canvas(ExportPlugin):
             return [name, "", "", student.id, ""]
 
         columns = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
-        _write(
-            self, gradebook, "grades-canvas.csv", columns, who, possible=["Points Possible", "", "", "", ""]
-        )
+        possible = ["Points Possible", "", "", "", ""]
+        _write(self, "grades-canvas.csv", _by_student(self, gradebook, columns, who, possible))
 
 
 class Moodle(ExportPlugin):
@@ -37,43 +72,69 @@ class Moodle(ExportPlugin):
 
     def export(self, gradebook: Gradebook) -> None:
         columns = ["Username", "Email address"]
-        _write(
-            self, gradebook, "grades-moodle.csv", columns, lambda student: [student.id, student.email or ""]
-        )
+        rows = _by_student(self, gradebook, columns, lambda student: [student.id, student.email or ""])
+        _write(self, "grades-moodle.csv", rows)
 
 
-def _write(
+def _by_student(
     plugin: ExportPlugin,
     gradebook: Gradebook,
-    file_name: str,
     columns: Sequence[str],
     who: Callable[[Any], list[str]],
     possible: Sequence[str] = (),
-) -> None:
+) -> Iterator[Row]:
     """One row per student, one column per assignment; a missing submission is an empty cell and no zero.
 
     Args:
         columns: before those of the assignments; `who` fills them for a student.
         possible: the same of a row with the points to reach, where the system reads one.
     """
-    names = [str(name) for name in plugin.assignment]
-    assignments = [each for each in gradebook.assignments if not names or each.name in names]
-    ids = [str(name) for name in plugin.student]
-    students = [each for each in gradebook.students if not ids or each.id in ids]
+    assignments, students = _chosen(plugin, gradebook)
+    yield [*columns, *(each.name for each in assignments)]
+    if possible:
+        yield [*possible, *(each.max_score for each in assignments)]
+    for student in students:
+        yield [*who(student), *(_points(gradebook, each, student) for each in assignments)]
+
+
+def _chosen(plugin: ExportPlugin, gradebook: Gradebook) -> tuple[list[Any], list[Any]]:
+    """The assignments and the students that were asked for."""
+    names, ids = [str(name) for name in plugin.assignment], [str(name) for name in plugin.student]
+    return (
+        [each for each in gradebook.assignments if not names or each.name in names],
+        [each for each in gradebook.students if not ids or each.id in ids],
+    )
+
+
+def _write(plugin: ExportPlugin, file_name: str, rows: Iterable[Row]) -> None:
     path = Path(plugin.to or file_name)
     plugin.log.info("Exporting grades to %s", path)
     with path.open("w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
-        rows.writerow([*columns, *(each.name for each in assignments)])
-        if possible:
-            rows.writerow([*possible, *(each.max_score for each in assignments)])
-        for student in students:
-            rows.writerow([*who(student), *(_points(gradebook, each, student) for each in assignments)])
+        table = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC)
+        table.writerows([text_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
 
 
 def _points(gradebook: Gradebook, assignment: Any, student: Any) -> float | str:
+    submission = _submission(gradebook, assignment, student)
+    return max(0.0, submission.score - submission.late_submission_penalty) if submission else ""
+
+
+def _submission(gradebook: Gradebook, assignment: Any, student: Any) -> Any:
+    """None where there is none."""
     try:
-        submission = gradebook.find_submission(assignment.name, student.id)
+        return gradebook.find_submission(assignment.name, student.id)
     except MissingEntry:
-        return ""
-    return max(0.0, submission.score - submission.late_submission_penalty)
+        return None
+
+
+def text_cell(text: str) -> str:
+    """A text on one line that no spreadsheet takes for a formula: a single quote is put before what could begin one.
+
+    OWASP, "CSV Injection" (https://owasp.org/www-community/attacks/CSV_Injection): no cell may begin with = + - @, a
+    tab or a line end, also not behind a separator or a quotation mark in the text; each text is in double quotes.
+    """
+    shown = one_line(text)
+    # Signs are looked for where they mean the same and written as they stand: NFKC alone could change a name.
+    alike = "".join(sign if len(sign := unicodedata.normalize("NFKC", char)) == 1 else char for char in shown)
+    starts = {match.start(2) for match in _FORMULA.finditer(alike)}
+    return "".join("'" * (place in starts) + char for place, char in enumerate(shown))

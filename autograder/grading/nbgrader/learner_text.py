@@ -1,55 +1,148 @@
-"""What a learner wrote between the code, safe to show: nbgrader puts the texts of a submission into formgrader and into
-the feedback as the HTML that they are, and a script there would act for the instructor who opens the page.
+"""What a learner wrote, safe to show: nbgrader puts the texts of a submission into formgrader and into the feedback as
+the HTML that they are, and a script there would act for the instructor who opens the page. And it renders them in its
+own process, where a text that was written for it would be rendered for hours.
+
+So each text that was not handed out is rendered once beforehand, apart; what does not come out well is shown as typed.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from html import escape, unescape
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import nbformat
 from nbconvert.exporters.exporter import ResourcesDict
-from nbconvert.filters import markdown2html
 from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 
+from autograder.common import ApartError, printable, run_apart
+from autograder.grading.reading import IMAGES, images_of
+
+SECONDS = 4.0  # of CPU, for all texts of a notebook together
+_SECONDS_ALONE = 3.0  # for one, once they do not come out together; a new process loads for one of them
+_CLOCK_SECONDS = 6.0  # for as many of them as that is enough for: ten for all that a student wrote
+MAX_CODE = 20_000  # characters of a cell in colours; each takes some twenty on the page
+MAX_PAGE = 20_000_000  # characters of HTML, of all texts together
 _TAG = re.compile(r"<[A-Za-z/!?]")
 _ADDRESS = re.compile(r'(?:href|src)="([^"]*)"')
 _SAFE_SCHEMES = ("", "http", "https", "mailto")
+_SAFE_DATA = tuple(f"data:{kind};base64," for kind in IMAGES)
+Text = tuple[str, str, dict[str, Any]]  # kind of the cell, its source, its images
 
 
 class PlainTexts(NbGraderPreprocessor):
-    """Shows a text as it was typed where it holds HTML or an address that runs code; the released texts stay."""
+    """Shows a text as it was typed where it holds HTML, an address that runs code, or what cannot be rendered in time;
+    the released texts stay. Images that were pasted into a text stay as well, and no other attachments."""
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        released = self._released(resources["nbgrader"])
-        for cell in nb.cells:
-            if cell.cell_type == "markdown" and cell.source not in released:
+        cells = _others(self, nb, resources["nbgrader"], "markdown")
+        for cell in [*cells, *_others(self, nb, resources["nbgrader"], "raw")]:
+            cell.source = printable(cell.source)
+        for cell in cells:
+            if images := images_of(cell.pop("attachments", None)):
+                cell.attachments = nbformat.from_dict(images)
+        texts = [(cell.cell_type, cell.source, cell.get("attachments", {})) for cell in cells]
+        for cell, comes_out in zip(cells, come_out(texts), strict=True):
+            if not comes_out:
+                cell.source = as_typed(cell.source)
                 cell.pop("attachments", None)
-                cell.source = harmless(cell.source)
         return nb, resources
 
-    def _released(self, names: dict[str, str]) -> set[str]:
-        course = CourseDirectory(config=self.config)
-        folder = Path(course.format_path(course.release_directory, ".", names["assignment"]))
+
+class PlainCode(NbGraderPreprocessor):
+    """Shows code without colours where it is very long or cannot be coloured in time. It goes behind the steps that
+    grade, and behind nbgrader's `ClearMetadata`: the mark that it sets is one that nbconvert looks for."""
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+        nb.metadata.language_info = nbformat.from_dict({"name": "python", "pygments_lexer": "ipython3"})
+        cells = _others(self, nb, resources["nbgrader"], "code")
+        for cell in cells:
+            cell.source = printable(cell.source)
+        texts: list[Text] = [(cell.cell_type, cell.source, {}) for cell in cells]
+        for cell, comes_out in zip(cells, come_out(texts), strict=True):
+            if not comes_out:
+                cell.metadata.magics_language = "text"
+        return nb, resources
+
+
+def _others(
+    step: NbGraderPreprocessor, nb: NotebookNode, names: dict[str, str], kind: str
+) -> list[NotebookNode]:
+    """The cells of a kind whose text was not handed out."""
+    course = CourseDirectory(config=step.config)
+    folder = Path(course.format_path(course.release_directory, ".", names["assignment"]))
+    released: set[str] = set()
+    try:
+        notebook = nbformat.read(folder / f"{names['notebook']}.ipynb", as_version=4)
+        released = {cell.source for cell in notebook.cells}
+    except (OSError, ValueError):
+        step.log.warning("%s has no notebook: texts with HTML are shown as typed", folder)
+    return [cell for cell in nb.cells if cell.cell_type == kind and cell.source not in released]
+
+
+def come_out(texts: list[Text]) -> list[bool]:
+    """Whether each text can be put on a page as it is: harmless, and rendered in time."""
+    try:
+        found: list[bool] = run_apart(_come_out, texts, seconds=SECONDS)
+        return found
+    except ApartError:
+        pass  # of which text? Each by itself, as long as there is time
+    end = time.monotonic() + _CLOCK_SECONDS
+    return [time.monotonic() < end and _comes_out_alone(text) for text in texts]
+
+
+def _comes_out_alone(text: Text) -> bool:
+    try:
+        return bool(run_apart(_come_out, [text], seconds=_SECONDS_ALONE)[0])
+    except ApartError:
+        return False
+
+
+def _come_out(texts: list[Text]) -> list[bool]:
+    found: list[bool] = []
+    left: float = MAX_PAGE
+    for kind, text, images in texts:
         try:
-            notebook = nbformat.read(folder / f"{names['notebook']}.ipynb", as_version=4)
-        except (OSError, ValueError):
-            self.log.warning("%s has no notebook: texts with HTML are shown as typed", folder)
-            return set()
-        return {cell.source for cell in notebook.cells}
+            length = _length_of_code(text) if kind == "code" else _length_of_page(text, images)
+        except Exception:  # such as of an attachment that did not come along
+            length = left + 1
+        found.append(length <= left)
+        left -= length if length <= left else 0
+    return found
+
+
+def _length_of_code(text: str) -> float:
+    """Characters of its HTML."""
+    from nbconvert.filters.highlight import Highlight2HTML
+
+    return len(Highlight2HTML(pygments_lexer="ipython3")(text)) if len(text) <= MAX_CODE else float("inf")
+
+
+def _length_of_page(text: str, images: dict[str, Any]) -> float:
+    """Characters of its HTML; infinite where that could run code."""
+    from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+
+    if _TAG.search(text):
+        return float("inf")
+    html = MarkdownWithMath(renderer=IPythonRenderer(escape=False, attachments=images)).render(text)
+    addresses = [unescape(found) for found in _ADDRESS.findall(html)]
+    is_safe = all(_scheme(each) in _SAFE_SCHEMES or each.startswith(_SAFE_DATA) for each in addresses)
+    return len(html) if is_safe else float("inf")
 
 
 def harmless(text: str) -> str:
-    """Markdown that shows what this shows, or, where that could run code, the text itself."""
-    if not _TAG.search(text):
-        addresses = [unescape(found) for found in _ADDRESS.findall(markdown2html(text))]
-        if all(_scheme(address) in _SAFE_SCHEMES for address in addresses):
-            return text
-    return f'<pre style="white-space:pre-wrap">{escape(text)}</pre>'
+    """Markdown that shows what this shows, or, where that could run code or does not end, the text itself."""
+    return text if come_out([("markdown", text, {})])[0] else as_typed(text)
+
+
+def as_typed(text: str) -> str:
+    """Markdown that shows the text itself."""
+    return f'<pre style="white-space:pre-wrap">{escape(printable(text))}</pre>'
 
 
 def _scheme(address: str) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         require_no_worse,
     )
     from autograder.lessons.checking.requirements import (
+        put_told,
         require_close,
         require_each_once,
         require_keys,

@@ -47,7 +47,8 @@ LESSON = Lesson(
             allows=(
                 *LOW_PRECISION,
                 "autograder.lessons.lesson_02.fragile.FragileClassifier",
-                "torch.overrides.TorchFunctionMode",  # one way around the colleague's `forward`
+                # Ways around the colleague's `forward`.
+                *("torch.overrides.TorchFunctionMode", "__torch_function__", "__class__"),
             ),
         ),
     ),

@@ -45,7 +45,14 @@ LESSON = Lesson(
             check="checks.memory.check_checkpoint_blocks",
             # What is computed again is computed under the state of autocast that the first forward pass found; lower
             # precision shows in the gradients. torch's own wrapper lies in a private module.
-            allows=("autocast", "setattr", *(f"{_WRAPPERS}{name}" for name in _WRAPPER_NAMES)),
+            # And a block's `forward`, or its class, is what it says to change.
+            allows=(
+                "autocast",
+                "setattr",
+                ".forward",
+                "__class__",
+                *(f"{_WRAPPERS}{name}" for name in _WRAPPER_NAMES),
+            ),
             clock=Clock(
                 bar=1 / 1.6,
                 baseline="baselines.NO_CHECKPOINTS",

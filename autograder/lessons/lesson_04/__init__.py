@@ -3,9 +3,12 @@
 from autograder.course import Clock, Exercise, Lesson
 
 _OS_CALLS = (
-    "open close fdopen write fsync fdatasync sync replace rename remove unlink "
-    "name fspath PathLike stat fstat chmod fchmod umask urandom mkdir rmdir "
-    "O_RDONLY O_WRONLY O_RDWR O_CREAT O_TRUNC O_EXCL O_SYNC O_DSYNC O_DIRECTORY O_CLOEXEC O_BINARY"
+    "open close dup fdopen read pread write fsync fdatasync sync replace rename remove unlink "
+    "name fspath PathLike stat fstat chmod fchmod umask urandom mkdir rmdir makedirs "
+    "access fsdecode fsencode ftruncate truncate link listdir lseek posix_fallocate pwrite scandir utime writev "
+    "pwritev lstat SEEK_SET SEEK_CUR SEEK_END "
+    "O_RDONLY O_WRONLY O_RDWR O_CREAT O_TRUNC O_EXCL O_SYNC O_DSYNC O_DIRECTORY O_CLOEXEC O_BINARY "
+    "O_APPEND O_DIRECT O_LARGEFILE O_NOCTTY O_NOATIME O_NOFOLLOW O_NONBLOCK O_PATH O_TMPFILE"
 )
 FILE_CALLS = ("open", *(f"os.{name}" for name in _OS_CALLS.split()))
 
@@ -17,8 +20,15 @@ LESSON = Lesson(
             id="4.1",
             entry="RunCheckpoint",
             check="checks.resume.check_checkpoint",
-            # Such as a table of torch's dtypes by name, and what a NumPy array is read by.
-            allows=(*FILE_CALLS, "vars", "getattr", "torch.bfloat16", "torch.half", "__reduce__"),
+            # A dtype of torch by its name, and what a NumPy array is read by.
+            allows=(
+                *FILE_CALLS,
+                "getattr(torch, …)",
+                "torch.bfloat16",
+                "torch.float16",
+                "torch.half",
+                "__reduce__",
+            ),
         ),
         Exercise(
             id="4.2",

@@ -165,6 +165,7 @@ _STOPPING: Claims = {
     'mode: "min", where lower is better, or "max".': ("mode inverted", "mode not used"),
     "patience: at least 1.": ("one late from patience 2 on", "patience of 100 at most"),
     "min_delta: at least 0; a value improves only when it is better than `best` by *more* than this.": (
+        "the best creeps",
         "an equal value counts",
         "min_delta not used",
         "a tolerance on top of min_delta",
@@ -241,6 +242,7 @@ _BUDGET: Claims = {
     "one that is NaN never is, and before the first number at most two are.": (
         "NaN hides the best before it",
         "a NaN that comes first stays the best",
+        "a NaN makes it forget the best before it",
     ),
     "and no two are equal;": EXPLAINS,
     "The best is the validation with the lowest validation loss": (
@@ -249,6 +251,7 @@ _BUDGET: Claims = {
         "mode inverted",
         "kept only when much better",
         "kept only when better by a ten-thousandth",
+        "kept only when better by a thousandth, and ended early",
         "compared in 32 bits",
         "a best below a billion",
         "no loss below 0",
@@ -297,6 +300,7 @@ _CADENCE: Claims = {
         "the least of the last saves",
         "the median of the last saves",
         "a save for nothing passed over",
+        "a step ahead where both limits hold",
         "5 % whatever is asked",
         "never looks at what a save costs",
         "the mean of all saves",
@@ -304,6 +308,7 @@ _CADENCE: Claims = {
     "A save that takes two thirds or more of `max_overhead` × `max_lost_seconds` may be treated so, too.": EXPLAINS,
     "Where both limits cannot hold, this one does, and saves come as often as it allows (half as often will do).": (
         "the limit even where the budget cannot",
+        "a step ahead of the budget, too",
         "asks far too long for a slow disk",
     ),
     "clock: gives the seconds now, as `time.perf_counter` does.": (

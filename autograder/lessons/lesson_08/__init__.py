@@ -17,6 +17,7 @@ LESSON = Lesson(
             check="checks.seeding.check_seed_everything",
             # What it asks for: another generator in the worker's copy of the data set.
             allows=(
+                "num_workers",
                 "get_worker_info().dataset.rng",
                 "data.get_worker_info().dataset.rng",
                 "torch.utils.data.get_worker_info().dataset.rng",

@@ -9,8 +9,8 @@ CLAIMS: dict[str, Claims] = {
         "hold the same text twice": ("repeated texts on both sides",),
         "Write the step that makes samples of them": EXPLAINS,
         "The rules are those of the lessons: put all that your code needs into the cell, imports too.": EXPLAINS,
-        "Arguments have the types that stand beside them; numbers among them are finite, and seeds 0 or more, unless "
-        "the text says otherwise.": EXPLAINS,
+        "Arguments have the types that stand beside them; numbers among them are finite, and seeds lie between 0 and "
+        "`2**32 - 1`, unless the text says otherwise.": EXPLAINS,
         "path: Path": ("lines split at commas", "a line more in the table"),
         "Read a CSV with the columns `text` and `label`, among others": (
             "columns by their place",
@@ -23,6 +23,8 @@ CLAIMS: dict[str, Claims] = {
         "(spaces around them may go)": EXPLAINS,
         "Every row with a text and a label is in one": (
             "a last part on no side",
+            "repeats dropped before rows without a label",
+            "the first row of a text alone, labelled or not",
             "another column must not be empty",
             "words for nothing taken as nothing",
         ),
@@ -34,14 +36,23 @@ CLAIMS: dict[str, Claims] = {
             "labels without regard to case",
             "long labels cut",
         ),
+        "of two labels is drawn for once": (
+            "a text of two labels drawn for twice",
+            "a text of two labels held out if both draw it",
+        ),
         "about a share of `validation`": ("`validation` ignored", "a quarter of what is asked for"),
-        "its different texts held out.": ("the share counted in rows",),
+        "its different texts held out.": (
+            "the share counted in rows",
+            "a text of two labels drawn for twice",
+            "a text of two labels held out if both draw it",
+        ),
         "validation: float = 0.2": ("another default share",),
         '"left_out": number of rows in which text or label is empty or blank': (
             "bad rows kept",
             "rows without a label are not counted",
             "rows without a text are not counted",
             "a row without both counted twice",
+            "a repeat without a label not counted",
             "repeated texts counted",
             "empty, but not blank",
             "bad rows counted in words",
@@ -87,6 +98,7 @@ CLAIMS: dict[str, Claims] = {
         "A text's label is its own, whichever are asked with it": (
             "scores less their mean in the batch",
             "a width that all share",
+            "an empty text takes its neighbour's first word",
             "texts that are equal but for the case predicted once",
             "a text that stands twice answered once",
         ),
@@ -101,7 +113,9 @@ CLAIMS: dict[str, Claims] = {
         "Which config wins, and what was spent": EXPLAINS,
         "The winner of a search": EXPLAINS,
         "trials: list[dict]": ("the status ignored",),
-        '"config" (a dict of numbers; not all have the same names)': (
+        '"config" (a dict of numbers, of which 1 and 1.0 are one; not all have the same names, one may have none)': (
+            "configs told apart by their JSON",
+            "an empty config taken for none",
             "settings without their names",
             "a setting that is not there taken for 0",
             "the order of a config's settings matters",

@@ -201,7 +201,7 @@ def accumulate_step(
     num_rows = sum(rows_of_ranks)
 
     def closure():
-        model.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         contexts = chain(repeat(model.no_sync, len(micro_batches) - 1), [nullcontext])
         mean = 0.0
         for batch, context in zip(micro_batches, contexts, strict=True):
@@ -215,7 +215,7 @@ def accumulate_step(
     try:
         optimizer.step(closure)
     except BaseException:
-        model.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         raise
 
 

@@ -60,7 +60,7 @@ def main() -> None:
     if not select.select([control], [], [], _IDLE_SECONDS)[0]:
         _load([WHEN_IDLE])
     while True:
-        message, descriptors, *_ = socket.recv_fds(control, 2**20, 3)
+        message, descriptors, *_ = socket.recv_fds(control, 2**20, 4)
         if not message:
             break
         request = options | json.loads(message)
@@ -129,7 +129,13 @@ def _become_keeper(control: socket.socket, descriptors: list[int], request: dict
                 "prctl", 36, 1, 0, 0, 0
             )  # what the worker leaves behind becomes this process's child
         # The kernel adds this process's id as the grader sees it.
-        control.send(json.dumps({"home": request["home"]}).encode())
+        told, listeners = {"home": request["home"]}, []
+        if request["serves"]:
+            told["storage"] = f"{request['home']}/storage"
+            listeners.append(_listen(told["storage"]))
+        socket.send_fds(control, [json.dumps(told).encode()], [each.fileno() for each in listeners])
+        for listener in listeners:
+            listener.close()
         child = os.fork()
         if child == 0:
             _become_worker(descriptors, request, own_proc)
@@ -149,13 +155,21 @@ def _become_keeper(control: socket.socket, descriptors: list[int], request: dict
         os._exit(0)
 
 
+def _listen(path: str) -> socket.socket:
+    """The socket that the worker connects to, and at which a process of the grader's answers."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen()
+    return listener
+
+
 def _become_worker(descriptors: list[int], request: dict[str, Any], own_proc: bool) -> NoReturn:
     try:
-        requests, answers, log = (fcntl.fcntl(number, fcntl.F_DUPFD, 100) for number in descriptors)
+        requests, answers, log, tells = (fcntl.fcntl(number, fcntl.F_DUPFD, 100) for number in descriptors)
         null = os.open(os.devnull, os.O_RDWR)
-        for source, target in ((null, 0), (log, 1), (log, 2), (requests, 3), (answers, 4)):
+        for source, target in ((null, 0), (log, 1), (log, 2), (requests, 3), (answers, 4), (tells, 5)):
             os.dup2(source, target, inheritable=target < 3)
-        os.closerange(5, 2**16)  # the server's socket, and whatever torch has opened
+        os.closerange(6, 2**16)  # the server's socket, and whatever torch has opened
         isolate.drop_privileges()
         if request["landlock"]:
             rules = [*request["rules"], (request["home"], "write")]
@@ -167,7 +181,7 @@ def _become_worker(descriptors: list[int], request: dict[str, Any], own_proc: bo
                 ]
                 rules += [(place, "write") for place in places]
             isolate.landlock(rules, own_network=request["namespaces"] or request["talks"], own_proc=own_proc)
-        worker.serve(3, 4, request)
+        worker.serve(3, 4, request | {"tells": 5})
     finally:
         os._exit(70)
 

@@ -19,6 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import deeds  # type: ignore[import-not-found]
+import telling  # type: ignore[import-not-found]
+
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
@@ -34,7 +37,8 @@ _WATCHED = _words("""
     json json.encoder json.decoder struct time math contextlib numpy numpy.random torch torch.nn.functional
     torch.nn.utils torch.autograd torch.overrides torch.utils._python_dispatch torch.utils.data
     torch.utils.flop_counter course_lib.measuring.counters course_lib.measuring.counts
-    course_lib.measuring.operators course_lib.measuring.naive course_lib.data course_lib.models.transformers
+    course_lib.measuring.operators course_lib.measuring.reads
+    course_lib.measuring.threads course_lib.measuring.naive course_lib.data course_lib.models.transformers
 """)
 _WATCHED_CLASSES = _words("""
     json.JSONEncoder torch.Tensor torch.nn.Module torch.optim.Optimizer torch.optim.SGD torch.optim.AdamW
@@ -43,29 +47,57 @@ _WATCHED_CLASSES = _words("""
     torch.utils.data.DataLoader
     torch.utils._python_dispatch.TorchDispatchMode torch.overrides.TorchFunctionMode
    
-    course_lib.measuring.counts.Counts
+    course_lib.measuring.counts.Counts course_lib.measuring.reads.Reads course_lib.measuring.reads.Values
     course_lib.measuring.operators.Operators course_lib.models.transformers.TextClassifier
     course_lib.models.transformers.Encoder
 """)
 _TORCH = str(Path(sysconfig.get_path("purelib")) / "torch") + os.sep
 
 
-def close(*machinery: str) -> None:
-    """Close frames, `gc` and tracing to code that is not part of an installed library, and hide these modules."""
+def close(tell: telling.Tell, *machinery: str) -> None:
+    """Close frames, `gc` and tracing to code that is not part of an installed library, and hide these modules.
+
+    What the cell does, or has a library do, that no cell needs, is told as it happens (`deeds.py`).
+    """
     main = types.ModuleType("__main__")
     main.__file__ = sys.modules["__main__"].__file__  # a process that is spawned reads it
     for name in machinery:
         sys.modules.pop(name, None)
     sys.modules["__main__"] = main
-    sys.addaudithook(_hook())
+    _show_exports()
+    sys.addaudithook(_hook(tell))
 
 
-def _hook() -> Callable[[str, tuple[Any, ...]], None]:
+def _show_exports() -> None:
+    """Let counts see what is handed out by DLPack, of which one way is hidden from them, and no other holder shows."""
+    if torch := sys.modules.get("torch"):
+        real = torch.Tensor.__dlpack__
+
+        def export(tensor: Any, *arguments: Any, **options: Any) -> Any:
+            return real(tensor if tensor.requires_grad else tensor.detach(), *arguments, **options)
+
+        for place, name in (
+            (torch.Tensor, "__dlpack__"),
+            (torch, "to_dlpack"),
+            (torch.utils.dlpack, "to_dlpack"),
+        ):
+            if hasattr(place, name):
+                setattr(place, name, export)
+        reads: Any = importlib.import_module("course_lib.measuring.reads")
+        reads.HANDS_OUT |= {export}
+
+
+def _hook(tell: telling.Tell) -> Callable[[str, tuple[Any, ...]], None]:
     paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     course_lib = str(importlib.import_module("course_lib").__file__)
     libraries = ("<frozen", *(path + os.sep for path in paths), str(Path(course_lib).parent) + os.sep)
+    roots = (*(path + os.sep for path in paths), str(Path(course_lib).parents[1]) + os.sep)
     getframe, ident, busy = sys._getframe, threading.get_ident, set[int]()
-    own = __file__
+    own, folder = __file__, str(Path(__file__).parent) + os.sep
+    is_told, report = (
+        deeds.TOLD,
+        deeds.reporter(tell, getframe, libraries=libraries, roots=roots, ours=("<harness>", folder)),
+    )
 
     def caller() -> str:
         """The file of the code that asks; for one that asks `inspect` or `traceback` to ask, its own."""
@@ -84,16 +116,21 @@ def _hook() -> Callable[[str, tuple[Any, ...]], None]:
             closed = arguments[1] in _FRAMES
         elif event == "object.__setattr__":
             closed = arguments[1] in _CODE
-        else:
+        elif event in is_told:
             closed = event in _ALWAYS_CLOSED
-        if not closed or ident() in busy:
+        else:
+            return
+        if not (closed or event in is_told) or ident() in busy:
             return
         busy.add(ident())
         try:
-            file = caller()
+            file = caller() if closed else own
+            is_closed = file != own and not file.startswith(libraries)
+            if is_closed or event in is_told:
+                report(event, arguments)
         finally:
             busy.discard(ident())
-        if file != own and not file.startswith(libraries):
+        if is_closed:
             what = arguments[1] if event.startswith("object.") else event
             raise PermissionError(f"{what}: what called your code is not open to it while it is checked")
 

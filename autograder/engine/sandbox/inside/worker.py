@@ -24,9 +24,11 @@ from typing import Any, BinaryIO, NoReturn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import accounts  # type: ignore[import-not-found]
 import guard  # type: ignore[import-not-found]
 import isolate  # type: ignore[import-not-found]
 import notebook_names  # type: ignore[import-not-found]
+import telling  # type: ignore[import-not-found]
 import wire  # type: ignore[import-not-found]
 
 CELL_NAME = "<your cell>"
@@ -50,6 +52,7 @@ def serve(requests: int, answers: int, options: dict[str, Any]) -> NoReturn:
     tempfile.tempdir = None  # the fork server had another
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
     isolate.limit(options["limits"])
+    accounts.keep()
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # out of memory: this one first
     import numpy as np
@@ -62,13 +65,14 @@ def serve(requests: int, answers: int, options: dict[str, Any]) -> NoReturn:
     stream = os.fdopen(answers, "wb")
     wire.send(stream, {"ready": True, "reached": _reach(options["canary"])})
 
-    _serve(os.fdopen(requests, "rb"), stream)
+    _serve(os.fdopen(requests, "rb"), stream, options["tells"])
 
 
-def _serve(requests: BinaryIO, answers: BinaryIO) -> NoReturn:
+def _serve(requests: BinaryIO, answers: BinaryIO, tells: int | None) -> NoReturn:
     harness: dict[str, Any] = {}
     replaced: Callable[[], list[str]] = list
-    guard.close("worker", "wire", "isolate", "guard", "notebook_names")
+    tell, kept = telling.teller(tells)
+    guard.close(tell, "worker", "wire", "accounts", "isolate", "guard", "deeds", "notebook_names", "telling")
     while True:
         try:
             request = wire.receive(requests)
@@ -78,7 +82,7 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> NoReturn:
             if request["do"] == "load":
                 loaded = request["harness"], request["source"], request["entry"]
                 _kept_for_children().write_text(json.dumps(loaded), encoding="utf-8")
-                harness, replaced = _load(*loaded)
+                harness, replaced = _load(*loaded, tell)
                 answer: dict[str, Any] = {"value": None}
             elif request["do"] == "pin":
                 answer = {"value": _pin(request["threads"])}
@@ -88,15 +92,19 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> NoReturn:
                 answer = {"value": _plain(value)}
         except BaseException as error:  # SystemExit and KeyboardInterrupt from learner code as well
             answer = {"error": _describe(error)}
-        # Without the number, which the cell does not know, a frame that it wrote by itself is no answer.
-        mark = {"number": request["number"], "replaced": replaced()}
+        # Without the number, which the cell does not know, a frame that it wrote by itself is no answer. And what was
+        # told before it was told before this message.
+        tell("answer", request["number"])
+        mark = {"number": request["number"], "replaced": replaced(), "told": kept()}
         try:
             wire.send(answers, mark | answer)
         except TypeError as error:
             wire.send(answers, mark | {"error": _describe(error)})
 
 
-def _load(harness_source: str, source: str, entry: str) -> tuple[dict[str, Any], Callable[[], list[str]]]:
+def _load(
+    harness_source: str, source: str, entry: str, tell: telling.Tell | None = None
+) -> tuple[dict[str, Any], Callable[[], list[str]]]:
     """Run the harness, then the learner's cell in a module of its own; the harness knows it as `learner`.
 
     The harness comes first, so that what it imports is what the libraries hold. Returns its namespace, and what
@@ -107,6 +115,7 @@ def _load(harness_source: str, source: str, entry: str) -> tuple[dict[str, Any],
     module.__dict__.update(notebook_names.NAMES)
     # A DataLoader's worker unpickles what the cell and the harness define by these names.
     sys.modules |= {"autograder": marker, "__learner__": module, "harness": harness}
+    harness.__dict__["tell"] = tell
     exec(compile(harness_source, "<harness>", "exec"), harness.__dict__)
     replaced = guard.watch(harness.__dict__)
     linecache.cache[CELL_NAME] = (len(source), None, source.splitlines(keepends=True), CELL_NAME)

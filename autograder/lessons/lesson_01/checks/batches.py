@@ -10,11 +10,8 @@ from autograder.engine import Job, measure_speedup
 from autograder.lessons.checking import require_each_once, require_equal
 from autograder.lessons.lesson_01.checks.anew import require_drawn_anew
 from autograder.lessons.lesson_01.checks.collated import PAD_ID, require_batch
-from autograder.lessons.lesson_01.checks.passes import (
-    drawn_passes,
-    require_little_padding,
-    require_whole_pass,
-)
+from autograder.lessons.lesson_01.checks.passes import drawn_passes
+from autograder.lessons.lesson_01.checks.whole_passes import require_little_padding, require_whole_pass
 
 
 def check_collate(job: Job) -> None:

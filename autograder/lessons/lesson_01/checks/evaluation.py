@@ -49,6 +49,7 @@ def check_evaluate(job: Job) -> None:
             "sure": number == 6,
         }
         answer, twin = job.both(baselines.EVALUATE, "evaluate_once", **arguments)
+        answer |= _told(job)
         _require_quiet_forward(job, answer, twin)
         if arguments["infinite"]:
             _require_infinite(job, answer, twin)
@@ -95,6 +96,17 @@ def check_evaluate(job: Job) -> None:
     )
     sick = job.learner().call("evaluate_sick", seed=job.seed())
     require_infinite(job, sick["report"].get("loss", math.inf))
+
+
+def _told(job: Job) -> dict[str, Any]:
+    """What was told of the forward passes of the last call."""
+    seen = job.learner().told.call.seen
+    return {
+        "forwards": len(seen["modes"]),
+        "eval_mode": bool(seen["modes"]) and not any(training for training, _ in seen["modes"]),
+        "partly": all(evaluating for _, evaluating in seen["modes"]),
+        "gradients": any(recorded for (recorded,) in seen["recorded"]),
+    }
 
 
 def _require_many(job: Job) -> None:

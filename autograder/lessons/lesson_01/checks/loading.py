@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from autograder.engine import Job, measure_speedup
+from autograder.engine import Job, Worker, measure_speedup
+from autograder.lessons.lesson_01.checks.one_pass import require_pass
+
+_PASSES = ((0,), (2,), (3,), (1,), (0,), (0, 2), (1,))
+"""Which loaders are gone through, pass after pass; where there are two, the second in the midst of the first."""
+_LOOKED_AT = 1  # the case with more samples than anybody fetches at the same time
+_SECONDS = 0.0005  # that a sample takes to arrive
+_QUICK, _SOON, _LATE = 0.0005, 0.015, 0.15
+"""And where somebody looks on: one of the first batch, others, which are then on their way, and the last one."""
+_SEGMENT_SECONDS, _SEGMENT_SAMPLES = 0.004, 32  # and under the clock; samples of a step
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What happened while somebody held a batch and asked for no other.
+
+    Attributes:
+        is_ahead: something was fetched.
+        is_all: everything was there already.
+    """
+
+    is_ahead: bool
+    is_all: bool
 
 
 def check_loader(job: Job) -> None:
     """1.5: every sample once and in order, pass after pass, at 2× the speed of fetching one after the other."""
+    job.serves = True
     rng = job.rng
     rows = int(rng.integers(1, 6))
     many = int(rng.integers(9, 20))
@@ -18,46 +44,125 @@ def check_loader(job: Job) -> None:
         # A last batch of two or more: who leaves out a sample has not left out the batch.
         {"size": many * int(rng.integers(3, 5)) + int(rng.integers(2, 8)), "micro_batch_size": many},
         # An exact fit, of more samples than anybody fetches at the same time.
-        {"size": rows * -(-int(rng.integers(60, 80)) // rows), "micro_batch_size": rows, "num_quick": rows},
+        {"size": rows * -(-int(rng.integers(60, 80)) // rows), "micro_batch_size": rows},
         {"size": int(rng.integers(1, 4)), "micro_batch_size": 5},  # less than a batch
         {"size": 3, "micro_batch_size": 1},
     ]
-    cases = [{"num_quick": 0} | case | {"mark": int(rng.integers(1, 10**6))} for case in cases]
-    passes = [[number, job.seed()] for number in (0, 2, 3, 1, 0, 0, 2, 1)]
-    together = 5  # the pass after it runs within it
-    # Loader processes that are started afresh, as on macOS and Windows, each import torch first.
-    looked_at = job.seed()
-    answers = job.learner().call(
-        "load_all", seconds=90.0, cases=cases, passes=passes, together=together, looked_at=looked_at
-    )
-    seen: dict[int, np.ndarray] = {}
-    for place, ((number, seed), answer) in enumerate(zip(passes, answers, strict=True)):
-        before = _stored(looked_at, cases[number]["size"]) if "num_looked" in answer else seen.get(number)
-        if place == together:
-            _require_undisturbed(job, answers[place : place + 2], passes[place : place + 2], cases)
-        _require_pass(job, answer, cases[number], seed, before)
-        seen[number] = np.concatenate(answer["ids"])
-    _require_fetched_once(job, answers[3]["num_read"], cases[1]["size"])
-    _require_ahead(job, answers[-1])
+    cases = [case | {"mark": int(rng.integers(1, 10**6))} for case in cases]
+    at_once = _require_passes(job, cases)
     _require_told(job, cases[0])
+    job.counts["samples on their way at once"] = at_once
     measure_speedup(
         job,
         function="loader_segment",
-        max_cores=4.0,  # loader processes may compute too; the sleep is what is to be hidden
+        prepare=partial(_store_segment, job),
+        max_cores=4.0,  # loader processes may compute too; the wait is what is to be hidden
         compare=lambda a, b: _require_same_sums(job, a, b),
-        likely="the waits stand one after the other: nothing is fetched while something else is waited for",
+        likely="the waits stand one after the other: nothing is fetched while something else is waited for"
+        if at_once < 2
+        else f"never more than {at_once} samples were on their way at once; or batches go from process to process, or "
+        "loaders start anew, for longer than that saves",
         look="how many samples are on their way at the same moment?",
     )
 
 
-def _require_undisturbed(
-    job: Job, answers: list[dict[str, Any]], passes: list[list[int]], cases: list[dict[str, int]]
-) -> None:
+def _require_passes(job: Job, cases: list[dict[str, int]]) -> int:
+    """All loaders are there until their last pass, and the samples behind each change before each of its passes.
+
+    Returns how many samples were on their way at once, at most.
+    """
+    worker = job.learner()
+    stored = {number: _drawn(job, case) for number, case in enumerate(cases)}
+    for number, ids in stored.items():
+        worker.storage.put(number, _as_stored(ids), _SECONDS)
+    # Loader processes that are started afresh, as on macOS and Windows, each import torch first: hence the seconds.
+    worker.call("make_loaders", seconds=90.0, cases=cases)
+    seen: dict[int, np.ndarray] = {}
+    num_asked: dict[int, int] = {}
+    at_once = 0
+    look = None
+    for place, numbers in enumerate(_PASSES):
+        later = {number for some in _PASSES[place + 1 :] for number in some}
+        if not later:
+            seen[_LOOKED_AT] = _drawn(job, cases[_LOOKED_AT])
+            _store(worker, _LOOKED_AT, cases, seen[_LOOKED_AT])
+            look = _look(worker, cases[_LOOKED_AT]["size"])
+        for number in numbers:
+            if number in seen:  # else those that were there when the loader was made
+                stored[number] = _drawn(job, cases[number])
+            _store(worker, number, cases, stored[number])
+        last = [number for number in numbers if number not in later]
+        answers = worker.call("pass_over", seconds=90.0, numbers=numbers, last=last)
+        if len(numbers) > 1:
+            _require_undisturbed(job, answers, [stored[number] for number in numbers])
+        for number, answer in zip(numbers, answers, strict=True):
+            before = seen.get(number)
+            require_pass(job, answer, cases[number], stored[number], before, is_after_look=not later)
+            asked = worker.storage.asked(number)
+            num_asked.setdefault(number, asked.num_asked)
+            at_once = max(at_once, asked.most_at_once)
+            seen[number] = stored[number]
+    for number, case in enumerate(cases):
+        _require_fetched_once(job, num_asked[number], case["size"])
+    assert look
+    _require_ahead(job, look)
+    return at_once
+
+
+def _drawn(job: Job, case: dict[str, int]) -> np.ndarray:
+    """Ids of new samples: int64 [size, 8]. Of them the worker's storage is told, and not the worker."""
+    return job.rng.integers(3, 60, size=(case["size"], 8))
+
+
+def _as_stored(ids: np.ndarray) -> list[bytes]:
+    return [row.tobytes() for row in ids]
+
+
+def _store(worker: Worker, number: int, cases: list[dict[str, int]], ids: np.ndarray) -> None:
+    rows, others = cases[number]["micro_batch_size"], len(ids) - cases[number]["micro_batch_size"] - 1
+    seconds = [_QUICK] * rows + [_SOON] * others + [_LATE] if number == _LOOKED_AT else _SECONDS
+    worker.storage.put(number, _as_stored(ids), seconds)
+
+
+def _look(worker: Worker, size: int) -> _Look:
+    """Take a batch or some, and wait after each as a training step does; the rest of the pass is never asked for.
+
+    On a busy machine it may happen once that everything is there.
+    """
+    look = _Look(False, False)
+    for _ in range(3):
+        look = _look_once(worker, size)
+        if not look.is_all:
+            break
+    return look
+
+
+def _look_once(worker: Worker, size: int) -> _Look:
+    def num_answered() -> int:
+        return worker.storage.asked(_LOOKED_AT).num_answered
+
+    look, start = _Look(False, False), num_answered()
+    worker.call("begin_pass", number=_LOOKED_AT)
+    for num_looked in range(5):
+        if not worker.call("next_batch", number=_LOOKED_AT):
+            break
+        # By the storage's count alone: the worker has nothing to say while nothing is asked of it.
+        before, until = num_answered(), time.monotonic() + 0.5
+        look = _Look(False, num_looked == 0 and before - start >= size)
+        while not look.is_ahead and not look.is_all and time.monotonic() < until:
+            time.sleep(0.002)
+            look = _Look(num_answered() > before, False)
+        if look.is_ahead or look.is_all:
+            break
+    worker.call("break_off", number=_LOOKED_AT)
+    return look
+
+
+def _require_undisturbed(job: Job, answers: list[dict[str, Any]], stored: list[np.ndarray]) -> None:
     """Each loader has gone through a whole pass alone, before these two were gone through at the same time."""
     is_right = [
-        answer["type"] == "dict"
-        and np.array_equal(np.concatenate(answer["ids"] or [[]]), _stored(seed, cases[number]["size"]))
-        for (number, seed), answer in zip(passes, answers, strict=True)
+        answer["type"] == "dict" and np.array_equal(np.concatenate(answer["ids"] or [[]]), ids)
+        for answer, ids in zip(answers, stored, strict=True)
     ]
     job.require(
         all(is_right),
@@ -68,26 +173,26 @@ def _require_undisturbed(
     )
 
 
-def _require_fetched_once(job: Job, num_read: int, size: int) -> None:
+def _require_fetched_once(job: Job, num_asked: int, size: int) -> None:
     job.require(
-        num_read <= size,
+        num_asked <= size,
         expected=f"{size} samples fetched in a first pass, each once",
-        got=f"{num_read} times that one was fetched",
+        got=f"{num_asked} times that one was fetched",
         likely="samples are fetched more often than they are handed out: storage has to be asked once for each",
         look="count the calls of `dataset[i]` in one pass",
     )
 
 
-def _require_ahead(job: Job, answer: dict[str, Any]) -> None:
+def _require_ahead(job: Job, look: _Look) -> None:
     job.require(
-        not answer["is_all"],
+        not look.is_all,
         expected="a first batch while most samples of the pass are still to be fetched",
         got="all of them fetched before it",
         likely="the whole pass is fetched before its first batch is handed out, so nothing overlaps with training",
         look="hand out a batch as soon as its own samples are there",
     )
     job.require(
-        answer["is_ahead"],
+        look.is_ahead,
         expected="samples that are fetched while a training step runs",
         got="none in half a second, until the next batch is asked for",
         likely="a batch is fetched only when it is asked for, so that waits and training steps stand one after the "
@@ -99,18 +204,22 @@ def _require_ahead(job: Job, answer: dict[str, Any]) -> None:
 def _require_told(job: Job, case: dict[str, int]) -> None:
     """A sample in the last batch cannot be read, one in the first, one between: its error comes out, and the next
     pass is whole."""
-    seed, rows = job.seed(), case["micro_batch_size"]
+    rows, ids = case["micro_batch_size"], _drawn(job, case)
     lost = [case["size"] - 1, int(job.rng.integers(rows)), int(job.rng.integers(rows, 2 * rows))]
     # In a worker of its own: torch takes long to end loader processes after an error, and these are not waited for.
     worker = job.worker("lost", job.source)
-    answers = worker.call("load_lost", seconds=90.0, case=case, seed=seed, lost=lost)
+    worker.storage.put(0, _as_stored(ids), _SECONDS)
+    worker.call("make_loaders", seconds=90.0, cases=[case])
+    worker.call("pass_over", seconds=90.0, numbers=[0], last=[])
+    for index in lost:
+        worker.storage.put(0, _as_stored(ids), _SECONDS, lost=[index])
+        _require_error(job, worker.call("pass_to_error", seconds=90.0, number=0))
+        worker.storage.put(0, _as_stored(ids), _SECONDS)
+        _require_whole_again(job, worker.call("pass_after_error", seconds=90.0, number=0), case, ids)
     worker.kill()
-    for answer in answers:
-        _require_told_once(job, answer, case, seed)
 
 
-def _require_told_once(job: Job, answer: dict[str, Any], case: dict[str, int], seed: int) -> None:
-    told = answer["told"]
+def _require_error(job: Job, told: str) -> None:
     job.require(
         told == "told",
         expected="the error of a sample that cannot be read",
@@ -124,6 +233,9 @@ def _require_told_once(job: Job, answer: dict[str, Any], case: dict[str, int], s
         "again: nobody learns of it",
         look="`future.result()` raises what its thread raised; what a queue hands on may be an error too",
     )
+
+
+def _require_whole_again(job: Job, answer: dict[str, Any], case: dict[str, int], ids: np.ndarray) -> None:
     job.require(
         not answer["trouble"],
         expected="a whole pass after one that an error ended: the sample can be read again",
@@ -131,130 +243,14 @@ def _require_told_once(job: Job, answer: dict[str, Any], case: dict[str, int], s
         likely="an error leaves the loader unfit for the next pass: its pool is shut down, or what failed is kept",
         look="what is under way, and what fetches it, belongs to one pass: make it in `__iter__`",
     )
-    _require_pass(job, answer["after"], case, seed, None)
+    require_pass(job, answer, case, ids, None)
 
 
-def _stored(seed: int, size: int) -> np.ndarray:
-    """The samples that this seed stores, as in the harness, but not by it."""
-    return np.random.default_rng(seed).integers(3, 60, size=(size, 8))
-
-
-def _require_pass(
-    job: Job, answer: dict[str, Any], case: dict[str, int], seed: int, before: np.ndarray | None
-) -> None:
-    """One pass over a case; `before` are the ids of a pass before it, when other samples were stored."""
-    size, rows = case["size"], case["micro_batch_size"]
-    job.require(
-        answer["type"] == "dict",
-        expected="an iterable of the batches that collate_fn makes, which are dicts",
-        got=f"a {answer['type']}",
-        likely="samples are handed out as they are, or nothing is returned",
-        look="what does `next(iter(loader))` look like?",
-    )
-    job.require(
-        len(answer["ids"]) > 0 or before is None,
-        expected="the same number of batches in the second pass",
-        got="none",
-        likely="a generator, which is used up after one pass",
-        look="return an object with `__iter__`, such as a DataLoader",
-    )
-    expected = _stored(seed, size)
-    ids = np.concatenate(answer["ids"]) if answer["ids"] else expected[:0]
-    starts = range(rows, size, rows)
-    rest = next(
-        (
-            start
-            for start in starts
-            if _is_of(ids, expected[start:], None if before is None else before[start:])
-        ),
-        0,
-    )
-    job.require(
-        not (rest and answer.get("num_looked")),
-        expected=f"{size} samples in a pass, after one that was broken off",
-        got=f"all but the first {rest}",
-        likely="the pass goes on where the one before it was broken off: queue and threads belong to the loader",
-        look="what is under way belongs to one pass: make it in `__iter__`",
-    )
-    job.require(
-        len(ids) == size,
-        expected=f"{size} samples in a pass, in batches of {rows}",
-        got=f"{len(ids)}",
-        likely=_why_another_number(ids, expected, rows),
-        look="count what comes out of an epoch whose last batch is short, and of one whose batches fit exactly",
-    )
-    job.require(
-        np.array_equal(ids, expected),
-        expected="the samples in the order of the dataset",
-        got="another order" if _same_rows(ids, expected) else "other batches than are stored now",
-        likely=_why_another_order(answer["ids"], expected, rows, before),
-        look="fetch ahead, but hand out in order, and fetch again in each pass",
-    )
-    labels = np.concatenate(answer["labels"])
-    job.require(
-        np.array_equal(labels, expected.sum(axis=1) % 5),
-        expected="each sample with its own label",
-        got="other labels",
-        likely="ids and labels are put together anew",
-        look="hand the samples to collate_fn as the dataset gives them",
-    )
-    sizes = [len(batch) for batch in answer["ids"]]
-    job.require(
-        all(number == rows for number in sizes[:-1]) and sizes[-1] <= rows,
-        expected=f"batches of {rows} samples, the last one of at most so many",
-        got=f"batches of {', '.join(map(str, sizes[:6]))} …",
-        likely="micro_batch_size is not used, or a batch other than the last is short",
-        look="the second argument says how many samples make a batch",
-    )
-    job.require(
-        all(mark == case["mark"] for mark in answer["marks"]),
-        expected="batches that collate_fn has made",
-        got="batches without what this collate_fn adds to them",
-        likely="collate_fn is not used: batches are put together in another way",
-        look="the third argument makes a batch of a list of samples",
-    )
-
-
-def _is_of(ids: np.ndarray, now: np.ndarray, before: np.ndarray | None) -> bool:
-    """Whether each row is the one stored now at its place, or the one that was stored there before."""
-    if len(ids) != len(now):
-        return False
-    is_now = (ids == now).all(axis=1)
-    return bool((is_now if before is None else is_now | (ids == before).all(axis=1)).all())
-
-
-def _same_rows(a: np.ndarray, b: np.ndarray) -> bool:
-    return sorted(map(bytes, a)) == sorted(map(bytes, b))
-
-
-def _why_another_number(ids: np.ndarray, expected: np.ndarray, rows: int) -> str:
-    if len(ids) > len(expected):
-        return "some samples come twice, such as those that fill up the last batch"
-    if np.array_equal(ids, expected[: len(expected) - len(expected) % rows]):
-        return "the tail is dropped: the last, shorter batch is missing"
-    if np.array_equal(ids, expected[: len(ids)]):
-        return "the pass ends too early: it lacks more, or less, than a last short batch"
-    return "samples are lost on the way, and not the last ones"
-
-
-def _why_another_order(
-    batches: list[np.ndarray], expected: np.ndarray, rows: int, before: np.ndarray | None
-) -> str:
-    ids = np.concatenate(batches)
-    if before is not None and np.array_equal(ids, before):
-        return (
-            "samples kept from the pass before: what is stored has changed since, and each pass fetches anew"
-        )
-    if before is not None and _is_of(ids, expected, before):
-        return "some samples were fetched before this pass began, when others were stored"
-    if not _same_rows(ids, expected):
-        return "samples of another pass or place: each index is to be fetched once in each pass"
-    wanted = [expected[start : start + rows] for start in range(0, len(expected), rows)]
-    if len(batches) == len(wanted) and all(map(_same_rows, batches, wanted)):
-        return "samples of a batch stand in the order in which they arrived"
-    if {batch.tobytes() for batch in batches} == {batch.tobytes() for batch in wanted}:
-        return "whole batches come in another order: handed out as they are ready, or shuffled"
-    return "the loader shuffles the samples, or hands out whichever arrives first"
+def _store_segment(job: Job, worker: Worker, seed: int, num_steps: int) -> None:
+    """The samples of a segment, the same for both sides, under their number, as the harness asks for them."""
+    size = num_steps * _SEGMENT_SAMPLES
+    ids = job.hidden(seed).integers(3, 60, size=(size, 8))
+    worker.storage.put(size, _as_stored(ids), _SEGMENT_SECONDS)
 
 
 def _require_same_sums(job: Job, baseline: dict[str, Any], learner: dict[str, Any]) -> None:

@@ -35,6 +35,7 @@ def check_train_one_epoch(job: Job) -> None:
     answers, epochs = [], _drawn_epochs(job)
     for arguments in epochs:
         answer, twin = job.both(baselines.TRAIN_EPOCH, "train_epoch_once", **arguments)
+        answer |= _counted(job, 2 if arguments["odd"] else 1)
         _require_steps(job, answer, len(arguments["rows"]) * (2 if arguments["odd"] else 1))
         if not are_equal(answer["weights"], twin["weights"], "float32"):
             _fail_by_name(job, answer, twin, arguments, of_large_gradients=epochs[1])
@@ -64,9 +65,21 @@ def check_train_one_epoch(job: Job) -> None:
         require_infinite(job, sick.get(name, math.inf), name=name)
 
 
+def _counted(job: Job, num_epochs: int) -> dict[str, Any]:
+    """What was told of the epochs of the last call: steps and modes of all, and the most syncs of one."""
+    counts, modes = job.learner().counts(num_epochs), job.learner().told.call.seen["modes"]
+    return {
+        "train_mode": bool(modes) and not any(evaluating for _, evaluating in modes),
+        "syncs": max(each.num_syncs for each in counts),
+        "unwatched": sum(each.num_unwatched for each in counts),
+        "optimizer_steps": sum(each.num_optimizer_steps for each in counts),
+    }
+
+
 def _require_long(job: Job) -> None:
     """Few syncs in a long epoch, and its late steps as the first ones."""
     answer, twin = job.both(baselines.TRAIN_EPOCH, "train_epoch_long", seed=job.seed(), num_steps=LONG)
+    answer |= _counted(job, 1)
     _require_few_syncs(job, answer)
     _require_steps(job, answer, LONG)
     job.require(
@@ -281,7 +294,9 @@ def _require_few_syncs(job: Job, answer: dict[str, Any]) -> None:
         syncs <= MAX_SYNCS_PER_EPOCH,
         expected=f"at most {MAX_SYNCS_PER_EPOCH} device syncs in an epoch of {steps} steps",
         got=f"{syncs}",
-        likely="a sync every step: `.item()`, `float()`, `int()`, `if tensor` or an index of booleans in the loop"
+        likely="a sync every step: `.item()`, `float()`, `int()`, `if tensor` or an index of booleans in the loop; or "
+        "a result copied to the CPU, by `.cpu()`, `.numpy()` or into a tensor whose memory an array shares: here that "
+        "costs nothing, on a GPU it waits until all queued work is done"
         if syncs >= steps
         else "numbers brought to Python one by one, in the loop or after it",
         look="keep sums as tensors, and bring them to Python after the loop",

@@ -18,7 +18,13 @@ from autograder.lessons.lesson_01.checks.orders import (
     usual_ranks,
 )
 from autograder.lessons.lesson_01.checks.reports import require_infinite, require_told, require_unrounded
-from autograder.lessons.lesson_01.checks.steps import PAD_ID, Epoch, require_naive_steps, require_whole_epoch
+from autograder.lessons.lesson_01.checks.steps import (
+    PAD_ID,
+    Epoch,
+    epoch_of,
+    require_naive_steps,
+    require_whole_epoch,
+)
 
 # Of some 25 batches: at random each is 0 ± 0.2, and two epochs decide together.
 MOST_CORRELATION = 0.7
@@ -29,10 +35,10 @@ def require_right_steps(job: Job) -> Epoch:
     epochs = []
     *drawn, of_many = _drawn_epochs(job)
     for arguments in drawn:
-        epoch = Epoch(arguments, job.learner().call("epoch_once", **arguments))
+        epoch = epoch_of(job, arguments)
         require_whole_epoch(job, epoch)
         epochs.append(epoch)
-    require_whole_epoch(job, Epoch(of_many, job.learner().call("epoch_once", **of_many)))
+    require_whole_epoch(job, epoch_of(job, of_many))
     *_, large, _ = epochs
     for epoch in epochs:
         require_naive_steps(job, epoch, large)
@@ -138,6 +144,9 @@ def _require_no_fixed_place(job: Job) -> None:
         "groups": False,
     }
     answers = job.learner().call("epochs_of", order_seeds=seeds.tolist(), **arguments, **of_order)
+    saves = len(job.learner().told.call.seen["save"])
+    for answer in answers:
+        answer["saves"] = max(saves, answer["new_files"])
     epochs = [Epoch({**arguments, **of_order}, answer) for answer in answers]
     for epoch in epochs:
         require_whole_epoch(job, epoch)
@@ -204,7 +213,7 @@ def _require_no_fixed_place(job: Job) -> None:
 def _require_anew(job: Job, arguments: dict[str, Any], order_seed: int) -> None:
     """As many other samples, as long, with a seed that was there before."""
     arguments |= {"ids": [text % 59 + 1 for text in arguments["ids"]], "order_seed": order_seed}
-    epoch = Epoch(arguments, job.learner().call("epoch_once", **arguments))
+    epoch = epoch_of(job, arguments)
     old = {((text - 2) % 59 + 1).tobytes() for text in epoch.texts}
     job.require(
         old.isdisjoint(epoch.rows()),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job, failure
-from autograder.lessons.checking import are_equal, name_the_mistake, require_report, twin_of
+from autograder.lessons.checking import are_equal, name_the_mistake, put_told, require_report, twin_of
 from autograder.lessons.lesson_01 import baselines
 
 #: The hand-written loop of 1.3 under the name that a worker of this exercise asks for.
@@ -40,6 +40,14 @@ class Epoch:
 
     def mean_lengths(self) -> list[float]:
         return [float(np.mean([len(self.texts[i]) for i in batch])) for batch in self.batches()]
+
+
+def epoch_of(job: Job, arguments: dict[str, Any]) -> Epoch:
+    """One epoch of the learner's, and what was told of it."""
+    learner = job.learner()
+    answer = learner.call("epoch_once", **arguments)
+    put_told(job, [answer], syncs="num_syncs", unwatched="num_unwatched")
+    return Epoch(arguments, answer | {"saves": max(len(learner.told.call.seen["save"]), answer["new_files"])})
 
 
 def _rows(step: list[dict[str, Any]]) -> list[np.ndarray]:

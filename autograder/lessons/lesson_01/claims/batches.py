@@ -81,7 +81,7 @@ EPOCHS: Claims = {
         "other batches at the same places",
         "other batches in turned order",
         "one noise for each length",
-        "the longest are not blurred",
+        "the longest are not drawn",
     ),
     "at most 15 % padding over a few epochs (on 2,003 secret lengths, 16 to a batch)": (
         "random batches",
@@ -89,7 +89,11 @@ EPOCHS: Claims = {
     ),
     "Each is easy alone.": EXPLAINS,
     "Batches of indices whose samples have about the same length": ("random batches",),
-    "lengths: number of tokens of each sample, shape [N]": ("random batches", "lengths in two bytes"),
+    "lengths: number of tokens of each sample, shape [N]": (
+        "random batches",
+        "lengths in two bytes",
+        "batches kept by seed and epoch alone",
+    ),
     "micro_batch_size: indices per batch": (
         "always 16 to a batch",
         "at most 32 to a batch",
@@ -98,12 +102,14 @@ EPOCHS: Claims = {
     "only one batch of an epoch may be shorter": (
         "a short batch for each bucket",
         "pools of a round number",
+        "pools of at most 1,024",
         "an empty batch where batches fit exactly",
     ),
     "the same seed and the same epoch give the same batches": (
         "an unseeded generator",
         "the global generator",
         "a generator that is kept",
+        "an order that goes on from the epoch before",
         "going through it moves the epoch on",
         "the hash of a text",
     ),
@@ -113,10 +119,14 @@ EPOCHS: Claims = {
         "seeds cut to 256",
         "seeds cut to 97",
     ),
-    "or another epoch of the same seed, they are others, where N leaves a choice": (
+    "or another epoch of the same seed, their order is another one": (
         "bucketing that never reshuffles",
         "the seed times the epoch",
         "epochs cut to 256",
+    ),
+    "with about 2,000 samples the batches are others too": (
+        "the same batches in another order",
+        "one noise for each length",
     ),
     "seed: int = 0": ("another seed by default",),
     "def set_epoch(self, epoch: int)": ("set_epoch does nothing",),
@@ -148,8 +158,8 @@ EPOCHS: Claims = {
 }
 
 LOADING: Claims = {
-    "Each sample sleeps before it arrives, as storage does.": EXPLAINS,
-    "The sum of the sleeps is fixed; you choose how many happen at the same time": ("one after the other",),
+    "Each sample takes a while to arrive, as from storage.": EXPLAINS,
+    "The sum of the waits is fixed; you choose how many happen at the same time": ("one after the other",),
     "The check makes your loader once and times passes over it, as in a training of several epochs": (
         "used up after one pass",
     ),
@@ -172,7 +182,7 @@ LOADING: Claims = {
         "an end of its own",
         "lost samples left out",
     ),
-    "`dataset[i]` sleeps for some milliseconds, then reads its sample from storage": EXPLAINS,
+    "`dataset[i]` asks storage for its sample and waits some milliseconds for it": EXPLAINS,
     "dataset: Dataset": ("the first batch is left out",),
     "Overlap those waits with each other and with the training step": (
         "one after the other",

@@ -92,6 +92,8 @@ TRAINING: Claims = {
     "over the whole epoch": ("mean of the batches' fractions",),
     "Bring numbers to Python (`.item()`, `float(...)`, `print`) at most 8 times per *epoch*": (
         "a sync every step",
+        "a copy to the CPU every step",
+        "an array every step",
         "a number every second step",
         "a number every 40 steps",
         "counted by an index of booleans",

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from autograder.lessons.checking.harness_counting import counted
 from autograder.lessons.checking.harness_shared import learner, numbers, small, weights_of
 from autograder.lessons.lesson_01.harness.shared import (
     BATCHES_PER_STEP,
@@ -19,22 +20,11 @@ from autograder.lessons.lesson_01.harness.shared import (
     sizes,
 )
 from course_lib.data import TokenStore, collate, docstring_store
-from course_lib.measuring import Counts, count_events
 from course_lib.models import TextClassifier
 
 
-def _work(counts: Counts) -> dict[str, int]:
-    """Rows and real tokens that went through the model, and the steps of its optimizers that followed."""
-    return {
-        "rows": counts.num_rows,
-        "tokens": counts.num_tokens,
-        "steps": counts.num_optimizer_steps,
-        "widest": counts.max_rows,
-    }
-
-
 def epoch_segment(seed: int, num_steps: int) -> dict[str, Any]:
-    """One pass of the learner's loop over secret samples of the corpus."""
+    """One pass of the learner's loop over secret samples of the corpus. It is counted."""
     model, optimizer = new_model(seed)
     samples = _secret_epoch(seed, num_steps)
     forwards: list[tuple[torch.Tensor, ...]] = []
@@ -43,13 +33,12 @@ def epoch_segment(seed: int, num_steps: int) -> dict[str, Any]:
         lambda _, args, kwargs: forwards.append((*args, *kwargs.values())[:2]), with_kwargs=True
     )
     optimizer.register_step_post_hook(lambda *_: steps.append(len(forwards)))
-    with count_events(model, operators=False) as counts:
+    with counted(model, operators=False):
         report = learner(model, samples, optimizer, MICRO_BATCH_SIZE, small(seed))
     return {
         "seed": seed,
         "num_steps": num_steps,
         "report": numbers(report),
-        "counts": _work(counts),
         "batches": _batches_of(samples, forwards, steps),
         "weights": weights_of(model),
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from autograder.lessons.checking.harness_counting import see
 from autograder.lessons.checking.harness_shared import (
     as_it_is,
     generators,
@@ -25,8 +26,8 @@ from autograder.lessons.lesson_01.harness.loops import (
     make_impossible,
     make_sick,
     many_batches,
-    modes_seen,
     numbers_of,
+    tell_modes,
     tells_of,
 )
 
@@ -111,9 +112,8 @@ def evaluate_once(
             parameter, 0.3
         )  # gradients that somebody gathers over several batches
     model.train(training)
-    modes = modes_seen(model)
-    gradients: list[bool] = []
-    model.register_forward_hook(lambda module, _, logits: gradients.append(logits.requires_grad))
+    tell_modes(model)
+    model.register_forward_hook(lambda module, _, logits: see("recorded", logits.requires_grad))
     before = _state_of(model)
     with torch.set_grad_enabled(records), _matmul_precision(matmul):
         set_before = switches()
@@ -122,12 +122,8 @@ def evaluate_once(
         set_after = switches()
     return {
         **numbers_of(report),
-        "eval_mode": not any(any(seen) for seen in modes) and bool(modes),
-        "partly": not any(all(seen) for seen in modes),
         "switches": [set_before, set_after],
         "batches_kept": as_it_is(batches) == given,
-        "gradients": any(gradients),
-        "forwards": len(modes),
         "left": {name: value == before.get(name, True) for name, value in after.items()},
         "weights": weights_of(model),
         "kept_gradients": torch.cat([_gradient_of(p) for p in model.parameters()]),

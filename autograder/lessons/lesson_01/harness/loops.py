@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from autograder.lessons.checking.harness_counting import counted, see
 from autograder.lessons.checking.harness_shared import (
     as_it_is,
     in_groups,
@@ -17,7 +18,6 @@ from autograder.lessons.checking.harness_shared import (
     weights_of,
 )
 from course_lib.data import collate
-from course_lib.measuring import count_events
 
 
 def drawn_batches(seed: int, rows: list[int]) -> list[dict[str, torch.Tensor]]:
@@ -105,7 +105,7 @@ def train_epoch_once(
     odd: bool,
     sure: bool,
 ) -> dict[str, Any]:
-    """One epoch of the learner's loop on a small model: final weights, report, and what was counted.
+    """One epoch of the learner's loop on a small model: final weights and report. It is counted.
 
     `odd`: with dropout, and two epochs after each other, the report of the second.
     `sure`: the model takes every label for right, and the loss is small; and the scheduler can be stepped, no more.
@@ -117,30 +117,27 @@ def train_epoch_once(
     # Gradients left over from an earlier pass: a loop that never clears them shows.
     for parameter in model.parameters():
         parameter.grad = torch.full_like(parameter, 0.3)
-    modes = modes_seen(model)
-    answer: dict[str, Any] = {"syncs": 0, "unwatched": 0, "optimizer_steps": 0, "batches_kept": True}
+    are_kept = True
     for epoch in range(1 + odd):
         batches = drawn_batches(seed + epoch, rows)
         if sure:
             agree(model, batches)
-        modes.clear()
         model.train(training)
         model.blocks[-1].eval()  # as a part that was evaluated alone
         given = as_it_is(batches)
         torch.manual_seed(seed)
-        with count_events(model) as counts:
+        hook = tell_modes(model)
+        with counted(model):
             report = learner(
                 model, iter(batches), optimizer, _Plain(scheduler) if sure else scheduler, **options
             )
-        answer["syncs"] = max(answer["syncs"], counts.num_syncs)
-        answer["unwatched"] += counts.num_unwatched
-        answer["optimizer_steps"] += counts.num_optimizer_steps
-        answer["batches_kept"] &= as_it_is(batches) == given
-    return answer | {
+        hook.remove()
+        are_kept &= as_it_is(batches) == given
+    return {
+        "batches_kept": are_kept,
         "weights": weights_of(model),
         **numbers_of(report),
         "scheduler_steps": scheduler.last_epoch,
-        "train_mode": all(all(seen) for seen in modes) and bool(modes),
     }
 
 
@@ -182,19 +179,16 @@ def many_batches(seed: int, number: int) -> Iterator[dict[str, torch.Tensor]]:
 
 
 def train_epoch_long(seed: int, num_steps: int) -> dict[str, Any]:
-    """A long epoch of the learner's loop: how often it brings a number to Python, and all that it did."""
+    """A long epoch of the learner's loop, and all that it did. It is counted."""
     torch.manual_seed(seed)
     model, few = Tiny(), many_batches(seed, num_steps)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.99**step)
-    modes = modes_seen(model.eval())
-    with count_events(model) as counts:
+    tell_modes(model.eval())
+    with counted(model):
         report = learner(model, few, optimizer, scheduler)
     return {
-        "syncs": counts.num_syncs,
-        "optimizer_steps": counts.num_optimizer_steps,
         "scheduler_steps": scheduler.last_epoch,
-        "train_mode": all(all(seen) for seen in modes) and bool(modes),
         "weights": weights_of(model),
         **numbers_of(report),
     }
@@ -276,11 +270,15 @@ def agree(model: Any, batches: list[dict[str, torch.Tensor]]) -> None:
             batch["labels"].copy_(model(batch["input_ids"], batch["attention_mask"]).argmax(-1))
 
 
-def modes_seen(model: Any) -> list[list[bool]]:
-    """Of each forward pass to come the modes of all modules: an attribute may be set without its submodules'."""
-    modes: list[list[bool]] = []
-    model.register_forward_pre_hook(lambda model, _: modes.append([m.training for m in model.modules()]))
-    return modes
+def tell_modes(model: Any) -> Any:
+    """Of each forward pass to come, how many modules are in training mode, and how many are not: an attribute may be
+    set without its submodules'. Returns the handle of a hook."""
+
+    def tell_mode(model: Any, _: Any) -> None:
+        modes = [module.training for module in model.modules()]
+        see("modes", sum(modes), len(modes) - sum(modes))
+
+    return model.register_forward_pre_hook(tell_mode)
 
 
 def numbers_of(report: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from autograder.lessons.checking.harness_counting import counted, see
 from autograder.lessons.checking.harness_shared import (
     as_it_is,
     elsewhere,
@@ -29,7 +30,6 @@ from autograder.lessons.lesson_01.harness.loops import (
     tells_of,
 )
 from course_lib.data import collate
-from course_lib.measuring import count_events
 from course_lib.training import NonFiniteError
 
 
@@ -85,16 +85,14 @@ def epoch_once(
         _Texts(ids, labels),
         _settings(optimizer),
     )
-    with _saves_counted() as saves, count_events(model, operators=operators) as counts:
+    with _saves_told(), counted(model, operators=operators):
         report = learner(model, samples, optimizer, micro_batch_size, order_seed)
     return {
         **numbers_of(report),
         "samples_kept": as_it_is(vars(samples)) == as_it_is(vars(_Texts(ids, labels))),
         "optimizer_kept": settings == _settings(optimizer) and bool(optimizer.state),
         "steps": steps[:-1],
-        "syncs": counts.num_syncs,
-        "unwatched": counts.num_unwatched,
-        "saves": max(len(saves), len(_files() - files)),
+        "new_files": len(_files() - files),
         "changed": not torch.equal(before, weights_of(model)),
         "weights": weights_of(model),
     }
@@ -203,18 +201,17 @@ def _fresh(
 
 
 @contextlib.contextmanager
-def _saves_counted() -> Iterator[list[Any]]:
-    saves: list[Any] = []
+def _saves_told() -> Iterator[None]:
     torch_save = torch.save
 
     def counted_save(thing: Any, file: Any, *arguments: Any, **options: Any) -> None:
         if not isinstance(file, io.BytesIO):
-            saves.append(file)
+            see("save")
         torch_save(thing, file, *arguments, **options)
 
     torch.save = counted_save  # type: ignore[assignment]
     try:
-        yield saves
+        yield
     finally:
         torch.save = torch_save
 

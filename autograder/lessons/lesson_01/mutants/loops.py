@@ -52,6 +52,16 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
         _TRAIN,
         {
             "a sync every step": ("a sync every step", "loss.detach() * rows", "loss.item() * rows"),
+            "a copy to the CPU every step": (
+                "a result copied to the CPU",
+                "loss.detach() * rows",
+                "loss.detach().cpu() * rows",
+            ),
+            "an array every step": (
+                "a result copied to the CPU",
+                "loss.detach() * rows",
+                "torch.from_numpy(loss.detach().numpy().copy()) * rows",
+            ),
             "infinite losses left out": (
                 "so that a sick model looks well",
                 "total + loss.detach() * rows",

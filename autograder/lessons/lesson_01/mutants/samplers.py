@@ -42,6 +42,30 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
         _SAMPLER,
         {
             "bucketing that never reshuffles": ("never reshuffles", "[self.seed, self.epoch]", "self.seed"),
+            "pools of at most 1,024": (
+                "each bucket ends in a short batch",
+                "        batches = [order[i : i + self.micro_batch_size] "
+                "for i in range(0, len(order), self.micro_batch_size)]\n",
+                "        pool = min(1024, -(-len(self) // 2) * self.micro_batch_size)\n"
+                "        pools = [order[i : i + pool] for i in range(0, len(order), pool)]\n"
+                "        batches = [p[i : i + self.micro_batch_size]\n"
+                "                   for p in pools for i in range(0, len(p), self.micro_batch_size)]\n",
+            ),
+            "an order that goes on from the epoch before": (
+                "carries on from the last epoch",
+                ("        self.epoch = epoch\n", "        self.epoch = epoch\n        self.shuffled()\n"),
+                (
+                    "    def __len__(self):\n",
+                    "    def shuffled(self):\n"
+                    "        before = getattr(self, 'order', np.arange(len(self.lengths)))\n"
+                    "        self.order = np.random.default_rng([self.seed, self.epoch]).permutation(before)\n\n"
+                    "    def __len__(self):\n",
+                ),
+                (
+                    "        order = np.lexsort((rng.random(len(self.lengths)), blur * self.lengths))\n",
+                    "        order = self.order[np.argsort((blur * self.lengths)[self.order] // 4, kind='stable')]\n",
+                ),
+            ),
             "drops the tail": (
                 "tail is dropped",
                 "range(0, len(order), self.micro_batch_size)]",
@@ -227,10 +251,21 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        values, which = np.unique(self.lengths, return_inverse=True)\n"
                 "        order = np.argsort((values * (0.9 + 0.2 * rng.random(len(values))))[which], kind='stable')",
             ),
-            "the longest are not blurred": (
+            "batches kept by seed and epoch alone": (
+                "by seed and epoch alone",
+                ("    def __iter__", "    kept = {}\n\n    def __iter__"),
+                (
+                    "        rng.shuffle(batches := list(batches))",
+                    "        rng.shuffle(batches := list(batches))\n"
+                    "        batches = self.kept.setdefault((self.seed, self.epoch), batches)",
+                ),
+            ),
+            "the longest are not drawn": (
                 "put together once and for all",
-                "        order = np",
-                "        blur[np.argsort(self.lengths)[-len(blur) // 10 :]] = 1.05\n        order = np",
+                "        order = np.lexsort((rng.random(len(self.lengths)), blur * self.lengths))",
+                "        long, ties = np.argsort(self.lengths)[-len(blur) // 3 :], rng.random(len(blur))\n"
+                "        blur[long], ties[long] = 1.05, 2.0 + long\n"
+                "        order = np.lexsort((ties, blur * self.lengths))",
             ),
             "lengths in two bytes": (
                 "a type that does not hold large ones",

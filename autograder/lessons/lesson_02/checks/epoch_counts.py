@@ -50,7 +50,8 @@ def require_few_syncs(job: Job, syncs: int, num_batches: int) -> None:
         syncs <= MAX_SYNCS_PER_EPOCH,
         expected=f"at most {MAX_SYNCS_PER_EPOCH} device syncs in an epoch of {num_batches} steps",
         got=f"{syncs}",
-        likely="a sync every step: `.item()`, `float()` or `if tensor` inside the loop"
+        likely="a sync every step: `.item()`, `float()` or `if tensor` inside the loop; or a result that is copied to "
+        "the CPU, as by `.cpu()`: here that costs nothing, on a GPU it waits until all queued work is done"
         if syncs >= num_batches
         else "a sync every few steps inside the loop: in a longer epoch there are more of them",
         look="keep sums as tensors, and bring them to Python after the loop; bf16 needs no look for infinities",

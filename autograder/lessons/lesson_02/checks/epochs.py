@@ -11,6 +11,7 @@ from autograder.engine import APPLIES_FROM, Job, failure, measure_speedup
 from autograder.lessons.checking import (
     TOLERANCES,
     name_the_mistake,
+    put_told,
     require_close,
     require_equal,
     require_keys,
@@ -45,6 +46,15 @@ def check_train_epoch(job: Job) -> None:
     answer, twin = job.both(baselines.EPOCH, "epochs", of_twin={"is_counted": False}, cases=cases)
     require_countable(job, answer)
     twins = twin["epochs"]
+    put_told(
+        job,
+        answer["epochs"],
+        flops="flops",
+        forwards="num_forwards",
+        steps="num_optimizer_steps",
+        syncs="num_syncs",
+        unwatched="num_unwatched",
+    )
     # An epoch each: where a case has several, the later ones can only be told after the earlier ones.
     cases = [
         case | {"precision": name, "place": place}
@@ -105,13 +115,15 @@ def _cases(job: Job) -> list[dict[str, Any]]:
 def _require_long(job: Job) -> None:
     """Few syncs in a long epoch, and its late steps as the first ones."""
     answers, twins = job.both(baselines.EPOCH, "long_epochs", seed=job.seed(), num_batches=LONG)
+    seen = job.learner().told.call.seen
     for precision, own in answers.items():
         right, dtype = twins[precision], "float32" if precision == "32-true" else "bfloat16"
-        require_few_syncs(job, own["syncs"], LONG)
+        require_few_syncs(job, len(seen[f"{precision} syncs"]), LONG)
+        late = len(seen[f"{precision} late syncs"])
         job.require(
-            own["late_syncs"] == 0,
+            not late,
             expected="no sync in the loop late in an epoch",
-            got=f"{own['late_syncs']} between step 100 and step {LONG}",
+            got=f"{late} between step 100 and step {LONG}",
             likely="a sync every few steps inside the loop: in a longer epoch there are more than 8 of them",
             look="keep sums as tensors, and bring them to Python after the loop",
         )

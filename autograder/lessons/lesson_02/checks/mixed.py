@@ -10,6 +10,7 @@ from autograder.lessons.checking import (
     TOLERANCES,
     are_equal,
     name_the_mistake,
+    put_told,
     require_close,
     require_equal,
     require_keys,
@@ -50,6 +51,7 @@ def check_mixed_step(job: Job) -> None:
     }
     answer, twin = job.both(baselines.STEP, "bf16_steps", **arguments)
     require_countable(job, answer)
+    put_told(job, [answer], flops="flops", saved_bytes="peak_saved_bytes", unwatched="num_unwatched")
     full = job.twin(baselines.STEP.replace("torch.bfloat16", "torch.float32")).call("bf16_steps", **arguments)
     _require_types(job, answer)
     saved = answer["saved_bytes"] / full["saved_bytes"]

@@ -10,6 +10,7 @@ import numpy as np
 from autograder.engine import Job
 from autograder.lessons.checking import (
     are_equal,
+    put_told,
     relative_difference,
     require_equal,
     require_left_alone,
@@ -44,6 +45,7 @@ def check_sturdy_classifier(job: Job) -> None:
     cases = _cases(job)
     in_fp32 = [case | {"precision": "32-true"} for case in cases]
     answers, twins = job.both(baselines.FRAGILE, "fragile_cases", of_twin={"cases": in_fp32}, cases=cases)
+    put_told(job, answers, flops="flops")
     for case, answer, twin in zip(cases, answers, twins, strict=True):
         if case["precision"] == "32-true":
             _require_same_model(job, answer, twin)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
+from autograder.lessons.checking.harness_counting import counted, see
 from autograder.lessons.checking.harness_shared import in_groups, learner, numbers, switches, weights_of
 from autograder.lessons.lesson_02.harness.handed import Watched, kinds_of, no_such_label
 from autograder.lessons.lesson_02.harness.shared import (
@@ -26,7 +27,7 @@ from autograder.lessons.lesson_02.harness.shared import (
     stumble,
     uncountable,
 )
-from course_lib.measuring import count_events
+from course_lib.measuring import reads
 
 ROWS, WIDTH, D_MODEL = 16, 64, 256  # of a timed step: wide enough for 16-bit units to show
 
@@ -101,12 +102,12 @@ def _epochs_of(
         given += () if max_norm is None else (max_norm,)
         counts: list[Any] = []
 
-        def counted(*arguments: Any, counts: list[Any] = counts) -> Any:
-            with count_events(model, operators=is_counted) as found:
+        def watched(*arguments: Any, counts: list[Any] = counts) -> Any:
+            with counted(model, operators=is_counted) as found:
                 counts.append(found)
                 return learner(*arguments)
 
-        report = handed.call(counted, *given, batches=batches)
+        report = handed.call(watched, *given, batches=batches)
         [count] = counts
         found.append(
             {
@@ -208,35 +209,38 @@ _READ_BY += (
     "argwhere",
 )
 _READ_BY += ("masked_select", "unique", "unique_consecutive", "bincount", "repeat_interleave")
-_READS = frozenset(
+_READS = reads.COPIES | reads.HANDS_OUT
+_READS |= {
     getattr(where, name) for where in (torch, torch.Tensor) for name in _READ_BY if hasattr(where, name)
-)
+}
 
 
 class _Syncs(TorchFunctionMode):
-    """Counts the calls that read values and nothing else: a fraction of the time that `count_events` takes."""
+    """Tells of the calls that read values and nothing else: a fraction of the time that `count_events` takes."""
 
-    def __init__(self) -> None:
+    def __init__(self, precision: str) -> None:
         super().__init__()
-        self.number = 0
+        self.precision, self.is_late = precision, False
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         waits = func in _READS or (func is torch.where and len(args) == 1 and not kwargs)
         if func is torch.Tensor.__getitem__:  # by a mask: how many there are hangs on values
             index = args[1] if isinstance(args[1], tuple) else (args[1],)
             waits = any(getattr(each, "dtype", None) is torch.bool for each in index)
-        self.number += waits
+        if waits:
+            see(f"{self.precision} syncs")
+            if self.is_late:
+                see(f"{self.precision} late syncs")
         return func(*args, **(kwargs or {}))
 
 
 def _noted(
-    few: list[dict[str, torch.Tensor]], num_batches: int, syncs: _Syncs, at: list[int]
+    few: list[dict[str, torch.Tensor]], num_batches: int, syncs: _Syncs
 ) -> Iterator[dict[str, torch.Tensor]]:
     for number in range(num_batches):
-        if number == 100:
-            at.append(syncs.number)
+        syncs.is_late = number >= 100
         yield few[number % len(few)]
-    at.append(syncs.number)
+    syncs.is_late = False
 
 
 def long_epochs(seed: int, num_batches: int) -> dict[str, dict[str, Any]]:
@@ -249,12 +253,9 @@ def long_epochs(seed: int, num_batches: int) -> dict[str, dict[str, Any]]:
         model.eval().register_forward_pre_hook(
             lambda model, _, modes=modes: modes.add(all(part.training for part in model.modules()))
         )
-        at: list[int] = []  # how many syncs there were when batch 100 was asked for, and after the last
-        with _Syncs() as syncs:
-            report = learner(model, _noted(few, num_batches, syncs, at), optimizer, precision)
+        with _Syncs(precision) as syncs:
+            report = learner(model, _noted(few, num_batches, syncs), optimizer, precision)
         found[precision] = {
-            "syncs": syncs.number,
-            "late_syncs": at[1] - at[0],
             "train_mode": modes == {True},
             "before": before,
             "weights": weights_of(model),
@@ -269,7 +270,7 @@ def epoch_beside_a_gpu(source: str, entry: str, seed: int) -> dict[str, Any]:
     def share(train: Any) -> float:
         rng, model = np.random.default_rng(seed), deep_model(seed)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-        with count_events(model) as counts:
+        with counted(model) as counts:
             train(model, iter([full_batch(rng, 4, 8) for _ in range(2)]), optimizer, "bf16-mixed")
         return counts.share_of_flops("bfloat16")
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from autograder.lessons.checking.harness_counting import counted
 from autograder.lessons.checking.harness_shared import learner, numbers, switches, weights_of
 from autograder.lessons.lesson_02.harness.handed import (
     Watched,
@@ -25,7 +26,6 @@ from autograder.lessons.lesson_02.harness.shared import (
     stumble,
     uncountable,
 )
-from course_lib.measuring import count_events
 
 
 class _Steps:
@@ -71,7 +71,7 @@ def bf16_steps(
     model = deep_model(seed)
     first = _Steps(model, torch.optim.SGD(model.parameters(), lr=0.05))
     try:
-        with count_events(model) as counts:
+        with counted(model) as counts:
             for norm in max_norms:
                 first.step(full_batch(rng, rows, width), norm)
     except RuntimeError as error:
@@ -147,7 +147,7 @@ def step_beside_a_gpu(source: str, entry: str, seed: int) -> dict[str, Any]:
     def share(step: Any) -> float:
         model = deep_model(seed)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-        with count_events(model) as counts:
+        with counted(model) as counts:
             step(model, full_batch(np.random.default_rng(seed), 4, 8), optimizer, 1.0)
         return counts.share_of_flops("bfloat16")
 

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from autograder.lessons.checking.harness_counting import counted
 from autograder.lessons.checking.harness_shared import learner, switches, weights_of
 from autograder.lessons.lesson_02.harness.fragile import FragileClassifier
 from autograder.lessons.lesson_02.harness.shared import with_padding_ids
 from course_lib.data import TokenStore, collate, docstring_store
-from course_lib.measuring import count_events
 from course_lib.training import resolve_precision, train_step
 
 # The notebook has this name: a cell may inherit from it, and import it as the notebook does.
@@ -119,7 +119,7 @@ def _fragile_once(
         model(attention_mask=mask[:1, :1], input_ids=ids[:1, :1])
         model(ids.roll(1, 0), torch.ones_like(mask))
     weights, before = weights_of(model), {name: value.clone() for name, value in batch.items()}
-    with count_events(model) as counts:
+    with counted(model) as counts:
         with resolve_precision(precision, torch.device("cpu")).autocast():
             set_before = switches()
             logits = model(batch["input_ids"], batch["attention_mask"])

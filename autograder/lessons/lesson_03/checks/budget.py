@@ -17,6 +17,7 @@ from autograder.lessons.lesson_03.checks.windows import (
     LIMITED,
     LOSS,
     ROUNDING,
+    put_told_calls,
     require_cleared,
     require_frozen,
     require_told,
@@ -45,6 +46,8 @@ def check_train_in_budget(job: Job) -> None:
     """3.6: the same updates within the budget, 1.3 times as fast as micro-batches of 4."""
     for case in _cases(job):
         answer, plain = job.both(twins.TRAIN_IN_BUDGET, "budget_once", of_twin={"is_counted": False}, **case)
+        put_told_calls(job, answer)
+        answer |= {"steps": answer["optimizer_steps"], "peak": job.learner().counts()[0].peak_live_bytes}
         _require_pass(job, case, answer, plain)
         if case["is_counted"]:
             per_update = len(answer["calls"]) / answer["steps"]
@@ -290,6 +293,9 @@ def _require_updates(job: Job, answer: dict[str, Any], updates: int) -> None:
 def _require_same_updates(
     job: Job, baseline: dict[str, Any], learner: dict[str, Any], line: list[float]
 ) -> None:
+    for one in (baseline, learner):
+        steps = [counts.num_optimizer_steps for counts in one["told"].counts]
+        one |= {"steps": sum(steps), "calls": one["told"].seen["call"]}
     wanted, got = ([one["steps"], sum(call[2] for call in one["calls"])] for one in (baseline, learner))
     job.require(
         got == wanted,

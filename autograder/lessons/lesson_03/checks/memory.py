@@ -47,6 +47,11 @@ def check_checkpoint_blocks(job: Job) -> None:
         for dropout, num_layers, is_training in ((0.0, 4, True), (float(rng.uniform(0.1, 0.4)), 5, False))
     ]
     answers = job.learner().call("checkpointed_all", cases=cases)
+    if all("peak" in answer for answer in answers):
+        *peaks, of_another = job.learner().counts(len(cases) + 1)
+        for answer, counts in zip(answers, peaks, strict=True):
+            answer["peak"] = counts.peak_live_bytes
+        answers[0]["saved_by_another"] = of_another.peak_saved_bytes
     plain = job.worker("baseline", job.baseline).call("checkpointed_all", cases=cases)
     job.require(
         answers[0]["kind"] == "model",
@@ -220,10 +225,11 @@ def _require_same_losses(job: Job, baseline: dict[str, Any], learner: dict[str, 
     )
     if "timed_saved_share" not in job.counts:
         seed = job.seed()
-        own, plain = (
-            int(worker.call("timed_saved_bytes", seed=seed))
-            for worker in (job.learner(), job.worker("baseline", job.baseline))
-        )
+        kept = []
+        for worker in (job.learner(), job.worker("baseline", job.baseline)):
+            worker.call("timed_saved_bytes", seed=seed)
+            kept += [counts.peak_saved_bytes for counts in worker.counts()]
+        own, plain = kept
         job.counts["timed_saved_share"] = round(own / plain, 3)
         job.require(
             own <= MAX_PEAK_SHARE * plain,

@@ -24,6 +24,7 @@ from autograder.lessons.lesson_03.checks.windows import (
     CUT_LOSS,
     LEFT_BEHIND,
     LOSS,
+    put_told_calls,
     require_calls,
     require_cleared,
     require_frozen,
@@ -50,6 +51,7 @@ def check_train_accumulated_mixed(job: Job) -> None:
     answers = []
     for case, right in zip(cases, twin, strict=True):
         answers.append(job.learner().call("mixed_once", **case))
+        put_told_calls(job, answers[-1])
         _require_pass(job, case, answers[-1], right)
     _require_exact_losses(job, cases[-NUM_LONE:], answers[-NUM_LONE:], twin[-NUM_LONE:])
     # Last: what it shows beside a loss that is cut has its name by now. Losses and norms of one update are far from
@@ -58,7 +60,9 @@ def check_train_accumulated_mixed(job: Job) -> None:
     # Short steps: over many of them roundings grow.
     long = cases[3] | {"rows": [2] * LONG, "grad_accum_steps": 1, "learning_rate": 0.02}
     for case in (sure, long):
-        _require_pass(job, case, *job.both(twins.TRAIN_ACCUMULATED_MIXED, "mixed_once", **case))
+        answer, right = job.both(twins.TRAIN_ACCUMULATED_MIXED, "mixed_once", **case)
+        put_told_calls(job, answer)
+        _require_pass(job, case, answer, right)
     job.counts["low_precision_share"] = round(answers[0]["bfloat16"], 3)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job
-from autograder.lessons.checking import TOLERANCES, require_close, require_keys
+from autograder.lessons.checking import TOLERANCES, put_told, require_close, require_keys
 
 Answer = dict[str, Any]
 # Of windows that are cut in another way, for a twin that cuts them so.
@@ -17,6 +17,14 @@ TAIL = {
     "tail dropped": "the last partial window is dropped: its gradients never reach the weights",
     "tail joined": "the last partial window is joined to the one before: it is an update of its own",
 }
+
+
+def put_told_calls(job: Job, answer: dict[str, Any]) -> None:
+    """Put into the learner's answer what was told of that call: steps, bytes, precision, and each call of the model."""
+    put_told(job, [answer], optimizer_steps="num_optimizer_steps", saved_bytes="peak_saved_bytes")
+    answer["calls"] = job.learner().told.call.seen["call"]
+    (counts,) = job.learner().counts()
+    answer |= {dtype: counts.share_of_flops(dtype) for dtype in ("bfloat16", "float16")}
 
 
 def require_updates(

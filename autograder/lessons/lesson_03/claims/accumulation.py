@@ -58,6 +58,7 @@ ACCUMULATION: Claims = {
     "The last window may have fewer micro-batches": ("divided by grad_accum_steps in a short window",),
     "and is an update as well": ("last partial window dropped", "last partial window joined"),
     "A micro-batch may have no label, a window has some": ("mean over a micro-batch without labels",),
+    "and its loss reaches every parameter that learns": EXPLAINS,
     "Each micro-batch goes through the model alone": (
         "put together",
         "micro-batches with few labels left out",

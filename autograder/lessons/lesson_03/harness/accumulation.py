@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from autograder.lessons.checking.harness_counting import counted
 from autograder.lessons.checking.harness_shared import in_groups, learner, small_model, switches, weights_of
 from autograder.lessons.lesson_03.harness.passes import Held, OneLook, OnePass, Outputs, StepNorms
 from autograder.lessons.lesson_03.harness.shared import (
@@ -19,7 +20,6 @@ from autograder.lessons.lesson_03.harness.shared import (
     watched_calls,
 )
 from course_lib.data import collate
-from course_lib.measuring import count_events
 from course_lib.models import ModelConfig, TokenClassifier
 
 WORDS, WIDEST = 60, 24
@@ -118,7 +118,7 @@ def accumulated_once(
     passes = (OnePass, OneLook)[is_training](batches)
     report, outputs, set_before = {}, Outputs(model), switches()
     handed = Handed(batches)
-    with watched_calls(model) as calls, count_events(model, operators=is_counted) as counts:
+    with watched_calls(model) as calls, counted(model, operators=is_counted) as counts:
         try:
             report = learner(model, passes, optimizer, grad_accum_steps)
         except (ZeroDivisionError, UnboundLocalError):
@@ -138,8 +138,8 @@ def accumulated_once(
     }
 
 
-def held_by_micro_batch(seed: int, num_micro_batches: int, num_classes: int, collects: bool) -> float:
-    """Bytes that a window holds more after each micro-batch: of tensors, arrays and what else is Python's.
+def held_by_micro_batch(seed: int, num_micro_batches: int, num_classes: int, collects: bool) -> None:
+    """Tells of the bytes that a window holds at each micro-batch: of tensors, arrays and what else is Python's.
 
     Where it `collects`, without those that wait for the garbage collector, which takes long.
     """
@@ -152,9 +152,8 @@ def held_by_micro_batch(seed: int, num_micro_batches: int, num_classes: int, col
         for _ in range(num_micro_batches)
     ]
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with Held(model, collects=collects) as held:
+    with Held(model, collects=collects):
         learner(model, OnePass(batches), optimizer, num_micro_batches)
-    return held.growth()
 
 
 def text_batches(rng: np.random.Generator, rows: list[int], easy: list[int]) -> list[dict[str, torch.Tensor]]:
@@ -222,7 +221,7 @@ def mixed_once(
     passes, handed, steps = (OnePass, OneLook)[is_training](batches), Handed(batches), StepNorms(optimizer)
     autocast: list[str] = []
     model.blocks[0].register_forward_pre_hook(lambda *_: autocast.append(_autocast()))
-    with watched_calls(model) as calls, count_events(model, operators=is_counted) as counts:
+    with watched_calls(model) as calls, counted(model, operators=is_counted) as counts:
         try:
             report = learner(model, passes, optimizer, scheduler, scaler, grad_accum_steps, max_norm)
         except (ZeroDivisionError, UnboundLocalError):

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from autograder.lessons.checking.harness_counting import counted
 from autograder.lessons.checking.harness_shared import in_groups, learner, small_model, weights_of
 from autograder.lessons.lesson_03.harness.memory import ON_CPU, random_batch
 from autograder.lessons.lesson_03.harness.shared import (
@@ -19,7 +20,7 @@ from autograder.lessons.lesson_03.harness.shared import (
     told,
     watched_calls,
 )
-from course_lib.measuring import Counts, count_events, peak_bytes
+from course_lib.measuring import Counts, peak_bytes
 
 TEXTS_PER_UPDATE = 64
 LONGEST = 96
@@ -189,7 +190,7 @@ def _trained(
 
     model.blocks[0].register_forward_pre_hook(note)
     budget = budget or step_bytes(ROWS_OF_THE_LONGEST, LONGEST)
-    with watched_calls(model) as calls, count_events(model, operators=operators) as counts:
+    with watched_calls(model) as calls, counted(model, operators=operators) as counts:
         bytes_of = functools.partial(step_bytes, bend=bend)
         report = learner(model, samples, optimizer, global_batch_size, budget, bytes_of)
     answer = told(report) | {

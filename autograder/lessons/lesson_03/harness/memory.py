@@ -9,6 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from autograder.lessons.checking.harness_counting import counted, counted_peak
 from autograder.lessons.checking.harness_shared import (
     full_rows,
     generators,
@@ -17,7 +18,6 @@ from autograder.lessons.checking.harness_shared import (
     small_model,
     weights_of,
 )
-from course_lib.measuring import count_events, peak_bytes
 from course_lib.models import ModelConfig, TextClassifier
 
 ON_CPU = torch.device("cpu")
@@ -121,7 +121,7 @@ def _used(model: Any, seed: int, rows: int, width: int, **_: Any) -> dict[str, A
 
         if name == "first":  # the second draws on from where the first one ended
             torch.manual_seed(seed + 1)
-            found["peak"] = peak_bytes(step, ON_CPU)
+            found["peak"] = counted_peak(step)
         else:
             if name == "second":
                 tracemalloc.start()
@@ -141,7 +141,7 @@ def _used(model: Any, seed: int, rows: int, width: int, **_: Any) -> dict[str, A
 
 def _saved_bytes(model: Any, batch: dict[str, torch.Tensor]) -> int:
     """What a step of a model keeps for backward."""
-    with count_events(model) as counts:
+    with counted(model) as counts:
         F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"]).backward()
     model.zero_grad(set_to_none=True)
     return counts.peak_saved_bytes
@@ -171,6 +171,6 @@ def checkpoint_segment(seed: int, num_steps: int) -> dict[str, Any]:
     return {"losses": torch.stack([plain_step(model, optimizer, batch) for batch in batches])}
 
 
-def timed_saved_bytes(seed: int) -> int:
-    """What the timed model keeps for backward."""
-    return _saved_bytes(_timed_model(), random_batch(seed, 4, 32, 16_384))
+def timed_saved_bytes(seed: int) -> None:
+    """Tells of what the timed model keeps for backward."""
+    _saved_bytes(_timed_model(), random_batch(seed, 4, 32, 16_384))

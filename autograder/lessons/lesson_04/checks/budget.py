@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from autograder.engine import Job
 from autograder.lessons.checking import require_keys
 from autograder.lessons.lesson_04 import baselines
+from autograder.lessons.lesson_04.checks.budget_mistakes import CHOSEN, REPORTED, Run
 
 RATES = (5e-3, 4e-3, 3e-3, 3e-3, 2e-3, 2e-3, 1.5e-3, 1.2e-3)
 """Learning rates of the runs: one needs four times as many steps as another."""
@@ -22,49 +20,15 @@ SHORTER = (383, 389, 397)
 TURNS_AT = (384, 393)
 """The other falls apart from a step between these on: it comes to the end too, and its best lies behind it."""
 DOWNHILL = -TO_THE_END
-"""That of one that only gets worse: its first validation is the best."""
+"""That of one that only gets worse: its first validation is the best, and a NaN soon follows."""
 LEVELS = {"longest": (4.0, 5.0), "turning": (9.2, 9.6), "downhill": (8.5, 9.0)}
 """Powers of ten: no unit of a loss is known beforehand, and a float is finer than 32 bits. The first is below 0."""
-_EXACT = 1e-12  # relative
 MAX_STEPS = 400
 MIN_SAVED = 0.30
 MARGIN = 3.0
 """Points of test accuracy below that at the lowest loss on the whole validation set, mean over the runs."""
 _KEYS = ("best_step", "loss")
 _HARDLY = 0.02  # above the lowest loss, as with a margin
-
-
-@dataclass(frozen=True)
-class _Run:
-    """What the loop did with one run, and what a worker of ours found of it."""
-
-    rate: float
-    num_steps: int
-    max_steps: int
-    report: dict[str, float]
-    seen: list[dict[str, float]]
-    weights_at: int
-    parameters_at: int
-    nearly_at: int
-    again: float
-    above_the_best: float
-
-    @property
-    def best(self) -> dict[str, float]:
-        return min(self.seen, key=lambda at: (math.isnan(at["loss"]), at["loss"]))
-
-    @property
-    def broken(self) -> set[float]:
-        """Steps whose validation said NaN."""
-        return {at["step"] for at in self.seen if math.isnan(at["loss"])}
-
-    @property
-    def is_kept(self) -> bool:
-        return self.weights_at == self.best["step"]
-
-    def reports(self, name: str, value: float) -> bool:
-        is_same = math.isclose(self.report[name], value, rel_tol=_EXACT)
-        return is_same or (math.isnan(self.report[name]) and math.isnan(value))
 
 
 def check_stop_early(job: Job) -> None:
@@ -97,7 +61,7 @@ def check_stop_early(job: Job) -> None:
     _require_patience(job, runs)
 
 
-def _require_by_validations(job: Job, runs: list[_Run]) -> None:
+def _require_by_validations(job: Job, runs: list[Run]) -> None:
     by_rate = [run.num_steps for run in sorted(runs, key=lambda run: -run.rate)]
     half = len(runs) // 2
     fast, slow = float(np.mean(by_rate[:half])), float(np.mean(by_rate[half:]))
@@ -115,7 +79,7 @@ def _require_by_validations(job: Job, runs: list[_Run]) -> None:
     )
 
 
-def _require_patience(job: Job, runs: list[_Run]) -> None:
+def _require_patience(job: Job, runs: list[Run]) -> None:
     difference = float(np.mean([run.above_the_best for run in runs]))
     job.counts["points_above_the_best_step"] = round(difference, 2)
     job.require(
@@ -129,7 +93,7 @@ def _require_patience(job: Job, runs: list[_Run]) -> None:
 
 def _trained(
     job: Job, rate: float, turns_at: int = MAX_STEPS, max_steps: int = MAX_STEPS, level: float = 0.0
-) -> _Run:
+) -> Run:
     trusted = job.worker("baseline", baselines.STOP_EARLY)
     which = {
         "seed": job.seed(),
@@ -141,6 +105,13 @@ def _trained(
     }
     answer = job.learner().call("stop_early", **which)
     job.require(
+        not answer["refusal"],
+        expected=f"a loop that ends by itself, after at most {max_steps} steps",
+        got=f"ValueError: {answer['refusal']}",
+        likely="the same number of steps is trained each time, also where fewer are left: `run.train` refuses that",
+        look="`run.train(min(every, run.max_steps - run.num_steps))`, while there are any",
+    )
+    job.require(
         bool(answer["validated"]) and answer["num_steps"] > 0,
         expected="a loop that trains and validates",
         got=f"{answer['num_steps']} steps, {len(answer['validated'])} validations",
@@ -150,7 +121,7 @@ def _trained(
     require_keys(job, answer["report"], _KEYS)
     asked = {name: answer[name] for name in ("validated", "num_steps", "state")}
     found = trusted.call("judge", **which, **asked)
-    return _Run(
+    return Run(
         rate=rate,
         num_steps=answer["num_steps"],
         max_steps=max_steps,
@@ -163,75 +134,19 @@ def _trained(
     )
 
 
-def _steps(seen: list[dict[str, float]]) -> list[float]:
-    return [at["step"] for at in seen]
-
-
-def _of_most(seen: list[dict[str, float]], name: str) -> set[float]:
-    most = max((at[name] for at in seen if not math.isnan(at[name])), default=math.nan)
-    return {at["step"] for at in seen if at[name] == most}
-
-
-def _below_the_one_before(run: _Run) -> set[float]:
-    """The last validation that was better than the one before it."""
-    seen = run.seen
-    found = [now["step"] for before, now in itertools.pairwise(seen) if now["loss"] < before["loss"]]
-    return {found[-1] if found else seen[0]["step"]}
-
-
-def _once_the_best(run: _Run) -> set[float]:
-    return {
-        at["step"]
-        for number, at in enumerate(run.seen)
-        if not any(b["loss"] < at["loss"] for b in run.seen[:number])
-    }
-
-
-Kept = Callable[[_Run], set[float]]
-_MISTAKES: dict[str, tuple[str, Kept]] = {
-    "last": (
-        "the last weights, not the best: nothing is put back at the end, or the kept `state_dict()` was "
-        "no copy and went on training",
-        lambda run: {run.num_steps, _steps(run.seen)[-1]},
-    ),
-    "worst": (
-        "`mode` is inverted: the worst validation is taken for the best",
-        lambda run: _of_most(run.seen, "loss"),
-    ),
-    "train": (
-        "the best is chosen on the training loss, which goes on falling when the model learns by heart, or "
-        "the last is taken for it",
-        lambda run: {min(run.seen, key=lambda at: at["train_loss"])["step"]},
-    ),
-    "accuracy": (
-        "the best is chosen on the accuracy; the loss is asked for",
-        lambda run: _of_most(run.seen, "accuracy"),
-    ),
-    "before": (
-        "each validation is compared with the one before it, not with the best of all",
-        _below_the_one_before,
-    ),
-    "once": (
-        "a lower loss came later and was not kept: a margin such as `min_delta` decides, or losses that are rounded, "
-        "as to float32; or the best is not updated",
-        _once_the_best,
-    ),
-    "first": (
-        "the first validation is left out, as a warm-up: it may be the best",
-        lambda run: {min(run.seen[1:] or run.seen, key=lambda at: at["loss"])["step"]},
-    ),
-}
-
-
-def _require_best(job: Job, runs: list[_Run]) -> None:
+def _require_best(job: Job, runs: list[Run]) -> None:
     wrong = [run for run in runs if not run.is_kept]
     if not wrong:
         return
     named_nan = [run for run in wrong if math.isnan(run.report["loss"])]
     wrong = [run for run in wrong if run not in named_nan] or wrong  # any other mistake first
     run = wrong[0]
-    names = [n for n, (_, kept) in _MISTAKES.items() if all(each.weights_at in kept(each) for each in wrong)]
-    if "train" in names and all(each.reports("best_step", each.weights_at) for each in wrong):
+    names = [n for n, (_, kept) in CHOSEN.items() if all(each.weights_at in kept(each) for each in wrong)]
+    if "first" in names and "last" not in names:
+        names = [
+            "first"
+        ]  # where it is the best of all, what comes second may have the lowest training loss by chance
+    elif "train" in names and all(each.reports("best_step", each.weights_at) for each in wrong):
         names = ["train"]  # chosen, and the last only because its training loss is the lowest
     if "once" in names and all(0.0 < each.report["loss"] - each.best["loss"] < _HARDLY for each in wrong):
         names = ["once"]
@@ -239,7 +154,7 @@ def _require_best(job: Job, runs: list[_Run]) -> None:
     likely = "other weights are kept than those that were validated"
     if wrong == named_nan:
         name = "NaN"
-        likely = "a loss that is NaN becomes the best: it stays it, or hides the one before, for no comparison is True"
+        likely = CHOSEN[name][0]
     elif (
         name == "last" and len(wrong) < len(runs) and all(each.num_steps == each.max_steps for each in wrong)
     ):
@@ -250,7 +165,7 @@ def _require_best(job: Job, runs: list[_Run]) -> None:
     elif name == "worst" and all(each.best["loss"] < 0.0 for each in wrong):
         likely = "a loss below 0 is passed over: no sign of a loss is known beforehand"
     elif name:
-        likely = _MISTAKES[name][0]
+        likely = CHOSEN[name][0]
     elif all(each.parameters_at == each.best["step"] for each in wrong):
         likely = (
             "the parameters alone are put back, or some buffers, such as those of floats, or buffers in another dtype: "
@@ -268,35 +183,13 @@ def _require_best(job: Job, runs: list[_Run]) -> None:
         likely=likely,
         look="copy the weights at each new best (`copy.deepcopy(model.state_dict())`), and load them at the end"
         if name in ("last", "")
+        else "ask `math.isnan` first: such a validation is never a new best, and the best before it stays"
+        if name == "NaN"
         else 'compare `validate()["loss"]`; a lower one is a new best',
     )
 
 
-_REPORTED: dict[str, tuple[str, Callable[[_Run], dict[str, float]]]] = {
-    "last": (
-        "the report is of another validation than the weights: of the last, not the best",
-        lambda run: {"best_step": run.seen[-1]["step"], "loss": run.seen[-1]["loss"]},
-    ),
-    "again": (
-        "the weights are validated once more at the end: that looks at another part of the validation set",
-        lambda run: {"best_step": run.num_steps, "loss": run.again},
-    ),
-    "train": (
-        "the training loss is reported, not that of the validation",
-        lambda run: {"loss": run.best["train_loss"]},
-    ),
-    "number": (
-        "validations are counted, not steps",
-        lambda run: {"best_step": run.seen.index(run.best) + 1},
-    ),
-    "number from 0": (
-        "validations are counted, not steps",
-        lambda run: {"best_step": run.seen.index(run.best)},
-    ),
-}
-
-
-def _require_report(job: Job, runs: list[_Run]) -> None:
+def _require_report(job: Job, runs: list[Run]) -> None:
     for name in _KEYS:
         right = {"best_step": "step", "loss": "loss"}[name]
         wrong = [run for run in runs if not run.reports(name, run.best[right])]
@@ -308,7 +201,7 @@ def _require_report(job: Job, runs: list[_Run]) -> None:
         likely = next(
             (
                 text
-                for text, of in _REPORTED.values()
+                for text, of in REPORTED.values()
                 if all(name in of(run) and run.reports(name, of(run)[name]) for run in wrong)
             ),
             likely,

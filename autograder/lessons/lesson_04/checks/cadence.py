@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from autograder.engine import Job, measure_speedup
+from autograder.engine import Job, Worker, measure_speedup
 from autograder.lessons.lesson_04.checks.cadence_runs import (
     BEGUN_LATER,
     DEAR_AT_FIRST,
     FASTER,
     FREE,
+    LONG_STEPS,
+    LONG_STEPS_CHEAP,
     QUICKER,
     SHORT,
     SLOWER,
@@ -33,6 +36,7 @@ _EVERY_STEP = 0.5  # saves per step
 _SECOND = 1e-3  # what a clock far from zero rounds
 _HASTY = 0.8  # of the shortest interval that the budget allows
 _GROWN = 4.0  # times the CPU time of an early call
+_STEPS, _SAVE_SECONDS = 200, 0.002  # under the clock: steps in one of a segment, and what a save takes
 _KEPT = "the cost of an earlier save is kept for ever, or in a mean of all: what counts is what the last ones took"
 
 Kind = Literal["too often", "too late", ""]
@@ -94,6 +98,7 @@ class _Played:
 
 def check_cadence(job: Job) -> None:
     """4.5: saves within the budget, little at risk, on simulated clocks; then the pauses by a real one."""
+    job.serves = True
     played = scenarios(job.rng)
     found = _played(job, played, side_by_side=True)
     wrong = [one for one in found if one.kind]
@@ -106,7 +111,8 @@ def check_cadence(job: Job) -> None:
     measure_speedup(
         job,
         function="pauses_segment",
-        compare=lambda theirs, own: _require_saves(job, own),
+        prepare=partial(_store_receipts, job),
+        compare=lambda theirs, own: _require_saves(job, theirs, own),
         likely="the pauses take longer than 5 % of the time: asking costs as much as saving, or saves come too often",
         look="`is_due` runs after every step: a comparison of two numbers is enough",
     )
@@ -165,6 +171,11 @@ def _refuse(job: Job, found: list[_Played], first: _Played, is_shared: bool) -> 
 def _why_too_often(found: list[_Played], first: _Played) -> str:
     dear = [one for one in found if one.scenario.is_dear]
     wrong = {one.scenario.name: one for one in found if one.kind}
+    if wrong.keys() <= {LONG_STEPS, LONG_STEPS_CHEAP}:
+        return (
+            "it saves a step ahead, before there was work enough to pay for the save: where steps are long, that is "
+            "far more than the share that saves may take"
+        )
     if len(first.saved_after) > _EVERY_STEP * len(first.scenario.steps):
         return "it saves at nearly every step"
     if all(one.is_hasty and one.overhead <= 1.02 * one.scenario.max_overhead for one in wrong.values()):
@@ -221,12 +232,20 @@ def _why_too_late(found: list[_Played], first: _Played) -> str:
     )
 
 
-def _require_saves(job: Job, own: dict[str, Any]) -> None:
-    needed = int(0.8 * own["work_seconds"] / 0.2) - 1
+def _store_receipts(job: Job, worker: Worker, seed: int, num_steps: int) -> None:
+    """One for each save of a segment, after the seconds that a save takes; the same for both sides."""
+    receipts = job.hidden(seed).integers(2**62, size=num_steps * _STEPS)
+    worker.storage.put(num_steps, [receipt.tobytes() for receipt in receipts], _SAVE_SECONDS)
+
+
+def _require_saves(job: Job, theirs: dict[str, Any], own: dict[str, Any]) -> None:
+    """The baseline saves far more often, so its receipts are those that there are."""
+    needed = int(0.8 * theirs["work_seconds"] / 0.2) - 1
+    num_saves = sum(map(int.__eq__, own["receipts"].tolist(), theirs["receipts"].tolist()))
     job.require(
-        own["num_saves"] >= needed,
+        num_saves >= needed,
         expected=f"under the real clock too a save every 0.2 s of work at most: {needed} or more",
-        got=f"{own['num_saves']}",
+        got=f"{num_saves}",
         likely="the policy saves less when it believes that it is timed",
         look="it should depend on the clock that it is given, and on nothing else",
     )

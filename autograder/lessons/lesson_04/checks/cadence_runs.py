@@ -21,6 +21,8 @@ UNEVEN = "a disk on which every third save takes 4 times as long"
 UNASKED = "saves that nobody asked for, too"
 SHORT = "a run of a few seconds"
 BEGUN_LATER = "saves that begin some steps after they were due"
+LONG_STEPS = "a slow disk and long steps"
+LONG_STEPS_CHEAP = "long steps, and saves hardly cheap enough for both limits"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +80,8 @@ def scenarios(rng: np.random.Generator) -> list[Scenario]:
     # No whole number of seconds of work goes with one of saving, to the next below or to the nearest.
     small, large = float(rng.choice([0.01, 0.02, 0.03])), float(rng.choice([0.23, 0.29, 0.3]))
     long = np.concatenate([twice, twice])
+    # Of nearly the same length, and so long that it takes more than two of them to pay for a save.
+    lengthy = limit / float(rng.uniform(2.6, 2.8)) * rng.uniform(0.98, 1.02, size=250)
     at_ease = run(STEADY, steady, 0.05, 0.12, begins_at=0.0)
     too_slow = run("a disk too slow for both limits", twice, 0.05, dear, is_dear=True)
     return [
@@ -103,6 +107,9 @@ def scenarios(rng: np.random.Generator) -> list[Scenario]:
         run(UNEVEN, long, 0.05, 1.0, in_turn=(1.0, 1.0, 4.0)),
         run(UNASKED, steady, 0.05, 0.12, unasked_every=limit / step),
         _stretched(at_ease, SHORT, 1 / 3000),
+        # One step too early, and a save takes far more than its share.
+        run(LONG_STEPS, dear * lengthy, 0.05, dear, is_dear=True),
+        run(LONG_STEPS_CHEAP, lengthy, 0.05, 0.9),
     ]
 
 

@@ -50,6 +50,8 @@ def simulate(
             best, best_step = value, step
             bad = bad if mistake == "counter not reset" else 0
             continue
+        if mistake == "best creeps" and gain > 0.0:
+            best, best_step = value, step
         bad += 1
         if bad >= patience:
             return {"stop": number + 1, "best": best, "best_step": best_step, "bad": bad}

@@ -14,6 +14,8 @@ PLAIN = {
     "equal": "an equal value counts: the comparison is not strict, and exactly `min_delta` is taken for more",
     "one late": "`patience` is off by one: it stops one validation late",
     "one early": "`patience` is off by one: it stops one validation early",
+    "best creeps": "the best follows each value that is a little better, by less than `min_delta` too: slow progress "
+    "never adds up to an improvement",
     "train loss": "it watches `train_loss`, and not the metric called `monitor`",
     "loss": "it watches `loss`, and not the metric called `monitor`",
 }

@@ -13,7 +13,8 @@ from autograder.lessons.checking.harness_shared import learner, numbers
 
 JUDGED_EVERY, JUDGED_UNTIL = 10, 0.24  # steps, the last over the rate: the lowest comes at some 0.17
 _BROKEN = (0, 4)  # validations of the run that gets better to its end
-_CRAWLS_AT, _CRAWL = 300, 1e-3  # that one, from this step on, at so much of its rate
+_CRAWLS_AT, _CRAWL = 120, 1e-3  # that one, from this step on, at so much of its rate: most loops see it
+_BROKEN_DOWNHILL = (2,)  # of the one that only gets worse: what comes after it is no best
 _ROWS, _VALIDATED = 64, 300
 
 
@@ -48,8 +49,8 @@ class _Overfitting:
     however often it is validated. `rate` is its learning rate: at 0.005 the best comes after some 35 steps, at 0.0012
     after 140. `is_exact`: each validation looks at the whole set, and does not jitter. `turns_at`: from this step on
     it climbs, fast, and the model falls apart: validations say NaN. One that is exact and does not turn has
-    two of NaN on its way, and crawls at last: each is better by very little. With a rate below 0 it climbs
-    from the beginning, and slowly. `level` is added to each loss.
+    two of NaN on its way, and soon crawls: each is better by very little. With a rate below 0 it climbs from the
+    beginning, slowly, and has one of NaN. `level` is added to each loss.
     """
 
     def __init__(
@@ -72,8 +73,9 @@ class _Overfitting:
         self._seed, self._rng, self._turns_at = seed, np.random.default_rng(seed), turns_at
         self.max_steps, self._level = max_steps, level
         self._is_crawling = is_exact and turns_at >= max_steps and rate > 0
-        self._broken = _BROKEN if self._is_crawling else ()
+        self._broken = _BROKEN if self._is_crawling else _BROKEN_DOWNHILL if rate < 0 else ()
         self._losses: list[float] = []
+        self.refusal = ""
         self._validated: list[dict[str, float]] = []
 
     @property
@@ -84,7 +86,8 @@ class _Overfitting:
     def train(self, num_steps: int) -> float:
         """Train so many steps more. Returns their mean loss. Raises ValueError beyond `max_steps`."""
         if num_steps < 1 or self.num_steps + num_steps > self.max_steps:
-            raise ValueError(f"{self.num_steps} + {num_steps} steps: the run may have {self.max_steps}")
+            self.refusal = f"{self.num_steps} + {num_steps} steps: the run may have {self.max_steps}"
+            raise ValueError(self.refusal)
         inputs, labels = (values.numpy() for values in self._train)
         self.model.train()
         losses = []
@@ -203,8 +206,14 @@ def stop_early(
 ) -> dict[str, Any]:
     """The learner's loop on one run: what it took, and the weights that it left."""
     run = _Overfitting(seed, rate, is_exact, turns_at, max_steps, level)
-    report = learner(run)
+    try:
+        report = learner(run)
+    except ValueError as error:
+        if str(error) != run.refusal:
+            raise
+        return {"refusal": run.refusal}
     return {
+        "refusal": "",
         "num_steps": run.num_steps,
         "validated": [found["step"] for found in run._validated],
         "state": _state_of(run.model),

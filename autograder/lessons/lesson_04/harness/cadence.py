@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from autograder.lessons.checking.harness_shared import learner
+from autograder.lessons.checking.harness_storage import Served
 
 
 class _Clock:
@@ -148,18 +149,19 @@ STEPS_PER_SEGMENT_STEP = 200
 
 
 def pauses_segment(seed: int, num_steps: int) -> dict[str, Any]:
-    """The pauses of a run alone: steps only move the clock on, saves really wait for a slow disk.
+    """The pauses of a run alone: steps only move the clock on, saves really wait for a slow disk, in another process.
 
+    Each save gets a receipt there, a number that nobody can know before: they prove how many there were.
     Work that took real time would hide a pause of a few per cent in its noise; so the pauses stand alone.
     """
     clock = _Clock(is_real=True)
     policy = learner(max_lost_seconds=MAX_LOST_SECONDS, max_overhead=0.05, clock=clock)
     policy.saved(SAVE_SECONDS)
-    num_saves = 0
+    disk, receipts = Served(num_steps), b""
     for _ in range(num_steps * STEPS_PER_SEGMENT_STEP):
         clock.now += STEP_SECONDS
         if policy.is_due():
-            time.sleep(SAVE_SECONDS)
+            receipts += disk.fetch(len(receipts) // 8)
             policy.saved(SAVE_SECONDS)
-            num_saves += 1
-    return {"num_saves": num_saves, "work_seconds": num_steps * STEPS_PER_SEGMENT_STEP * STEP_SECONDS}
+    work_seconds = num_steps * STEPS_PER_SEGMENT_STEP * STEP_SECONDS
+    return {"receipts": np.frombuffer(receipts, dtype=np.int64), "work_seconds": work_seconds}

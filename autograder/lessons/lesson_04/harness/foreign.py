@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 from autograder.lessons.checking.harness_shared import learner
-from autograder.lessons.lesson_04.harness.resume import SmallRun
+from autograder.lessons.lesson_04.harness.small_run import SmallRun
 
 _MOST_FILES = 60
 _MOST_LAYERS = 4  # of what lies in what: a pickle in base64 in a tensor in a file

@@ -78,6 +78,14 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'not math.isnan(found["loss"]) and (best is None or found["loss"] < best["loss"])',
                 'best is None or found["loss"] < best["loss"]',
             ),
+            "a NaN makes it forget the best before it": (
+                "a loss that is NaN becomes the best",
+                (
+                    'not math.isnan(found["loss"]) and (best is None or found["loss"] < best["loss"])',
+                    'not (math.isnan(found["loss"]) if best is None else found["loss"] >= best["loss"])',
+                ),
+                ("run.num_steps < run.max_steps", "run.num_steps < 0.6 * run.max_steps"),
+            ),
             "kept only when much better": (
                 "a margin such as `min_delta`",
                 'found["loss"] < best["loss"]',
@@ -119,6 +127,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "a margin such as `min_delta`",
                 'found["loss"] < best["loss"]',
                 'found["loss"] < best["loss"] - 1e-4',
+            ),
+            "kept only when better by a thousandth, and ended early": (
+                "a margin such as `min_delta`",
+                ('found["loss"] < best["loss"]', 'found["loss"] < best["loss"] - 1e-3'),
+                ("run.num_steps < run.max_steps", "run.num_steps < 0.6 * run.max_steps"),
             ),
             "the first left out as a warm-up": (
                 "the first validation is left out",

@@ -154,6 +154,27 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "max(self.max_lost_seconds,",
                 "max(3 * self.max_lost_seconds,",
             ),
+            "a step ahead of the budget, too": (
+                "it saves a step ahead",
+                ("self.saved_at = self", "self.saved_at = self.last = self"),
+                (
+                    _DUE,
+                    "        now = self.clock()\n"
+                    "        step, self.last = now - self.last, now\n"
+                    "        return now - self.saved_at + step > self.wait\n",
+                ),
+            ),
+            "a step ahead where both limits hold": (
+                "it saves a step ahead",
+                ("self.saved_at = self", "self.saved_at = self.last = self"),
+                (
+                    _DUE,
+                    "        now = self.clock()\n"
+                    "        step, self.last = now - self.last, now\n"
+                    "        ahead = step if self.wait == self.max_lost_seconds else 0.0\n"
+                    "        return now - self.saved_at + ahead >= self.wait\n",
+                ),
+            ),
             "one step late": (
                 "it saves one step too late",
                 (_SAVED_AT, _SAVED_AT + "        self.passed = False\n"),

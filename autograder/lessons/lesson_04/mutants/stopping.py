@@ -46,6 +46,14 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "self.best_step, self.num_bad = value, step, 0",
                 "self.best_step = value, step",
             ),
+            "the best creeps": (
+                "slow progress never adds up",
+                "            self.num_bad += 1\n",
+                "            self.num_bad += 1\n"
+                "            sign = -1 if self.mode == 'min' else 1\n"
+                "            if self.best is not None and sign * value > sign * self.best:\n"
+                "                self.best, self.best_step = value, step\n",
+            ),
             "an equal value counts": (
                 "an equal value counts",
                 ("value < self.best - self.min_delta", "value <= self.best - self.min_delta"),

@@ -17,6 +17,13 @@ _SIGN = (
     "a false winner of few seeds: its quantile is too small, or it wins because all its differences have one sign, "
     "as they easily have in one of many rows"
 )
+_SHARED = (
+    "an interval too narrow for two seeds and many rows: the spread of all differences together is taken for as sure "
+    "as if they were independent, and all of them hold the noise of row 0"
+)
+_LOOK_SHARED = (
+    "the spread of one row's differences, with its own degrees of freedom; or that of all values, row 0's too"
+)
 SIZES = (
     ((2, 3), (0.02, 0.06)),
     ((3, 30), (0.02, 0.06)),
@@ -52,6 +59,7 @@ def settings(rng: np.random.Generator) -> list[Setting]:
     return [
         Setting(12, 30, 0.95, 500, MANY, _LOOK_MANY, size=(-11, -9), num_broken=3),
         Setting(12, 4, 0.95, 500, _FEW, LOOK_QUANTILE),
+        Setting(int(rng.integers(55, 70)), 2, 0.95, 600, _SHARED, _LOOK_SHARED),
         # Among so many, some row has differences of one sign by chance.
         *(Setting(40, num_seeds, 0.95, 300, _SIGN, LOOK_QUANTILE) for num_seeds in (3, 6)),
         Setting(40, 5, 0.95, 300, _SIGN, LOOK_QUANTILE, num_broken=3),

@@ -197,6 +197,8 @@ def draw_ties(rng: np.random.Generator, before: Search) -> list[Search]:
 def _alone_and_lost(before: Search) -> Search:
     search = Search(before.configs, before.min_steps, 2, before.level, spread=0.0, seed=0, budget=MOST_STEPS)
     last = before.min_steps * 2 ** (len(halve(search)["rounds"]) - 1)
+    # The first of all is dropped, and so none of the last round.
+    search.known[0, before.min_steps] = before.level + 1 + abs(before.level)
     search.known |= {(place, last): math.nan for place in range(len(before.configs))}
     return search
 

@@ -29,7 +29,8 @@ def require_independent(job: Job, spaces: list[Space], drawn: list[Drawn]) -> No
             job,
             [_together(each[one], each[two]) for each in ranks],
             expected=f"{one} drawn without regard to {two}",
-            likely="one random number serves several keys: the search walks along a diagonal",
+            likely="one random number serves several keys, so that the search walks along a diagonal; or a part that "
+            "two names share is drawn once",
             bent="one random number serves several keys: one follows from the other, though not in a line",
         )
     for one, two in itertools.product(ranks[0], repeat=2):

@@ -49,8 +49,10 @@ def _space(rng: np.random.Generator, number: int, names: dict[str, str]) -> Spac
     optimizers = rng.permutation(["adam", "adamw", "sgd"]).tolist()
     width = _VALUES[number % len(_VALUES)]
     by_optimizer = (names["optimizer"], "adam" if number == 3 else str(rng.choice(optimizers)))
-    by_other = (names["width"], width[-1]) if number in (1, 2, 3, 5) else (names["layers"], first)
-    if number == 4:  # two that hang on one
+    by_other = (names["width"], width[-1]) if number in (1, 3, 5) else (names["layers"], first)
+    if number == 4:  # those that are there together
+        by_other = by_optimizer
+    elif number == 2:  # two that hang on one
         by_other = (names["optimizer"], str(rng.choice(optimizers)))
     rate = {"kind": "log", "low": low, "high": low * 10 ** rng.uniform(2.5, 4)}
     parts: dict[str, dict[str, Any]] = {
@@ -69,8 +71,10 @@ def _space(rng: np.random.Generator, number: int, names: dict[str, str]) -> Spac
             "decay": {"kind": "log", "low": 1, "high": 64},
             "share": {"kind": "float", "low": 0, "high": 3},
         }
-    if number == 4:  # two parts that are equal, and a range that is narrow
-        parts |= {"decay": dict(rate), "share": {"kind": "float", "low": near, "high": 3 * near}}
+    if number == 4:  # two names of one part, and a range that is narrow
+        parts |= {"decay": rate, "share": {"kind": "float", "low": near, "high": 3 * near}}
+        # A float as momentum is: one number for both shows in a line.
+        parts["shift"] |= {"when": by_optimizer}
     if number == 1:  # wider than 16 bits, with a sign or without
         below, above = rng.integers(33_000, 40_000, size=2).tolist()
         parts["layers"] = {"kind": "int", "low": -below, "high": above}

@@ -57,6 +57,9 @@ SAMPLES: Claims = {
     "Draws are independent of each other": (
         "one number for all keys",
         "one number for two keys, from both ends",
+        "one draw for each part",
+        "one number for what hangs on one key",
+        "one seed for all that has a condition",
         "samples that follow each other",
     ),
     "`space` stays as it is": ("conditions taken out of the space",),
@@ -71,7 +74,8 @@ SAMPLES: Claims = {
         "ends exchanged",
         "ends compared the other way",
     ),
-    'A range of kind "int" always holds a number.': EXPLAINS,
+    'A range of kind "int" always holds a number': EXPLAINS,
+    "and fewer than 2**53": EXPLAINS,
     "or a log range that does not begin above 0": ("a log range from 0 is repaired",),
     "It is never repaired in silence": ("a log range from 0 is repaired", "ends exchanged"),
     "and is found at every call, whether or not the key is drawn": (
@@ -146,6 +150,7 @@ HALVING: Claims = {
     ),
     "NaN or inf where the whole round diverged": (
         "nothing to choose from",
+        "the first of all where all diverged",
         "no trial where all diverged",
     ),
     "and the bill:": EXPLAINS,

@@ -158,6 +158,7 @@ DECISIONS: Claims = {
     ),
     "Where all configurations are equal, a winner other than 0 comes up in at most 1 - confidence of the tables.": (
         "no price for many candidates",
+        "the spread of all rows, as if they were independent",
         "normal quantile for four seeds",
         *(f"better by the sign alone at {num_seeds} seeds" for num_seeds in (3, 5, 6)),
     ),

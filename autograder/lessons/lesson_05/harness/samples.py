@@ -12,8 +12,12 @@ from autograder.lessons.checking.harness_shared import elsewhere, generators, le
 
 
 def _space(space: dict[str, Any]) -> dict[str, Any]:
-    """The space as the exercise describes it: what came as a list on the way here is a pair again."""
-    return {
+    """The space as the exercise describes it: what came as a list on the way here is a pair again.
+
+    Of two equal parts the second is the first: one dict under two names.
+    """
+    parts: dict[str, dict[str, Any]] = {}
+    whole = {
         name: {
             key: tuple(tuple(one) if isinstance(one, list) else one for one in value)
             if key == "when"
@@ -24,6 +28,7 @@ def _space(space: dict[str, Any]) -> dict[str, Any]:
         }
         for name, part in space.items()
     }
+    return {name: parts.setdefault(repr(part), part) for name, part in whole.items()}
 
 
 def draw_samples(space: dict[str, Any], seed: int, number: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ _MODEL, _OPTIMIZER, _STREAM, _BATCH, _FORWARD, _BACKWARD, _STEP, _VALIDATION, _J
     "make_model",
     "make_optimizer",
     "the next training batch",
-    "a label that no class has",
+    "a batch without labels",
     "the model in training",
     "the backward pass",
     "the optimizer's step",
@@ -80,7 +80,7 @@ class _FailingTask(_Task):
             if number and is_second:
                 self._fail(_STREAM, at=0)
             if number and is_second and self._where == _BATCH:
-                batch["labels"][0] = 77
+                del batch["labels"]
             yield batch
 
     def validation_batches(self) -> list[dict[str, torch.Tensor]]:
@@ -95,7 +95,7 @@ def run_failing(
     found = []
     for where, error in [
         *((where, SomeError) for where in _PLACES),
-        (_BATCH, IndexError),
+        (_BATCH, KeyError),
         (_FORWARD, KeyboardInterrupt),
     ]:
         said, is_heard = "a table, as if nothing had happened", False

@@ -45,6 +45,20 @@ MUTANTS: tuple[Mutant, ...] = wrong(
             "(1 - confidence) / num_candidates",
             "1 - confidence",
         ),
+        "the spread of all rows, as if they were independent": (
+            "the noise of row 0",
+            (
+                "    error = gains[best].std(ddof=1) / math.sqrt(num_seeds)\n",
+                "    whole = gains[np.isfinite(gains).all(axis=1)]\n"
+                "    error = math.sqrt(whole.var(axis=1, ddof=1).mean() / num_seeds)\n"
+                "    num_candidates = len(whole)\n",
+            ),
+            (
+                "stats.t.ppf(1 - share / 2, num_seeds - 1)",
+                "stats.t.ppf(1 - share, len(whole) * (num_seeds - 1))",
+            ),
+            ("means[best] + width\n", "math.inf\n"),
+        ),
         "normal quantile for four seeds": (
             "too narrow for so few seeds",
             "stats.t.ppf(1 - share / 2, num_seeds - 1)",

@@ -28,6 +28,14 @@ MUTANTS: tuple[Mutant, ...] = wrong(
             "best = alive[0]",
             "best = min(alive, key=lowest.__getitem__)",
         ),
+        "the first of all where all diverged": (
+            "no trial of the last round is returned",
+            ('"value": losses[best]', '"value": losses.get(best, math.inf)'),
+            (
+                "best = alive[0]",
+                "best = min([(losses[p], p) for p in alive if losses[p] < math.inf] or [(0.0, 0)])[1]",
+            ),
+        ),
         "its lowest loss": (
             "the loss of an earlier round",
             '"value": losses[best]',

@@ -138,6 +138,31 @@ MUTANTS: tuple[Mutant, ...] = wrong(
                 "            rng.bit_generator.state = state\n            drawn[name] = draw(part, rng)\n",
             ),
         ),
+        "one number for what hangs on one key": (
+            "one random number serves several keys",
+            ("    drawn = {}\n", "    drawn, numbers = {}, {}\n"),
+            (
+                "            drawn[name] = draw(part, rng)\n",
+                '            if "when" not in part:\n'
+                "                drawn[name] = draw(part, rng)\n"
+                "            else:\n"
+                '                number = numbers.setdefault(part["when"][0], rng.random())\n'
+                "                drawn[name] = (\n"
+                '                    part["values"][int(number * len(part["values"]))] if part["kind"] == "choice"\n'
+                '                    else part["low"] + number * (part["high"] - part["low"])\n'
+                "                )\n",
+            ),
+        ),
+        "one seed for all that has a condition": (
+            "one random number serves several keys",
+            ("import math\n", "import math\nimport numpy as np\n"),
+            ("    drawn = {}\n", "    drawn, seed = {}, int(rng.integers(2**62))\n"),
+            (
+                "            drawn[name] = draw(part, rng)\n",
+                '            own = np.random.default_rng(seed) if "when" in part else rng\n'
+                "            drawn[name] = draw(part, own)\n",
+            ),
+        ),
         "samples that follow each other": (
             "samples follow each other",
             ("import math\n", "import copy\nimport math\n"),

@@ -62,6 +62,11 @@ MUTANTS: tuple[Mutant, ...] = wrong(
             'not part["low"] < part["high"]',
             '(math.isclose(part["low"], part["high"]) or not part["low"] < part["high"])',
         ),
+        "one draw for each part": (
+            "or a part that two names share is drawn once",
+            ("    drawn = {}\n", "    drawn, of_part = {}, {}\n"),
+            ("drawn[name] = draw(part, rng)", "drawn[name] = of_part.setdefault(id(part), draw(part, rng))"),
+        ),
         "one number for two keys, from both ends": (
             "though not in a line",
             ("    drawn = {}\n", "    drawn, first = {}, rng.random()\n"),

@@ -23,6 +23,7 @@ from autograder.lessons.lesson_06.checks.common import (
 BOOKKEEPING = 2  # messages of a step that carry no gradients, such as the number of samples
 SHARE_OUTSIDE = 0.25  # of the gradients' elements: what crosses outside of backward is no count any more
 WORLD_SIZE = 3
+NUM_WARM_UP = 2  # plain backwards of the harness: the last one shows how many buckets there are
 # Of each step; four come after an error; in the last one a row has no loss.
 MICRO_BATCHES = (4, 2, 3, 3, 2, 2, 3, 3)
 NUM_FIRST = len(MICRO_BATCHES) - 5
@@ -65,6 +66,8 @@ def check_accumulate(job: Job) -> None:
     ranks = require_together(job, answer)
     twin = job.twin(baselines.nothing(job.entry))
     expected = twin.call("accumulated_alone", **arguments)
+    for number, answer in enumerate(ranks):
+        _put_told(job, number, answer)
     num_buckets = ranks[0]["num_buckets"]
     _require_kept(job, ranks)
     for number in range(NUM_FIRST):
@@ -79,6 +82,13 @@ def check_accumulate(job: Job) -> None:
         if not all(are_equal(step["weights"], expected["weights"][number], "float32") for step in steps):
             _fail_by_name(steps, expected["weights"][number], rows[number], twin, arguments, number)
         _require_unrounded(job, steps, expected, number)
+    job.require(
+        all(step["is_apart_dropped"] for rank in ranks for step in rank["steps"]),
+        expected="no old gradient left in any parameter of the optimizer",
+        got="one, of a parameter that the optimizer has and the model has not",
+        likely="`model.zero_grad()` drops the model's old gradients alone: the optimizer steps with the others",
+        look="`optimizer.zero_grad()`",
+    )
     for late, number in enumerate(range(NUM_FIRST, len(MICRO_BATCHES) - 1)):
         _require_on_its_way(job, [rank["errors"][late] for rank in ranks])
         _require_as_ever(job, ranks, expected, number, num_buckets, late)
@@ -94,6 +104,26 @@ def check_accumulate(job: Job) -> None:
         likely=HIDDEN,
         look="whoever trains must see that the model has diverged: take all the samples",
     )
+
+
+def _put_told(job: Job, rank: int, answer: dict[str, Any]) -> None:
+    """Put in what was told of a rank: the buckets of a plain backward, and of each call its steps and messages."""
+    told = job.learner().told.call
+    counts = [each for each in told.counts if each.of == f"rank {rank}"]
+    warm_up, counts = counts[:NUM_WARM_UP], counts[NUM_WARM_UP:]
+    answer["num_buckets"] = warm_up[-1].num_gradient_all_reduces
+    for number, (step, own, of_ddp) in enumerate(
+        zip(answer["steps"], counts[::2], counts[1::2], strict=True)
+    ):
+        sent = [row for row in told.seen[f"rank {rank}"] if row[0] == number]
+        messages, outside = (int(sum(row[place] for row in sent)) for place in (1, 2))
+        step |= {
+            "gradient_all_reduces": of_ddp.num_gradient_all_reduces,
+            "all_reduces": max(messages, of_ddp.num_gradient_all_reduces),
+            "share_outside": outside / len(step["weights"]),
+            "optimizer_steps": own.num_optimizer_steps,
+            "rows": own.num_rows,
+        }
 
 
 def _require_kept(job: Job, ranks: list[dict[str, Any]]) -> None:

@@ -17,6 +17,10 @@ from autograder.lessons.lesson_06.checks.common import (
 )
 
 ROUNDED = "almost right, and rounded: the numbers of the report, or what they are made of"
+OF_WEIGHTS = (
+    "the sums are kept in the type of the model's weights: in bfloat16 a number has two or three digits, however exact "
+    "the logits are"
+)
 INFINITE = (
     "the logarithm of a probability so small that float32 holds 0 for it, as `softmax(…).log()` takes it: infinity, "
     "where `log_softmax` gives a number"
@@ -42,7 +46,7 @@ def check_evaluate(job: Job) -> None:
         ([[], [few[3] + 3, 1]], True, False, ""),
         ([[few[1], 4, few[0]], [few[2]]], False, True, "sick"),
     ]
-    for cases in (of_two, [([[7, few[1]], [], [1, few[2], 9]], False, True, "")]):
+    for cases in (of_two, [([[7, few[1]], [], [1, few[2], 9]], False, True, "halved")]):
         arguments: list[dict[str, Any]] = [
             {"seed": job.seed() % 10**6, "rows": rows, "kind": kind} for rows, *_, kind in cases
         ]
@@ -52,12 +56,12 @@ def check_evaluate(job: Job) -> None:
         ]
         answer = job.learner().call("evaluated", seconds=SECONDS, cases=calls)
         ranks: Any = require_together(job, answer)  # of each rank its reports
-        for number, (_, training, with_gradients, _) in enumerate(cases):
+        for number, (_, training, with_gradients, kind) in enumerate(cases):
             twin = job.twin(baselines.nothing(job.entry)).call("evaluated_alone", **arguments[number])
             for seen in ranks:
                 _require_modes(job, seen[number], training, with_gradients)
             for rank, seen in enumerate(ranks):
-                _require_numbers(job, seen[number], twin, rank, is_first=number == 0)
+                _require_numbers(job, seen[number], twin, rank, kind, is_first=number == 0)
     job.counts["ranks_tried"] = 3
 
 
@@ -112,7 +116,7 @@ def _require_modes(job: Job, seen: dict[str, Any], training: bool, with_gradient
 
 
 def _require_numbers(
-    job: Job, seen: dict[str, Any], twin: dict[str, Any], rank: int, *, is_first: bool
+    job: Job, seen: dict[str, Any], twin: dict[str, Any], rank: int, kind: str, *, is_first: bool
 ) -> None:
     job.require(
         seen["type"] == "dict",
@@ -142,6 +146,7 @@ def _require_numbers(
     )
     for key in ("num_samples",) if is_nan else KEYS:  # which of NaN logits is the largest is left open
         got, right = seen["report"].get(key, math.nan), twin["right"][key]
+        is_of_weights = key == "loss" and kind == "halved" and math.isclose(got, right, rel_tol=0.02)
         require_close(
             job,
             f"{key} on rank {rank}",
@@ -149,12 +154,16 @@ def _require_numbers(
             right,
             likely=FROM_IDS
             if seen["num_forwards"] and seen["is_from_ids"]
+            else OF_WEIGHTS  # in float32 it was right
+            if is_of_weights
             else ROUNDED
             if key != "num_samples" and math.isclose(got, right, rel_tol=2e-4)
             else _why(key, got, twin, rank, seen["num_forwards"])
             if is_first
             else "something of the call before is left in, such as sums that are not begun anew",
-            look="sums and counts cross the ranks; the division comes last",
+            look="add up in float64, or in Python numbers, whatever the weights are"
+            if is_of_weights
+            else "sums and counts cross the ranks; the division comes last",
             rel_tol=EXACT,
         )
         job.require(

@@ -26,6 +26,7 @@ from autograder.lessons.lesson_06.checks.common import (
 SAME, ROUNDED = 5e-5, 0.01
 ABOUT_HALF = 0.55  # of the samples; of an odd number one rank has one more
 MOST = 0.8  # of the parameters: where no gradient is exchanged, nearly all of them differ
+MUCH_SLOWER = 0.5  # than one process: with two halves of a core it would be about as fast
 MAX_CORES = 2.4  # two processes of one thread, and a little for what carries the gradients
 
 _RANK_MEANS = "loss not rescaled: the mean of the ranks' means is not the mean of an uneven batch"
@@ -51,8 +52,10 @@ def check_train_in_parallel(job: Job) -> None:
     for num_steps, is_odd, kind in ((2, 1, "loud"), (3, 0, "Adam")):
         last_rows = 2 * int(job.rng.integers(1, 4)) + is_odd  # few, so that one row more on one rank shows
         arguments = {"seed": job.seed(), "num_steps": num_steps, "last_rows": last_rows, "kind": kind}
-        alone = baseline.call("parallel_segment", seconds=SECONDS, **arguments)
-        together = job.learner().call("parallel_segment", seconds=SECONDS, **arguments)
+        alone, together = (
+            worker.call("parallel_segment", seconds=SECONDS, **arguments) | {"told": worker.told.call}
+            for worker in (baseline, job.learner())
+        )
         _require_same_training(job, alone, together, arguments)
     sick = job.learner().call(
         "parallel_segment", seconds=SECONDS, seed=job.seed(), num_steps=1, last_rows=2, kind="sick"
@@ -80,7 +83,7 @@ def check_train_in_parallel(job: Job) -> None:
             look="how often do the ranks meet in a step, and what does each do meanwhile?",
         )
     except CheckFailed:
-        if job.speed is not None:
+        if job.speed is not None and job.speed.estimate > MUCH_SLOWER:
             _require_two_whole_cores(job)
         raise
 
@@ -91,6 +94,7 @@ def _require_two_whole_cores(job: Job) -> None:
     In CPU time half cores and a narrow memory bus show; in wall time also cores that others have, such as those of a
     host whose guest this machine is.
     """
+    job.learner().kill()  # what it left behind would keep a core busy
     worker = job.worker("baseline", job.baseline)
     cpu: dict[int, list[float]] = {1: [], 2: []}
     wall: dict[int, list[float]] = {1: [], 2: []}
@@ -112,11 +116,26 @@ def _require_two_whole_cores(job: Job) -> None:
         )
 
 
+def _put_told(answer: dict[str, Any]) -> None:
+    """Put in what was told of the ranks: steps, rows, and the rows of each step."""
+    ranks = sorted(answer["told"].counts, key=lambda counts: counts.of)
+    answer |= {"rows": [counts.num_rows for counts in ranks], "rows_of_steps": []}
+    answer["steps"] = [counts.num_optimizer_steps for counts in ranks]
+    for counts in ranks:
+        rows = [0]
+        for name, amount in counts.events:
+            rows[-1] += amount * (name == "num_rows")
+            rows += [0] * (name == "num_optimizer_steps")
+        answer["rows_of_steps"].append(rows[:-1])
+
+
 def _require_same_training(
     job: Job, baseline: dict[str, Any], learner: dict[str, Any], arguments: dict[str, Any] | None = None
 ) -> None:
     """`arguments` of the segment, where there is time to find out which mistake was made."""
     require_together(job, learner | {"ranks": []})
+    for one in (baseline, learner):
+        _put_told(one)
     total = sum(baseline["rows"])
     shares = learner["rows"]
     job.require(
@@ -152,6 +171,7 @@ def _require_same_training(
         likely="one rank does most of the work, and the other waits for it",
         look="deal the rows of every batch out in turn",
     )
+    _require_halves(job, learner["rows_of_steps"])
     job.require(
         learner["largest_difference"] <= 1e-4,
         expected="the same weights on both ranks",
@@ -200,6 +220,19 @@ def _require_same_training(
     )
     for before, after in learner["switches"]:
         require_left_alone(job, before, after, when="before the call")
+
+
+def _require_halves(job: Job, rows_of_steps: list[list[int]]) -> None:
+    """Of every batch, and not of all of them together alone; what another optimizer steps is not seen here."""
+    for number, rows in enumerate(zip(*rows_of_steps, strict=False), start=1):
+        job.require(
+            max(rows) <= ABOUT_HALF * sum(rows) + 0.5,
+            expected="about half of every batch on each rank",
+            got=f"{' and '.join(map(str, rows))} of the {sum(rows)} rows of batch {number}",
+            likely="every batch is cut at the same place, as at half of the first one: of a shorter batch one rank has "
+            "most or all, and the other waits for it",
+            look="halve the batch that is there, inside the loop: `tensor[rank::world_size]` does",
+        )
 
 
 def _why(

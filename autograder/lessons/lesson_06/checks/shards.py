@@ -16,6 +16,7 @@ from autograder.lessons.lesson_06.checks.orders import (
     require_shuffled_first,
     require_spread,
 )
+from autograder.lessons.lesson_06.checks.shard_filling import require_filling
 
 ENOUGH_TO_TELL = 15  # of so many samples the first ones are a permutation in no layout by chance
 MANY = 50
@@ -51,6 +52,7 @@ def check_shard_sampler(job: Job) -> None:
         for ranks in of_seeds:
             for number, epoch in enumerate(epochs):
                 _require_shards(job, ranks, number, epoch, num_samples, world_size)
+            _require_own_order(job, ranks, num_samples)
         if num_samples > MANY:
             for ranks in of_seeds:
                 require_shuffled_first(job, ranks, world_size)
@@ -58,6 +60,9 @@ def check_shard_sampler(job: Job) -> None:
                 require_spread(job, ranks, num_samples)
         if num_samples >= ENOUGH_TO_TELL:
             for ranks in of_seeds:
+                for number, epoch in enumerate(epochs):
+                    who = f"{num_samples} samples on {world_size} ranks, epoch {epoch}: "
+                    require_filling(job, ranks, number, who, num_samples)
                 _require_other_epochs(job, ranks, epochs)
     require_others(job)
     _require_the_same_in_each_process(job)
@@ -174,6 +179,18 @@ def _require_what_seed_and_epoch_decide(
         )
 
 
+def _require_own_order(job: Job, ranks: Ranks, num_samples: int) -> None:
+    found = np.unique(np.concatenate([rank["beside"] for rank in ranks]))
+    job.require(
+        np.array_equal(found, np.arange(num_samples)),
+        expected=f"indices 0 … {num_samples - 1} where another sampler, for more samples, was gone through before",
+        got=f"{len(found)} indices, up to {found.max()}",
+        likely="an order is kept for all samplers of a process by seed and epoch alone: one made for another number "
+        "of samples is taken for this one",
+        look="keep the order in `self`, or make it anew in `__iter__`",
+    )
+
+
 def _require_other_epochs(job: Job, ranks: Ranks, epochs: list[int]) -> None:
     (whole,) = _whole(ranks)
     found = {tuple(order) for order in whole["orders"]}
@@ -239,29 +256,3 @@ def _require_shards(
         likely="the filling repeats some samples more often than others: it does not go through the whole order",
         look="after its last sample the order begins again at its first",
     )
-    job.require(
-        num_samples < ENOUGH_TO_TELL or _is_filled_from_the_start(orders, num_samples),
-        expected=f"{who}what is missing to equal lengths filled up from the start of the order",
-        got="others of its samples",
-        likely="the filling is taken from elsewhere: from the end, by chance, or always the same samples",
-        look="after its last sample the order begins again at its first",
-    )
-
-
-def _is_filled_from_the_start(orders: list[np.ndarray], num_samples: int) -> bool:
-    """Whether the order goes on with its own start, where it shows: dealt out in turn, or in pieces, of which the
-    last ones may be a sample shorter before they are filled up.
-
-    A rank may also take its part in some other way. Which samples come first is then its own affair.
-    """
-    for order in (np.stack(orders, axis=1).ravel(), np.concatenate(orders)):
-        once = order[:num_samples]
-        if np.array_equal(np.sort(once), np.arange(num_samples)):
-            return np.array_equal(order, np.resize(once, len(order)))
-    num_missing = len(orders) * len(orders[0]) - num_samples
-    if num_missing < len(orders):
-        short = orders[len(orders) - num_missing :]
-        once = np.concatenate(orders[: len(orders) - num_missing] + [order[:-1] for order in short])
-        if np.array_equal(np.sort(once), np.arange(num_samples)):
-            return {int(order[-1]) for order in short} == set(once[:num_missing].tolist())
-    return True

@@ -62,7 +62,10 @@ REPLICA: Claims = {
     ),
     "It is None before the call": EXPLAINS,
     "and stays None for those that are frozen, from `__init__` on.": ("zeros for what is frozen",),
-    "of the forward whose gradients these are.": ("the loss of another forward",),
+    "of the forward whose gradients these are.": (
+        "the loss of another forward",
+        "forward anew with other dropout",
+    ),
     "Returns that mean": ("returns its own mean", "returns the mean of rank means", "returns nothing"),
     "batch: dict[str, torch.Tensor]) -> float": ("returns a tensor",),
 }
@@ -103,6 +106,7 @@ ACCUMULATION: Claims = {
         "old gradients left in",
         "gradients dropped afterwards",
         "one group of old gradients dropped",
+        "the model's gradients dropped alone",
     ),
     "The step is that of one process on all the samples as one batch": (
         "no_sync around the last one too",
@@ -197,9 +201,10 @@ SCALING: Claims = {
         "gradients left switched off",
     ),
     "Each row is computed on one rank": ("no sampler: every rank computes everything",),
-    "about half of them on each.": (
+    "about half of every batch on each.": (
         "most of the work on one rank",
         "a good half on one rank",
+        "every batch cut at half of the first",
         "half of the words on each rank",
     ),
     "Afterwards both ranks have the weights that one process would have.": ("gradients stay on their rank",),

@@ -10,6 +10,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from autograder.lessons.checking.harness_counting import counted, see
 from autograder.lessons.checking.harness_shared import (
     as_it_is,
     in_groups,
@@ -29,7 +30,6 @@ from autograder.lessons.lesson_06.harness.shared import (
     with_no_word,
 )
 from autograder.lessons.lesson_06.harness.watches import ModeWatch, frozen_of
-from course_lib.measuring import count_events
 
 NUM_WARM_UP = 2  # the first backward finds the order in which gradients come, and cuts the buckets anew
 NUM_LABELS = 5
@@ -37,20 +37,22 @@ REPEATED = 2  # the step whose first micro-batch is its last once more: the same
 
 
 class AllReduces(TorchDispatchMode):
-    """Counts messages of any tensor, and nothing else: `count_events` would take as long as the training.
+    """Tells of messages of any tensor, and nothing else: `count_events` would take as long as the training.
 
-    And the elements of what crosses while no backward runs. A barrier carries nothing.
+    Of each the number of the call, whether it carries something, as a barrier does not, and of how many elements it is
+    where no backward runs.
     """
 
-    number = 0
-    num_elements_outside = 0
+    def __init__(self, rank: int, call: int) -> None:
+        super().__init__()
+        self.rank, self.call = rank, call
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func.namespace == "c10d":
-            self.number += "barrier" not in func.name()
-            if torch._C._current_graph_task_id() < 0:
-                sent = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-                self.num_elements_outside += sum(tensor.numel() for tensor in sent)
+            is_outside = torch._C._current_graph_task_id() < 0
+            sent = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+            num_elements = is_outside * sum(tensor.numel() for tensor in sent)
+            see(f"rank {self.rank}", self.call, "barrier" not in func.name(), num_elements)
         return func(*args, **(kwargs or {}))
 
 
@@ -83,14 +85,16 @@ def accumulated_rank(
     model = _odd_model(seed)
     ddp = DistributedDataParallel(model, bucket_cap_mb=0.01)
     for _ in range(NUM_WARM_UP):  # these gradients are left over, as from an earlier pass
-        with count_events(ddp, operators=False) as one:
+        with counted(ddp, operators=False, of=f"rank {rank}"):
             loss_of(ddp, steps[0][0]).backward()
     sgd = _two_rates(model, optimizer)
+    apart = torch.nn.Parameter(torch.ones(3))  # learned elsewhere: the optimizer's, and not the model's
+    sgd.param_groups[0]["params"].append(apart)
     rates: list[float] = []  # of the groups, in the optimizer's steps of one call
     sgd.register_step_pre_hook(lambda *_: rates.extend(group["lr"] for group in sgd.param_groups))
-    found: dict[str, Any] = {"num_buckets": one.num_gradient_all_reduces, "steps": [], "errors": []}
+    found: dict[str, Any] = {"steps": [], "errors": []}
     frozen = as_it_is(frozen_of(model))
-    before, num_weights, watch = switches(), len(weights_of(model)), ModeWatch(model)
+    before, watch = switches(), ModeWatch(model)
     for number, micro_batches in enumerate(steps):
         late = number - (len(steps) - 1 - len(ERRORS))
         if 0 <= late < len(ERRORS):
@@ -101,23 +105,19 @@ def accumulated_rank(
         model.final_norm.train(is_evaluating)
         watch.begin_anew(model)
         as_given = [as_it_is(batch) for batch in micro_batches]
-        all_reduces = AllReduces()
+        apart.grad = torch.ones_like(apart)
         with (
-            count_events(model, operators=False) as own,
-            count_events(ddp, operators=False) as counts,
-            all_reduces,
+            counted(model, operators=False, of=f"rank {rank}"),
+            counted(ddp, operators=False, of=f"rank {rank}"),
+            AllReduces(rank, number),
         ):
             learner(ddp, given := (tuple if number % 2 else list)(micro_batches), sgd)
         found["steps"].append(
             {
-                "gradient_all_reduces": counts.num_gradient_all_reduces,
-                "all_reduces": max(all_reduces.number, counts.num_gradient_all_reduces),
-                "share_outside": all_reduces.num_elements_outside / num_weights,
-                "optimizer_steps": own.num_optimizer_steps,
-                "rows": own.num_rows,
                 "has_own_rate": rates
                 not in ([], [group["lr"] for group in _two_rates(model, optimizer).param_groups]),
                 "weights": weights_of(model).clone(),
+                "is_apart_dropped": apart.grad is None or not apart.grad.any(),
                 "is_nan": bool(model.head.bias.isnan().all()),
                 "modes_left": watch.are_changed(model) or ddp.training == is_evaluating,
                 "in_evaluation_mode": is_evaluating,

@@ -31,6 +31,19 @@ class Once:
         return iter(self._batches)
 
 
+class Halved(torch.nn.Module):
+    """A model whose weights are kept as bfloat16; it computes in float32, and so come its logits."""
+
+    def __init__(self, inner: torch.nn.Module) -> None:
+        super().__init__()
+        self.inner = inner.bfloat16()
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        weights = {name: weight.float() for name, weight in self.inner.named_parameters()}
+        logits: torch.Tensor = torch.func.functional_call(self.inner, weights, (input_ids, attention_mask))
+        return logits
+
+
 KINDS: tuple[Callable[[Any], Iterable[Any]], ...] = (iter, list, Once)
 
 
@@ -61,8 +74,8 @@ def _evaluated(
 
     model.register_forward_hook(note)
     watch = Watch(model)
-    model.position_embedding.weight.requires_grad_(False)
-    for weight in model.parameters():
+    for name, weight in model.named_parameters():
+        weight.requires_grad_("position_embedding" not in name)
         weight.grad = torch.ones_like(weight) if weight.requires_grad else None
     as_it_came = _state(model)
     with torch.set_grad_enabled(with_gradients):
@@ -121,10 +134,11 @@ def _model_and_shares(
 ) -> tuple[Any, list[list[dict[str, torch.Tensor]]]]:
     """Labels of which the model is right about a half, a third and a quarter on ranks 0, 1 and 2.
 
-    A `kind` of model is "loud", with losses of 50 and all logits so large that a sigmoid of each is 1 or next to 0, or
-    "sick", with none for one row of rank 0's second batch.
+    A `kind` of model is "loud", with losses of 50 and all logits so large that a sigmoid of each is 1 or next to 0,
+    "sick", with none for one row of rank 0's second batch, or "halved", with weights in bfloat16.
     """
-    model, of_ranks = small_model(seed, dropout=0.5), shares(seed, rows)
+    model: Any = small_model(seed, dropout=0.5)
+    of_ranks = shares(seed, rows)
     _hit_all_classes(model.eval(), [batch for batches in of_ranks for batch in batches])
     if kind == "loud":
         make_loud(model)
@@ -132,6 +146,8 @@ def _model_and_shares(
     elif kind == "sick":
         make_sick(model)
         of_ranks[0][1] = with_no_word(of_ranks[0][1])
+    elif kind == "halved":
+        model = Halved(model)
     model.eval()
     with torch.no_grad():
         for rank, batches in enumerate(of_ranks):

@@ -20,7 +20,7 @@ from autograder.lessons.lesson_06.harness.shared import (
     shares,
     with_no_word,
 )
-from autograder.lessons.lesson_06.harness.watches import ModeWatch
+from autograder.lessons.lesson_06.harness.watches import Forwards, ModeWatch, gradients_again
 from course_lib.models.transformers import Dropout
 
 STEP_SIZE = 0.5
@@ -143,35 +143,47 @@ def hand_made_rank(rank: int, world_size: int, seed: int, rows: list[list[int]])
             )  # the next call would say less of what this one has left switched off
             held.step()
     for number, (held, replica, report) in enumerate(zip(models, replicas, found, strict=True)):
-        report["by_chance"] = _by_chance(held, replica, _of_ranks(seed, rows, number)[rank][-1])
+        batch, twin = _of_ranks(seed, rows, number)[rank][-1], Scaled(seed, number)
+        report["by_chance"] = _by_chance(held, replica, batch, twin)
     return found
 
 
-def _by_chance(held: Held, replica: Any, batch: dict[str, torch.Tensor]) -> dict[str, Any]:
-    """One more call with dropout: the loss that is returned, and the sum of those whose gradients are taken.
+def _by_chance(
+    held: Held, replica: Any, batch: dict[str, torch.Tensor], twin: torch.nn.Module
+) -> dict[str, Any]:
+    """One more call with dropout: the loss that is returned, and the sum of those whose gradients are taken; the
+    gradients that are left, and those of each forward with the numbers that it drew.
 
     None where what goes through the model are not the rows of the batch, one after the other.
     """
-    for module in held.model.modules():
+    with torch.no_grad():
+        tensors = [*twin.parameters(), *twin.buffers()]
+        for tensor, value in zip(tensors, [*held.weights, *held.buffers], strict=True):
+            tensor.copy_(value)
+    for module in [*held.model.modules(), *twin.modules()]:
         if isinstance(module, Dropout):
             module.p, module.threshold = 0.5, 128
-    recorded: list[torch.Tensor] = []
-
-    def note(_: Any, inputs: Any, logits: Any) -> None:
-        if isinstance(logits, torch.Tensor) and logits.requires_grad:
-            recorded.append(logits.detach().clone())
-
-    hook = held.model.register_forward_hook(note)
+    forwards = Forwards(held.model)
     torch.manual_seed(len(batch["labels"]))
     labels, loss = batch["labels"], float("nan")
     with contextlib.suppress(TypeError):  # of another type than a number: that is told elsewhere
         loss = float(replica.loss_and_gradients(batch))
-    hook.remove()
+    forwards.end()
     torch.set_grad_enabled(True)
-    if sum(map(len, recorded)) != len(labels):
-        return {"loss": loss, "own_sum": None, "rows": len(labels)}
-    own_sum = torch.nn.functional.cross_entropy(torch.cat(recorded), labels, reduction="sum")
-    return {"loss": loss, "own_sum": float(own_sum), "rows": len(labels)}
+    found = {
+        "loss": loss,
+        "own_sum": None,
+        "rows": len(labels),
+        "gradients": torch.cat(
+            [w.grad.flatten() for w in held.weights if w.grad is not None] or [labels[:0]]
+        ),
+        "of_forwards": gradients_again(twin, forwards.used()),
+    }
+    rows = [row for forward in forwards.used() for row in forward.ids()]
+    if len(rows) == len(labels) and all(map(torch.equal, rows, batch["input_ids"])):
+        logits = torch.cat([forward.logits for forward in forwards.used()])
+        found["own_sum"] = float(torch.nn.functional.cross_entropy(logits, labels, reduction="sum"))
+    return found
 
 
 def one_process(seed: int, rows: list[list[int]]) -> list[dict[str, Any]]:

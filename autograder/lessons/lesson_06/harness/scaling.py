@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from autograder.lessons.checking.harness_counting import counted
 from autograder.lessons.checking.harness_shared import (
     as_it_is,
     in_groups,
@@ -29,7 +30,6 @@ from autograder.lessons.lesson_06.harness.shared import (
     with_no_word,
 )
 from course_lib.data import collate
-from course_lib.measuring import count_events
 from course_lib.models import ModelConfig, TextClassifier
 
 GLOBAL_BATCH_SIZE = 48
@@ -61,8 +61,6 @@ def parallel_segment(
         "start": ranks[0]["start"],
         "largest_difference": max(float(np.abs(rank["weights"] - first).max()) for rank in ranks),
         "share_that_differs": _share_that_differs(ranks[0]["parameters"], ranks[-1]["parameters"]),
-        "rows": [rank["rows"] for rank in ranks],
-        "steps": [rank["steps"] for rank in ranks],
         "is_nan": [rank["is_nan"] for rank in ranks],
         "batches_changed": max(rank["batches_changed"] for rank in ranks),
         "switches": [rank["switches"] for rank in ranks],
@@ -82,7 +80,7 @@ def parallel_rank(
     # As in two epochs, where no clock runs: whatever the first call leaves behind, the second one meets.
     parts = [batches[:1], batches[1:]] if kind and num_steps > 1 else [batches]
     after: dict[str, str] = {}
-    with count_events(model, operators=False) as counts:
+    with counted(model, operators=False, of=f"rank {rank}"):
         for part in parts:
             learner(model, part, optimizer)
             after = after or switches()
@@ -92,8 +90,6 @@ def parallel_rank(
     batches = [batch for part in parts for batch in part]
     return {
         "start": start,
-        "rows": counts.num_rows,
-        "steps": counts.num_optimizer_steps,
         "is_nan": bool(model.head.bias.isnan().all()),
         "batches_changed": sum(map(ne, given, [*map(as_it_is, batches), *[None] * num_steps])),
         "switches": (before, after),

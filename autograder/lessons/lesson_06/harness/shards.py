@@ -32,13 +32,15 @@ def shard_epochs(
 ) -> list[list[dict[str, Any]]]:
     """For each seed and rank its length and its indices in each of these epochs, one of them twice. None: no seed.
 
-    No processes: a shard is arithmetic. Beside the ranks stands a sampler of another task, in another epoch.
+    No processes: a shard is arithmetic. Beside the ranks stand a sampler of another task, in another epoch, and one
+    that differs in the number of samples alone.
     """
     found = []
     for number, seed in enumerate(seeds):
         named = {} if seed is None else {"seed": seed}
         ranks = [learner(num_samples, rank, world_size, **named) for rank in range(world_size)]
         beside = learner(num_samples + 5, 0, world_size + 1, number)
+        larger = learner(num_samples + 5, 0, world_size, **named)
         reports: list[dict[str, Any]] = [{"len": [len(rank)], "orders": []} for rank in ranks]
         for epoch in epochs:
             for rank in ranks:
@@ -55,6 +57,10 @@ def shard_epochs(
                     report["again"] = _indices(islice(rank, 3 * num_samples + 64))
                     report["amid"] = _indices(islice(_drawing(rank), 3 * num_samples + 64))
                 report["len"].append(len(rank))
+        epoch = max(epochs) + 1  # a new one, which the sampler for more samples is the first to go through
+        for member, report in zip([larger, *ranks], [{}, *reports], strict=True):
+            member.set_epoch(epoch)
+            report["beside"] = _indices(islice(member, 3 * num_samples + 64))
         found.append(reports)
     return found
 

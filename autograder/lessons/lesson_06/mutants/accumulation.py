@@ -188,6 +188,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ),
             ),
             "old gradients left in": ("old gradients are left in", "    optimizer.zero_grad()\n", ""),
+            "the model's gradients dropped alone": (
+                "the model's old gradients alone",
+                "    optimizer.zero_grad()\n",
+                "    model.zero_grad()\n",
+            ),
             "gradients dropped afterwards": (
                 "old gradients are left in",
                 ("    optimizer.zero_grad()\n", ""),

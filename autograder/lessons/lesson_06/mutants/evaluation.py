@@ -185,6 +185,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "(sums[0] / sums[2]).item()",
                 "round((sums[0] / sums[2]).item(), 4)",
             ),
+            "sums in the type of the weights": (
+                "the sums are kept in the type of the model's weights",
+                "torch.zeros(3, dtype=torch.float64)",
+                "next(model.parameters()).new_zeros(3)",
+            ),
             "without accuracy": (
                 "a key is missing",
                 '"accuracy": (sums[1] / sums[2]).item(), ',

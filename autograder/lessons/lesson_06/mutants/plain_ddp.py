@@ -6,6 +6,7 @@ from autograder.lessons.checking import Mutant, wrong
 
 _PLAIN = """
 import torch
+import torch.utils.checkpoint
 import torch.distributed as dist
 import torch.nn.functional as F
 
@@ -234,6 +235,13 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 '            other = self.model(batch["input_ids"], batch["attention_mask"])\n'
                 '        other = F.cross_entropy(other, batch["labels"], reduction="sum")\n'
                 "        totals = torch.tensor([other.item(), ",
+            ),
+            "forward anew with other dropout": (
+                "backward computes it anew and draws other numbers",
+                'self.model(batch["input_ids"], batch["attention_mask"])\n',
+                "torch.utils.checkpoint.checkpoint(\n"
+                '            self.model, batch["input_ids"], batch["attention_mask"],\n'
+                "            use_reentrant=False, preserve_rng_state=False)\n",
             ),
             "the mask made of the ids": (
                 "the mask is made of the ids",

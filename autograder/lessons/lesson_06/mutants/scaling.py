@@ -88,6 +88,15 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "tensor[rank::world_size]",
                 "tensor[round(len(tensor) * 0.58) :] if rank else tensor[: round(len(tensor) * 0.58)]",
             ),
+            "every batch cut at half of the first": (
+                "every batch is cut at the same place",
+                (
+                    "    for batch in batches:\n",
+                    '    half = (len(batches[0]["labels"]) + 1) // 2\n'
+                    "    mine = slice(half, None) if rank else slice(0, half)\n    for batch in batches:\n",
+                ),
+                ("tensor[rank::world_size]", "tensor[mine]"),
+            ),
             "half of the words on each rank": (
                 "one rank does most of the work",
                 "        share = {name: tensor[rank::world_size] for name, tensor in batch.items()}\n",

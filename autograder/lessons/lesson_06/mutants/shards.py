@@ -83,6 +83,27 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _FILLED,
                 "order = np.append(order, np.resize(order[::-1], len(self) * self.world_size - len(order)))",
             ),
+            "filled up first, shuffled afterwards": (
+                "filled up first and shuffled afterwards",
+                (_ORDER, "rng = np.random.default_rng([self.seed, self.epoch])"),
+                (
+                    _FILLED,
+                    "order = np.resize(np.arange(self.num_samples), len(self) * self.world_size)\n"
+                    "        rng.shuffle(order)",
+                ),
+            ),
+            "an order kept by seed and epoch alone": (
+                "by seed and epoch alone",
+                ("    def __init__", "    kept = {}\n\n    def __init__"),
+                (
+                    _ORDER,
+                    "key = (self.seed, self.epoch)\n"
+                    "        if key not in self.kept:\n"
+                    "            self.kept.clear()\n"
+                    "            self.kept[key] = np.random.default_rng(key).permutation(self.num_samples)\n"
+                    "        order = self.kept[key]",
+                ),
+            ),
             "filled up by chance": (
                 "the filling is taken from elsewhere",
                 _FILLED,

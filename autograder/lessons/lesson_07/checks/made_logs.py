@@ -108,8 +108,9 @@ def log(rng: np.random.Generator, kind: Kind, given: Record) -> list[Record]:
             records.append(record | (other | own if number % 2 else own | other))
         records.append({"kind": "stop", "session_seconds": clock + float(rng.uniform(10.0, 60.0))})
         if session < kind.num_sessions - 2:  # taken away again before its first record
-            records.append({"kind": "start", "seconds": float(rng.uniform(20.0, 400.0))})
-            records.append({"kind": "stop", "session_seconds": float(rng.uniform(5.0, 30.0))})
+            for seconds in (float(rng.uniform(5.0, 30.0)), 0.0):  # and while it still compiled
+                records.append({"kind": "start", "seconds": float(rng.uniform(20.0, 400.0))})
+                records.append({"kind": "stop", "session_seconds": seconds})
     records = [_whole(record) for record in records] if kind.is_whole else records
     return records[:-1] if kind.is_open else records
 
@@ -148,17 +149,18 @@ def _paid(records: list[Record], given: Record, mistake: str) -> float | None:
     if mistake == "the other way":
         is_high_good = not is_high_good
     paid, starts, found, best = 0.0, 0, None, math.nan
-    clock = 0.0  # of the record before, in its session
+    clock = begun = 0.0  # of the record before, in its session; of its start-up
     kinds = ("validation", "train") if mistake == "training values" else ("validation",)
     for record in records:
         if record["kind"] == "start":
             starts += 1
             is_left_out = mistake == "no start-up" or (mistake == "first start-up" and starts > 1)
             paid += 0.0 if is_left_out else record["seconds"]
-            paid = record["seconds"] if mistake == "last session" else paid
+            paid, begun = record["seconds"] if mistake == "last session" else paid, record["seconds"]
         elif record["kind"] == "stop":
             ends = clock if mistake == "no stop" else record["session_seconds"]
             paid += 0.0 if mistake == "no lost work" else ends
+            paid -= begun if mistake == "no first step" and not record["session_seconds"] else 0.0
         clock = record.get("session_seconds", 0.0)
         if record["kind"] not in kinds:
             continue

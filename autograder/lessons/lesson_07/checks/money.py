@@ -21,6 +21,7 @@ LIKELY = {
     "no start-up": "compile time hidden: loading and compiling are paid for, before the first step of each session",
     "first start-up": "compile time counted wrongly: once, but every session compiles again",
     "all start-ups": "compile time counted wrongly: also of sessions that begin after the target",
+    "no first step": "the start-up of a session that was taken away before its first step is left out: it was paid too",
     "not reached": "the whole run, or its best value, is taken where the target was not reached",
     "the whole run": "the whole run, where the time to the target is asked for",
     "last session": "only the last session: what the sessions before it took was paid too, also the work that was lost",

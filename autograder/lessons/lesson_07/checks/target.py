@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job
+from autograder.lessons.checking import put_told
 from autograder.lessons.lesson_07 import baselines
 
 BAR = 1.5
@@ -38,6 +39,7 @@ def check_two_changes(job: Job) -> None:
         likely="nothing is returned: `update` changes a dict and returns None",
         look="`settings | {...}`",
     )
+    put_told(job, [answer], num_steps="num_optimizer_steps")
     job.require(
         not answer["num_steps"],
         expected="settings from a function that trains nothing",

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from typing import Any
 
-import numpy as np
-
 from autograder.common import Speed
 from autograder.engine import Job, measure_speedup
 from autograder.lessons.checking import (
-    are_equal,
     edited,
     name_the_mistake,
-    relative_difference,
-    require_equal,
     watched,
 )
 from autograder.lessons.lesson_07.checks.sick_mistakes import MISTAKES
+from autograder.lessons.lesson_07.checks.ward_results import are_same, require_same
+from autograder.lessons.lesson_07.checks.ward_storage import store_cases, store_segment, ward_runs
 
 ILLNESSES = {"A": "input-bound", "B": "sync-bound", "C": "tiny batch", "D": "recomputing"}
 NUM_LEANER = 2
@@ -30,11 +26,8 @@ LOOK = {
     "C": "how many rows go through the model at once, and how many could?",
     "D": "which of the numbers of the second epoch are other than those of the first?",
 }
-WHAT = {"moved": "changes of the weights", "momenta": "momenta in the optimizer"}
 ONE_EPOCH = 1.6
 """Times the operations of an epoch: the head in all of them, and padding where batches go through the body together."""
-ROUNDING = 1e-2
-"""Of small differences of large numbers: another order of rows makes up to a thirtieth of it."""
 _TREATED = {
     "A": "the waits still stand one after the other",
     "B": "the weights are still read at every step, also where no entry is made",
@@ -45,6 +38,7 @@ _TREATED = {
 
 def check_ward(job: Job) -> None:
     """7.4: the right names; equal results with fewer reads, forwards and FLOPs; each run 1.5× as fast."""
+    job.serves = True
     _require_names(job)
     for run in ILLNESSES:
         _require_equal_and_leaner(job, run)
@@ -56,9 +50,10 @@ def check_ward(job: Job) -> None:
             job,
             part=run,
             function=f"segment_{run.lower()}",
+            prepare=partial(store_segment, job, run),
             # Loader processes may compute too; the waits are what is to be hidden.
             max_cores=4.0 if run == "A" else 1.2,
-            compare=lambda a, b, run=run: _require_same(job, run, b, a),  # type: ignore[misc]
+            compare=lambda a, b, run=run: require_same(job, run, b, a),  # type: ignore[misc]
             likely=f"run {run}: {_TREATED[run]}, or the cure costs as much as it saves",
             look=LOOK[run],
         )
@@ -122,9 +117,17 @@ def _require_equal_and_leaner(job: Job, run: str) -> None:
     cases = _cases(job, run)
     workers = (job.learner(), job.worker("baseline", job.baseline))
     with ThreadPoolExecutor(len(workers)) as threads:  # nothing is timed
-        answers, all_sick = threads.map(lambda w: w.call("ward_runs", run=run, cases=cases), workers)
+        answers, all_sick = threads.map(lambda worker: ward_runs(job, worker, run, cases), workers)
+    for worker, its_answers in zip(workers, (answers, all_sick), strict=True):
+        for answer, counts in zip(its_answers, worker.counts(len(cases)), strict=True):
+            answer["counts"] = {
+                "syncs": counts.num_syncs,
+                "forwards": counts.num_forwards,
+                "flops": counts.total_flops,
+            }
+            answer["unwatched"] = counts.num_unwatched
     for number, (answer, sick) in enumerate(zip(answers, all_sick, strict=True)):
-        _require_same(job, run, answer, sick, partial(_why, job, run, cases, answers, all_sick, number))
+        require_same(job, run, answer, sick, partial(_why, job, run, cases, answers, all_sick, number))
         _require_no_trace(job, run, answer)
         if number < NUM_LEANER:
             _require_leaner(job, run, answer, sick, cases[number]["argument"])
@@ -183,7 +186,9 @@ def _require_no_trace(job: Job, run: str, answer: dict[str, Any]) -> None:
 
 
 def _require_errors(job: Job, run: str) -> None:
-    error = job.learner().call("unreadable", run=run, case=_cases(job, run)[0])
+    case = _cases(job, run)[0]
+    store_cases(job, job.learner(), run, [case])
+    error = job.learner().call("unreadable", run=run, case=case)
     job.require(
         error == "_Unreadable",
         expected=f"the error of a sample that cannot be read from run {run}, as from the sick run",
@@ -209,15 +214,14 @@ def _why(
     @cache
     def twin(mistake: str) -> list[dict[str, Any]]:
         source = edited(job.baseline, *edits[mistake][1])
-        found: list[dict[str, Any]] = job.twin(source).call("ward_runs", run=run, cases=cases)
-        return found
+        return ward_runs(job, job.twin(source), run, cases)
 
     def is_same_in_all(wrong: list[dict[str, Any]]) -> bool:
-        return all(map(_are_same, answers, wrong))
+        return all(map(are_same, answers, wrong))
 
     def is_same_in_one(wrong: list[dict[str, Any]]) -> bool:
         return any(
-            _are_same(answer, one) and not _are_same(answer, sick)
+            are_same(answer, one) and not are_same(answer, sick)
             for answer, one, sick in zip(answers, wrong, all_sick, strict=True)
         )
 
@@ -226,25 +230,11 @@ def _why(
         texts, twin=twin, is_same=is_same_in_one
     )
     if not likely and number:
-        one: dict[str, Any] = {"run": run, "cases": cases, "only": number}
-        (alone,) = job.worker("alone", job.source).call("ward_runs", **one)
-        (sick,) = job.worker("baseline", job.baseline).call("ward_runs", **one)
-        if _are_same(alone, sick):
+        (alone,) = ward_runs(job, job.worker("alone", job.source), run, cases, only=number)
+        (sick,) = ward_runs(job, job.worker("baseline", job.baseline), run, cases, only=number)
+        if are_same(alone, sick):
             likely = "what belongs to the call before is kept: a model, features, samples or a log"
     return likely
-
-
-def _is_coarse(losses: np.ndarray) -> bool:
-    """Whether all are numbers of five digits behind the point, or of half precision."""
-    is_half = losses == losses.astype(np.float16)
-    return bool(losses.size) and bool(np.all(is_half | (losses == np.round(losses, 5))))
-
-
-def _are_same(answer: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    return not answer["malformed"] and all(
-        are_equal(answer[what].astype(np.float32), wanted[what].astype(np.float32), "float32")
-        for what in ("losses", "logits")
-    )
 
 
 def _require_leaner(job: Job, run: str, answer: dict[str, Any], sick: dict[str, Any], argument: int) -> None:
@@ -269,87 +259,3 @@ def _require_leaner(job: Job, run: str, answer: dict[str, Any], sick: dict[str, 
         likely=_TREATED[run],
         look=LOOK[run],
     )
-
-
-def _require_same(
-    job: Job, run: str, answer: dict[str, Any], sick: dict[str, Any], why: Callable[[], str] = lambda: ""
-) -> None:
-    """The cure changes the time alone: equal losses, equal weights, equal log."""
-    job.require(
-        not answer["malformed"],
-        expected=f"from run {run} a list of losses"
-        if run != "B"
-        else "entries with step, loss and histograms",
-        got=answer["malformed"],
-        likely="the histograms of some parameters are left out: the log has those of all, also of what does not learn"
-        if "no histogram of" in answer["malformed"]
-        else "nothing is returned, or another kind of result than the sick run's",
-        look="arguments, results and errors are those of `SickRuns`",
-    )
-    job.require(
-        not _is_coarse(answer["losses"]) or _is_coarse(sick["losses"]),
-        expected=f"the losses of run {run} as they are",
-        got=f"{answer['losses'].tolist()[:3]}",
-        likely="losses that are rounded, or kept in half precision: the sick run's have all their digits",
-        look="the numbers that are returned, beside those of the sick run",
-    )
-    pairs = {
-        what: (answer[what].astype(np.float32), sick[what].astype(np.float32))
-        for what in ("losses", "logits")
-    }
-    is_same = all(are_equal(got, wanted, "float32") for got, wanted in pairs.values())
-    likely = "" if is_same else why()
-    if "momenta" in answer:
-        job.require(
-            answer["momenta"].shape == sick["momenta"].shape,
-            expected=f"the state of the optimizer that run {run} was given",
-            got="another, or none",
-            likely="another optimizer updates than the one that was given: its rates and its state are lost",
-            look="`optimizer.step()`, and no optimizer of your own",
-        )
-    if run == "B":
-        job.require(
-            np.array_equal(answer["steps"], sick["steps"]),
-            expected=f"entries for the steps {sick['steps'].tolist()[:6]}",
-            got=f"entries for {answer['steps'].tolist()[:6]}",
-            likely="entries are missing, doubled or made at other steps",
-            look="the first step is number 1; an entry where `log_every_steps` divides the number",
-        )
-        job.require(
-            answer["histograms"].shape == sick["histograms"].shape
-            # A weight at the limit of a bin may fall to either side: rounding.
-            and int(np.abs(answer["histograms"] - sick["histograms"]).sum())
-            <= 1e-5 * sick["histograms"].sum() + 4,
-            expected="the histograms of the weights right after the step of their entry",
-            got="other histograms",
-            likely=likely
-            or "read at another step, such as before the update or after the epoch, or counted otherwise: "
-            "absolute values, 32 bins from 0 to 1, which belongs to the last",
-            look="read them inside the loop, right after the steps that keep them",
-        )
-    mistakes = {
-        "A": "samples lost, doubled or out of order; fetch ahead, but hand out in order",
-        "B": "another update than before: only the readings may change",
-        "C": "the sum of the rows' losses where their mean is asked for, or fewer updates than before: "
-        "one update per `rows_per_update` samples, with the mean over them",
-        "D": "features of another batch, of training mode, or kept from an earlier call",
-    }
-    for what, (got, wanted) in pairs.items():
-        require_equal(
-            job,
-            got,
-            wanted,
-            dtype="float32",
-            what=f"{what} of run {run}",
-            likely=likely or mistakes[run],
-            look="run the sick and the cured one side by side on two batches, from equal weights",
-        )
-    for what, words in WHAT.items():
-        away = relative_difference(answer[what], sick[what]) if what in answer else 0.0
-        job.require(
-            away <= ROUNDING,  # False for NaN
-            expected=f"the same {words} as in the sick run {run}",
-            got=f"others, by up to {away:.3g}",
-            likely=likely or mistakes[run],
-            look="run the sick and the cured one side by side on two batches, from equal weights",
-        )

@@ -127,6 +127,7 @@ COST: Claims = {
     ),
     '"start" "seconds": loading and compiling, before the first step of a session. Paid': (
         "compile time hidden",
+        "a start-up is free before the first step",
         "start-ups of later sessions too",
     ),
     '"train" "session_seconds": since the first step of this session': ("values of training",),

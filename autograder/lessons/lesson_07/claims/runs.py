@@ -15,7 +15,7 @@ WARD: Claims = {
         "the body runs beside its kept features",
         "fetched ahead by one thread",
     ),
-    "Arguments, results and errors are those of `SickRuns`.": (
+    "Arguments, results and errors are those of `SickRuns`": (
         "an optimizer of one's own",
         "a seed set in a run",
         "the body thawed behind run D",
@@ -27,6 +27,9 @@ WARD: Claims = {
         "gradients from before run C",
         "gradients from before run D",
         "a list of nothing",
+    ),
+    "A, B and C train the whole model, in training mode, with the steps of `train_step`, which clips at 1.0.": (
+        "run C not clipped",
         "run A in evaluation mode",
         "the mode of run B as it was",
         "the mode of run C as it was",

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from autograder.lessons.checking.harness_counting import counted
 from autograder.lessons.checking.harness_shared import learner
 from course_lib.data import BucketBatchSampler, TokenStore, docstring_store
-from course_lib.measuring import count_events
 from course_lib.models import ModelConfig, TextClassifier
 from course_lib.training import make_optimizer, train_step
 
@@ -140,7 +140,7 @@ def _accuracy(model: Any, batches: list[dict[str, torch.Tensor]]) -> float:
 def changed_settings(baseline: Settings) -> Settings:
     """What the learner's function makes of the baseline's settings: `settings` as plain values, or `malformed`; and how
     many steps of optimizers it took for that."""
-    with count_events(operators=False) as counts:
+    with counted(operators=False) as counts:
         found = learner(dict(baseline))
     if not isinstance(found, dict):
         return {"malformed": f"a {type(found).__name__}"}

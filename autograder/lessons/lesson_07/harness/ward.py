@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any
@@ -11,96 +9,30 @@ from typing import Any
 import numpy as np
 import torch
 
+from autograder.lessons.checking.harness_counting import counted
 from autograder.lessons.checking.harness_shared import (
     generators,
-    in_groups,
     learner,
     switches,
     weights_of,
 )
-from course_lib.data import collate
-from course_lib.measuring import count_events
-from course_lib.models import ModelConfig, TextClassifier
+from autograder.lessons.lesson_07.harness.sick_inputs import (
+    BATCHES_PER_STEP,
+    LOG_EVERY_STEPS,
+    NUM_EPOCHS,
+    ROWS,
+    ROWS_PER_UPDATE,
+    VOCABULARY,
+    Anew,
+    StoredSamples,
+    drawn_batches,
+    prepared,
+    two_rates,
+)
 
-VOCABULARY = 2000
 WORDS_READ = 20_000  # of run B: a table whose histogram takes longer than a step
-ROWS = 8
-LATENCY_SECONDS = 0.002  # of one sample in run A: a sleep, so that the verdict is stable
-BATCHES_PER_STEP = 4  # of a segment of run A
-LOG_EVERY_STEPS = 6  # as many batches has a step of a segment of run B: each has its entry
-ROWS_PER_UPDATE = 8
-NUM_EPOCHS = 5
 DRAWS = 16  # of loaders, one for each pass: they seed their workers from torch's generator
 NO_HISTOGRAM = "no histogram of"
-
-
-class _StoredSamples:
-    """Samples that take a while to arrive."""
-
-    def __init__(self, samples: list[tuple[np.ndarray, int]], seconds: float) -> None:
-        self.samples, self.seconds = samples, seconds
-        self.fetched: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self.samples)
-
-    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
-        if not 0 <= index < len(self.samples):
-            raise IndexError(index)
-        self.fetched.append(index)
-        time.sleep(self.seconds)
-        return self.samples[index]
-
-
-#: By the list, the loop and the call that counts.
-HELD_BY_US = next(sys.getrefcount(batch) for batch in [dict[str, Any]()])
-
-
-class _Anew(Sequence[Any]):
-    """Batches that are made when they are asked for, each time as other objects of the same values.
-
-    One that nobody holds any more becomes the next: it has the same `id`, as happens by itself now and then.
-    """
-
-    def __init__(self, batches: list[dict[str, torch.Tensor]]) -> None:
-        self.batches = batches
-        self.made: list[dict[str, torch.Tensor]] = []
-
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        values = {name: value.clone() for name, value in self.batches[index].items()}
-        for batch in self.made:
-            if sys.getrefcount(batch) == HELD_BY_US:
-                batch.update(values)
-                return batch
-        self.made.append(values)
-        return values
-
-
-def _model(
-    seed: int, width: int = 32, words: int = VOCABULARY
-) -> tuple[TextClassifier, torch.optim.Optimizer]:
-    torch.manual_seed(seed)
-    sizes: dict[str, Any] = {"d_model": width, "num_layers": 1, "num_heads": 2, "max_length": 32}
-    model = TextClassifier(ModelConfig(vocab_size=words, num_classes=5, dropout=0.0, **sizes))
-    return model, torch.optim.SGD(model.parameters(), lr=0.05)
-
-
-def _samples(rng: np.random.Generator, number: int, longest: int = 32) -> list[tuple[np.ndarray, int]]:
-    return [
-        (rng.integers(3, VOCABULARY, size=rng.integers(longest // 2, longest + 1)), int(rng.integers(5)))
-        for _ in range(number)
-    ]
-
-
-def _batches(
-    rng: np.random.Generator, number: int, rows: int = ROWS, longest: int = 32
-) -> list[dict[str, torch.Tensor]]:
-    return [collate(_samples(rng, rows, longest)) for _ in range(number)]
 
 
 #: Steps of the run in one step of a segment, and its last argument there.
@@ -112,50 +44,9 @@ _SEGMENTS = {
 }
 
 
-def _prepared(
-    run: str,
-    seed: int,
-    num_steps: int,
-    argument: int,
-    *,
-    tail: int = 0,
-    latency: float = 0.0,
-    words: int = VOCABULARY,
-    is_grouped: bool = False,
-) -> tuple[Any, tuple[Any, ...]]:
-    """A model, and what the run is called with besides: for so many steps, and a last one of `tail` samples.
-
-    `is_grouped`: the optimizer has a momentum, and holds what learns in two groups of other rates; the weight of a
-    norm, ones, is frozen where the model learns, and batches have other numbers of rows.
-    """
-    rng = np.random.default_rng(seed)
-    model, optimizer = _model(seed, 64 if run in "AD" else 32, words)
-    if is_grouped:
-        model.get_parameter("blocks.0.feed_forward_norm.weight").requires_grad_(run == "D")
-        optimizer = _two_rates(model)
-    if run == "A":
-        samples = _StoredSamples(_samples(rng, num_steps * argument + tail), latency)
-        return model, (samples, optimizer, argument)
-    if run == "B":
-        sizes = [4 + number % 2 * is_grouped for number in range(num_steps)]
-        return model, ([_batches(rng, 1, rows, 16)[0] for rows in sizes], optimizer, argument)
-    if run == "C":
-        return model, (_samples(rng, num_steps * argument + tail, longest=16), optimizer, argument)
-    model.requires_grad_(False)
-    model.head.requires_grad_(True)
-    optimizer = _two_rates(model.head) if is_grouped else torch.optim.SGD(model.head.parameters(), lr=0.05)
-    sizes = [2 * ROWS - 3 * number * is_grouped for number in range(num_steps)]
-    return model, ([_batches(rng, 1, rows)[0] for rows in sizes], optimizer, argument)
-
-
-def _two_rates(model: Any) -> torch.optim.Optimizer:
-    groups = [group | {"lr": rate} for group, rate in zip(in_groups(model), (0.05, 0.02), strict=True)]
-    return torch.optim.SGD(groups, momentum=0.9)
-
-
 def _answer(run: str, model: Any, result: Any, seed: int) -> dict[str, Any]:
     """What was returned, as numbers, and the logits of the trained model on texts that it has not seen."""
-    probe = _batches(np.random.default_rng([seed, 1]), 1)[0]
+    probe = drawn_batches(np.random.default_rng([seed, 1]), 1)[0]
     model.eval()
     with torch.no_grad():
         logits = model(probe["input_ids"], probe["attention_mask"])
@@ -204,7 +95,7 @@ def _tell_modes_apart(model: Any) -> None:
 
 
 def ward_runs(run: str, cases: list[dict[str, Any]], only: int | None = None) -> list[dict[str, Any]]:
-    """One ward's run on a few batches, for each case, with its counts. Nothing is timed, so no sample is late.
+    """One ward's run on a few batches, for each case, with its counts; samples of run A are stored under its number.
 
     The gradients of whatever ran before are still there. In the first case there are weights above 1, and gradients
     that are clipped, in the second of run C there are none. The second of run D has model and batches of the first,
@@ -217,11 +108,11 @@ def ward_runs(run: str, cases: list[dict[str, Any]], only: int | None = None) ->
     arguments: tuple[Any, ...] = ()
     for number, case in enumerate(cases):
         if run == "D" and number == 1:
-            arguments = (arguments[0], _two_rates(model.head), case["argument"])
+            arguments = (arguments[0], two_rates(model.head), case["argument"])
         else:
-            model, arguments = _prepared(run, **case, is_grouped=True)
+            model, arguments = prepared(run, **case, number=number, is_grouped=True)
             if run == "D" and number:
-                arguments = (_Anew(arguments[0]), *arguments[1:])
+                arguments = (Anew(arguments[0]), *arguments[1:])
             _tell_modes_apart(model)
         with torch.no_grad():
             model.head.weight *= (20.0, 0.3 if run == "C" else 1.0, 1.0, 1.0)[number]
@@ -238,7 +129,7 @@ def _case(run: str, method: Any, model: Any, arguments: tuple[Any, ...], seed: i
     weights, given, switched = weights_of(model).double(), _text(arguments[0]), switches()
     learning, drawn = [p.requires_grad for p in model.parameters()], generators()
     begin = torch.get_rng_state()
-    with count_events(model) as counts:
+    with counted(model):
         result = method(model, *arguments)
     after, is_drawn_from = switches(), _is_drawn_from(begin, drawn)
     torch.set_grad_enabled(True)
@@ -252,13 +143,6 @@ def _case(run: str, method: Any, model: Any, arguments: tuple[Any, ...], seed: i
         "switched": [name for name, value in switched.items() if after[name] != value],
         "is_seeded": not is_drawn_from,
         "is_as_frozen": [p.requires_grad for p in model.parameters()] == learning,
-        "fetched_again": len(fetched := getattr(arguments[0], "fetched", [])) - len(set(fetched)),
-        "counts": {
-            "syncs": counts.num_syncs,
-            "forwards": counts.num_forwards,
-            "flops": counts.total_flops,
-        },
-        "unwatched": counts.num_unwatched,
     }
 
 
@@ -276,34 +160,39 @@ def _is_drawn_from(begin: torch.Tensor, drawn: tuple[Any, ...]) -> bool:
 
 
 def _text(given: Any) -> str:
-    """Samples or batches as they read: keys, order and values."""
-    samples = given.samples if isinstance(given, _StoredSamples) else given
+    """Samples or batches as they read: keys, order and values. Those that another process keeps nobody changes."""
+    if isinstance(given, StoredSamples):
+        return ""
     with np.printoptions(threshold=10**6):
-        return repr([{k: v.tolist() for k, v in s.items()} if isinstance(s, dict) else s for s in samples])
+        return repr([{k: v.tolist() for k, v in s.items()} if isinstance(s, dict) else s for s in given])
 
 
 class _Unreadable(OSError):
     """What a broken sample raises. No IndexError: that ends a `for` loop over the samples, as Python has it."""
 
 
-class _BrokenSamples(_StoredSamples):
+class _BrokenSamples(Sequence[Any]):
     """Samples of which one cannot be read."""
 
+    def __init__(self, samples: Sequence[Any] | StoredSamples) -> None:
+        self.samples = samples
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
     def __getitem__(self, index: Any) -> Any:
-        broken = len(self.samples) // 2
         if isinstance(index, slice):  # as of the list that run C gets
             return [self[i] for i in range(*index.indices(len(self)))]
-        if index == broken:
+        if index == len(self) // 2:
             raise _Unreadable(f"sample {index} cannot be read")
-        return super().__getitem__(index)
+        return self.samples[index]
 
 
 def unreadable(run: str, case: dict[str, Any]) -> str:
     """What a ward's run does where a sample cannot be read: the name of the error, "" for none."""
-    model, (samples, *arguments) = _prepared(run, **case)
-    stored = samples.samples if run == "A" else samples
+    model, (samples, *arguments) = prepared(run, **case)
     try:
-        getattr(learner(), f"run_{run.lower()}")(model, _BrokenSamples(stored, 0.0), *arguments)
+        getattr(learner(), f"run_{run.lower()}")(model, _BrokenSamples(samples), *arguments)
     except Exception as error:
         return type(error).__name__
     return ""
@@ -312,7 +201,9 @@ def unreadable(run: str, case: dict[str, Any]) -> str:
 def _segment(run: str, seed: int, num_steps: int) -> dict[str, Any]:
     each, argument = _SEGMENTS[run]
     words = WORDS_READ if run == "B" else VOCABULARY
-    model, arguments = _prepared(run, seed, num_steps * each, argument, latency=LATENCY_SECONDS, words=words)
+    # Samples of run A are stored under their number, of which no case has so many.
+    number = num_steps * each * argument
+    model, arguments = prepared(run, seed, num_steps * each, argument, number=number, words=words)
     return _answer(run, model, getattr(learner(), f"run_{run.lower()}")(model, *arguments), seed)
 
 

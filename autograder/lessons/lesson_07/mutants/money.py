@@ -57,6 +57,17 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "7.2": wrong(
         _COST,
         {
+            "a start-up is free before the first step": (
+                "taken away before its first step",
+                (
+                    '            paid += record["seconds"]\n',
+                    '            begun = record["seconds"]\n            paid += begun\n',
+                ),
+                (
+                    '            paid += record["session_seconds"]\n',
+                    '            paid += record["session_seconds"] or -begun\n',
+                ),
+            ),
             "compile time hidden": ("compile time hidden", 'paid += record["seconds"]', "pass"),
             "compile time counted once for all sessions": (
                 "compile time counted wrongly",

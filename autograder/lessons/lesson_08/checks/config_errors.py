@@ -153,7 +153,7 @@ def _why(answer: dict[str, Any], one: _Refused) -> str:
     if not answer.get("is_value_error", False):
         return "refused by accident: an error of Python's own comes where a person needs a ValueError that says why"
     missing = [word for word in one.words if word not in str(answer["error"]).lower()]
-    near = "the nearest known key, which there is also for one that is far from all"
+    near = "the nearest field, which there is also for a key that is far from all"
     return (
         "refused, but the message does not say what a person must change: it lacks "
         f"{near if one.unknown and one.unknown not in missing else ' and '.join(missing)}"
@@ -185,7 +185,7 @@ def _nothing_there() -> list[_Refused]:
 
 def _unknown_keys(job: Job, mixed: dict[str, Any]) -> list[_Refused]:
     likely = "unknown keys ignored: the misspelt setting keeps its default, and the run looks right"
-    message = "a message with the unknown key and the nearest known one"
+    message = "a message with the unknown key and the name of the nearest field"
     return [
         _Refused(
             by_hand(job, mixed, extra=f"{key}: 1"),

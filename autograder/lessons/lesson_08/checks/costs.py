@@ -12,6 +12,7 @@ from autograder.lessons.checking import require_keys
 from autograder.lessons.lesson_08.checks.intervals import (
     CALM,
     require_errors_of_pairs,
+    require_errors_resampled,
     require_estimates,
     require_interval,
     require_paired,
@@ -32,6 +33,7 @@ EVEN, MAX_MISSES = (8, 112), 0.2
 waits for a narrow interval leaves it out in 5 to 10 %, and in more than 24 of 120 in fewer than 2 of 10,000 checks."""
 FEW = 3  # measurements that all end early and all leave out 1 are no chance
 MAX_STEPS = 2000
+SHORT = 1e-5  # seconds of a step, where others take 0.02 and more
 DRAWN, MOST_LEAD = 3.0, (0.4, 0.75)
 """How far one setting may lead, where 1 is always: three deviations where each pair's order is drawn."""
 COLD = 1e-6  # of the log ratio: what the clock rounds
@@ -43,6 +45,7 @@ def check_cost_of_determinism(job: Job) -> None:
     measured = _measured(job, machines)
     for one in measured:
         _require_both_sides(job, one)
+    _measured(job, [_machine(job, "quiet") | {"seconds": SHORT}])
     likely = "the settings are not put back: all that runs later pays, and nobody knows why"
     for one in sorted(measured, key=_lost_warn_only):  # last, where it is lost among others
         _require_restored(job, one, "both settings as they were before", likely)
@@ -63,6 +66,7 @@ def check_cost_of_determinism(job: Job) -> None:
     require_spread(job, machines, measured, more)
     require_paired(job, machines, measured)
     require_errors_of_pairs(job, measured)
+    require_errors_resampled(job, machines, measured)
     _require_no_peeking(job, measured)
 
 
@@ -115,12 +119,15 @@ def _machine(job: Job, kind: str) -> dict[str, Any]:
 
 def _measured(job: Job, machines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     measured: list[dict[str, Any]] = job.learner().call("measure_cost", machines=machines, seconds=60.0)
-    for one in measured:
+    for facts, one in zip(machines, measured, strict=True):
+        is_short = facts["seconds"] == SHORT  # others have passed already
         job.require(
             not one["is_over"],
-            expected=f"a measurement of at most {MAX_STEPS:,} steps",
+            expected=f"a measurement of at most {MAX_STEPS:,} steps" + ", also of short ones" * is_short,
             got="one more",
-            likely="too many pairs, or steps in a pair; a loop that goes on until it likes the interval",
+            likely="the number of steps hangs on how long one takes: of short ones it takes more than are allowed"
+            if is_short
+            else "too many pairs, or steps in a pair; a loop that goes on until it likes the interval",
             look="count the steps: pairs times steps of a pair, and the warm-up",
         )
         if not any(facts["breaks"] for facts in machines):

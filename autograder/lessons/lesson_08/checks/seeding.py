@@ -39,6 +39,9 @@ def check_seed_everything(job: Job) -> None:
         _require_seeded(job, first, again)
         _require_order(job, first, again, functools.partial(_epochs, job, arguments, disturbance))
         if num_workers:
+            # Of four numbers in a row that are mixed with 0 to 3 two become equal in every epoch; of two in some.
+            four = {"size": 8, "settings": {"micro_batch_size": 1, "num_workers": 4}, "num_epochs": 1}
+            _require_workers_apart(job, _epochs(job, arguments | four, job.seed())["epochs"])
             _require_workers_apart(job, first["epochs"])
         _require_noise(job, first["epochs"], again["epochs"], num_workers)
         require_new_each_epoch(job, first["epochs"])
@@ -165,10 +168,18 @@ def _require_workers_apart(job: Job, epochs: list[np.ndarray]) -> None:
                 num_different == len(epoch),
                 expected=f"{len(epoch)} samples with noise of their own from {source}",
                 got=f"{num_different} different values",
-                likely="worker seed forgotten, or one for them all: each worker has a copy of one generator, "
-                "and draws the same numbers",
-                look="`worker_init_fn` runs once in each worker; `torch.utils.data.get_worker_info()` knows its seed",
+                likely="worker seed forgotten, or one for them all: the workers share a seed, or each has a copy of "
+                "one generator, and draws the same numbers"
+                if _are_alike(epoch, column)
+                else "two of the workers share a seed: `info.seed` holds the worker's number already, and mixing it in "
+                "again, or cutting a part off, makes two seeds one",
+                look="`worker_init_fn` runs once in each worker; take `get_worker_info().seed` as it is",
             )
+
+
+def _are_alike(epoch: np.ndarray, column: int) -> bool:
+    """Whether all workers begin with the same number."""
+    return len({epoch[epoch[:, 1] == worker][0, column] for worker in np.unique(epoch[:, 1])}) == 1
 
 
 def _require_another(job: Job, first: dict[str, Any], other: dict[str, Any], num_workers: int) -> None:

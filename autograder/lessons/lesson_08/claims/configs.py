@@ -44,7 +44,7 @@ CONFIG: Claims = {
     "Raises ValueError": ("an unknown key is a KeyError", "Python's own errors", "no key is near enough"),
     "and the message says what to change, for": ("the nearest key is not named", "the field is not named"),
     "an unknown key with that key": ("the unknown key is not named",),
-    "and the nearest known one": (
+    "and the name of the nearest field": (
         "the nearest key is not named",
         "all known keys are named, and none as the nearest",
         "near keys alone are named",
@@ -139,7 +139,7 @@ RECORD: Claims = {
         "a copy of dicts alone",
         "the config as texts",
     ),
-    '"git" {"commit": the whole hash': ("the hash is cut short",),
+    '"git" {"commit": all 40 digits': ("the hash is cut short",),
     '"is_dirty": bool': (
         "run record without the dirty flag",
         "always clean",

@@ -73,6 +73,8 @@ SEEDING: Claims = {
     "different in each worker": (
         "worker seed forgotten",
         "every worker gets the same seed",
+        "the worker's number is mixed in twice",
+        "half of the worker's seed",
         "one seed for Python in all workers",
     ),
 }
@@ -131,6 +133,7 @@ RUN: Claims = {
     "Equal seeds give equal bits.": ("dropout is not seeded",),
     "`make_model()` draws first weights from torch": ("seeding after the model is built",),
     "`model(input_ids, attention_mask)` -> logits [B, C].": ("padding is read",),
+    "Each step gives every parameter of the model a gradient.": EXPLAINS,
     "`samples[i]` is `(ids, label)`; each reading draws from `np.random` and `random`.": (
         "Python seed forgotten",
     ),
@@ -236,7 +239,7 @@ COST: Claims = {
         "one setting alone is warmed up",
     ),
     "the machine may get slower or faster": ("first one setting, then the other",),
-    "At most 2,000 steps.": ("more steps than allowed",),
+    "At most 2,000 steps.": ("more steps than allowed", "more steps than allowed where they are short"),
     "While it is deterministic, `torch.backends.cudnn.benchmark` is off.": (
         "benchmark=True with determinism",
     ),
@@ -256,6 +259,7 @@ COST: Claims = {
     "its 95 % interval": (
         "no interval",
         "one standard error",
+        "quantiles of 90 %",
         "twice as many pairs counted as there are",
         "an interval ten times too wide",
         "the spread of single pairs",

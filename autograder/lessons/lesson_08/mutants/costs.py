@@ -122,6 +122,24 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ("half = 2.2", "half = 12.7"),
             ),
             "more steps than allowed": ("a loop that goes on", "range(12)", "range(200)"),
+            "more steps than allowed where they are short": (
+                "the number of steps hangs on how long one takes",
+                "        for block in range(12):\n",
+                "        for block in range(int(np.clip(4.0 / max(segment(False), segment(True)), 12, 200))):\n",
+            ),
+            "quantiles of 90 %": (
+                "between the quantiles 0.05 and 0.95 of a bootstrap lie 90 %",
+                (".reshape(-1, 2).mean(axis=1)", ""),
+                (
+                    "    half = 2.2",
+                    "    means = np.random.default_rng(0).choice(costs, (10000, len(costs))).mean(axis=1)\n"
+                    "    low, high = np.quantile(means, [0.05, 0.95])\n    half = 2.2",
+                ),
+                (
+                    '"low": np.exp(middle - half), "high": np.exp(middle + half)',
+                    '"low": np.exp(low), "high": np.exp(high)',
+                ),
+            ),
             "too short a warm-up": ("no warm-up", _WARM_UP, "        segment(False)\n"),
             "one setting alone is warmed up": (
                 "no warm-up",

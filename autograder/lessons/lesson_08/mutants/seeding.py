@@ -49,6 +49,16 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 _OF_WORKER,
                 "np.random.default_rng(info.seed - info.id)",
             ),
+            "the worker's number is mixed in twice": (
+                "workers share a seed",
+                _OF_WORKER,
+                "np.random.default_rng(info.seed ^ worker_id)",
+            ),
+            "half of the worker's seed": (
+                "two of the workers share a seed",
+                _OF_WORKER,
+                "np.random.default_rng(info.seed // 2)",
+            ),
             "workers are seeded by the system": (
                 "the workers' seeds do not follow from yours",
                 _OF_WORKER,

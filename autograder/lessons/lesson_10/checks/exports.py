@@ -15,6 +15,9 @@ from autograder.lessons.lesson_10.harness.tables import secret_table
 ODD_ENDS = ("\u2028", "\x0c", "\x85", "\x0b")
 """`str.splitlines` takes these for line ends; a CSV does not, and so puts no quotes around them."""
 
+NUM_SHARED = 240
+"""Texts that all have two labels: whoever draws for each label is far from the share, and who draws once is not."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -32,7 +35,10 @@ class Table:
     spaced: frozenset[str]
     """Texts that stand in another row with spaces around them."""
     num_without: dict[str, int]
-    """Bad rows: without a "text", without a "label", without "both"."""
+    """Bad rows: without a "text", without a "label", without "both"; and without a label behind a usable row of the
+    same text, "again"."""
+    unlabelled: frozenset[str]
+    """Texts of usable rows that stand in a row without a label, too: behind the usable one, or ahead of it."""
 
     @property
     def num_bad(self) -> int:
@@ -90,16 +96,56 @@ def secret_export(
         frozenset(text for text, _ in good if rng.random() < 0.2),
     )
     num_bad = int(rng.integers(1, 4)) if num_bad is None else num_bad
-    num_without = {"text": num_bad, "label": 2 * num_bad, "both": 4 * num_bad}
+    num_without = {"text": num_bad, "label": 2 * num_bad, "both": 4 * num_bad, "again": 8 * num_bad}
     blank = ["", " ", "\t", "  ", "\n", " \r\n"]
+    unlabelled = rng.permutation(sorted(usable))[: 9 * num_bad].tolist()
+    to_come = unlabelled[8 * num_bad :]  # their first row is one without a label
     for which, number in num_without.items():
         for place in range(number):
             empty = blank[int(rng.integers(len(blank)))]
-            bad = (
-                f"a text without a label {place}" if which == "label" else empty,
-                good[0][1] if which == "text" else empty,
-            )
-            rows.insert(int(rng.integers(len(rows))), bad)
+            text = f"a text without a label {place}" if which == "label" else empty
+            first, last = 0, len(rows)
+            if which == "again":
+                text = unlabelled[place]
+                first = 1 + [known for known, _ in rows].index(text)
+            elif which == "label" and place < len(to_come):
+                text = to_come[place]
+                last = [known for known, _ in rows].index(text)
+            bad = (text, good[0][1] if which == "text" else empty)
+            rows.insert(int(rng.integers(first, last + 1)), bad)
+    return Table(
+        _written(job, columns, rows, sparse),
+        frozenset(good),
+        num_repeated,
+        usable,
+        sparse,
+        frozenset(text for text, _ in spaced),
+        num_without,
+        frozenset(unlabelled),
+    )
+
+
+def shared_export(job: Job, columns: list[int]) -> Table:
+    """Columns in this order; texts that all have two labels, in one order or the other."""
+    texts, labels = secret_table(job.seed(), NUM_SHARED, num_labels=2)
+    texts = [_dressed(text, number) for number, text in enumerate(texts)]
+    rows = [
+        (text, label) for text, first in zip(texts, labels, strict=True) for label in _both(labels, first)
+    ]
+    num_without = dict.fromkeys(("text", "label", "both", "again"), 0)
+    times = Counter(text for text, _ in rows)
+    nothing = frozenset[str]()
+    content = _written(job, columns, rows, nothing)
+    return Table(content, frozenset(rows), NUM_SHARED, times, nothing, nothing, num_without, nothing)
+
+
+def _both(labels: list[str], first: str) -> list[str]:
+    return sorted(set(labels), key=lambda label: label != first)
+
+
+def _written(job: Job, columns: list[int], rows: list[tuple[str, str]], sparse: frozenset[str]) -> str:
+    """The CSV of these rows, with two columns more."""
+    rng = job.rng
     remark, number_of = (str(rng.choice(some)) for some in (("remark", "old text"), ("number", "label_id")))
     names = [("text", "label", remark, number_of)[column] for column in columns]
     file = io.StringIO(newline="")
@@ -109,15 +155,7 @@ def secret_export(
         is_sparse = text in sparse or not (text.strip() or label.strip())
         more = {remark: "" if is_sparse else "a note", number_of: "" if is_sparse else number}
         writer.writerow({"text": text, "label": label} | more)
-    return Table(
-        file.getvalue(),
-        frozenset(good),
-        num_repeated,
-        usable,
-        sparse,
-        frozenset(text for text, _ in spaced),
-        num_without,
-    )
+    return file.getvalue()
 
 
 def _dressed(text: str, number: int) -> str:

@@ -19,6 +19,8 @@ SEEDS = (0, 1, 2, 3, 7, 42, 1000, 2**31 - 1)
 STEPS = (0, 20, 100, 100, 300)
 """Used by trials of a search whose scores are coarse: equal ones are no fewer for that."""
 
+NO_CONFIG = {"": 0.0}
+"""Stands for the config where there is none, as the harness has it; {} is a config."""
 NEAR = 1e-8
 """Of the scale: the distance of means that are near."""
 
@@ -79,7 +81,7 @@ def winner_of(
         complete = [own for own in completed if len(own) == num_seeds]
     num_steps = sum(trial["steps"] for trial in trials)
     if not complete:
-        return {"config": {}, "mean": math.nan, "num_seeds": 0, "num_steps": num_steps}
+        return {"config": NO_CONFIG, "mean": math.nan, "num_seeds": 0, "num_steps": num_steps}
     means = [mean([trial["validation"] for trial in own]) for own in complete]
     decides = means if digits is None else [round(value, digits) for value in means]
     is_preferred = [rather is not None and key(own[0]["config"]) == key(rather) for own in complete]
@@ -131,9 +133,10 @@ def _draw(rng: np.random.Generator, scale: float) -> Trials:
     seeds = rng.choice(SEEDS, size=num_seeds, replace=False).tolist()
     is_coarse = rng.random() < 0.4  # so that seeds have equal scores, and some of them 0
     level = scale * float(rng.choice([-3.0, 0.0, 0.0, 3.0]))
+    is_mixed = rng.random() < 0.3  # whole numbers as 1 in some trials, as 1.0 in others
     trials = []
     for config in _configs(rng, int(rng.integers(1, 8))):
-        mean, spread = rng.normal(), rng.choice([0.1, 0.5])
+        mean, spread = rng.normal() + 1.5 * (not config), rng.choice([0.1, 0.5])
         scores = mean + spread * rng.standard_t(2, size=num_seeds)
         num_stopped = int(rng.integers(1, num_seeds + 1)) if rng.random() < 0.4 else 0
         statuses = rng.permutation(
@@ -145,7 +148,10 @@ def _draw(rng: np.random.Generator, scale: float) -> Trials:
             is_broken = status == "failed" and rng.random() < 0.4
             trials.append(
                 {
-                    "config": {str(name): config[name] for name in rng.permutation(list(config))},
+                    "config": {
+                        str(name): _written(rng, config[name]) if is_mixed else config[name]
+                        for name in rng.permutation(list(config))
+                    },
                     "seed": int(seed),
                     "status": str(status),
                     "validation": math.nan if is_broken else score,
@@ -156,8 +162,13 @@ def _draw(rng: np.random.Generator, scale: float) -> Trials:
     return [trials[int(place)] for place in rng.permutation(len(trials))]
 
 
+def _written(rng: np.random.Generator, value: float) -> float:
+    return int(value) if value == int(value) and rng.random() < 0.5 else float(value)
+
+
 def _configs(rng: np.random.Generator, number: int) -> list[dict[str, float]]:
-    """Different configs, each like one before it: another value, two exchanged, another name, one setting more."""
+    """Different configs, each like one before it: another value, two exchanged, another name, one setting more. Often
+    one of them has no setting."""
 
     def value() -> float:
         return VALUES[int(rng.integers(len(VALUES)))]
@@ -181,6 +192,8 @@ def _configs(rng: np.random.Generator, number: int) -> list[dict[str, float]]:
             config[others[-1]] = value() if rng.random() < 0.5 else float(rng.integers(-1, 2))
         if config not in configs:
             configs.append(config)
+    if rng.random() < 0.4:
+        configs[int(rng.integers(number))] = {}
     return configs
 
 
@@ -214,6 +227,8 @@ def _likely(asked: list[tuple[Trials, float]], answers: list[dict[str, Any]]) ->
         for (trials, scale), answer in zip(asked, answers, strict=True)
         if answer["config"] != winner_of(trials)["config"]
     ]
+    if wrong and all(winner_of(trials)["config"] == {} for trials, _ in wrong):
+        return "{}, a config that leaves all settings as they are, is taken for no config: `if config` is False for it"
     if any(explains(digits=digits) for digits in range(12)) or all(scale < 1 for _, scale in wrong):
         return ROUNDED
     if all(scale > 1 for _, scale in wrong):
@@ -248,6 +263,9 @@ WRONG_KEYS: dict[str, tuple[Callable[[dict[str, float]], Any], ...]] = {
         lambda config: tuple(config.get(name, 0) for name in NAMES),
         lambda config: tuple(config.get(name) or 0 for name in NAMES),
         lambda config: tuple(config.get(name, 1) for name in NAMES),
+    ),
+    "configs are told apart as they are written, as in JSON: 1 and 1.0 are one number, and two texts": (
+        lambda config: str(_by_items(config)),
     ),
     "names without their values tell configs apart: two values are two configs": (
         lambda config: tuple(sorted(config)),

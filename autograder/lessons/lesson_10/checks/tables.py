@@ -11,7 +11,7 @@ import numpy as np
 
 from autograder.engine import Job
 from autograder.lessons.checking import require_repeatable
-from autograder.lessons.lesson_10.checks.exports import ODD_ENDS, PLAIN, Table, secret_export
+from autograder.lessons.lesson_10.checks.exports import ODD_ENDS, PLAIN, Table, secret_export, shared_export
 from autograder.lessons.lesson_10.harness.tables import secret_table
 
 DEFAULT_SHARE = 0.2
@@ -37,6 +37,7 @@ def check_prepare(job: Job) -> None:
     columns = job.rng.permutation(4).tolist()
     tables = (
         secret_export(job, columns, num_texts=60, num_labels=2, num_bad=0),
+        shared_export(job, columns),
         secret_export(job, columns[::-1]),  # no column where it was
     )
     for table in tables:
@@ -136,6 +137,9 @@ def _require_rows(job: Job, answer: dict[str, Any], table: Table) -> None:
         got=f"{len(lost)} of them on no side",
         likely=cut
         if is_cut
+        else "rows without a label are left out after repeats are dropped: a text whose label stands in another of its "
+        "rows is gone"
+        if lost <= table.unlabelled
         else "a text such as NA or None is taken for nothing: only what is empty or blank is"
         if lost <= set(PLAIN)
         else "a row is left out where any column is empty: text and label are what it needs"
@@ -168,9 +172,13 @@ def _core(row: tuple[str, str]) -> tuple[str, str]:
 
 
 def _why_left_out(got: int, table: Table) -> str:
-    text, label, both = (table.num_without[which] for which in ("text", "label", "both"))
+    text, label, both, again = (table.num_without[which] for which in ("text", "label", "both", "again"))
+    label += again
     known = {
         table.num_bad + both: "a row without both is counted twice: one row, one bad row",
+        table.num_bad
+        - again: "a row without a label is not counted where its text has come before: a repeat is dropped "
+        "ahead of looking at its label",
         table.num_bad + table.num_repeated: "repeated texts are counted: they are usable rows all the same",
         text + both: "rows without a label are not counted",
         label + both: "rows without a text are not counted",
@@ -197,6 +205,17 @@ def _require_stratified(job: Job, answer: dict[str, Any], table: Table, share: f
     held_out = {(text.strip(), label) for text, label in answer["validation"]}
     labels_of = Counter(text for text, _ in table.pairs)
     total = len({text for text, _ in held_out}) / len(table.texts)
+    if min(labels_of.values()) > 1:
+        job.require(
+            abs(total - share) <= share / 4 + 0.02,  # strata of few texts each, rounded up
+            expected=f"about {share * len(table.texts):.0f} of {len(table.texts)} texts held out where each of them "
+            f"has two labels (validation={share:g})",
+            got=f"{total * len(table.texts):.0f}",
+            likely="a text with two labels is drawn for twice, once for each: it has two chances to be held out"
+            if total > share
+            else "a text with two labels is held out more seldom than others, as where both labels have to draw it",
+            look="draw once for each different text, under one of its labels; then put every row where its text went",
+        )
     for label in sorted({label for _, label in table.pairs}):
         texts = [text for text, own in table.pairs if own == label]
         # Another label may decide where these go, or each way to write them counts as a text.

@@ -16,6 +16,7 @@ from autograder.lessons.lesson_10.checks.training_quality import (
     require_all_learnt,
     require_each_learnt,
     require_majority,
+    require_own_in_company,
     require_quality,
 )
 
@@ -93,32 +94,7 @@ def _require_predictions(job: Job) -> None:
     _require_epochs_and_seeds(job)
     require_each_learnt(job, cases[0]["texts"])
     require_majority(job, texts=[text for case in cases for text in case["texts"]])
-    (alone, among, later), apart, together = job.learner().call(
-        "in_company", words=[max(cases[0]["texts"], key=len).split()[0], "zoffukke"], seed=3
-    )
-    job.require(
-        alone == among,
-        expected="the same label of a long text, whether it is asked alone or among short ones",
-        got="another one",
-        likely="what is said of a text depends on those beside it: a width that is taken from the lengths of all, so "
-        "that its end is cut off",
-        look="ask for the longest text alone, then among sixty of one word",
-    )
-    job.require(
-        apart == together,
-        expected="the same label of a text, whether it is asked alone or beside one that is equal but for the case",
-        got="another one",
-        likely="texts that are nearly equal are taken for one another: each has the answer of the first",
-        look="ask for a text, for the same one in capitals, and for both in one list",
-    )
-    job.require(
-        later == alone,
-        expected="a function that gives the labels of its own training, also after another one of as many labels",
-        got="the labels of the other one",
-        likely="model, names, words or tokenizer are global: a second training takes the place of the first one's, "
-        "or adds to them",
-        look="keep what `predict` needs in variables of the function, or in an object of its own",
-    )
+    require_own_in_company(job, [max(cases[0]["texts"], key=len).split()[0], "zoffukke"])
     again, again_second = job.learner().call("trained", cases=cases, seconds=60.0)
 
     def elsewhere(in_order: list[dict[str, Any]]) -> list[list[str]]:

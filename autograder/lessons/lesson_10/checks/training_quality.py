@@ -143,3 +143,39 @@ def require_each_learnt(job: Job, texts: list[str]) -> None:
             "others come twice",
             look="an epoch is a permutation: each text once, in random order",
         )
+
+
+def require_own_in_company(job: Job, words: list[str]) -> None:
+    """Of texts of one word or two: each has a label of its own, whichever are asked with it, and keeps it."""
+    (alone, among, later), apart, together, empty = job.learner().call("in_company", words=words, seed=3)
+    job.require(
+        alone == among,
+        expected="the same label of a long text, whether it is asked alone or among short ones",
+        got="another one",
+        likely="what is said of a text depends on those beside it: a width that is taken from the lengths of all, so "
+        "that its end is cut off",
+        look="ask for the longest text alone, then among sixty of one word",
+    )
+    job.require(
+        apart == together,
+        expected="the same label of a text, whether it is asked alone or beside one that is equal but for the case",
+        got="another one",
+        likely="texts that are nearly equal are taken for one another: each has the answer of the first",
+        look="ask for a text, for the same one in capitals, and for both in one list",
+    )
+    job.require(
+        len(set(empty)) == 1,
+        expected="the same label of an empty text, whether it is asked alone or beside others",
+        got="other ones beside other texts",
+        likely="an empty text is given something of its neighbour's, as by `np.add.reduceat`: where there is nothing "
+        "to sum, it takes the next element",
+        look="ask for an empty text alone, then ahead of two texts that have two labels",
+    )
+    job.require(
+        later == alone,
+        expected="a function that gives the labels of its own training, also after another one of as many labels",
+        got="the labels of the other one",
+        likely="model, names, words or tokenizer are global: a second training takes the place of the first one's, "
+        "or adds to them",
+        look="keep what `predict` needs in variables of the function, or in an object of its own",
+    )

@@ -36,7 +36,7 @@ def chosen_each(searches: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
             answer = _numbers(answer, ("mean", "num_seeds", "num_steps")) | {"config": dict(answer["config"])}
         except Exception as error:
             trouble = repr(error)[:200]
-            answer = {"config": {}, "mean": 0.0, "num_seeds": 0.0, "num_steps": 0.0}
+            answer = {"config": {"": 0.0}, "mean": 0.0, "num_seeds": 0.0, "num_steps": 0.0}
         found.append(answer | {"is_kept": _is_equal(trials, before), "trouble": trouble})
     return found
 

@@ -144,21 +144,24 @@ def by_majority(texts: list[str], seed: int) -> list[list[str]]:
     return found
 
 
-def in_company(words: list[str], seed: int) -> tuple[list[str], list[str], list[str]]:
+def in_company(words: list[str], seed: int) -> tuple[list[str], ...]:
     """Of two words, of which each text has one: what a long text is that begins with few of one and goes on with the
     other. Alone; among short texts of the one that it begins with; and alone again, after another training in which
     each word has the other's label. And what a word is and the same one in capitals, each alone and both in one list,
-    after a training that tells them apart."""
-    texts = [" ".join([word] * 40) for word in words] * 20
+    after a training that tells them apart. And what an empty text is alone, and ahead of and behind each word."""
+    texts = [" ".join([word] * times) for times in (40, 1) * 10 for word in words]
     predict = learner(texts, ["A", "B"] * 20, num_epochs=8, seed=seed)
     long = " ".join(words[1:] * 5 + words[:1] * 100)
     found = [_labels(predict, [long])[0], _labels(predict, [words[1]] * 60 + [long])[-1]]
+    empty = _labels(predict, [""])
+    for word, text in zip(words, texts, strict=False):
+        empty += _labels(predict, ["", word, "", text, ""])[::2]
     learner(texts, ["B", "A"] * 20, num_epochs=8, seed=seed + 1)
     found += _labels(predict, [long])
     alike = [texts[0], texts[0].upper()]
     tells_apart = learner(alike * 20, ["A", "B"] * 20, num_epochs=8, seed=seed)
     apart = [label for text in alike for label in _labels(tells_apart, [text])]
-    return found, apart, _labels(tells_apart, alike)
+    return found, apart, _labels(tells_apart, alike), empty
 
 
 def epochs_and_seeds(

@@ -131,6 +131,17 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 'trial["status"] == "completed"',
                 'trial["status"] == "completed" and trial["validation"]',
             ),
+            "configs told apart by their JSON": (
+                "1 and 1.0 are one number",
+                ("import numpy as np\n", "import json\n\nimport numpy as np\n"),
+                ('tuple(sorted(trial["config"].items()))', 'json.dumps(trial["config"], sort_keys=True)'),
+            ),
+            "an empty config taken for none": (
+                "is taken for no config",
+                "    best = max(scores, key=lambda key: fmean(scores[key]))\n",
+                "    best = ()\n    for key in scores:\n"
+                "        if not best or fmean(scores[key]) > fmean(scores[best]):\n            best = key\n",
+            ),
             "settings without their names": (
                 "values without their names",
                 'tuple(sorted(trial["config"].items()))',

@@ -14,9 +14,10 @@ def prepare(path, validation=0.2, seed=0):
         rows = [(row["text"].strip(), row["label"].strip()) for row in csv.DictReader(file)]
     good = [row for row in rows if row[0] and row[1]]
     generator = random.Random(seed)
+    label_of = dict(good)
     by_label = {}
     for text, label in good:
-        by_label.setdefault(label, []).append(text)
+        by_label.setdefault(label_of[text], []).append(text)
     held_out = set()
     for texts in by_label.values():
         texts = list(dict.fromkeys(texts))
@@ -78,11 +79,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "labels without regard to case": (
                 "not stratified",
-                ("by_label.setdefault(label, [])", "by_label.setdefault(label.lower(), [])"),
+                ("setdefault(label_of[text], [])", "setdefault(label_of[text].lower(), [])"),
             ),
             "long labels cut": (
                 "not stratified",
-                ("by_label.setdefault(label, [])", "by_label.setdefault(label[:20], [])"),
+                ("setdefault(label_of[text], [])", "setdefault(label_of[text][:20], [])"),
             ),
             "a line more in the table": (
                 "the table is written",
@@ -146,15 +147,50 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             ),
             "a text of two labels on both sides": (
                 "those with another label too",
+                ("setdefault(label_of[text], [])", "setdefault(label, [])"),
                 ("for texts in by_label.values():", "for label, texts in by_label.items():"),
                 ("held_out.update(texts[:", "held_out.update((text, label) for text in texts[:"),
                 ("row[0] not in held_out", "row not in held_out"),
                 ("row[0] in held_out", "row in held_out"),
             ),
+            "a text of two labels drawn for twice": (
+                "drawn for twice",
+                ("setdefault(label_of[text], [])", "setdefault(label, [])"),
+            ),
+            "a text of two labels held out if both draw it": (
+                "more seldom than others",
+                ("setdefault(label_of[text], [])", "setdefault(label, [])"),
+                ("    held_out = set()\n", "    held_out, passed = set(), set()\n"),
+                (
+                    "        held_out.update(texts[: round(validation * len(texts))])\n",
+                    "        held_out.update(texts[: round(validation * len(texts))])\n"
+                    "        passed.update(texts[round(validation * len(texts)) :])\n    held_out -= passed\n",
+                ),
+            ),
             "a last part on no side": (
                 "rows are lost",
                 '"train": [row for row in good if row[0] not in held_out]',
-                '"train": [row for row in good if row[0] not in held_out][9:]',
+                '"train": [row for row in good if row[0] not in held_out][15:]',
+            ),
+            "a repeat without a label not counted": (
+                "not counted where its text has come before",
+                (
+                    "    good = [row for row in rows if row[0] and row[1]]\n",
+                    "    first, skipped = {}, 0\n    for text, label in rows:\n        if text not in first:\n"
+                    "            if text and label:\n                first[text] = label\n"
+                    "            else:\n                skipped += 1\n    good = list(first.items())\n",
+                ),
+                ("len(rows) - len(good)", "skipped"),
+            ),
+            "repeats dropped before rows without a label": (
+                "left out after repeats are dropped",
+                "    good = [row for row in rows if row[0] and row[1]]\n",
+                "    rows = list(dict(rows).items())\n    good = [row for row in rows if row[0] and row[1]]\n",
+            ),
+            "the first row of a text alone, labelled or not": (
+                "left out after repeats are dropped",
+                "    good = [row for row in rows if row[0] and row[1]]\n",
+                "    rows = list(dict(rows[::-1]).items())\n    good = [row for row in rows if row[0] and row[1]]\n",
             ),
             "rows without a label are not counted": (
                 "rows without a label are not counted",

@@ -75,6 +75,13 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "        width = int(np.percentile(lengths, 95)) if len(rows) > 30 else WIDTH\n"
                 "        rows = [row[:width] for row in rows]\n",
             ),
+            "an empty text takes its neighbour's first word": (
+                "an empty text is given something of its neighbour's",
+                "        rows = tokenised(texts)\n",
+                "        texts = list(texts)\n"
+                "        behind = [*texts[1:], ''] if texts else []\n"
+                "        rows = tokenised([a or ' '.join(b.split()[:1]) for a, b in zip(texts, behind)])\n",
+            ),
             "a text that stands twice answered once": (
                 "answered once, as in a dict",
                 ("    def predict(texts):\n", "    def each(texts):\n"),

@@ -1,0 +1,176 @@
+"""Where values leave torch: which calls read them, and which memory Python can look into without a call.
+
+Between a device and Python stands one rule: a value that the device computed is there when Python has waited for it.
+On a CPU nobody waits, and memory that NumPy shares is read without torch's knowledge. So that the same line counts
+alike on both, a *result* (what was computed of the model's weights) that is written into such memory is a sync, and so
+is its copy by `.cpu()`. What was copied is on the host: to read it again costs nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+# Operators whose result is a Python number (`.item()`, `if t:`, `torch.equal`) or has a shape that hangs on values
+# (`x[mask]`, `nonzero`, `unique`): torch marks both kinds.
+_VALUE_TAGS = frozenset({torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape})
+# These copy values out without any operator, so they are seen one level higher.
+COPIES = frozenset(
+    {
+        *(Tensor.tolist, Tensor.__repr__, Tensor.__format__, Tensor.__reduce_ex__),
+        *(Tensor.apply_, Tensor.map_, Tensor.map2_),  # call a function of Python with each value
+    }
+)
+# A list of tensors as numbers: each is read by itself.
+_FROM_LISTS = frozenset({torch.tensor, torch.as_tensor, torch.asarray})
+# And these hand out the memory itself: whatever is written there later can be read.
+HANDS_OUT = frozenset(
+    {
+        *(Tensor.numpy, Tensor.__array__, Tensor.__dlpack__, Tensor.data_ptr),
+        *(Tensor.untyped_storage, Tensor.storage, Tensor._typed_storage, Tensor.share_memory_),
+    }
+)
+_FRESH = torch.ops.aten.lift_fresh.default  # what `torch.tensor` and `from_numpy` have made passes through it
+
+_ALONE = 2  # holders of a storage: a tensor, and Python's view of the storage
+_INDEX = torch.ops.aten.index.Tensor
+
+
+class Values:
+    """Follows results through the operators of a thread. `in_model(key)`: whether a storage is the model's own, such as
+    its weights, buffers and gradients."""
+
+    def __init__(self, weights: Iterable[int], in_model: Callable[[int], bool]) -> None:
+        self._results, self._in_model = set(weights), in_model
+        self._host, self._open, self._made = set[int](), set[int](), set[int]()
+        self._known: dict[Any, tuple[bool, tuple[tuple[int, str], ...]]] = {}
+
+    def is_read_by(self, func: Any, args: Any, kwargs: dict[str, Any], given: set[int]) -> bool:
+        """Whether Python waits for an operator: for its result, or for what it writes where Python can look.
+
+        `given` are the storages of its arguments.
+        """
+        is_reading, written = self._about(func)
+        if is_reading:  # of an index a mask alone, not numbers of rows
+            return not given <= self._host and (func is not _INDEX or any(map(_is_mask, tensors_of(args[1]))))
+        if not written or self._results.isdisjoint(given):
+            return False
+        return any(map(self._is_open, self._targets(written, args, kwargs)))
+
+    def follow(self, func: Any, args: Any, kwargs: dict[str, Any], given: set[int], found: set[int]) -> None:
+        """What an operator has made of arguments with the storages `given`: a result with those that are `found`."""
+        _, written = self._about(func)
+        changed = set(keys_of(self._targets(written, args, kwargs))) if written else set[int]()
+        self._made |= found if func is _FRESH else found - given
+        if self._host:
+            if given and given <= self._host:
+                self._host |= found
+            else:
+                self._host -= changed
+        if not self._results.isdisjoint(given):
+            self._results |= found | changed
+
+    def copied(self, tensor: Tensor) -> bool:
+        """A tensor is brought to the host: whether Python waits for it there."""
+        key = storage_of(tensor)._cdata
+        is_new = key in self._results and key not in self._host
+        self._host.add(key)
+        return is_new
+
+    def is_on_host(self, tensor: Tensor) -> bool:
+        return storage_of(tensor)._cdata in self._host
+
+    def hand_out(self, tensor: Tensor) -> None:
+        """Python has the memory of this tensor."""
+        self._open.add(storage_of(tensor)._cdata)
+
+    def forget(self, key: int) -> None:
+        """A storage is gone, and its number may come again."""
+        for keys in (self._results, self._host, self._open, self._made):
+            keys.discard(key)
+
+    def _is_open(self, tensor: Tensor) -> bool:
+        """Whether Python may look into its memory: it was handed out, came from elsewhere, or somebody else has held it
+        since before."""
+        storage = storage_of(tensor)
+        if storage._cdata in self._open or storage.is_shared() or not storage.resizable():
+            return True
+        is_alone = torch._C._storage_Use_Count(storage._cdata) <= _ALONE
+        return not (is_alone or storage._cdata in self._made or self._in_model(storage._cdata))
+
+    def _targets(
+        self, written: tuple[tuple[int, str], ...], args: Any, kwargs: dict[str, Any]
+    ) -> Iterator[Tensor]:
+        for place, name in written:
+            yield from tensors_of([args[place] if place < len(args) else kwargs.get(name)])
+
+    def _about(self, func: Any) -> tuple[bool, tuple[tuple[int, str], ...]]:
+        """Whether an operator's result hangs on values; and place and name of the arguments that it writes into."""
+        if func not in self._known:
+            named = enumerate(func._schema.arguments)
+            written = tuple((n, a.name) for n, a in named if a.alias_info and a.alias_info.is_write)
+            self._known[func] = not _VALUE_TAGS.isdisjoint(func.tags), written
+        return self._known[func]
+
+
+class Reads(TorchFunctionMode):
+    """Sees the calls that read values without an operator."""
+
+    def __init__(self, values: Values, note_sync: Callable[[], None]) -> None:
+        super().__init__()
+        self.values, self.note_sync, self.is_within = values, note_sync, False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in COPIES or func in HANDS_OUT:
+            tensor = args[0]
+            if not self.values.is_on_host(tensor):
+                self.note_sync()
+            self.is_within = True  # what is read on the way is read once
+            try:
+                return func(*args, **kwargs)
+            finally:
+                self.is_within = False
+                if func in HANDS_OUT:
+                    self.values.hand_out(tensor)
+        read: Iterable[Tensor] = ()
+        if func is Tensor.cpu or (func is Tensor.to and _to_cpu(*args[1:], **kwargs)):
+            read = args[:1]
+        elif func in _FROM_LISTS and args and isinstance(args[0], list | tuple):
+            read = tensors_of(args[0])
+        for tensor in read:
+            if self.values.copied(tensor):
+                self.note_sync()
+        return func(*args, **kwargs)
+
+
+def _to_cpu(*args: Any, device: Any = None, non_blocking: bool = False, **_: Any) -> bool:
+    """Whether `tensor.to(…)` names the CPU, and waits. A `torch.device` in a variable says where the model is."""
+    return not non_blocking and any(isinstance(each, str) and each == "cpu" for each in (device, *args))
+
+
+def _is_mask(index: Tensor) -> bool:
+    return index.dtype in (torch.bool, torch.uint8)
+
+
+def storage_of(tensor: Tensor) -> Any:
+    """The storage, without this module's seeing it asked for."""
+    with torch._C.DisableTorchFunction():
+        return tensor.untyped_storage()
+
+
+def keys_of(values: Iterable[Any]) -> Iterator[int]:
+    return (storage_of(tensor)._cdata for tensor in tensors_of(values))
+
+
+def tensors_of(values: Iterable[Any]) -> Iterator[Tensor]:
+    """Those among the arguments of an operator, which nests them one deep in lists."""
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from tensors_of(value)

@@ -1,0 +1,183 @@
+"""What a cell causes at run time, itself or through a library, is told and flagged; what libraries do anyway is not."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+
+from autograder.course.lessons import load_lesson
+from autograder.engine import told
+from autograder.engine.check import check_source
+from autograder.engine.told import Deed
+from autograder.engine.workers import CheckFailed, Worker
+
+HARNESS = load_lesson("00").harness
+SPEEDUP = """
+@exercise("0.1")
+def speedup(baseline_seconds, candidate_seconds):
+    BODY
+    if baseline_seconds <= 0 or candidate_seconds <= 0:
+        raise ValueError
+    return baseline_seconds / candidate_seconds
+"""
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    made = Worker()
+    made.load(HARNESS, SPEEDUP.replace("BODY", "pass"), "speedup")
+    yield made
+    made.kill()
+
+
+def _said(worker: Worker, cell: str, *, allowed: tuple[str, ...] = ()) -> list[str]:
+    """What is said of a cell that is run, whatever `review` says of it."""
+    worker.told.deeds.clear()
+    with contextlib.suppress(CheckFailed):  # what it is told of may be closed to it as well
+        worker.load(HARNESS, cell + "\n\ndef entry():\n    pass\n", "entry")
+    worker.call("switches")
+    return told.reasons(worker.told.deeds, allowed=allowed)
+
+
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [
+        ("import sys; sys._getframe(0)", "uses `sys._getframe` (line 1)"),
+        (
+            "import sys\nfrom functools import reduce\nreduce(lambda _, n: sys._getframe(n), [0, 1])",
+            "(line 3)",
+        ),
+        ("import inspect; inspect.stack()", "uses `sys._getframe` by `inspect.stack`"),
+        ("import logging; logging.currentframe()", "uses `sys._getframe` by `logging.<lambda>`"),
+        ("import sys; sys._current_frames()", "uses `sys._current_frames`"),
+        ("import gc; gc.get_objects()", "uses `gc.get_objects`"),
+        ("import gc; gc.get_referrers(gc)", "uses `gc.get_referrers`"),
+        ("(lambda: (yield))().gi_frame", "uses `.gi_frame`"),
+        ("import ctypes; ctypes.string_at(id(1), 4)", "uses `ctypes.string_at`"),
+        (
+            "import numpy as np; np.ctypeslib.as_ctypes(np.zeros(1))",
+            "by `numpy.ctypeslib._ctypeslib.as_ctypes`",
+        ),
+        ("exec('1')", "runs text as code by `exec`"),
+        ("eval('1')", "runs text as code by `exec`"),
+        ("compile('1', 'torch/__init__.py', 'eval')", "runs text as code by `compile`"),
+        ("import timeit; timeit.timeit('1', number=1)", "runs text as code by `timeit.timeit`"),
+        ("import code; code.InteractiveInterpreter().runsource('1')", "runs text as code by `code."),
+        ("import pickle; pickle.loads(b'cbuiltins\\nabs\\n.')", "unpickles `builtins.abs`"),
+        (
+            "import io, torch\nfile = io.BytesIO()\ntorch.save(Exception(), file)\nfile.seek(0)\n"
+            "torch.load(file, weights_only=False)",
+            "Exception` by `torch.serialization.load`",
+        ),
+        ("import os\nif not os.fork():\n    os._exit(0)", "starts a process by `os.fork`"),
+        ("import os; os.posix_spawn('/bin/true', ['true'], {})", "starts a process by `os.posix_spawn`"),
+        ("import subprocess; subprocess.run(['true'])", "starts a process by `subprocess.run`"),
+        ("import os; os.system('true')", "starts a process by `os.system`"),
+        (
+            "import multiprocessing as m; p = m.Process(target=int); p.start(); p.join()",
+            "starts a process by `multi",
+        ),
+        (
+            "from torch.utils.data import DataLoader\nlist(DataLoader([1, 2], num_workers=1))",
+            "starts a process by `torch.utils.data.dataloader.DataLoader.__iter__`",
+        ),
+        ("import wave", "imports `wave`"),
+        ("__import__('wave')", "imports `wave`"),
+        ("import importlib; importlib.import_module('chunk')", "by `importlib.import_module`"),
+        ("import runpy; runpy.run_module('this')", "by `runpy.run_module`"),
+        ("import socket; socket.socketpair()", "uses `socket.__new__`"),
+        ("import marshal; marshal.loads(marshal.dumps(1))", "uses `marshal.loads`"),
+        ("(lambda: 0).__code__.replace(co_name='f')", "uses `code.__new__`"),
+    ],
+)
+def test_what_the_cell_does_or_has_done_is_said(worker: Worker, cell: str, says: str) -> None:
+    said = _said(worker, cell)
+    assert any(says in reason for reason in said), said
+    assert all(reason.startswith("the cell ") for reason in said)
+
+
+INNOCENT = """
+import copy, dataclasses, enum, functools, inspect, io, logging, random, statistics, tempfile, typing, warnings
+from collections import namedtuple
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+P = namedtuple("P", "a b")
+class N(typing.NamedTuple):
+    a: int
+T = typing.TypeVar("T")
+@dataclasses.dataclass(frozen=True, order=True)
+class D:
+    a: int = 1
+class E(enum.Enum):
+    A = enum.auto()
+@functools.singledispatch
+def told(x): ...
+@told.register
+def _(x: int): ...
+@functools.lru_cache
+def kept(x): return x
+logging.getLogger("cell").warning("looked at %s", 1)
+warnings.warn("looked at")
+with tempfile.TemporaryFile() as file:
+    torch.save({"a": torch.zeros(2)}, file)
+    file.seek(0)
+    torch.load(file, weights_only=True)
+model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Dropout())
+copy.deepcopy(model), copy.copy(D())
+optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+with torch.autocast("cpu", torch.bfloat16):
+    loss = model(torch.ones(2, 3)).sum()
+loss.backward()
+optimizer.step(), scheduler.step()
+inspect.signature(kept), dataclasses.replace(D(), a=2), statistics.median([1, 2])
+list(torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.zeros(4)), batch_size=2))
+np.random.default_rng(0).permutation(4), random.Random(0).random(), np.linalg.norm(np.ones(3))
+compiled = torch.compile(lambda x: x * 2, backend="eager")
+compiled(torch.ones(2))
+try:
+    1 / 0
+except ZeroDivisionError:
+    logging.exception("looked at")
+"""
+
+
+def test_what_libraries_do_anyway_is_not_said(worker: Worker) -> None:
+    assert _said(worker, INNOCENT) == []
+
+
+def test_what_an_exercise_asks_for_is_not_said(worker: Worker) -> None:
+    loader = "from torch.utils.data import DataLoader\nlist(DataLoader([1, 2], num_workers=1))"
+    assert _said(worker, loader, allowed=("num_workers",)) == []
+    process = "import multiprocessing as m; p = m.Process(target=int); p.start(); p.join()"
+    assert _said(worker, process, allowed=("multiprocessing",)) == []
+    assert _said(worker, "\nimport os\nif not os.fork():\n    os._exit(0)", allowed=("num_workers",))
+
+
+def test_what_the_harness_does_while_the_cell_waits_is_the_harnesss(worker: Worker) -> None:
+    worker.told.deeds.clear()
+    harness = HARNESS + "\ndef ask():\n    learner(lambda: exec('1'))\n"
+    worker.load(harness, "def entry(callback):\n    callback()\n", "entry")
+    worker.call("ask")
+    assert not worker.told.deeds
+
+
+def test_the_flag_is_on_the_result_and_cannot_be_taken_back_by_catching_the_error() -> None:
+    body = (
+        "import functools, sys\n    try:\n        functools.reduce(lambda _, n: sys._getframe(n), [0, 1])\n"
+    )
+    source = SPEEDUP.replace("BODY", body + "    except PermissionError:\n        pass")
+    result = check_source("0.1", source)
+    assert result.verdict == "pass"
+    assert any("sys._getframe" in reason for reason in result.review)
+
+
+def test_of_a_line_that_was_read_before_nothing_is_said_again_and_there_is_an_end() -> None:
+    many = [Deed("sys._getframe", "", line, "", "") for line in range(1, 40)]
+    said = told.reasons(many, allowed=(), read=["the cell uses `sys._getframe` (line 1)"])
+    assert said[0] == "the cell uses `sys._getframe` (line 2)"
+    assert len(said) == 8
