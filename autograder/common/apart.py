@@ -108,7 +108,8 @@ class _Helper:
 
     def ask(self, function: str, arguments: tuple[Any, ...], seconds: float) -> dict[str, Any]:
         assert self._process.stdin and self._process.stdout
-        line, is_late = json.dumps([function, arguments, seconds]).encode(), threading.Event()
+        line = json.dumps([function, arguments, seconds, _current_folder()]).encode()
+        is_late = threading.Event()
 
         def end_late() -> None:
             is_late.set()
@@ -151,6 +152,13 @@ def _end_kept() -> None:
     while _kept:
         if (helper := _kept.pop()).is_alive:
             helper.end()
+
+
+def _current_folder() -> str:
+    """What a relative path among the arguments starts from; empty where the folder is gone."""
+    with contextlib.suppress(OSError):
+        return os.getcwd()
+    return ""
 
 
 def _resource() -> Any:
@@ -204,8 +212,10 @@ def main() -> NoReturn:
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
     for line in sys.stdin.buffer:
-        function, arguments, seconds = json.loads(line)
+        function, arguments, seconds, folder = json.loads(line)
         _set_limits(seconds)
+        with contextlib.suppress(OSError):
+            os.chdir(folder)  # whoever asks may have moved since this process began
         found = _value_of(function, arguments)
         _set_limits(seconds)  # for the next line, which may be long
         # What a large call took stays taken, and would be missing to the next.

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -84,3 +85,12 @@ def test_an_interrupt_leaves_no_answer_to_the_question_before() -> None:
     finally:
         signal.signal(signal.SIGALRM, old)
     assert run_apart(json.loads, "[1]") == [1] and pid() != before
+
+
+def test_a_relative_path_means_what_it_means_to_the_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        assert run_apart(os.path.abspath, "file") == str(tmp_path / name / "file")

@@ -7,6 +7,7 @@ So each text that was not handed out is rendered once beforehand, apart; what do
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from html import escape, unescape
@@ -23,9 +24,10 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from autograder.common import ApartError, printable, run_apart
 from autograder.grading.reading import IMAGES, images_of
 
-SECONDS = 4.0  # of CPU, for all texts of a notebook together
-_SECONDS_ALONE = 3.0  # for one, once they do not come out together; a new process loads for one of them
-_CLOCK_SECONDS = 6.0  # for as many of them as that is enough for: ten for all that a student wrote
+SECONDS = 3.0  # of CPU, for all texts of a notebook together
+_SECONDS_ALONE = 1.0  # for one, once they do not come out together
+_MOST_ENDED = 2  # processes that such texts may end, each of which costs the seconds that another needs to load
+_LOADING_SECONDS = 20.0  # of that, which is no text's fault
 MAX_CODE = 20_000  # characters of a cell in colours; each takes some twenty on the page
 MAX_PAGE = 20_000_000  # characters of HTML, of all texts together
 _TAG = re.compile(r"<[A-Za-z/!?]")
@@ -87,24 +89,39 @@ def _others(
 
 def come_out(texts: list[Text]) -> list[bool]:
     """Whether each text can be put on a page as it is: harmless, and rendered in time."""
-    try:
-        found: list[bool] = run_apart(_come_out, texts, seconds=SECONDS)
-        return found
-    except ApartError:
-        pass  # of which text? Each by itself, as long as there is time
-    end = time.monotonic() + _CLOCK_SECONDS
-    return [time.monotonic() < end and _comes_out_alone(text) for text in texts]
+    with contextlib.suppress(ApartError):
+        return _rendered(texts, SECONDS)[0]
+    # Of which text? Each by itself, as long as there is time.
+    found, left, ended = [], SECONDS, 0
+    for text in texts:
+        comes_out = False
+        if left > 0 and ended < _MOST_ENDED:
+            try:
+                [comes_out], seconds = _rendered([text], _SECONDS_ALONE)
+                left -= seconds
+            except ApartError:
+                ended += 1
+        found.append(comes_out)
+    return found
 
 
-def _comes_out_alone(text: Text) -> bool:
-    try:
-        return bool(run_apart(_come_out, [text], seconds=_SECONDS_ALONE)[0])
-    except ApartError:
-        return False
+def _rendered(texts: list[Text], seconds: float) -> tuple[list[bool], float]:
+    """Of each whether it comes out, and the seconds of CPU that all took."""
+    if not texts:
+        return [], 0.0
+    run_apart(_load, seconds=_LOADING_SECONDS)
+    found, taken = run_apart(_come_out, texts, seconds=seconds)
+    return found, taken
 
 
-def _come_out(texts: list[Text]) -> list[bool]:
+def _load() -> None:
+    import nbconvert.filters.highlight
+    import nbconvert.filters.markdown_mistune  # noqa: F401
+
+
+def _come_out(texts: list[Text]) -> tuple[list[bool], float]:
     found: list[bool] = []
+    start = time.process_time()
     left: float = MAX_PAGE
     for kind, text, images in texts:
         try:
@@ -113,7 +130,7 @@ def _come_out(texts: list[Text]) -> list[bool]:
             length = left + 1
         found.append(length <= left)
         left -= length if length <= left else 0
-    return found
+    return found, time.process_time() - start
 
 
 def _length_of_code(text: str) -> float:
