@@ -57,7 +57,7 @@ def read_folder(folder: str, lesson_id: str, by_text: bool) -> dict[str, Any]:
     return {
         "cells": cells,
         "answers": str(answers) if answers else None,
-        "sources": sources,
+        "sources": {each.id: sources[each.id] for each in lesson.exercises if each.id in sources},
         "stamp": _stamp(place / STAMP, problems),
         "problems": problems,
     }

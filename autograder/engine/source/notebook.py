@@ -48,12 +48,12 @@ def read_notebook(path: Path) -> dict[str, Any]:
 def sources_in(path: Path) -> dict[str, str]:
     """`exercise_sources` of a notebook's file, read apart. Raises `UserError` for what cannot be read as one."""
     try:
-        found: dict[str, str] = apart_or_by_text(_sources_in, str(path))
+        found: list[tuple[str, list[str]]] = apart_or_by_text(_sources_in, str(path))
     except ApartError as why:
         raise UserError(
             f"{path}: not read, for that {why}; hand in a notebook as JupyterLab saves it"
         ) from None
-    return found
+    return {mark: source for source, marks in found for mark in marks}
 
 
 def apart_or_by_text(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -65,8 +65,12 @@ def apart_or_by_text(function: Callable[..., Any], *arguments: Any) -> Any:
         return run_apart(function, *arguments, True)
 
 
-def _sources_in(path: str, by_text: bool) -> dict[str, str]:
-    return exercise_sources(read_notebook(Path(path)), by_text=by_text)
+def _sources_in(path: str, by_text: bool) -> list[tuple[str, list[str]]]:
+    """Each cell once with its exercises: one cell may name thousands."""
+    marks_of: dict[str, list[str]] = {}
+    for mark, source in exercise_sources(read_notebook(Path(path)), by_text=by_text).items():
+        marks_of.setdefault(source, []).append(mark)
+    return list(marks_of.items())
 
 
 def code_cells(notebook: dict[str, Any]) -> list[str]:
