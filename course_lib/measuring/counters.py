@@ -105,6 +105,9 @@ class _Hooks:
         self.own = frozenset(map(id, parameters))
         self.own_storages = frozenset(keys_of(parameters))
 
+    def __deepcopy__(self, _: dict[int, Any]) -> _Hooks:
+        return self  # a copy of the model has its hooks, and is seen by the same eyes
+
     def is_of_model(self, key: int) -> bool:
         """Whether a storage is one of its weights, buffers or gradients, as they are now."""
         if self.model is None:

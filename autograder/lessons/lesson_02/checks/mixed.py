@@ -22,6 +22,7 @@ from autograder.lessons.lesson_02 import baselines
 from autograder.lessons.lesson_02.checks.around import relative, require_reports_left
 from autograder.lessons.lesson_02.checks.rounding import all_of_16_bits
 from autograder.lessons.lesson_02.checks.traces import (
+    put_told_steps,
     require_clipped,
     require_own_device,
     require_told,
@@ -51,6 +52,8 @@ def check_mixed_step(job: Job) -> None:
     }
     answer, twin = job.both(baselines.STEP, "bf16_steps", **arguments)
     require_countable(job, answer)
+    put_told_steps(job.learner(), answer["steps"][: len(arguments["max_norms"])], "the first")
+    put_told_steps(job.learner(), answer["steps"][len(arguments["max_norms"]) :], "the later")
     put_told(job, [answer], flops="flops", saved_bytes="peak_saved_bytes", unwatched="num_unwatched")
     full = job.twin(baselines.STEP.replace("torch.bfloat16", "torch.float32")).call("bf16_steps", **arguments)
     _require_types(job, answer)
@@ -157,10 +160,11 @@ def _require_closed(job: Job, answer: dict[str, Any]) -> None:
 
 
 def _require_reports(job: Job, answer: dict[str, Any], calls: int) -> None:
+    num_steps = sum(step["num_steps"] for step in answer["steps"])
     job.require(
-        len(answer["gradients"]) == calls,
+        len(answer["gradients"]) == num_steps == calls,
         expected=f"{calls} optimizer steps for as many calls",
-        got=f"{len(answer['gradients'])}",
+        got=f"{num_steps}",
         likely="the step is missing, or taken twice",
         look="one `optimizer.step()` a call",
     )

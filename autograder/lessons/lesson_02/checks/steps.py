@@ -24,6 +24,7 @@ from autograder.lessons.lesson_02.checks.gradients import BAD, ORDER, Where, req
 from autograder.lessons.lesson_02.checks.rounding import all_of_16_bits
 from autograder.lessons.lesson_02.checks.scales import Plan, likely_mistake
 from autograder.lessons.lesson_02.checks.traces import (
+    put_told_steps,
     require_own_device,
     require_told,
     require_trained,
@@ -107,6 +108,7 @@ def _both(
     _require_no_refusal(job, answer)
     _require_loadable(job, answer)
     _require_fp16(job, answer)
+    put_told_steps(worker, answer["steps"], "the run")
     twin = job.twin(baselines.FP16_TRAINER).call("fp16_steps", **arguments, **part, saved=right)
     return answer, twin
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine import Job, failure
+from autograder.engine import Job, Worker, failure
 from autograder.lessons.checking import require_left_alone
 
 MIN_SHARE = 0.9
@@ -25,6 +25,14 @@ def require_own_device(job: Job, found: Mapping[str, Any], dtype: str) -> None:
         likely="the device is what the machine has, and not where the model lies",
         look="`next(model.parameters()).device.type`",
     )
+
+
+def put_told_steps(worker: Worker, steps: Sequence[dict[str, Any]], name: str) -> None:
+    """Into each of the steps how many forwards and optimizer steps were told of it, as the harness's `Watched` does."""
+    seen = worker.told.call.seen
+    for number, step in enumerate(steps):
+        step["num_forwards"] = seen[f"forward of {name}"].count([number])
+        step["num_steps"] = seen[f"step of {name}"].count([number])
 
 
 def require_told(job: Job, stumbled: Mapping[str, Any]) -> None:

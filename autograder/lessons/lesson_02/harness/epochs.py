@@ -81,7 +81,7 @@ def _epochs_of(
     if is_in_groups:
         groups[0] |= {"weight_decay": 1e-4, "lr": 0.03}
     optimizer = torch.optim.SGD(groups, lr=0.05, momentum=0.5 * is_in_groups)
-    recorder, handed = Recorder(model, optimizer), Watched(model)
+    recorder, handed = Recorder(model, optimizer), Watched(model, optimizer)
     batches = _uneven_batches(model, rng, rows)
     seen: set[tuple[bool, str]] = set()
 

@@ -68,6 +68,7 @@ def fp16_steps(
         answer["stumbled"] = stumble(run.model, lambda: run.trainer.train_step(batches[0]))
         leave_gradients(run.model, 1.0)
         run.hand_out()
+        run.handed.tell_as("the run")
         for number, batch in enumerate(batches[first:until], start=first):
             answer["steps"].append(run.step(batch, spiked.get(number)))
             run.hand_out()

@@ -66,7 +66,7 @@ class Fp16Run:
         ]
         self.optimizer = torch.optim.SGD(groups, lr=0.1, momentum=0.9)
         self.recorder = Recorder(self.model, self.optimizer)
-        self.handed = Watched(self.model)
+        self.handed = Watched(self.model, self.optimizer)
         self.reports: list[tuple[Any, str]] = []
         self.is_state_alone = self.is_state_left = True
         self.trainer = (trainer or learner)(self.model, self.optimizer, **options)
@@ -128,12 +128,10 @@ class Fp16Run:
         self.reports.append((report, repr(numbers(report))))
         used = self.recorder.gradients[num_before:]
         return {
-            "num_steps": len(used),
             "gradients": used[-1] if used else {},
             "is_changed": not torch.equal(before, weights_of(self.model)),
             "is_average_changed": not torch.equal(averages, self._averages()),
             "moved": weights_of(self.model).float() - before.float(),
-            "num_forwards": self.handed.num_forwards,
             "is_evaluated": self.handed.is_evaluated,
             "kinds": kinds_of(report),
             "dtypes": sorted(set(dtypes_of(self.model)) | self.recorder.weight_dtypes),

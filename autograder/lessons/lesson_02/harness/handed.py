@@ -10,26 +10,39 @@ from typing import Any
 import numpy as np
 import torch
 
+from autograder.lessons.checking.harness_counting import see
 from autograder.lessons.checking.harness_shared import as_it_is, switches
 
 
 class Watched:
     """Watches calls that train a model: what they change beside its weights, and in which mode it runs."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, optimizer: torch.optim.Optimizer) -> None:
         self.changed: set[str] = set()
-        self.num_forwards = 0
         self.is_evaluated = False
+        self._name, self._num_calls = "", 0
         model.register_forward_pre_hook(self._before_forward)
+        optimizer.register_step_post_hook(self._after_step)
+
+    def tell_as(self, name: str) -> None:
+        """From now on each forward and each step is told with the number of the call that it is of."""
+        self._name, self._num_calls = name, 0
+
+    def _tell(self, what: str) -> None:
+        if self._name:
+            see(f"{what} of {self._name}", self._num_calls - 1)
+
+    def _after_step(self, *_: Any) -> None:
+        self._tell("step")
 
     def _before_forward(self, model: Any, _inputs: Any) -> None:
-        self.num_forwards += 1
+        self._tell("forward")
         self.is_evaluated |= not all(part.training for part in model.modules())
 
     def call(self, function: Callable[..., Any], *arguments: Any, batches: list[dict[str, Any]]) -> Any:
         """What `function` gives. Its `arguments` are `batches` or have them inside."""
         before, caches = as_it_is(batches), torch.is_autocast_cache_enabled()
-        self.num_forwards = 0
+        self._num_calls += 1
         result = function(*arguments)
         if caches is not torch.is_autocast_cache_enabled():
             self.changed.add("autocast's own settings")

@@ -33,7 +33,7 @@ class _Steps:
 
     def __init__(self, model: Any, optimizer: torch.optim.Optimizer) -> None:
         self.model, self.optimizer, self.found = model, optimizer, list[dict[str, Any]]()
-        self.recorder, self.handed = Recorder(model, optimizer), Watched(model)
+        self.recorder, self.handed = Recorder(model, optimizer), Watched(model, optimizer)
         self.reports: list[tuple[Any, str]] = []
         leave_gradients(model, 0.1)
 
@@ -50,7 +50,6 @@ class _Steps:
                 "report": numbers(report),
                 "kinds": kinds_of(report),
                 "moved": weights_of(self.model).float() - before.float(),
-                "num_forwards": self.handed.num_forwards,
                 "is_evaluated": self.handed.is_evaluated,
                 "rounded_weights": rounded_parts(self.recorder.parameters),
             }
@@ -70,6 +69,7 @@ def bf16_steps(
     rng, set_before = np.random.default_rng(seed), switches()
     model = deep_model(seed)
     first = _Steps(model, torch.optim.SGD(model.parameters(), lr=0.05))
+    first.handed.tell_as("the first")
     try:
         with counted(model) as counts:
             for norm in max_norms:
@@ -83,6 +83,7 @@ def bf16_steps(
     optimizer = torch.optim.SGD([{"params": some} for some in of_head], lr=0.02, momentum=0.9)
     stumbled = stumble(other, lambda: learner(other, ragged_batch(rng, 3, 8), optimizer, 1.0))
     later = _Steps(other, optimizer)
+    later.handed.tell_as("the later")
     for number, (*shape, norm) in enumerate(others):
         if number == len(others) - 1:
             with torch.no_grad():
