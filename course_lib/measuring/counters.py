@@ -135,27 +135,17 @@ class _Hooks:
     def _read(self, number: Tensor) -> int:
         if self.watch is None:
             return int(number)
-        inside, self.watch.inside_optimizer = self.watch.inside_optimizer, 1  # no sync of the author's
+        self.watch.is_paused = True  # no sync of the author's
         try:
             return int(number)
         finally:
-            self.watch.inside_optimizer = inside
+            self.watch.is_paused = False
 
-    def before_step(self, _: Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
-        if self.watch is None:
-            return None
-        if self.watch.is_blind():
+    def before_step(self, *_: Any) -> None:
+        if self.watch is not None and self.watch.is_blind():
             self.note("num_unwatched")
-        self.watch.inside_optimizer += 1
-        outside = self.watch.outside_optimizer
-        return (
-            tuple(outside(each) if callable(each) else each for each in args),
-            {name: outside(each) if callable(each) else each for name, each in kwargs.items()},
-        )
 
     def after_step(self, optimizer: Optimizer, *_: Any) -> None:
-        if self.watch is not None:
-            self.watch.inside_optimizer -= 1
         held = (id(parameter) for group in optimizer.param_groups for parameter in group["params"])
         if self.model is None or not self.own.isdisjoint(held):
             self.note("num_optimizer_steps")

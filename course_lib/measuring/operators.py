@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -27,6 +31,11 @@ _CPU_ATTENTION: dict[Any, Callable[..., int]] = {
 }
 
 
+_TORCH = Path(torch.__file__).parent
+_OPTIMIZER = str(_TORCH / "optim" / "optimizer.py")
+_OURS = (f"{_TORCH}{os.sep}", f"{Path(__file__).parent}{os.sep}")
+
+
 class Operators(TorchDispatchMode):
     """Sees every operator of its thread: syncs, all-reduces, FLOPs, and storages as they are made and freed.
 
@@ -41,7 +50,8 @@ class Operators(TorchDispatchMode):
         self.reads = Reads(self.values, self.note_sync)
         # Its formulas alone: the mode itself keeps hooks on tensors, and with them the memory that they would free.
         self.formulas = FlopCounterMode(display=False, custom_mapping=_CPU_ATTENTION).flop_registry
-        self.num_seen = self.inside_optimizer = self._peak = 0
+        self.num_seen = self._peak = 0
+        self.is_paused = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         with torch._C.DisableTorchFunction():  # `Reads` is for what the author asks of a tensor
@@ -76,21 +86,8 @@ class Operators(TorchDispatchMode):
         return result
 
     def note_sync(self) -> None:
-        # Optimizers read their own step counter, which lives on the host.
-        if not (self.inside_optimizer or self.reads.is_within):
+        if not (self.is_paused or self.reads.is_within or _is_an_optimizers_own()):
             self.note("num_syncs")
-
-    def outside_optimizer(self, closure: Callable[[], Any]) -> Callable[[], Any]:
-        """The closure that a step calls: forward and backward are its author's, and no part of the optimizer."""
-
-        def counted() -> Any:
-            inside, self.inside_optimizer = self.inside_optimizer, 0
-            try:
-                return closure()
-            finally:
-                self.inside_optimizer = inside
-
-        return counted
 
     def is_blind(self) -> bool:
         """Whether an operator of this thread, at this moment, goes unseen."""
@@ -113,6 +110,19 @@ class Operators(TorchDispatchMode):
     def _forget(self, key: int) -> None:
         self.live -= self.known.pop(key)
         self.values.forget(key)
+
+
+def _is_an_optimizers_own() -> bool:
+    """Whether torch's optimizers are reading, such as their own step counter, which lives on the host.
+
+    A closure, a hook or a number of the author's that they call is not: it stands between the reading and the step.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and (file := frame.f_code.co_filename).startswith(_OURS):
+        if file == _OPTIMIZER and frame.f_code.co_name == "wrapper":  # what torch makes of each `step`
+            return True
+        frame = frame.f_back
+    return False
 
 
 @dataclass(eq=False)

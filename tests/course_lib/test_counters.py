@@ -1,5 +1,6 @@
 """Each count against a number worked out by hand."""
 
+import copy
 import subprocess
 import sys
 import threading
@@ -59,6 +60,50 @@ def test_a_closure_is_no_part_of_the_optimizer(by_name):
         loss = optimizer.step(closure=closure) if by_name else optimizer.step(closure)
     assert (counts.num_syncs, counts.num_optimizer_steps, counts.num_unwatched) == (1, 1, 0)
     assert losses == [float(loss)]
+
+
+def test_a_hook_or_a_number_of_the_authors_is_no_part_of_the_optimizer():
+    model = torch.nn.Linear(3, 1, bias=False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses = torch.ones(3)
+
+    class Rate(float):
+        def __neg__(self):
+            return -losses[0].item()
+
+    optimizer.register_step_pre_hook(lambda *_: losses[1].item() and None)
+    optimizer.register_step_post_hook(lambda *_: losses[2].item())
+    with count_events(model) as counts:
+        model(torch.ones(2, 3)).sum().backward()
+        optimizer.param_groups[0]["lr"] = Rate(0.1)
+        optimizer.step()
+    assert (counts.num_syncs, counts.num_optimizer_steps, counts.num_unwatched) == (3, 1, 0)
+
+
+def test_an_optimizer_of_the_authors_is_no_part_of_torch():
+    model = torch.nn.Linear(3, 1)
+
+    class Own(torch.optim.SGD):
+        def step(self, closure=None):
+            self.norm = model.weight.grad.norm().item()
+            return super().step(closure)
+
+    optimizer = Own(model.parameters(), lr=0.1)
+    with count_events(model) as counts:
+        model(torch.ones(2, 3)).sum().backward()
+        optimizer.step()
+    assert counts.num_syncs == 1
+
+
+def test_a_copy_of_the_model_is_seen_by_the_same_eyes():
+    class Masked(nn.Linear):
+        def forward(self, rows, attention_mask):
+            return super().forward(rows)
+
+    model, heard = Masked(3, 1), []
+    with count_events(model, on_event=lambda name, amount: heard.append((name, amount))) as counts:
+        copy.deepcopy(model)(torch.ones(2, 3), attention_mask=torch.ones(2, 3))
+    assert counts.num_syncs == 0 and ("num_tokens", 6) in heard
 
 
 def test_work_without_reading_is_no_sync():

@@ -85,8 +85,8 @@ def _epochs_of(
     batches = _uneven_batches(model, rng, rows)
     seen: set[tuple[bool, str]] = set()
 
-    def note(*_: Any) -> None:
-        is_in_training = all(part.training for part in model.modules())
+    def note(called: torch.nn.Module, _: Any) -> None:
+        is_in_training = all(part.training for part in called.modules())  # of a copy, where one is called
         seen.add((is_in_training, torch.get_float32_matmul_precision()))
 
     model.register_forward_pre_hook(note)
