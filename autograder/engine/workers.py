@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import secrets
 import time
@@ -70,9 +71,13 @@ class Worker:
         self.threads = threads
         self.level: sandbox.Level | None = None
         self.replaced: set[str] = set()  # functions of the libraries that the cell put others in the place of
-        self.told = Told(self.process.pipes.told)
+        key = secrets.token_bytes(wire.KEY_BYTES)
+        self._asks, self._answers = wire.sealer(key, "request"), wire.sealer(key, "answer")
+        self.told = Told(self.process.pipes.told, key)
         self._pump = Pump(self.process.pipes.answers)
         self._outlet = Outlet(self.process.pipes.requests)
+        with contextlib.suppress(OSError):  # one that has ended already is found out by the first request
+            self._outlet.write(key)
 
     def load(self, harness: str, source: str, entry: str) -> None:
         """Run the cell in the worker. Raises `CheckFailed` when it does not run."""
@@ -153,7 +158,7 @@ class Worker:
         number = secrets.token_hex(16)
         self.told.begin()
         try:
-            wire.send(self._outlet, {**request, "number": number})
+            wire.send(self._outlet, {**request, "number": number}, self._asks)
         except TimeoutError:
             raise self._out_of_time(seconds) from None
         except OSError:
@@ -177,7 +182,7 @@ class Worker:
     def _receive(self, seconds: float) -> dict[str, Any]:
         self._pump.deadline = time.monotonic() + seconds
         try:
-            answer = wire.receive(self._pump)
+            answer = wire.receive(self._pump, self._answers)
         except TimeoutError:
             raise self._out_of_time(seconds) from None
         except wire.WireError as error:

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from autograder.course.lessons import load_lesson
-from autograder.engine.sandbox.inside.telling import teller
+from autograder.engine.sandbox.inside.telling import sealed, teller
 from autograder.engine.told import Told
 from autograder.engine.workers import Worker, WorkerFailed
 
+KEY = bytes(32)
 # What a lesson that counts has, and what these tests call.
 HARNESS = (
     load_lesson("01").harness
@@ -113,7 +114,7 @@ def test_a_count_that_never_began_is_an_error_and_no_zero(worker: Worker) -> Non
 
 
 def _told(*messages: Any) -> Told:
-    told = Told(None)
+    told = Told(None, KEY)
     told.take(message if isinstance(message, str) else json.dumps(message) for message in messages)
     return told
 
@@ -160,8 +161,8 @@ def test_two_processes_count_side_by_side_and_what_a_child_has_of_its_parents_is
 @pytest.mark.skipif(sys.platform != "linux", reason="messages go over a socket on Linux alone")
 def test_an_answer_waits_for_all_that_was_told_before_it_and_a_closed_road_is_known() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    told = Told(ours)
-    tell, kept = teller(theirs.detach())
+    told = Told(ours, KEY)
+    tell, kept = teller(theirs.detach(), KEY)
     stretch = tell("open", "")
     for _ in range(3000):
         tell("count", stretch, "num_syncs", 1)
@@ -172,12 +173,23 @@ def test_an_answer_waits_for_all_that_was_told_before_it_and_a_closed_road_is_kn
     assert not told.is_whole
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="messages go over a socket on Linux alone")
+def test_what_the_worker_did_not_seal_is_not_told() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    told = Told(ours, KEY)
+    for message in (json.dumps(OPEN).encode(), sealed(json.dumps(OPEN).encode(), bytes([1]) * 32), b"short"):
+        theirs.send(message)
+    theirs.close()
+    told.wait_for("none", 10.0)
+    assert not told.call.counts and not told.is_whole
+
+
 def test_where_there_is_no_socket_messages_come_with_the_answer() -> None:
-    tell, kept = teller(None)
+    tell, kept = teller(None, KEY)
     stretch = tell("open", "")
     tell("count", stretch, "num_syncs", 2)
     tell("answer", "first")
-    told = Told(None)
+    told = Told(None, KEY)
     told.take(kept())
     told.wait_for("first", 0.0)
     assert (told.call.counts[0].num_syncs, told.is_whole, kept()) == (2, True, [])

@@ -28,11 +28,18 @@ values = st.recursive(
 arrays = hnp.arrays(st.sampled_from([np.float32, np.int64, np.bool_, np.uint8]), hnp.array_shapes(max_side=4))
 
 
+KEY = bytes(range(wire.KEY_BYTES))
+
+
+def seal() -> wire.Seal:
+    return wire.sealer(KEY, "answer")
+
+
 def round_trip(message: object) -> object:
     stream = io.BytesIO()
-    wire.send(stream, message)
+    wire.send(stream, message, seal())
     stream.seek(0)
-    answer = wire.receive(stream)
+    answer = wire.receive(stream, seal())
     assert not stream.read()
     return answer
 
@@ -54,7 +61,7 @@ def test_arrays_come_back_in_order(items: list[np.ndarray]) -> None:
 @pytest.mark.parametrize("value", [object(), {1, 2}, np.array(["text"]), np.array([object()]), 1j])
 def test_what_is_not_data_is_not_sent(value: object) -> None:
     with pytest.raises(TypeError):
-        wire.send(io.BytesIO(), value)
+        wire.send(io.BytesIO(), value, seal())
 
 
 def frame(text: bytes, tail: bytes = b"") -> io.BytesIO:
@@ -78,10 +85,41 @@ def frame(text: bytes, tail: bytes = b"") -> io.BytesIO:
 )
 def test_malformed_frames_raise_wire_error(stream: io.BytesIO) -> None:
     with pytest.raises(wire.WireError):
-        wire.receive(stream)
+        wire.receive(stream, seal())
 
 
 @given(st.binary(max_size=200))
 def test_random_bytes_never_raise_anything_else(data: bytes) -> None:
     with contextlib.suppress(wire.WireError):
-        wire.receive(io.BytesIO(data))
+        wire.receive(io.BytesIO(data), seal())
+
+
+def sent(*messages: object, key: bytes = KEY, direction: str = "answer") -> bytes:
+    stream, made = io.BytesIO(), wire.sealer(key, direction)
+    for message in messages:
+        wire.send(stream, message, made)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(sent("right", key=bytes(wire.KEY_BYTES)), id="made with another key"),
+        pytest.param(sent("right", direction="request"), id="of another road"),
+        pytest.param(sent("right").replace(b"right", b"wrong"), id="another text"),
+        pytest.param(sent(np.zeros(2))[:-17] + b"\1" + sent(np.zeros(2))[-16:], id="another array"),
+        pytest.param(sent("right")[:-16] + bytes(16), id="another seal"),
+        pytest.param(sent("right")[:-16], id="no seal"),
+        pytest.param(sent("before", "right")[-len(sent("right")) :], id="of another place"),
+    ],
+)
+def test_what_the_other_side_did_not_seal_is_not_believed(data: bytes) -> None:
+    with pytest.raises(wire.WireError, match=r"seal|hung up"):
+        wire.receive(io.BytesIO(data), seal())
+
+
+def test_each_frame_comes_once() -> None:
+    stream, made = io.BytesIO(2 * sent("right")), seal()
+    assert wire.receive(stream, made) == "right"
+    with pytest.raises(wire.WireError, match="seal"):
+        wire.receive(stream, made)

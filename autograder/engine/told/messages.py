@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import hmac
 import json
 import socket
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from autograder.engine.sandbox.inside.telling import SEAL_BYTES, sealed
 from course_lib.measuring.counts import Counts
 
 # Between two looks: a message that woke this process each time would cost a timed worker.
@@ -81,7 +83,7 @@ class Told:
         is_whole: whether every message was one, and none was missing or told twice.
     """
 
-    def __init__(self, connection: socket.socket | None) -> None:
+    def __init__(self, connection: socket.socket | None, key: bytes) -> None:
         self.call = ToldOfCall()
         self.deeds: dict[Deed, None] = {}
         self.flags: dict[str, None] = {}
@@ -90,6 +92,7 @@ class Told:
         self._first = 0  # process
         self._open: dict[tuple[int, int], ToldCounts] = {}  # by process and number
         self._answered = ""
+        self._key = key
         self._news, self._hurry = threading.Condition(), threading.Event()
         self._has_ended = connection is None
         if connection is not None:
@@ -126,12 +129,21 @@ class Told:
                 with contextlib.suppress(BlockingIOError):
                     while len(messages) < 1000 and (message := _received(connection, socket.MSG_DONTWAIT)):
                         messages.append(message)
-                self.take(messages)
+                self.take(self._sealed(messages))
                 if len(messages) < 1000:
                     self._hurry.wait(_REST_SECONDS)
         with self._news:
             self._has_ended = True
             self._news.notify_all()
+
+    def _sealed(self, messages: Iterable[bytes]) -> Iterator[bytes]:
+        """Those that the worker told: anybody there can write to the socket."""
+        for message in messages:
+            told = message[SEAL_BYTES:]
+            if hmac.compare_digest(sealed(told, self._key), message):
+                yield told
+            else:
+                self.is_whole = False
 
     def _take(self, message: list[Any]) -> None:
         process, number, kind, *what = message

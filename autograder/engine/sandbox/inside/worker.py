@@ -62,20 +62,22 @@ def serve(requests: int, answers: int, options: dict[str, Any]) -> NoReturn:
     torch.set_num_threads(threads)
     with contextlib.suppress(RuntimeError):
         torch.set_num_interop_threads(threads)
-    stream = os.fdopen(answers, "wb")
-    wire.send(stream, {"ready": True, "reached": _reach(options["canary"])})
+    key = os.read(requests, wire.KEY_BYTES)
+    stream, seal = os.fdopen(answers, "wb"), wire.sealer(key, "answer")
+    wire.send(stream, {"ready": True, "reached": _reach(options["canary"])}, seal)
 
-    _serve(os.fdopen(requests, "rb"), stream, options["tells"])
+    _serve(os.fdopen(requests, "rb"), stream, options["tells"], key, seal)
 
 
-def _serve(requests: BinaryIO, answers: BinaryIO, tells: int | None) -> NoReturn:
+def _serve(requests: BinaryIO, answers: BinaryIO, tells: int | None, key: bytes, seal: wire.Seal) -> NoReturn:
+    asked = wire.sealer(key, "request")
     harness: dict[str, Any] = {}
     replaced: Callable[[], list[str]] = list
-    tell, kept = telling.teller(tells)
+    tell, kept = telling.teller(tells, key)
     guard.close(tell, "worker", "wire", "accounts", "isolate", "guard", "deeds", "notebook_names", "telling")
     while True:
         try:
-            request = wire.receive(requests)
+            request = wire.receive(requests, asked)
         except wire.WireError:
             os._exit(0)  # the parent is gone: no clean-up of learner code may hold us
         try:
@@ -97,9 +99,9 @@ def _serve(requests: BinaryIO, answers: BinaryIO, tells: int | None) -> NoReturn
         tell("answer", request["number"])
         mark = {"number": request["number"], "replaced": replaced(), "told": kept()}
         try:
-            wire.send(answers, mark | answer)
+            wire.send(answers, mark | answer, seal)
         except TypeError as error:
-            wire.send(answers, mark | {"error": _describe(error)})
+            wire.send(answers, mark | {"error": _describe(error)}, seal)
 
 
 def _load(
