@@ -72,6 +72,7 @@ class Operators(TorchDispatchMode):
         try:
             result = func(*args, **kwargs)
         except Exception:
+            self.values.unlearn(func)
             if not is_read:  # that it fails may hang on values, as with an index out of bounds
                 self.note_sync()
             raise

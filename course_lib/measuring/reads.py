@@ -14,9 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 # Operators whose result is a Python number (`.item()`, `if t:`, `torch.equal`) or has a shape that hangs on values
-# (`x[mask]`, `nonzero`, `unique`): torch marks both kinds.
+# (`x[mask]`, `nonzero`, `unique`): torch marks most of both kinds. The others (`_pack_padded_sequence`) are found by
+# trying: `_needs_values`.
 _VALUE_TAGS = frozenset({torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape})
 # These copy values out without any operator, so they are seen one level higher.
 COPIES = frozenset(
@@ -54,7 +56,7 @@ class Values:
 
         `given` are the storages of its arguments.
         """
-        is_reading, written = self._about(func)
+        is_reading, written = self._about(func, args, kwargs)
         if is_reading:  # of an index a mask alone, not numbers of rows
             return not given <= self._host and (func is not _INDEX or any(map(_is_mask, tensors_of(args[1]))))
         if not written or self._results.isdisjoint(given):
@@ -63,7 +65,7 @@ class Values:
 
     def follow(self, func: Any, args: Any, kwargs: dict[str, Any], given: set[int], found: set[int]) -> None:
         """What an operator has made of arguments with the storages `given`: a result with those that are `found`."""
-        _, written = self._about(func)
+        _, written = self._about(func, args, kwargs)
         changed = set(keys_of(self._targets(written, args, kwargs))) if written else set[int]()
         self._made |= found if func is _FRESH else found - given
         if self._host:
@@ -88,6 +90,10 @@ class Values:
         """Python has the memory of this tensor."""
         self._open.add(storage_of(tensor)._cdata)
 
+    def unlearn(self, func: Any) -> None:
+        """An operator has failed, and may have been tried on what no operator takes."""
+        self._known.pop(func, None)
+
     def forget(self, key: int) -> None:
         """A storage is gone, and its number may come again."""
         for keys in (self._results, self._host, self._open, self._made):
@@ -108,13 +114,35 @@ class Values:
         for place, name in written:
             yield from tensors_of([args[place] if place < len(args) else kwargs.get(name)])
 
-    def _about(self, func: Any) -> tuple[bool, tuple[tuple[int, str], ...]]:
+    def _about(
+        self, func: Any, args: Any, kwargs: dict[str, Any]
+    ) -> tuple[bool, tuple[tuple[int, str], ...]]:
         """Whether an operator's result hangs on values; and place and name of the arguments that it writes into."""
         if func not in self._known:
             named = enumerate(func._schema.arguments)
             written = tuple((n, a.name) for n, a in named if a.alias_info and a.alias_info.is_write)
-            self._known[func] = not _VALUE_TAGS.isdisjoint(func.tags), written
+            is_reading = not _VALUE_TAGS.isdisjoint(func.tags) or _needs_values(func, args, kwargs)
+            self._known[func] = is_reading, written
         return self._known[func]
+
+
+def _needs_values(func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether an operator of torch's own cannot do with shapes alone, as tensors without memory have them."""
+    given, treespec = tree_flatten((args, kwargs))
+    if func.namespace != "aten" or any(isinstance(each, torch.UntypedStorage) for each in given):
+        return False
+    args, kwargs = tree_unflatten([_without_memory(each) for each in given], treespec)
+    try:
+        func(*args, **kwargs)
+    except (RuntimeError, NotImplementedError, ValueError, TypeError, IndexError):
+        return True
+    return False
+
+
+def _without_memory(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach().to("meta")
+    return torch.device("meta") if isinstance(value, torch.device) else value
 
 
 class Reads(TorchFunctionMode):
@@ -168,9 +196,10 @@ def keys_of(values: Iterable[Any]) -> Iterator[int]:
 
 
 def tensors_of(values: Iterable[Any]) -> Iterator[Tensor]:
-    """Those among the arguments of an operator, which nests them one deep in lists."""
+    """Those among the arguments of an operator, which nests them one deep in lists; of sparse ones their parts are."""
     for value in values:
         if isinstance(value, Tensor):
-            yield value
+            if value.layout is torch.strided:
+                yield value
         elif isinstance(value, list | tuple):
             yield from tensors_of(value)

@@ -1,5 +1,6 @@
 """Each count against a number worked out by hand."""
 
+import contextlib
 import copy
 import subprocess
 import sys
@@ -31,6 +32,8 @@ READS = {
     "allclose": lambda t: torch.allclose(t, t),
     "rows by a mask": lambda t: t[t > 0],
     "nonzero": lambda t: t.nonzero(),
+    "sparse": lambda t: t.to_sparse(),
+    "packed by lengths": lambda t: nn.utils.rnn.pack_padded_sequence(torch.ones(9, 3, 1), t.long()),
 }
 
 
@@ -104,6 +107,15 @@ def test_a_copy_of_the_model_is_seen_by_the_same_eyes():
     with count_events(model, on_event=lambda name, amount: heard.append((name, amount))) as counts:
         copy.deepcopy(model)(torch.ones(2, 3), attention_mask=torch.ones(2, 3))
     assert counts.num_syncs == 0 and ("num_tokens", 6) in heard
+
+
+def test_an_operator_that_fails_tells_nothing_of_the_next_one():
+    weight = torch.ones(3, 2)
+    with count_events() as counts:
+        for rows in (torch.ones(1, 5), torch.ones(1, 3)):
+            with contextlib.suppress(RuntimeError):
+                rows @ weight
+    assert counts.num_syncs == 1  # that it fails may hang on values
 
 
 def test_work_without_reading_is_no_sync():
