@@ -16,7 +16,10 @@ from autograder.engine.sandbox import KILLED, Stopped
 from autograder.engine.sandbox import start as sandbox
 from autograder.engine.sandbox.inside import wire
 from autograder.engine.sandbox.storage import Storage
+from autograder.engine.timing import core_seconds
 from autograder.engine.told import Told, ToldCounts
+
+_LEAST_GRACE, _MOST_GRACE = 0.1, 3.0  # of the seconds that a call has
 
 
 class CheckFailed(Exception):
@@ -179,8 +182,23 @@ class Worker:
             raise _code_error(answer["error"], look)
         return answer.get("value")
 
+    def _grace(self, seconds: float) -> Callable[[], float]:
+        """The time for which the worker has had no core since now: others had it. Up to some times its own `seconds`."""
+        left, counted = _MOST_GRACE * seconds, core_seconds(self.pid)[1]
+
+        def grace() -> float:
+            nonlocal left, counted
+            waited = core_seconds(self.pid)[1]
+            more = min(waited - counted, left) if waited - counted > _LEAST_GRACE * seconds else 0.0
+            left, counted = left - more, waited
+            return more
+
+        return grace
+
     def _receive(self, seconds: float) -> dict[str, Any]:
         self._pump.deadline = time.monotonic() + seconds
+        if self.level is not None:
+            self._pump.grace = self._grace(seconds)
         try:
             answer = wire.receive(self._pump, self._answers)
         except TimeoutError:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from autograder.common import Result, one_line
 from autograder.course import Lesson, load_lesson
+from autograder.engine.sandbox import MACHINE_IS_FULL
 from autograder.engine.timing import num_cores
 from autograder.grading.gradebook import Entries, Grade
 from autograder.grading.submissions import near_names, read_submission, students_of
@@ -142,10 +143,12 @@ def _result(unit: Unit, future: Future[Result]) -> Result:
 
 
 def _stands(result: Result | None) -> bool:
-    """Whether a result need not be asked for again: the clock may decide now, and an engine that died may live."""
+    """Whether a result need not be asked for again: the clock may decide now, an engine that died may live, and a
+    machine that was full of others' work may have room."""
     if result is None or result.verdict == "inconclusive":
         return False
-    return result.verdict != "error" or result.evidence is not None
+    is_machines = MACHINE_IS_FULL in result.reason.note
+    return result.verdict != "error" or (result.evidence is not None and not is_machines)
 
 
 def known_lesson(lesson_id: str) -> Lesson:

@@ -244,6 +244,18 @@ def test_the_inside_of_a_students_hand_in_speaks_for_nobody_else(
     assert collected_files(course, "jd") == {f"{LESSON_00}/{NAME}": NOTEBOOK}
 
 
+@pytest.mark.parametrize("end", ["..", ".", "..\\.."])
+def test_a_systems_name_that_leads_out_of_its_folder_leads_nowhere(
+    course: Path, tmp_path: Path, end: str
+) -> None:
+    other = f"{JOSE}{end}/02_mixed_precision/x.ipynb"
+    archive = zipped(tmp_path / "class.zip", (f"{JOSE}/{NAME}", NOTEBOOK), (other, b"{}"))
+    found = collect("00", course, [archive])
+    assert found.collected == ["jd"]
+    inside = [path for path in everything(course / "submitted") if path.startswith(f"jd/{LESSON_00}/")]
+    assert f"jd/{LESSON_00}/{NAME}" in inside and set(inside) == everything(course / "submitted")
+
+
 def test_a_file_within_a_zip_changes_no_byte_of_another_students(course: Path, tmp_path: Path) -> None:
     """A text that looks like a zip's record of an entry was taken for one, and a bit of another file turned."""
     data = packed((f"jd/{NAME}", NOTEBOOK), ("al/naïve.txt", b""), method=zipfile.ZIP_STORED)

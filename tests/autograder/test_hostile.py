@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -16,7 +18,7 @@ import pytest
 from autograder.engine.sandbox import process as worker_process
 from autograder.engine.sandbox import start as sandbox
 from autograder.engine.sandbox import view as sandbox_view
-from autograder.engine.workers import CheckFailed, Worker, WorkerFailed
+from autograder.engine.workers import CheckFailed, OutOfTime, Worker, WorkerFailed
 from tests.everyday import first_of
 
 HARNESS = (
@@ -150,6 +152,56 @@ def test_memory_of_many_processes_is_added_up(start: Callable[[], Worker]) -> No
     with pytest.raises(WorkerFailed, match=r"more than 0\.6 GiB of memory"):
         worker.call("run", code=code, seconds=30.0)
     assert other.call("run", code="answer = 1") == 1
+
+
+@FORK_LINUX
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os; os.memfd_create('hidden')",
+        "import ctypes; libc = ctypes.CDLL(None, use_errno=True)\n"
+        "if libc.shmget(0, 2**20, 0o1600) < 0: raise OSError(ctypes.get_errno(), 'shmget')",
+    ],
+)
+def test_no_memory_is_had_that_no_process_shows(start: Callable[[], Worker], code: str) -> None:
+    with pytest.raises(CheckFailed, match=r"Function not implemented|shmget"):
+        start().call("run", code=code)
+
+
+@FORK_LINUX
+def test_no_session_is_begun_that_the_scheduler_would_give_a_share_to(start: Callable[[], Worker]) -> None:
+    code = (
+        "import os\nbefore = os.getsid(0)\nif os.fork() == 0:\n"
+        "    os.setsid()\n    os._exit(os.getsid(0) != before)\n"
+    )
+    assert start().call("run", code=code + "answer = os.wait()[1]") == 0
+
+
+@FORK_LINUX
+def test_whoever_had_no_core_gets_the_time_back(start: Callable[[], Worker]) -> None:
+    def work() -> None:
+        end = time.monotonic() + 6.0
+        while time.monotonic() < end:
+            pass
+
+    worker = start()
+    core = {min(os.sched_getaffinity(0))}
+    for thread in Path(f"/proc/{worker.pid}/task").iterdir():
+        os.sched_setaffinity(int(thread.name), core)
+    others = [multiprocessing.get_context("fork").Process(target=work) for _ in range(6)]
+    for other in others:
+        other.start()
+        os.sched_setaffinity(other.pid or 0, core)
+    try:
+        code = (
+            "import time\nend = time.process_time() + 1.0\nwhile time.process_time() < end: pass\nanswer = 1"
+        )
+        assert worker.call("run", code=code, seconds=2.0) == 1
+        with pytest.raises(OutOfTime):
+            worker.call("run", code="import time; time.sleep(30)", seconds=1.0)
+    finally:
+        for other in others:
+            other.kill()
 
 
 @FORK_LINUX
@@ -288,8 +340,9 @@ def test_no_privilege_is_left_and_none_comes_back(
 def test_the_prepared_process_may_be_killed(start: Callable[[], Worker]) -> None:
     worker = start()
     for process in psutil.Process().children(recursive=True):
-        if process.cmdline()[-1:] == ["/grader/forkserver.py"]:
-            process.kill()
+        with contextlib.suppress(psutil.Error):  # one that has just ended
+            if process.cmdline()[-1:] == ["/grader/forkserver.py"]:
+                process.kill()
     with pytest.raises(WorkerFailed):
         worker.call("run", code="answer = 1")
     assert start().call("run", code="answer = 1") == 1

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
+from pathlib import Path
 
+import nbformat
 import pytest
 from nbconvert.filters import markdown2html
 
 from autograder.grading.nbgrader.learner_text import harmless
+from tests.autograder.nbgrader_course import LESSON_00, Course, cell
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -62,3 +65,35 @@ def test_what_could_run_is_shown_as_typed(text: str) -> None:
 @pytest.mark.parametrize("text", HARMLESS)
 def test_a_harmless_text_is_left_alone(text: str) -> None:
     assert harmless(text) == text
+
+
+@pytest.mark.slow
+def test_a_text_of_the_assignment_is_one_whatever_kind_of_cell_it_comes_as(tmp_path: Path) -> None:
+    """nbgrader makes it a text again, behind the step that shows texts as they were typed."""
+    course = Course(tmp_path)
+    source = course.notebook("source", LESSON_00)
+    essay = nbformat.v4.new_markdown_cell("What did you expect?", id="essay")
+    mark = {"grade": True, "solution": True, "locked": False, "task": False, "points": 5}
+    essay.metadata.nbgrader = mark | {"grade_id": "essay", "schema_version": 3}
+    source.cells.append(essay)
+    nbformat.write(source, course.root / "source" / LESSON_00 / f"{LESSON_00}.ipynb")
+    course.nbgrader("generate_assignment", LESSON_00)
+    make = {
+        "code": nbformat.v4.new_code_cell,
+        "raw": nbformat.v4.new_raw_cell,
+        "text": nbformat.v4.new_markdown_cell,
+    }
+    for kind, new in make.items():
+        notebook = course.notebook("release", LESSON_00)
+        mine = new(f"{kind} said <script>act()</script>")
+        mine.metadata.nbgrader = cell(notebook, "essay").metadata.nbgrader
+        notebook.cells = [
+            mine if each.metadata.get("nbgrader", {}).get("grade_id") == "essay" else each
+            for each in notebook.cells
+        ]
+        course.submit(kind, LESSON_00, notebook)
+    course.nbgrader("autograde", LESSON_00)
+    course.nbgrader("generate_feedback", LESSON_00)
+    for kind in make:
+        page = course.feedback(kind, LESSON_00)
+        assert f"{kind} said" in page and "<script>act" not in page

@@ -63,6 +63,8 @@ def test_a_worker_proves_its_level_before_any_code_runs(job: Job) -> None:
         "import os; os.kill({pid}, 0); answer = 1",
         "import autograder.course.lessons; answer = 1",
         "open('/usr/local/written', 'w'); answer = 1",
+        "open('/proc/self/mem', 'rb'); answer = 1",
+        "import os; os.open('mem', os.O_RDWR, dir_fd=os.open('/proc/self', 0)); answer = 1",
         "import pathlib, course_lib; open(pathlib.Path(course_lib.__file__), 'a'); answer = 1",
     ],
 )

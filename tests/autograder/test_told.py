@@ -179,8 +179,9 @@ def test_what_the_worker_did_not_seal_is_not_told() -> None:
     told = Told(ours, KEY)
     for message in (json.dumps(OPEN).encode(), sealed(json.dumps(OPEN).encode(), bytes([1]) * 32), b"short"):
         theirs.send(message)
-    theirs.close()
     told.wait_for("none", 10.0)
+    with pytest.raises(BrokenPipeError):  # nobody listens to more of it
+        theirs.send(sealed(json.dumps(OPEN).encode(), KEY))
     assert not told.call.counts and not told.is_whole
 
 

@@ -26,6 +26,9 @@ from autograder.engine.sandbox.view import MAX_PROCESSES
 
 MIN_FREE_MEMORY = 0.05  # of the machine's; with less, the largest worker is ended
 _WATCH_SECONDS = 0.05
+# So long a worker that takes next to nothing may go on while memory is short: others of other graders are larger.
+_PATIENCE_SECONDS = 2.0
+MACHINE_IS_FULL = "The machine ran out of memory while your code was running, and the code was ended."
 _KEPT_WORDS = 2000  # bytes of what a worker printed last
 _live: set[WorkerProcess] = set()
 _lock = threading.Lock()
@@ -182,14 +185,18 @@ def _watch_for_ever() -> None:
     """For root there is no limit on processes but this, and for nobody one on the memory of many together."""
     with contextlib.suppress(OSError, AttributeError):  # for root: a fork bomb leaves no time to others
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    short_since: float | None = None
     while True:
         time.sleep(_WATCH_SECONDS)
         if _live:
-            _watch()
+            short_since = _watch(short_since)
 
 
-def _watch() -> None:
-    """End workers that take more processes or memory than they may. Cheap as long as nothing is wrong."""
+def _watch(short_since: float | None) -> float | None:
+    """End workers that take more processes or memory than they may. Cheap as long as nothing is wrong.
+
+    Returns since when memory is short, by the monotonic clock; None where there is enough.
+    """
     tasks, memory = _num_tasks(), psutil.virtual_memory()
     for worker in list(_live):
         # In this order: to ask for the memory of a process that forks without end takes long.
@@ -200,9 +207,15 @@ def _watch() -> None:
             and worker.memory(worker.family(MAX_PROCESSES)) > most
         ):
             worker.kill(f"Your code took more than {most / 2**30:.1f} GiB of memory, and was ended.")
-    if memory.available < MIN_FREE_MEMORY * memory.total and _live:
-        largest = max(list(_live), key=lambda worker: worker.memory(worker.family()))
-        largest.kill("The machine ran out of memory while your code was running, and the code was ended.")
+    if memory.available >= MIN_FREE_MEMORY * memory.total or not _live:
+        return None
+    now = time.monotonic()
+    short_since = short_since or now
+    taken = {worker: worker.memory(worker.family()) / worker.memory_limit for worker in list(_live)}
+    largest = max(taken, key=lambda worker: taken[worker])
+    if now - short_since >= _PATIENCE_SECONDS * (1 - taken[largest]):
+        largest.kill(MACHINE_IS_FULL)
+    return short_since
 
 
 def living() -> list[WorkerProcess]:
@@ -248,6 +261,10 @@ def _num_tasks() -> int:
 
 def _number(process: psutil.Process, name: str) -> int:
     with contextlib.suppress(psutil.Error):
-        value = getattr(process, name)()
+        try:
+            value = getattr(process, name)()
+        except psutil.AccessDenied:  # what it shares with others is for its own user to see, and not always
+            value = process.memory_info()
+            return int(value.rss - value.shared)
         return int(getattr(value, "pss", getattr(value, "rss", value)))
     return 0

@@ -8,7 +8,7 @@ import json
 import socket
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,21 +129,21 @@ class Told:
                 with contextlib.suppress(BlockingIOError):
                     while len(messages) < 1000 and (message := _received(connection, socket.MSG_DONTWAIT)):
                         messages.append(message)
-                self.take(self._sealed(messages))
+                own = [told for message in messages if (told := self._unsealed(message))]
+                self.take(own)
+                if len(own) < len(messages):  # anybody there can write to the socket, as much as they like
+                    self.is_whole = False
+                    break
                 if len(messages) < 1000:
                     self._hurry.wait(_REST_SECONDS)
         with self._news:
             self._has_ended = True
             self._news.notify_all()
 
-    def _sealed(self, messages: Iterable[bytes]) -> Iterator[bytes]:
-        """Those that the worker told: anybody there can write to the socket."""
-        for message in messages:
-            told = message[SEAL_BYTES:]
-            if hmac.compare_digest(sealed(told, self._key), message):
-                yield told
-            else:
-                self.is_whole = False
+    def _unsealed(self, message: bytes) -> bytes:
+        """What the worker told; nothing, if it is not the worker's."""
+        told = message[SEAL_BYTES:]
+        return told if hmac.compare_digest(sealed(told, self._key), message) else b""
 
     def _take(self, message: list[Any]) -> None:
         process, number, kind, *what = message

@@ -81,6 +81,8 @@ def fitting(parts: tuple[str, ...]) -> tuple[str, ...]:
     """The path that a stranger chose, in names that every system takes. Raises UserError where there is none."""
     if len(parts) - 1 > MAX_FOLDERS:
         raise UserError(f"in more than {MAX_FOLDERS} folders, one in the other")
+    if {".", ".."} & set(parts):  # whoever made a part of a name
+        raise UserError("its path leads out of the hand-in")
     fit = tuple(map(_name, parts))
     if len("/".join(fit).encode()) > MAX_PATH:
         raise UserError(f"its path is longer than {MAX_PATH} bytes")

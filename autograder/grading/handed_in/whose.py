@@ -22,10 +22,10 @@ from autograder.grading.gradebook import nbgrader_api
 from autograder.grading.handed_in.files import HandedIn
 from course_lib.base import UserError
 
-_MOODLE = re.compile(r"(?P<name>[^_]+)_(?P<number>\d+)_assignsubmission_file_(?P<file>.*)")
+_MOODLE = re.compile(r"(?P<name>[^_]+)_(?P<number>\d+)_assignsubmission_file_(?P<file>(?!\.{1,2}$).*)")
 _OF_MOODLE = "_assignsubmission_file_"
 _MOODLE_OTHER = re.compile(r".+_\d+_assignsubmission_\w+_.*")  # text typed in, comments
-_CANVAS = re.compile(r"(?P<name>[^\W_]\w*?)_(?P<late>LATE_)?(?P<number>\d+)_\d+_(?P<file>.+)")
+_CANVAS = re.compile(r"(?P<name>[^\W_]\w*?)_(?P<late>LATE_)?(?P<number>\d+)_\d+_(?P<file>(?!\.{1,2}$).+)")
 _CANVAS_NUMBERS = re.compile(r"_[1-9]\d*(?=_[1-9]\d*_)")  # wherever they could stand
 _CANVAS_ANON = re.compile(r"(LATE_)?anon_\w+_\d+_(?P<file>.+)")
 _AGAIN = re.compile(r"-\d+(?=\.\w+$)")  # Canvas's "notebook-1.ipynb" of a second hand-in

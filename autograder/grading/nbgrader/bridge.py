@@ -69,8 +69,8 @@ _OURS = re.compile(r"(check|quiz)-([0-9A-Za-z]+(?:-[0-9A-Za-z]+)*)")
 class RestoreCells(NbGraderPreprocessor):
     """Gives each cell of the assignment its own metadata again, and puts back graded cells that were deleted.
 
-    A submission may hold copies of cells (JupyterLab copies the metadata too), metadata changed by hand, or
-    lack a graded cell although the work above it is there. Of several cells with one id the last keeps it, as
+    A submission may hold copies of cells (JupyterLab copies the metadata too), metadata changed by hand, a text that
+    became code, or lack a graded cell although the work above it is there. Of several cells with one id the last keeps it, as
     in `DeduplicateIds`. `OverwriteCells.add_missing_cells` is no substitute: it stops with a KeyError when the
     cell before the missing one is missing as well.
     """
@@ -86,6 +86,7 @@ class RestoreCells(NbGraderPreprocessor):
                 name = _grade_id(cell)
                 if name in wanted and last[name] == index:
                     cell.metadata.nbgrader = metadata[name]
+                    _make(cell, wanted[name].cell_type)
                 else:
                     cell.metadata.pop("nbgrader", None)
             for name in sorted(wanted.keys() - last.keys()):
@@ -93,6 +94,16 @@ class RestoreCells(NbGraderPreprocessor):
                     self.log.warning("Graded cell %s was deleted from the submission: put back", name)
                     _insert(nb, wanted[name].cell_type, wanted[name].source, metadata[name])
         return nb, resources
+
+
+def _make(cell: NotebookNode, kind: str) -> None:
+    """Give a cell its kind again, as `OverwriteCells` would later: what shows texts must know which are texts."""
+    if cell.cell_type != kind:
+        cell.cell_type = kind
+        for key in ("attachments", "outputs", "execution_count"):
+            cell.pop(key, None)
+        if kind == "code":
+            cell.outputs, cell.execution_count = [], None
 
 
 class MeasuredGrades(Execute):

@@ -8,6 +8,10 @@ counted there.
 Who gives itself a low priority, or one core for all its processes, waits for a core where nobody else wants it. So the
 calls that set these do nothing either.
 
+The scheduler shares a core between sessions first: who begins one for each child takes it from all others. So the call
+that begins a session does nothing and says that it did. And memory that no process shows as its own, by `memfd_create`
+and `shmget`, is not there.
+
 A filter of system calls (seccomp) can be taken off by nobody, and whatever is started has it too.
 
 Linux on x86-64 and ARM64. Numbers are those of <linux/seccomp.h>, <linux/filter.h>, <linux/sched.h> and <asm/unistd.h>.
@@ -30,12 +34,18 @@ import isolate  # type: ignore[import-not-found]
 _TABLES = {
     "x86_64": (
         0xC000003E,
-        {"rt_sigaction": 13, "clone": 56, "unshare": 272, "clone3": 435},
+        {
+            **{"rt_sigaction": 13, "clone": 56, "unshare": 272, "clone3": 435},
+            **{"setsid": 112, "shmget": 29, "memfd_create": 319},
+        },
         (141, 142, 144, 203, 314),
     ),
     "aarch64": (
         0xC00000B7,
-        {"rt_sigaction": 134, "clone": 220, "unshare": 97, "clone3": 435},
+        {
+            **{"rt_sigaction": 134, "clone": 220, "unshare": 97, "clone3": 435},
+            **{"setsid": 157, "shmget": 194, "memfd_create": 279},
+        },
         (140, 118, 119, 122, 274),
     ),
 }
@@ -77,6 +87,9 @@ def keep() -> bool:
         # Without a second argument it only asks. A data loader sets a handler of its own, and needs none.
         *_answer(_DONE, *at_childs_end, _Test(_SECOND, _IS_EQUAL, 0, is_wanted=False)),
         *_answer(_DONE, *at_childs_end, _Test(_SECOND_HIGH, _IS_EQUAL, 0, is_wanted=False)),
+        *_answer(_DONE, number["setsid"]),
+        *_answer(_DONE | errno.ENOSYS, number["shmget"]),
+        *_answer(_DONE | errno.ENOSYS, number["memfd_create"]),
         *(line for call in setting_priority for line in _answer(_DONE, _Test(_NUMBER, _IS_EQUAL, call))),
         (_ANSWER, 0, 0, _ALLOWED),
     ]
