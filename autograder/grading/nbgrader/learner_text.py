@@ -26,9 +26,8 @@ from autograder.grading.reading import IMAGES, images_of
 
 SECONDS = 3.0  # of CPU, for all texts of a notebook together
 _SECONDS_ALONE = 1.0  # for one, once they do not come out together
-_MOST_ENDED = (
-    2  # processes that such texts may end, each of which costs the seconds that another needs to load
-)
+# Processes that such texts may end: each costs the seconds that another needs to load.
+_MOST_ENDED = 2
 _LOADING_SECONDS = 20.0  # of that, which is no text's fault
 MAX_CODE = 20_000  # characters of a cell in colours; each takes some twenty on the page
 MAX_PAGE = 20_000_000  # characters of HTML, of all texts together

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_counting import counted
+from autograder.lessons.checking.harness_counting import counted, looking_on
 from autograder.lessons.checking.harness_shared import in_groups, learner, small_model, switches, weights_of
 from autograder.lessons.lesson_03.harness.passes import Held, OneLook, OnePass, Outputs, StepNorms
 from autograder.lessons.lesson_03.harness.shared import (
@@ -220,8 +220,8 @@ def mixed_once(
     batches = text_batches(np.random.default_rng(seed), rows, easy)
     passes, handed, steps = (OnePass, OneLook)[is_training](batches), Handed(batches), StepNorms(optimizer)
     autocast: list[str] = []
-    model.blocks[0].register_forward_pre_hook(lambda *_: autocast.append(_autocast()))
-    with watched_calls(model) as calls, counted(model, operators=is_counted) as counts:
+    looking = looking_on(model.blocks[0], lambda *_: autocast.append(_autocast()))
+    with watched_calls(model) as calls, looking, counted(model, operators=is_counted) as counts:
         try:
             report = learner(model, passes, optimizer, scheduler, scaler, grad_accum_steps, max_norm)
         except (ZeroDivisionError, UnboundLocalError):

@@ -10,7 +10,7 @@ from typing import Any, Self
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from autograder.lessons.checking.harness_counting import see
+from autograder.lessons.checking.harness_counting import looking_on, see
 from course_lib.measuring.counts import Counts
 from course_lib.measuring.operators import Operators
 
@@ -95,15 +95,17 @@ class Held:
 
     def __init__(self, model: Any, *, collects: bool) -> None:
         self._operators, self._collects = Operators(Counts().note), collects
-        model.blocks[0].register_forward_pre_hook(self._note)
+        self._looking = looking_on(model.blocks[0], self._note)
 
     def __enter__(self) -> Self:
         tracemalloc.start()
+        self._looking.__enter__()
         self._operators.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
         self._operators.__exit__(*error)
+        self._looking.__exit__(*error)
         tracemalloc.stop()
 
     def _note(self, *_: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from autograder.lessons.checking.harness_counting import see
+from autograder.lessons.checking.harness_counting import looking_on, see
 from autograder.lessons.checking.harness_shared import as_it_is, numbers
 
 
@@ -22,15 +22,14 @@ def watched_calls(model: Any) -> Iterator[list[list[float]]]:
     found: list[list[float]] = []
     parts = list(model.modules())
 
-    def note(_block: Any, inputs: tuple[torch.Tensor, torch.Tensor]) -> None:
+    def note(_block: Any, inputs: tuple[torch.Tensor, torch.Tensor], _named: Any) -> None:
         hidden, key_mask = inputs
         mode = sum(part.training for part in parts) / len(parts)
         found.append([*hidden.shape[:2], int(key_mask.sum()), mode])
         see("call", *found[-1])
 
-    hook = model.blocks[0].register_forward_pre_hook(note)
-    yield found
-    hook.remove()
+    with looking_on(model.blocks[0], note):
+        yield found
 
 
 def leave(model: Any, gradient: float | None, *, is_frozen: bool = False) -> None:

@@ -111,6 +111,9 @@ def _trained(
         likely="the same number of steps is trained each time, also where fewer are left: `run.train` refuses that",
         look="`run.train(min(every, run.max_steps - run.num_steps))`, while there are any",
     )
+    told = job.learner().told.call.seen
+    answer |= {"num_steps": int(max((row[0] for row in told["trained"]), default=0))}
+    answer["validated"] = [int(step) for (step,) in told["validated"]]
     job.require(
         bool(answer["validated"]) and answer["num_steps"] > 0,
         expected="a loop that trains and validates",

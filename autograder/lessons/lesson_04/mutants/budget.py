@@ -174,6 +174,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "run.train(min(10, run.max_steps - run.num_steps))",
                 "bad += 1",
             ),
+            "a copy of the run trained to its end": (
+                "this Run cannot be copied",
+                "    while run.num_steps",
+                "    ahead = copy.deepcopy(run)\n    ahead.train(ahead.max_steps)\n    while run.num_steps",
+            ),
             "no report": (
                 "a key is missing",
                 '    return {"best_step": best["step"], "loss": best["loss"]}\n',
