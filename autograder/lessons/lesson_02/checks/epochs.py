@@ -227,6 +227,9 @@ _LIKELY_LOSS = {
 }
 
 
+_NOT_MOVED = "the model that was handed over has not moved at all: a copy is trained, or no step reaches its weights"
+
+
 def _require_same_epoch(job: Job, case: dict[str, Any], own: dict[str, Any], right: dict[str, Any]) -> None:
     dtype = "float32" if case["precision"] == "32-true" else "bfloat16"
     mistaken = twin_of(job, baselines.EPOCH, "epochs", {"cases": [_alone(case)], "is_counted": False})
@@ -237,7 +240,9 @@ def _require_same_epoch(job: Job, case: dict[str, Any], own: dict[str, Any], rig
             got="NaN or infinity"
             if math.isnan(away)
             else f"weights that moved otherwise, by {away:.2g} of the way",
-            likely=name_the_mistake(
+            likely=_NOT_MOVED
+            if np.array_equal(own["before"], own["weights"])
+            else name_the_mistake(
                 _LIKELY_WEIGHTS,
                 twin=lambda name: mistaken(name)["epochs"][case["place"]],
                 is_same=lambda wrong: _away(own, wrong) <= TOLERANCES[dtype],

@@ -251,7 +251,7 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             "the mask ignored": ("does not get the attention mask", _MASK, f"torch.ones_like({_MASK})"),
             "a mask made of the ids": ("the mask is made of the ids", _MASK, 'batch["input_ids"] != 0'),
             "a copy is trained": (
-                "a batch is skipped",
+                "a copy is trained",
                 "    model.train()\n",
                 '    model = __import__("copy").deepcopy(model).train()\n',
             ),
