@@ -80,7 +80,8 @@ class Operators(TorchDispatchMode):
         if self.live > self._peak:
             self._peak = self.live
             self.note("peak_live_bytes", self.live)
-        if formula := self.formulas.get(func._overloadpacket):
+        formula = self.formulas.get(func._overloadpacket)
+        if formula and all(map(_is_computed_with, tensors_of(args))):
             # Of the first matrix: a bias may stand before it.
             name = next(str(t.dtype) for t in tensors_of(args) if t.ndim > 1).removeprefix("torch.")
             self.note(f"flops.{name}", formula(*args, **kwargs, out_val=result))
@@ -111,6 +112,11 @@ class Operators(TorchDispatchMode):
     def _forget(self, key: int) -> None:
         self.live -= self.known.pop(key)
         self.values.forget(key)
+
+
+def _is_computed_with(tensor: Tensor) -> bool:
+    """Whether an operator really works through it: one that has shapes alone, or hardly an element, costs nothing."""
+    return tensor.layout is torch.strided and tensor.untyped_storage().device.type != "meta"
 
 
 def _is_an_optimizers_own() -> bool:

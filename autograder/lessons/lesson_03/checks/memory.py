@@ -18,6 +18,10 @@ from autograder.lessons.lesson_03 import twins
 
 MAX_PEAK_SHARE = 0.6
 SAVED_SLACK = 0.95
+MIN_WORK = 1.08
+"""FLOPs of a step over those of the plain one. Of all that a checkpoint may keep, or compute again, in a block of ours,
+no choice under `MAX_PEAK_SHARE` is below 1.097; a checkpoint for each block is at 1.23 to 1.33."""
+COUNTED_AGAIN = 0.25  # share of the timed segments that one is counted after, beside the first
 HELD_SHARE = 0.1  # of the plain peak: what Python's own objects may take
 IGNORED = "the mask that a block is called with does not reach it: its texts attend to padding"
 WRONG_LOGITS = {
@@ -50,7 +54,7 @@ def check_checkpoint_blocks(job: Job) -> None:
     if all("peak" in answer for answer in answers):
         *peaks, of_another = job.learner().counts(len(cases) + 1)
         for answer, counts in zip(answers, peaks, strict=True):
-            answer["peak"] = counts.peak_live_bytes
+            answer |= {"peak": counts.peak_live_bytes, "flops": counts.total_flops, "syncs": counts.num_syncs}
         answers[0]["saved_by_another"] = of_another.peak_saved_bytes
     plain = job.worker("baseline", job.baseline).call("checkpointed_all", cases=cases)
     job.require(
@@ -95,6 +99,12 @@ def check_checkpoint_blocks(job: Job) -> None:
         look="no `manual_seed` in your function",
     )
     _require_less_memory(job, answers, plain)
+    for answer, right in zip(answers, plain, strict=True):
+        _require_work(job, answer["flops"] / right["flops"], "")
+        if answer["syncs"] > right["syncs"]:
+            job.flag(
+                f"values leave torch {answer['syncs']} times in a step, or are written into memory that was there before"
+            )
     measure_speedup(
         job,
         function="checkpoint_segment",
@@ -132,6 +142,18 @@ def _require_less_memory(job: Job, answers: list[dict[str, Any]], plain: list[di
         got="checkpoints in a model that your function was never given",
         likely="the class of the blocks is changed, and with it every model; a second call nests the checkpoints",
         look="set `forward` on the block, not on its class",
+    )
+
+
+def _require_work(job: Job, work: float, where: str) -> None:
+    job.counts[f"{where}flops_over_plain"] = round(work, 3)
+    job.require(
+        work >= MIN_WORK,
+        expected=f"activations that are computed again: at least {MIN_WORK:g} times the plain model's FLOPs in a step",
+        got=f"{work:.2f} times{' in the model that is timed' * bool(where)}",
+        likely="nothing, or hardly anything, is computed again: activations are kept all the same, where memory is not "
+        "counted, as in a buffer that was there before",
+        look="a checkpoint keeps the input of a block, and computes what is inside again",
     )
 
 
@@ -223,18 +245,23 @@ def _require_same_losses(job: Job, baseline: dict[str, Any], learner: dict[str, 
         likely="over several steps the gradients are not those of the plain model",
         look="train both for ten steps from one seed and compare the losses",
     )
-    if "timed_saved_share" not in job.counts:
-        seed = job.seed()
-        kept = []
-        for worker in (job.learner(), job.worker("baseline", job.baseline)):
-            worker.call("timed_saved_bytes", seed=seed)
-            kept += [counts.peak_saved_bytes for counts in worker.counts()]
-        own, plain = kept
-        job.counts["timed_saved_share"] = round(own / plain, 3)
-        job.require(
-            own <= MAX_PEAK_SHARE * plain,
-            expected="checkpoints in the model that is timed, too",
-            got=f"{own / plain:.0%} of what the plain one keeps for backward",
-            likely="some models get checkpoints and others not",
-            look="every model with `blocks`",
-        )
+    if "timed_saved_share" not in job.counts or job.rng.random() < COUNTED_AGAIN:
+        _require_checkpoints(job, len(baseline["losses"]))
+
+
+def _require_checkpoints(job: Job, num_steps: int) -> None:
+    """What is counted of a segment that looks like a timed one."""
+    seed, told = job.seed(), []
+    for worker in (job.learner(), job.worker("baseline", job.baseline)):
+        worker.call("checkpoint_counted", seconds=120.0, seed=seed, num_steps=num_steps)
+        told += worker.counts()
+    own, plain = told
+    job.counts["timed_saved_share"] = round(own.peak_saved_bytes / plain.peak_saved_bytes, 3)
+    job.require(
+        own.peak_saved_bytes <= MAX_PEAK_SHARE * plain.peak_saved_bytes,
+        expected="checkpoints in the model that is timed, too",
+        got=f"{own.peak_saved_bytes / plain.peak_saved_bytes:.0%} of what the plain one keeps for backward",
+        likely="some models get checkpoints and others not",
+        look="every model with `blocks`",
+    )
+    _require_work(job, own.total_flops / plain.total_flops, "timed_")

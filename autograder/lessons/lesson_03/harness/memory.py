@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.checking.harness_counting import counted, counted_peak
+from autograder.lessons.checking.harness_counting import counted
 from autograder.lessons.checking.harness_shared import (
     full_rows,
     generators,
@@ -18,6 +18,7 @@ from autograder.lessons.checking.harness_shared import (
     small_model,
     weights_of,
 )
+from course_lib.measuring import Counts
 from course_lib.models import ModelConfig, TextClassifier
 
 ON_CPU = torch.device("cpu")
@@ -54,6 +55,7 @@ def checkpointed_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
         parameter.grad = torch.ones_like(parameter)
     before = [_state_of(*each) for each in zip(parts, given, strict=True)]
     drawn = generators()
+    tracemalloc.start()  # before anything of theirs runs: what is kept in it later was there before
     changed = [learner(model) for model in models]
     is_drawn = generators() != drawn
     after = [_state_of(*each) for each in zip(parts, given, strict=True)]
@@ -73,6 +75,7 @@ def checkpointed_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
         answer["state_changed"] = [name for name in old if old[name] != new[name]]
     for answer, (is_training, was_training) in zip(answers, modes, strict=True):
         answer["is_mode_kept"], answer["is_drawn"] = is_training == was_training, is_drawn
+    tracemalloc.stop()
     answers[0]["saved_by_another"] = _saved_bytes(untouched, padded_batch(0, 4, 16))
     return answers
 
@@ -95,7 +98,7 @@ def _deep_model(seed: int, dropout: float, num_layers: int) -> Any:
 def _used(model: Any, seed: int, rows: int, width: int, **_: Any) -> dict[str, Any]:
     """Logits and gradients of steps in training, one of three micro-batches at once, and of one in evaluation.
 
-    With the peak of the first, and the bytes that Python holds between the second's two passes.
+    With what is counted of the first, and the bytes that Python holds between the second's two passes.
     """
     before = weights_of(model)
     found: dict[str, Any] = {"kind": "model", "before": before}
@@ -121,12 +124,11 @@ def _used(model: Any, seed: int, rows: int, width: int, **_: Any) -> dict[str, A
 
         if name == "first":  # the second draws on from where the first one ended
             torch.manual_seed(seed + 1)
-            found["peak"] = counted_peak(step)
+            with counted(model) as counts:
+                step()
+            found |= costs_of(counts)
         else:
-            if name == "second":
-                tracemalloc.start()
             step()
-            tracemalloc.stop()
         parameters = list(model.parameters())
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
         found[name] = {
@@ -137,6 +139,10 @@ def _used(model: Any, seed: int, rows: int, width: int, **_: Any) -> dict[str, A
     with torch.no_grad():
         found["predicted"] = model(batch["input_ids"], batch["attention_mask"])
     return found
+
+
+def costs_of(counts: Counts) -> dict[str, int]:
+    return {"peak": counts.peak_live_bytes, "flops": counts.total_flops, "syncs": counts.num_syncs}
 
 
 def _saved_bytes(model: Any, batch: dict[str, torch.Tensor]) -> int:
@@ -171,6 +177,7 @@ def checkpoint_segment(seed: int, num_steps: int) -> dict[str, Any]:
     return {"losses": torch.stack([plain_step(model, optimizer, batch) for batch in batches])}
 
 
-def timed_saved_bytes(seed: int) -> None:
-    """Tells of what the timed model keeps for backward."""
-    _saved_bytes(_timed_model(), random_batch(seed, 4, 32, 16_384))
+def checkpoint_counted(seed: int, num_steps: int) -> None:
+    """Tells of a segment like those that are timed."""
+    with counted(_timed_model()):
+        checkpoint_segment(seed, num_steps)
