@@ -40,13 +40,13 @@ def read_folder(folder: str, lesson_id: str, by_text: bool) -> dict[str, Any]:
     """
     place, lesson = Path(folder), load_lesson(lesson_id)
     problems: list[str] = []
-    found = [
-        (path, cells, exercise_sources({"cells": cells}, by_text=by_text))
-        for path, cells in _notebooks(place, problems)
-    ]
-    path, cells, sources = max(
-        found, key=lambda each: _fit(each[0], each[2], lesson), default=(None, list[Cell](), dict[str, str]())
+    # Python reads the cells of that one alone, here and where nbgrader has its copy: both find the same.
+    path, cells = max(
+        _notebooks(place, problems),
+        key=lambda each: _fit(each[0], each[1], lesson),
+        default=(None, list[Cell]()),
     )
+    sources = exercise_sources({"cells": cells}, by_text=by_text)
     if path is None:
         problems.append("no notebook could be read")
     elif path.name != f"{lesson.slug}.ipynb":
@@ -140,10 +140,11 @@ def _number(digits: str) -> int:
     return int(digits) if len(digits) <= _MAX_DIGITS else 0
 
 
-def _fit(path: Path, sources: dict[str, str], lesson: Lesson) -> tuple[int, bool]:
+def _fit(path: Path, cells: list[Cell], lesson: Lesson) -> tuple[int, bool]:
     """Which of several notebooks is the lesson's: that with most of its exercises, then the one of its name."""
     known = {exercise.id for exercise in lesson.exercises}
-    return len(known & sources.keys()), path.name == f"{lesson.slug}.ipynb"
+    marked = exercise_sources({"cells": cells}, by_text=True).keys()
+    return len(known & marked), path.name == f"{lesson.slug}.ipynb"
 
 
 def _clean_cells(cells: list[Any], name: str, problems: list[str]) -> list[Cell]:

@@ -65,6 +65,24 @@ def test_an_exercise_is_found_beside_cells_that_keep_the_parser_busy(tmp_path: P
     assert sources_in(staged) == found.sources
 
 
+@pytest.mark.slow
+def test_a_notebook_beside_it_changes_nothing_of_how_one_is_read(tmp_path: Path) -> None:
+    """One that keeps the parser busy had the other read by its text alone, and the copy of that by Python."""
+
+    def put(folder: Path, slug: str, notebook: dict[str, Any]) -> None:
+        stub = code('@exercise("0.1")\ndef speedup(a, b):\n    raise NotImplementedError\n')
+        solved = code('def speedup(a, b):\n    return a / b\nspeedup = exercise("0.1")(speedup)\n')
+        made = notebook | {"cells": [stub, solved]}
+        busy = notebook | {"cells": [code("exercise\n" + "a[a]\n" * 38_000) for _ in range(25)]}
+        (folder / f"{slug}.ipynb").write_text(json.dumps(made), encoding="utf-8")
+        (folder / "zzz.ipynb").write_text(json.dumps(busy), encoding="utf-8")
+
+    hand_in(tmp_path, "ada", LESSON.slug, put, release())
+    found = read_submission(tmp_path, "ada", LESSON)
+    assert "a / b" in found.sources["0.1"]
+    assert sources_in(tmp_path / "submitted" / "ada" / LESSON_00 / f"{LESSON_00}.ipynb") == found.sources
+
+
 def cell_of(notebook: dict[str, Any], grade_id: str) -> dict[str, Any]:
     found: dict[str, Any] = next(
         each for each in notebook["cells"] if each["metadata"].get("nbgrader", {}).get("grade_id") == grade_id
