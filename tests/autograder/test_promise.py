@@ -62,6 +62,14 @@ IMPOSSIBLE: dict[str, References] = {
         "the road of counts closed",
         "the road of counts led elsewhere",
     ),
+    "To answer by writing to the grader's pipes: requests, answers and counts are sealed with a key that came before the cell.": (
+        f"{HERE}/test_wire.py::test_what_the_other_side_did_not_seal_is_not_believed",
+        f"{HERE}/test_wire.py::test_each_frame_comes_once",
+        f"{HERE}/test_told.py::test_what_the_worker_did_not_seal_is_not_told",
+        "requests taken by threads that wait",
+        "requests taken by files of one's own",
+        "a letter in the place of requests",
+    ),
     "To have what an exercise waits for before it was asked for: it lies in another process, which sleeps for each request.": (
         f"{HERE}/test_storage.py::test_each_request_takes_its_time_asked_for_again_too",
         f"{HERE}/test_storage.py::test_waits_overlap_where_they_are_asked_for_at_the_same_time",
