@@ -183,7 +183,7 @@ class Worker:
         return answer.get("value")
 
     def _grace(self, seconds: float) -> Callable[[], float]:
-        """The time for which the worker has had no core since now: others had it. Up to some times its own `seconds`."""
+        """The time for which the worker has had no core since now: others had it. Up to some times `seconds`."""
         left, counted = _MOST_GRACE * seconds, core_seconds(self.pid)[1]
 
         def grace() -> float:

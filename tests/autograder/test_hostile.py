@@ -15,9 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from autograder.engine.sandbox import process as worker_process
 from autograder.engine.sandbox import start as sandbox
 from autograder.engine.sandbox import view as sandbox_view
+from autograder.engine.sandbox import watch
 from autograder.engine.workers import CheckFailed, OutOfTime, Worker, WorkerFailed
 from tests.everyday import first_of
 
@@ -82,7 +82,7 @@ def _no_server_stays() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """What these bombs break is shared with other tests."""
-    monkeypatch.setattr(worker_process, "MAX_PROCESSES", 60)
+    monkeypatch.setattr(watch, "MAX_PROCESSES", 60)
     monkeypatch.setattr(sandbox_view, "MAX_MEMORY", 2**30)
 
 
@@ -210,7 +210,7 @@ def test_a_machine_that_runs_out_of_memory_ends_the_largest(
 ) -> None:
     small, large = start(), start()
     large.call("run", code="import builtins; builtins.held = bytearray(b'x') * 3 * 10**8")
-    monkeypatch.setattr(worker_process, "MIN_FREE_MEMORY", 1.0)
+    monkeypatch.setattr(watch, "MIN_FREE_MEMORY", 1.0)
     with pytest.raises(WorkerFailed, match="machine ran out of memory"):
         large.call("run", code=HANG)
     monkeypatch.undo()

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
-    from autograder.engine.sandbox.process import MACHINE_IS_FULL
     from autograder.engine.sandbox.start import LEVELS, Level, probe
     from autograder.engine.sandbox.stopping import KILLED, CheckStopped, Stop, Stopped, on_interrupt
+    from autograder.engine.sandbox.watch import MACHINE_IS_FULL
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import re
 import select
@@ -23,12 +22,8 @@ import psutil
 
 from autograder.engine.sandbox.inside import isolate
 from autograder.engine.sandbox.view import MAX_PROCESSES
+from autograder.engine.sandbox.watch import num_tasks, start_watch
 
-MIN_FREE_MEMORY = 0.05  # of the machine's; with less, the largest worker is ended
-_WATCH_SECONDS = 0.05
-# So long a worker that takes next to nothing may go on while memory is short: others of other graders are larger.
-_PATIENCE_SECONDS = 2.0
-MACHINE_IS_FULL = "The machine ran out of memory while your code was running, and the code was ended."
 _KEPT_WORDS = 2000  # bytes of what a worker printed last
 _live: set[WorkerProcess] = set()
 _lock = threading.Lock()
@@ -82,9 +77,9 @@ class WorkerProcess:
     def __post_init__(self) -> None:
         self._handle = -1 if self.popen else os.pidfd_open(self.pid)
         self._is_over = threading.Event()
-        self._tasks, self._free = _num_tasks(), psutil.virtual_memory().available
+        self.tasks, self.free = num_tasks(), psutil.virtual_memory().available
         _live.add(self)
-        _start_watch(os.getpid())
+        start_watch(_live)
 
     def family(self, most: int = 10**6) -> list[psutil.Process]:
         """The worker's processes: not many more than `most`, so that the look costs little when there are too many."""
@@ -176,48 +171,6 @@ class WorkerProcess:
         return rough if rough <= self.memory_limit else sum(_number(p, "memory_full_info") for p in family)
 
 
-@functools.cache
-def _start_watch(owner: int) -> None:
-    threading.Thread(target=_watch_for_ever, daemon=True).start()
-
-
-def _watch_for_ever() -> None:
-    """For root there is no limit on processes but this, and for nobody one on the memory of many together."""
-    with contextlib.suppress(OSError, AttributeError):  # for root: a fork bomb leaves no time to others
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
-    short_since: float | None = None
-    while True:
-        time.sleep(_WATCH_SECONDS)
-        if _live:
-            short_since = _watch(short_since)
-
-
-def _watch(short_since: float | None) -> float | None:
-    """End workers that take more processes or memory than they may. Cheap as long as nothing is wrong.
-
-    Returns since when memory is short, by the monotonic clock; None where there is enough.
-    """
-    tasks, memory = _num_tasks(), psutil.virtual_memory()
-    for worker in list(_live):
-        # In this order: to ask for the memory of a process that forks without end takes long.
-        if tasks - worker._tasks > MAX_PROCESSES // 2 and worker.num_threads() > MAX_PROCESSES:
-            worker.kill(f"Your code started more than {MAX_PROCESSES} processes and threads, and was ended.")
-        elif (
-            worker._free - memory.available > (most := worker.memory_limit)  # cheap; the next is not
-            and worker.memory(worker.family(MAX_PROCESSES)) > most
-        ):
-            worker.kill(f"Your code took more than {most / 2**30:.1f} GiB of memory, and was ended.")
-    if memory.available >= MIN_FREE_MEMORY * memory.total or not _live:
-        return None
-    now = time.monotonic()
-    short_since = short_since or now
-    taken = {worker: worker.memory(worker.family()) / worker.memory_limit for worker in list(_live)}
-    largest = max(taken, key=lambda worker: taken[worker])
-    if now - short_since >= _PATIENCE_SECONDS * (1 - taken[largest]):
-        largest.kill(MACHINE_IS_FULL)
-    return short_since
-
-
 def living() -> list[WorkerProcess]:
     """The workers of this process that run."""
     return list(_live)
@@ -250,13 +203,6 @@ def _cpu_seconds(process: psutil.Process) -> float:
         with contextlib.suppress(OSError):
             own = time.clock_gettime(~process.pid << 3 | 2)
     return own + children
-
-
-def _num_tasks() -> int:
-    """Processes and threads on this machine; 0 where the kernel does not say."""
-    with contextlib.suppress(OSError):
-        return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
-    return 0
 
 
 def _number(process: psutil.Process, name: str) -> int:

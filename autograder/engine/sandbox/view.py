@@ -21,7 +21,7 @@ PLACE_BYTES = 512 * 2**20  # of a worker's own temporary files and shared memory
 LIMITS = {
     "RLIMIT_CPU": 300,  # seconds
     "RLIMIT_FSIZE": 256 * 2**20,  # bytes per file
-    "RLIMIT_NPROC": MAX_PROCESSES,  # not for root: see `worker_process.watch`
+    "RLIMIT_NPROC": MAX_PROCESSES,  # not for root: see `watch`
     "RLIMIT_CORE": 0,
 }
 # The last: Windows starts no program without it.
