@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
-    from autograder.common.apart import ApartError, run_apart
+    from autograder.common.apart import CELL_SECONDS, ApartError, run_apart
     from autograder.common.folders import START_PAGE, data_directory, default_folder, release_folder
     from autograder.common.limits import MAX_ATTEMPTS, MAX_SPREAD
     from autograder.common.locks import locked

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from autograder.engine.job import CheckFailed, Job, Progress, Worker, failure
     from autograder.engine.measure import APPLIES_FROM, Inconclusive, measure_speedup
     from autograder.engine.rules import key_of
-    from autograder.engine.service import EngineDied, EngineService
+    from autograder.engine.service import EngineDied, EngineService, EngineStuck
     from autograder.engine.source.notebook import (
         MAX_CELL,
         apart_or_by_text,

@@ -11,11 +11,12 @@ import contextlib
 import functools
 import hashlib
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from autograder.common import ApartError, run_apart
+from autograder.common import CELL_SECONDS, ApartError, run_apart
 from autograder.course import Exercise, find_exercise
 from course_lib.base import installed_version
 
@@ -28,7 +29,7 @@ _IMPORT = re.compile(
     re.MULTILINE,
 )
 _BESIDE = re.compile(r"""with_name\(["']([\w.]+)["']\)""")  # code that is read as text
-_MAX_NAMES = 200  # of one line; from more than that, all of the module is taken to be imported
+_MAX_NAMES = 200  # of one module; from more than that, all of the module is taken to be imported
 _NAME = re.compile(r"(\w+)(?:\s+as\s+\w+)?")
 
 
@@ -94,7 +95,7 @@ def _imported_by_cell(source: str, root: Path) -> set[Path]:
     if not any(package in source for package in ("autograder", "course_lib")):
         return set()
     with contextlib.suppress(ApartError):
-        return set(map(Path, run_apart(_names_imported, source, str(root))))
+        return set(map(Path, run_apart(_names_imported, source, str(root), seconds=CELL_SECONDS)))
     return set()
 
 
@@ -104,12 +105,15 @@ def _names_imported(source: str, root: str) -> list[str]:
 
 def _imported(text: str, root: Path) -> set[Path]:
     """The files of ours that the import lines of a text name."""
-    found = set()
+    wanted: dict[str, set[str]] = defaultdict(set)
     for module, names, plain in _IMPORT.findall(text):
-        listed = _NAME.findall(names)
-        for name in [""] if plain else listed if 0 < len(listed) <= _MAX_NAMES else ["*"]:
-            found |= set(_files(plain or module, name, root))
-    return found
+        wanted[plain or module].update([""] if plain else _NAME.findall(names) or ["*"])
+    return {
+        file
+        for module, names in wanted.items()
+        for name in (names if len(names) <= _MAX_NAMES else ["*"])
+        for file in _files(module, name, root)
+    }
 
 
 def _files(module: str, name: str, root: Path) -> Iterator[Path]:

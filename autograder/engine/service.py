@@ -36,6 +36,10 @@ class EngineDied(Exception):
     """The engine's process ended without a result; the text is the last line it printed."""
 
 
+class EngineStuck(EngineDied):
+    """It came to no result in the time that it had, and was ended."""
+
+
 class EngineService:
     """The kernel's end. One at a time: a check is asked for when the one before has ended."""
 
@@ -66,8 +70,8 @@ class EngineService:
         self, exercise_id: str, source: str, on_progress: OnProgress, patience: float = math.inf
     ) -> Result | None:
         """The engine's result for the source of a cell. An interrupt stops the check, and its result says so; None
-        from an engine that could not stop in time, and was ended. Raises `EngineDied`, also of one that came to no
-        result within `patience` seconds.
+        from an engine that could not stop in time, and was ended. Raises `EngineDied`, and `EngineStuck` of one that
+        came to no result within `patience` seconds.
 
         on_progress: told of each step, and of the last one again every `TICK_SECONDS`.
         """
@@ -76,7 +80,7 @@ class EngineService:
             try:
                 return self._result(on_progress, patience)
             except TimeoutError:
-                raise EngineDied(f"no result within {patience:.0f} s") from None
+                raise EngineStuck(f"no result within {patience:.0f} s") from None
             except KeyboardInterrupt:
                 with contextlib.suppress(KeyboardInterrupt, EngineDied, TimeoutError):
                     self._say("stop")

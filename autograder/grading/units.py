@@ -18,14 +18,14 @@ from filelock import FileLock, Timeout
 
 from autograder.common import Result, data_directory
 from autograder.course import Lesson, find_exercise
-from autograder.engine import EngineDied, EngineService, key_of
+from autograder.engine import EngineDied, EngineService, EngineStuck, key_of
 from autograder.engine.timing import num_cores
 from autograder.grading.submissions import Submission
 from course_lib.base import UserError, atomic_write_text
 
 FOLDER = ".workbook"  # of what grading keeps, in the course
 _MAX_TRIES = 2
-_MAX_SECONDS = 30 * 60.0  # of a check, ten times what any takes; then it is the check that hangs
+_MAX_SECONDS = 10 * 60.0  # of a check, some times what any takes; then it is held up on purpose, or hangs
 _LANE_SECONDS = 0.2  # between looks for a free one
 _own = threading.local()
 _services: list[EngineService] = []
@@ -109,6 +109,8 @@ def _checked(unit: Unit) -> Result:
                 return result
         except EngineDied as error:
             died = str(error)
+            if isinstance(error, EngineStuck):  # it would be as long once more
+                break
         if _ending.is_set():
             break
     return check_died(unit, died)

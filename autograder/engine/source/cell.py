@@ -9,7 +9,7 @@ import re
 import warnings
 from dataclasses import dataclass
 
-from autograder.common import ApartError, Reason, run_apart
+from autograder.common import CELL_SECONDS, ApartError, Reason, run_apart
 from autograder.engine.source.notebook import MAX_CELL, NO_PYTHON, as_python, is_stub
 
 WIDTH = 100  # characters of a line that are shown
@@ -71,7 +71,7 @@ def read_cell(source: str, entry: str) -> Cell:
             ),
         )
     try:
-        found = run_apart(_read, source, entry)
+        found = run_apart(_read, source, entry, seconds=CELL_SECONDS)
     except ApartError as why:
         return Cell(
             source=source,

@@ -9,7 +9,7 @@ import re
 import symtable
 import warnings
 
-from autograder.common import ApartError, run_apart
+from autograder.common import CELL_SECONDS, ApartError, run_apart
 from autograder.engine.source.notebook import MAX_CELL, NO_PYTHON
 
 _IDENTIFIER = re.compile(r"\b(id|arg|name|rest)='(\w+)'")
@@ -19,7 +19,9 @@ _IDENTIFIER = re.compile(r"\b(id|arg|name|rest)='(\w+)'")
 def family(source: str) -> str:
     """SHA-256 of what the code says. What Python cannot read, or not in time, is its own family."""
     try:
-        found: str = run_apart(_family, source) if len(source) <= MAX_CELL else text_hash(source)
+        found: str = (
+            run_apart(_family, source, seconds=CELL_SECONDS) if len(source) <= MAX_CELL else text_hash(source)
+        )
     except ApartError:
         return text_hash(source)
     return found

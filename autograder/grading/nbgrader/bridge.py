@@ -70,8 +70,8 @@ class RestoreCells(NbGraderPreprocessor):
     """Gives each cell of the assignment its own metadata again, and puts back graded cells that were deleted.
 
     A submission may hold copies of cells (JupyterLab copies the metadata too), metadata changed by hand, a text that
-    became code, or lack a graded cell although the work above it is there. Of several cells with one id the last keeps it, as
-    in `DeduplicateIds`. `OverwriteCells.add_missing_cells` is no substitute: it stops with a KeyError when the
+    became code, or lack a graded cell although the work above it is there. Of several cells with one id the last keeps
+    it, as in `DeduplicateIds`. `OverwriteCells.add_missing_cells` is no substitute: it stops with a KeyError when the
     cell before the missing one is missing as well.
     """
 
