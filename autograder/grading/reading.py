@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from autograder.common import named
+from autograder.common import named, printable
 from autograder.course import Lesson, load_lesson
 from autograder.engine import MAX_CELL, exercise_sources, text_of
 from autograder.kept import read_answers
@@ -23,6 +23,8 @@ _MAX_STAMP_BYTES = 200
 _MAX_CELLS = 5_000
 _MAX_DEPTH = 20  # folders within each other
 _MAX_IMAGES = 5_000_000  # characters of all images that were pasted into texts, in base64
+_COST_OF_IMAGE = 1_000  # what each counts for at least: a million of nothing is much
+_MAX_IMAGE_NAME = 200  # characters
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _MAX_DIGITS = 400  # Python reads some thousands at most; of no number in a notebook these matter
 _GRADE_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -157,12 +159,12 @@ def _clean_cells(cells: list[Any], name: str, problems: list[str]) -> list[Cell]
         made = _clean(cell, left_of_images)
         if len(made["source"]) > MAX_CELL:
             problems.append(f"{name} has a cell of more than {MAX_CELL:,} characters; the first were read")
-        left -= len(made["source"])
+        left -= len(printable(made["source"]))  # as a page has it
         if left < 0:
             problems.append(f"{name} has more than {MAX_TEXT:,} characters in its cells; the first were read")
             break
         left_of_images -= sum(
-            len(each) for image in made.get("attachments", {}).values() for each in image.values()
+            _cost(each) for image in made.get("attachments", {}).values() for each in image.values()
         )
         clean.append(made)
     return clean
@@ -192,11 +194,16 @@ def images_of(attachments: object, most: int = _MAX_IMAGES) -> dict[str, dict[st
     for name, kinds in attachments.items() if isinstance(attachments, dict) else ():
         for kind, data in kinds.items() if isinstance(kinds, dict) else ():
             text = text_of(data)
-            if kind in IMAGES and len(text) <= most and _BASE64.fullmatch(text):
-                found[name] = {kind: text}
-                most -= len(text)
+            if kind in IMAGES and _cost(text) <= most and _BASE64.fullmatch(text):
+                if isinstance(name, str) and len(name) <= _MAX_IMAGE_NAME:
+                    found[name] = {kind: text}
+                    most -= _cost(text)
                 break
     return found
+
+
+def _cost(image: str) -> int:
+    return max(len(image), _COST_OF_IMAGE)
 
 
 def _answers(folder: Path, lesson: Lesson, problems: list[str]) -> Path | None:

@@ -12,6 +12,7 @@ from typing import Any
 import nbformat
 import pytest
 
+from autograder.common import printable
 from autograder.course.lessons import load_lesson
 from autograder.engine.rules import key_of
 from autograder.engine.source.notebook import sources_in
@@ -189,6 +190,23 @@ def test_a_pasted_image_stays_and_what_only_says_it_is_one_goes(tmp_path: Path) 
     (kept,) = [each for each in read_submission(tmp_path, "ada", LESSON).cells if "attachments" in each]
     assert kept["attachments"] == {"a.png": {"image/png": PIXEL}}
     assert come_out([("markdown", kept["source"], kept["attachments"])]) == [True]
+
+
+def test_of_many_small_things_no_more_is_read_than_of_few_large_ones(tmp_path: Path) -> None:
+    def put(folder: Path, slug: str, notebook: dict[str, Any]) -> None:
+        images = {f"{number:x}.png": {"image/png": ""} for number in range(50_000)}
+        many = {"cell_type": "markdown", "metadata": {}, "source": "x", "attachments": images}
+        unseen = [
+            {"cell_type": "markdown", "metadata": {}, "source": "\U000e0001" * 190_000} for _ in range(24)
+        ]
+        made = notebook | {"cells": [*notebook["cells"], many, *unseen]}
+        (folder / f"{slug}.ipynb").write_text(json.dumps(made), encoding="utf-8")
+
+    hand_in(tmp_path, "ada", LESSON.slug, put, release())
+    found = read_submission(tmp_path, "ada", LESSON)
+    assert sum(len(cell.get("attachments", {})) for cell in found.cells) == 5_000
+    assert sum(len(printable(cell["source"])) for cell in found.cells) <= 5_000_000
+    assert list(found.sources) == ["0.1"] and "more than 5,000,000 characters" in found.problems[0]
 
 
 def honest(course: Course) -> None:
