@@ -23,7 +23,7 @@ from course_lib.training.evaluation import evaluate as evaluate
 from course_lib.training.evaluation import to_device as to_device
 from course_lib.training.losses import loss_sum, num_items
 from course_lib.training.precision import FULL_PRECISION, Precision
-from course_lib.training.window import Batch, Window, micro_batches, timed
+from course_lib.training.window import Batch, Window, begin_epoch, micro_batches, timed
 from course_lib.training.window import NonFiniteError as NonFiniteError
 
 
@@ -124,8 +124,8 @@ def fit(
 ) -> list[dict[str, Any]]:
     """Train until `max_epochs` or `max_steps`, whichever comes first; returns the records made.
 
-    `batches` is iterated once per epoch; its `set_epoch(n)`, if any, is called before a new epoch. Every
-    `grad_accum_steps` of them make one update. Validation runs at the end of each epoch, and every
+    `batches` is iterated once per epoch; before a new one its `set_epoch(n)`, if any, is called, and its samplers'.
+    Every `grad_accum_steps` of them make one update. Validation runs at the end of each epoch, and every
     `validate_every_steps` when given; a scheduler with `step_metric` is then told the loss. To continue an
     interrupted run, give the `state` it had and `batches` that begin where it stopped.
 
@@ -137,8 +137,8 @@ def fit(
     model.train()
     with _told_of_the_end(callbacks, state):
         while state.epoch < max_epochs and not run.is_over(max_steps):
-            if state.step_in_epoch == 0 and hasattr(batches, "set_epoch"):
-                batches.set_epoch(state.epoch)
+            if state.step_in_epoch == 0:
+                begin_epoch(batches, state.epoch)
             run.restart_window()
             for batch, data_seconds in timed(batches, grad_accum_steps):
                 # The rate that was asked for, which embeddings exceed and lower layers do not reach.

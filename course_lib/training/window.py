@@ -103,6 +103,21 @@ def micro_batches(batch: Batch | Sequence[Batch]) -> Sequence[Batch]:
     return [batch] if isinstance(batch, Mapping) else batch
 
 
+def begin_epoch(batches: object, epoch: int) -> None:
+    """Tell whatever orders these batches which epoch begins, so that each has an order of its own.
+
+    It is called where torch puts it: `batches` itself, a `DataLoader`'s `dataset`, `sampler` and `batch_sampler`, and
+    the `sampler` in that. A DataLoader has no `set_epoch` that would pass it on.
+    """
+    batch_sampler = getattr(batches, "batch_sampler", None)
+    places = [batches, *(getattr(batches, name, None) for name in ("dataset", "sampler")), batch_sampler]
+    told: list[object] = []
+    for place in [*places, getattr(batch_sampler, "sampler", None)]:
+        if not any(place is other for other in told) and hasattr(place, "set_epoch"):
+            place.set_epoch(epoch)
+            told.append(place)
+
+
 def timed(batches: Iterable[Batch], grad_accum_steps: int = 1) -> Iterator[tuple[Sequence[Batch], float]]:
     """The micro-batches of each update (the last one may have fewer) with the seconds that the loop waited."""
     iterator = iter(batches)

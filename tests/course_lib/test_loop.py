@@ -319,6 +319,27 @@ def test_accumulated_gradients_are_those_of_the_big_batch_whatever_the_sizes(tas
         torch.testing.assert_close(parameter.grad, twin_parameter.grad, rtol=1e-5, atol=1e-7, msg=name)
 
 
+def test_each_epoch_of_torchs_own_loader_has_an_order_of_its_own():
+    """A sampler is told of the epoch wherever torch puts it; a DataLoader does not pass it on."""
+    samples = Samples(70)
+    sampler = BucketBatchSampler([len(ids) for ids, _ in samples], 16)
+    loader = torch.utils.data.DataLoader(samples, batch_sampler=sampler, collate_fn=collate)
+    spread = torch.utils.data.DistributedSampler(samples, num_replicas=1, rank=0)
+    for batches in (loader, torch.utils.data.DataLoader(samples, 16, sampler=spread, collate_fn=collate)):
+        model, optimizer, _ = setup()
+        seen = [[]]
+        model.register_forward_pre_hook(lambda _, args, seen=seen: seen[-1].append(args[0][:, :4].tolist()))
+
+        class NextEpoch(Callback):
+            def on_record(self, state, record, seen=seen):
+                if record["kind"] == "epoch":
+                    seen.append([])
+
+        fit(model, batches, optimizer, max_epochs=2, callbacks=[NextEpoch()])
+        first, second, _ = seen
+        assert len(first) == len(second) == 5 and first != second
+
+
 def test_the_last_window_of_an_epoch_may_have_fewer_micro_batches():
     """70 samples in batches of 16 make 5; two a time make windows of 2, 2 and 1, each one update."""
     model, optimizer, scheduler = setup(6, dropout=0.0)
