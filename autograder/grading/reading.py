@@ -195,7 +195,7 @@ def images_of(attachments: object, most: int = _MAX_IMAGES) -> dict[str, dict[st
         for kind, data in kinds.items() if isinstance(kinds, dict) else ():
             text = text_of(data)
             if kind in IMAGES and _cost(text) <= most and _BASE64.fullmatch(text):
-                if isinstance(name, str) and len(name) <= _MAX_IMAGE_NAME:
+                if len(name) <= _MAX_IMAGE_NAME and name.isprintable():  # half of a surrogate pair is not
                     found[name] = {kind: text}
                     most -= _cost(text)
                 break

@@ -195,6 +195,7 @@ def test_a_pasted_image_stays_and_what_only_says_it_is_one_goes(tmp_path: Path) 
 def test_of_many_small_things_no_more_is_read_than_of_few_large_ones(tmp_path: Path) -> None:
     def put(folder: Path, slug: str, notebook: dict[str, Any]) -> None:
         images = {f"{number:x}.png": {"image/png": ""} for number in range(50_000)}
+        images = {"\ud800.png": {"image/png": ""}, "a" * 1_000: {"image/png": ""}} | images
         many = {"cell_type": "markdown", "metadata": {}, "source": "x", "attachments": images}
         unseen = [
             {"cell_type": "markdown", "metadata": {}, "source": "\U000e0001" * 190_000} for _ in range(24)
@@ -206,6 +207,7 @@ def test_of_many_small_things_no_more_is_read_than_of_few_large_ones(tmp_path: P
     found = read_submission(tmp_path, "ada", LESSON)
     assert sum(len(cell.get("attachments", {})) for cell in found.cells) == 5_000
     assert sum(len(printable(cell["source"])) for cell in found.cells) <= 5_000_000
+    stage(found, tmp_path / "none", tmp_path / "staged", LESSON)
     assert list(found.sources) == ["0.1"] and "more than 5,000,000 characters" in found.problems[0]
 
 
