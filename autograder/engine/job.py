@@ -60,6 +60,8 @@ class Job:
     conditions: dict[str, object] = field(default_factory=dict)
     """What the machine was like while it measured; kept in the evidence, no part of the verdict."""
     _workers: dict[str, Worker] = field(default_factory=dict)
+    _of_cell: set[str] = field(default_factory=set)
+    """Workers that hold the learner's cell."""
     _of_twin: str = ""
     _secret: int = field(default_factory=lambda: secrets.randbits(128))
 
@@ -83,6 +85,8 @@ class Job:
             worker = self._workers[name] = Worker(
                 threads=self.threads, talks=self.talks, serves=self.serves, modules=modules
             )
+            if self.source in source:
+                self._of_cell.add(name)
             self.stop.raise_if_pressed()  # a stop ends the workers that there are
             worker.load(self.harness, source, self.entry)
         return self._workers[name]
@@ -143,13 +147,14 @@ class Job:
         """End every process of this job."""
         for worker in self._workers.values():
             worker.kill()
-        if not (learner := self._workers.get("learner")):
-            return
-        if learner.replaced:
-            self.flag(f"the cell replaces {', '.join(sorted(learner.replaced))} in its process")
-        if not learner.told.is_whole:
+        own = [self._workers[name] for name in sorted(self._of_cell)]
+        if replaced := sorted({name for worker in own for name in worker.replaced}):
+            self.flag(f"the cell replaces {', '.join(replaced)} in its process")
+        if not all(worker.told.is_whole for worker in own):
             self.flag(
                 "what was told of its counts is not whole: a message is missing, or came from somewhere else"
             )
-        self.review += [reason for reason in learner.told.flags if reason not in self.review]
-        self.review += told.reasons(learner.told.deeds, allowed=self.allows, read=self.review)
+        flags = dict.fromkeys(reason for worker in own for reason in worker.told.flags)
+        self.review += [reason for reason in flags if reason not in self.review]
+        deeds = dict.fromkeys(deed for worker in own for deed in worker.told.deeds)
+        self.review += told.reasons(deeds, allowed=self.allows, read=self.review)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 from autograder.course.lessons import load_lesson
 from autograder.engine import told
 from autograder.engine.check import check_source
+from autograder.engine.job import Job
 from autograder.engine.told import Deed
 from autograder.engine.workers import CheckFailed, Worker
 
@@ -181,3 +183,17 @@ def test_of_a_line_that_was_read_before_nothing_is_said_again_and_there_is_an_en
     said = told.reasons(many, allowed=(), read=["the cell uses `sys._getframe` (line 1)"])
     assert said[0] == "the cell uses `sys._getframe` (line 2)"
     assert len(said) == 8
+
+
+def test_what_it_does_in_any_worker_that_holds_it_is_looked_at() -> None:
+    """Some checks load the cell a second time, such as to go on from a checkpoint."""
+    cell = SPEEDUP.replace("BODY", "import gc; gc.get_objects()")
+    job = Job("0.1", "speedup", cell, HARNESS, np.random.default_rng(0))
+    try:
+        job.twin(SPEEDUP.replace("BODY", "import gc; gc.get_referrers(gc)"))
+        job.learner()
+        with contextlib.suppress(CheckFailed):
+            job.worker("again", job.source).call("speedups", pairs=[[1.0, 2.0]])
+    finally:
+        job.close()
+    assert len(job.review) == 1 and "gc.get_objects" in job.review[0]
