@@ -23,7 +23,7 @@ from filelock import FileLock
 from autograder.common import Result, one_line
 from autograder.course import Lesson
 from autograder.grading.keys import grading_bank, keys_path
-from autograder.grading.submissions import Submission, stage, unfit_name
+from autograder.grading.submissions import Submission, as_read, stage, unfit_name
 from autograder.grading.units import FOLDER, Results, cannot_write, units_of
 from autograder.quizzes import has_quiz
 from course_lib.base import UserError, atomic_write_text
@@ -146,7 +146,8 @@ class Entries:
         release = self.course / "release" / self.lesson.slug / f"{self.lesson.slug}.ipynb"
         stage(submission, release, self.course / FOLDER / "staged", self.lesson)
         self._introduce(submission.student)
-        outcome = self.api.autograde(self.lesson.slug, submission.student)
+        with as_read(submission.sources):
+            outcome = self.api.autograde(self.lesson.slug, submission.student)
         error = last_error(outcome)
         if error == KeyboardInterrupt.__name__:  # nbgrader takes a Ctrl-C for one student's bad luck
             raise KeyboardInterrupt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,19 +80,20 @@ def check_notebook(
     check: Callable[..., Result] | None = None,
     bank_for: Callable[[Lesson], Bank] | None = None,
     lesson: Lesson | None = None,
+    sources: Mapping[str, str] | None = None,
 ) -> Report:
     """Check every exercise of a lesson's notebook, and its quiz by the answers file beside it.
 
     `only`: these exercises alone, without the quiz. `lesson`: where it is known; else that of most of its exercises.
-    `check` stands for `check_source` where results are at hand already. `bank_for` gives the questions of the quiz with
-    their keys; without it they are those that the folder asks.
+    `check` stands for `check_source` where results are at hand already, and `sources` for what the notebook was read as.
+    `bank_for` gives the questions of the quiz with their keys; without it they are those that the folder asks.
 
     The evidence of each exercise is on the disk before the next begins, so that a kill loses no finished verdict.
     Raises `UserError` when the file is no notebook of this course, and as `check_source` does; `CheckStopped` when
     `stop` was pressed.
     """
     path = Path(path)
-    sources = sources_in(path)
+    sources = sources_in(path) if sources is None else sources
     lesson = lesson or lesson_of(path, sources)
     results = []
     for exercise in lesson.exercises:
@@ -147,7 +148,7 @@ def _unless_stopped(result: Result) -> Result:
     return result
 
 
-def lesson_of(path: Path, sources: dict[str, str]) -> Lesson:
+def lesson_of(path: Path, sources: Mapping[str, str]) -> Lesson:
     """The lesson that a notebook belongs to: that of most of its exercises, else by its name."""
     prefixes = Counter(exercise_id.partition(".")[0].zfill(2) for exercise_id in sources)
     for lesson_id in (*(lesson_id for lesson_id, _ in prefixes.most_common()), path.name[:2]):

@@ -206,16 +206,19 @@ def _answers(notebook: Path, required: Level | None) -> dict[str, _Answer]:
     from autograder.course import lesson_ids, load_lesson
     from autograder.engine import check as engine
     from autograder.grading.keys import grading_bank
+    from autograder.grading.submissions import sources_at_hand
     from autograder.grading.units import Unit, results_of
     from autograder.notebooks import check as notebook_check
     from autograder.quizzes import grade_html
     from autograder.show import card
 
     # nbgrader runs in the course's root: what `workbook grade` has measured there need not be measured again.
-    results = results_of(Path.cwd())
+    results, sources = results_of(Path.cwd()), sources_at_hand()
 
     def check(exercise_id: str, source: str, **how: Any) -> Result:
         kept = results.get(Unit(exercise_id, source))
+        if sources is not None and kept is None:
+            raise ValueError(f"exercise {exercise_id} has no result: grade it again")
         is_weaker = required and kept and LEVELS.index(kept.sandbox or required) > LEVELS.index(required)
         return kept if kept and not is_weaker else engine.check_source(exercise_id, source, **how)
 
@@ -223,6 +226,7 @@ def _answers(notebook: Path, required: Level | None) -> dict[str, _Answer]:
         notebook,
         require_sandbox=required,
         check=check,
+        sources=sources,
         bank_for=functools.partial(grading_bank, Path.cwd()),
         # Of the assignment: an exercise of another lesson that was pasted into it changes nothing.
         lesson=next((each for each in map(load_lesson, lesson_ids()) if each.slug == notebook.stem), None),
