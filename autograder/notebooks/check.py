@@ -85,7 +85,7 @@ def check_notebook(
     """Check every exercise of a lesson's notebook, and its quiz by the answers file beside it.
 
     `only`: these exercises alone, without the quiz. `lesson`: where it is known; else that of most of its exercises.
-    `check` stands for `check_source` where results are at hand already, and `sources` for what the notebook was read as.
+    `check` stands for `check_source` where results are at hand already, `sources` for what the notebook was read as.
     `bank_for` gives the questions of the quiz with their keys; without it they are those that the folder asks.
 
     The evidence of each exercise is on the disk before the next begins, so that a kill loses no finished verdict.
