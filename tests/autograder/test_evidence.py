@@ -345,6 +345,11 @@ def test_another_constant_operator_or_attribute_is_another_family(source: str, d
         ("def f():\n    import torch as t", "def f():\n    import numpy as t"),
         ("def f(x):\n    x = 1\n    return x", "def f(x):\n    y = 1\n    return x"),
         ("def f(*, a): pass", "def f(a): pass"),
+        (
+            "def f():\n    base = 2\n    return int('0', base=base)",
+            "def f():\n    bass = 2\n    return int('0', bass=bass)",
+        ),
+        ("def f(a): return \"id='a'\"", "def f(b): return \"id='b'\""),
         ("def f(: pass", "def f(: pass # other"),
     ],
 )

@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
-import re
 import symtable
 import warnings
 
 from autograder.common import CELL_SECONDS, ApartError, run_apart
 from autograder.engine.source.notebook import MAX_CELL, NO_PYTHON
 
-_IDENTIFIER = re.compile(r"\b(id|arg|name|rest)='(\w+)'")
+_NAMES: dict[type[ast.AST], str] = {
+    **{ast.Name: "id", ast.arg: "arg", ast.MatchAs: "name", ast.MatchStar: "name", ast.MatchMapping: "rest"},
+    **dict.fromkeys((ast.ExceptHandler, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef), "name"),
+}
+"""Where a node has a name that it binds or uses."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -40,7 +43,7 @@ def _family(source: str) -> str:
             if isinstance(body := getattr(node, "body", None), list):  # docstrings go
                 body[:] = [s for s in body if not (type(s) is ast.Expr and type(s.value) is ast.Constant)]
         names = _locals(table) - set(table.get_identifiers())
-        return text_hash("\n".join(_numbered(ast.dump(statement), names) for statement in tree.body))
+        return text_hash("\n".join(_numbered(statement, names) for statement in tree.body))
     except NO_PYTHON:
         return text_hash(source)
 
@@ -52,12 +55,20 @@ def _locals(table: symtable.SymbolTable) -> set[str]:
     return names.union(*map(_locals, table.get_children()))
 
 
-def _numbered(dumped: str, names: set[str]) -> str:
-    """The text of a syntax tree with a number for each of the names, in the order of appearance."""
+def _numbered(statement: ast.stmt, names: set[str]) -> str:
+    """The text of a syntax tree with a number for each of the names, in the order of appearance. Names that a call gives
+    its arguments stay, and so do texts: they say something."""
     numbers: dict[str, int] = {}
 
-    def number(found: re.Match[str]) -> str:
-        name = found[2]
-        return f"{found[1]}={numbers.setdefault(name, len(numbers))}" if name in names else found[0]
+    def number(name: str) -> str:
+        return f"{numbers.setdefault(name, len(numbers))}" if name in names else name
 
-    return _IDENTIFIER.sub(number, dumped)
+    nodes: list[ast.AST] = [statement]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Global | ast.Nonlocal):
+            node.names = [number(name) for name in node.names]
+        elif (field := _NAMES.get(type(node))) and isinstance(name := getattr(node, field), str):
+            setattr(node, field, number(name))
+        nodes += reversed(list(ast.iter_child_nodes(node)))
+    return ast.dump(statement)
