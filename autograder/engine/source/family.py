@@ -56,8 +56,8 @@ def _locals(table: symtable.SymbolTable) -> set[str]:
 
 
 def _numbered(statement: ast.stmt, names: set[str]) -> str:
-    """The text of a syntax tree with a number for each of the names, in the order of appearance. Names that a call gives
-    its arguments stay, and so do texts: they say something."""
+    """The text of a syntax tree with a number for each of the names, in the order of appearance. The names of arguments
+    in a call stay, and so do texts: they say something."""
     numbers: dict[str, int] = {}
 
     def number(name: str) -> str:
