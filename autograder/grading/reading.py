@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from autograder.common import named, printable
-from autograder.course import Lesson, load_lesson
+from autograder.course import load_lesson
 from autograder.engine import MAX_CELL, exercise_sources, text_of
-from autograder.kept import read_answers
+from autograder.grading.choosing import choose_answers, choose_notebook
 from course_lib.base import UserError
 
 MAX_NOTEBOOK_BYTES = 200_000_000
@@ -42,20 +42,11 @@ def read_folder(folder: str, lesson_id: str, by_text: bool) -> dict[str, Any]:
     """
     place, lesson = Path(folder), load_lesson(lesson_id)
     problems: list[str] = []
-    # Python reads the cells of that one alone, here and where nbgrader has its copy: both find the same.
-    path, cells = max(
-        _notebooks(place, problems),
-        key=lambda each: _fit(each[0], each[1], lesson),
-        default=(None, list[Cell]()),
-    )
+    path, cells = choose_notebook(_notebooks(place, problems), place, lesson, problems)
     sources = exercise_sources({"cells": cells}, by_text=by_text)
-    if path is None:
-        problems.append("no notebook could be read")
-    elif path.name != f"{lesson.slug}.ipynb":
-        problems.append(f"the notebook is called {named(path.name)}: graded all the same")
     if path and lesson.exercises and not any(exercise.id in sources for exercise in lesson.exercises):
         problems.append(f"none of its cells is an exercise of lesson {lesson.id}: is it the right notebook?")
-    answers = _answers(place, lesson, problems)
+    answers = choose_answers(_answers(place), place, lesson, problems)
     return {
         "cells": cells,
         "answers": str(answers) if answers else None,
@@ -142,13 +133,6 @@ def _number(digits: str) -> int:
     return int(digits) if len(digits) <= _MAX_DIGITS else 0
 
 
-def _fit(path: Path, cells: list[Cell], lesson: Lesson) -> tuple[int, bool]:
-    """Which of several notebooks is the lesson's: that with most of its exercises, then the one of its name."""
-    known = {exercise.id for exercise in lesson.exercises}
-    marked = exercise_sources({"cells": cells}, by_text=True).keys()
-    return len(known & marked), path.name == f"{lesson.slug}.ipynb"
-
-
 def _clean_cells(cells: list[Any], name: str, problems: list[str]) -> list[Cell]:
     if len(cells) > _MAX_CELLS:
         problems.append(f"{name} has {len(cells):,} cells; the first {_MAX_CELLS:,} were read")
@@ -206,22 +190,12 @@ def _cost(image: str) -> int:
     return max(len(image), _COST_OF_IMAGE)
 
 
-def _answers(folder: Path, lesson: Lesson, problems: list[str]) -> Path | None:
-    wanted = folder / f"{lesson.slug}_answers.json"
-    others = [
+def _answers(folder: Path) -> list[Path]:
+    return [
         path
         for path in _paths(folder, ".json")
         if "answers" in path.name and path.is_file() and not path.is_symlink()
     ]
-    path = wanted if wanted in others else next(iter(others), None)
-    if path is None:
-        return None
-    if path != wanted:
-        problems.append(f"the answers file is called {named(path.name)}: graded all the same")
-    if problem := read_answers(path).get("problem"):
-        problems.append(f"{named(path.name)}: {problem}")
-        return None
-    return path
 
 
 def _stamp(path: Path, problems: list[str]) -> str:

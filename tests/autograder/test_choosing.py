@@ -1,0 +1,86 @@
+"""Of several files in a hand-in the solved one is graded, and who has done something else in another is told of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograder.course import load_lesson
+from autograder.grading.submissions import Submission, read_submission
+
+LESSON = load_lesson("01")
+NAME, ANSWERS = f"{LESSON.slug}.ipynb", f"{LESSON.slug}_answers.json"
+
+
+def notebook(*solved: str, by: str = "return 1") -> str:
+    """The lesson's exercises, of which these are solved."""
+    cells = [
+        {
+            "cell_type": "code",
+            "metadata": {},
+            "outputs": [],
+            "execution_count": None,
+            "source": f'@exercise("{each.id}")\ndef {each.entry}():\n    '
+            + (by if each.id in solved else 'raise NotImplementedError("not written yet")'),
+        }
+        for each in LESSON.exercises
+    ]
+    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+def answers(**choices: str) -> str:
+    given: dict[str, Any] = {f"01.{number[1:]}": {"choice": letter} for number, letter in choices.items()}
+    return json.dumps({"format": 1, "lesson": "01", "answers": given})
+
+
+def read(course: Path, **files: str) -> Submission:
+    folder = course / "submitted" / "ada" / LESSON.slug
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return read_submission(course, "ada", LESSON)
+
+
+def num_solved(found: Submission) -> int:
+    return sum("NotImplementedError" not in source for source in found.sources.values())
+
+
+@pytest.mark.parametrize(
+    "other", [f"{LESSON.slug}-Copy1.ipynb", f"final/{NAME}", "a.ipynb", f"{LESSON.slug} (1).ipynb"]
+)
+def test_the_solved_one_is_graded_whatever_lies_beside_it(tmp_path: Path, other: str) -> None:
+    found = read(tmp_path, **{NAME: notebook(), other: notebook("1.1", "1.3")})
+    assert num_solved(found) == 2 and not any("other code" in line for line in found.problems)
+    again = read(tmp_path / "again", **{NAME: notebook("1.1", "1.3"), other: notebook()})
+    assert num_solved(again) == 2 and again.problems == ()
+
+
+def test_other_code_in_another_notebook_is_named(tmp_path: Path) -> None:
+    other = notebook("1.1", "1.2", by="return 2")
+    found = read(tmp_path, **{NAME: notebook("1.1", "1.3"), "old.ipynb": other})
+    assert f"old.ipynb holds other code for 1.1, 1.2: graded was {NAME}" in found.problems
+    assert "return 1" in found.sources["1.1"]
+    assert read(tmp_path / "same", **{NAME: notebook("1.1"), "b.ipynb": notebook("1.1")}).problems == ()
+
+
+def test_the_file_with_answers_is_graded_and_other_answers_are_named(tmp_path: Path) -> None:
+    again = f"{LESSON.slug}_answers (1).json"
+    found = read(tmp_path, **{NAME: notebook(), ANSWERS: answers(), again: answers(q1="a", q2="b")})
+    assert found.answers and found.answers.name == again
+    assert found.problems == (f"the answers file is called “{again}”: graded all the same",)
+    found = read(
+        tmp_path / "two",
+        **{NAME: notebook(), ANSWERS: answers(q1="c", q2="b"), again: answers(q1="a", q2="b")},
+    )
+    assert found.answers and found.answers.name == ANSWERS
+    assert found.problems == (f"“{again}” holds other answers: graded was {ANSWERS}",)
+
+
+def test_a_damaged_file_of_answers_does_not_hide_a_sound_one(tmp_path: Path) -> None:
+    found = read(tmp_path, **{NAME: notebook(), ANSWERS: "{", "old_answers.json": answers(q1="a")})
+    assert found.answers and found.answers.name == "old_answers.json"
+    assert "not JSON" in found.problems[0]
