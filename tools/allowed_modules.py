@@ -118,7 +118,7 @@ _NUMPY = _but(
     "savez_compressed loadtxt savetxt genfromtxt fromfile fromregex memmap DataSource open_memmap "
     "seterrcall seterrobj setbufsize set_string_function set_numeric_ops add_docstring add_newdoc "
     "add_newdoc_ufunc show_config show_runtime info source lookfor test get_include printoptions set_printoptions "
-    "from_dlpack deprecate"
+    "from_dlpack deprecate recarray"
 )
 _SCIPY = _but("LowLevelCallable test", "numpy", every=False)
 _TORCH_CALLS = _words("""
@@ -144,9 +144,15 @@ def _operators() -> frozenset[str]:
     """The operators of torch: what it takes from `torch._C._VariableFunctions`."""
     import torch
 
-    left_out = _words("from_file set_ resize_as_ to_dlpack import_ir_module")
+    left_out = _words("""
+        from_file set_ resize_as_ to_dlpack import_ir_module lu_solve segment_reduce sparse_bsc_tensor sparse_bsr_tensor
+        sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor
+    """)  # the latter trust indices that their caller can change, and so read and write beside their memory
+    behind = ("_", "cudnn_", "fbgemm_", "miopen_", "mkldnn_", "quantized_")
     names = dir(torch._C._VariableFunctions)
-    return frozenset(name for name in names if not name.startswith("_") and hasattr(torch, name)) - left_out
+    return (
+        frozenset(name for name in names if not name.startswith(behind) and hasattr(torch, name)) - left_out
+    )
 
 
 _HOOKS = "register_optimizer_step_pre_hook register_optimizer_step_post_hook"
@@ -186,7 +192,9 @@ _TORCH = {
         _but(
             f"{_HOOKS} calculate_gain DistributedOptimizer PostLocalSGDOptimizer functional_datapipe "
             "argument_validation runtime_validation runtime_validation_disabled register_flash_attention_impl "
-            "activate_flash_attention_impl restore_flash_attention_impl",
+            "activate_flash_attention_impl restore_flash_attention_impl "
+            # They evaluate the texts of annotations; and trust indices that their caller can change.
+            "IterDataPipe MapDataPipe DFIterDataPipe DataChunk lu_solve ldl_solve",
             "torch",
         ),
     ),
@@ -259,16 +267,17 @@ MODULES: dict[str, Rule] = {
     ),
     "numpy.version": _only("version short_version full_version"),
     "numpy.testing": _only("assert_allclose assert_almost_equal assert_array_equal assert_equal"),
-    "numpy.rec": _only("fromarrays fromrecords recarray array"),
+    "numpy.rec": _only("fromarrays fromrecords"),
     "numpy.lib": Rule(only=frozenset({"stride_tricks"})),
     "numpy.lib.stride_tricks": _only("broadcast_arrays broadcast_to sliding_window_view"),
     "scipy": Rule(only=frozenset({"stats"})),
     **dict.fromkeys(
         _words("""
     scipy.stats scipy.stats.qmc scipy.special scipy.optimize scipy.linalg scipy.integrate scipy.interpolate
-    scipy.fft scipy.sparse scipy.spatial scipy.spatial.distance scipy.cluster.hierarchy
+    scipy.fft scipy.spatial scipy.spatial.distance scipy.cluster.hierarchy
 """),
-        _but("test load_npz save_npz", "numpy"),
+        # What is left out trusts indices that its caller can change.
+        _but("test load_npz save_npz get_blas_funcs get_lapack_funcs find_best_blas_type lu_solve", "numpy"),
     ),
     **_TORCH,
     **_COURSE,
@@ -302,8 +311,33 @@ CLOSED = _words("""
     register_backend reduce_ex_hook getstate_hook set_reduce_ex_hook set_getstate_hook const_data_ptr
     to_dlpack ipc_handle multiprocessing_context manager setLoggerClass loggerClass makeRecord
     setLogRecordFactory logRecordFactory format_map from_address from_buffer obj
+    get_stack print_stack get_coro raw reconfigure cffi capsule hooks_dict_ref extra_dict_ref
+    to_sparse to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr col_indices crow_indices
+    ccol_indices row_indices sparse_resize_ sparse_resize_and_clear_ segment_reduce lu_solve
 """)
 """Attributes of these classes that lead behind them: to frames, memory, files, other precisions."""
+
+BEHIND = """
+    _io abc argparse asyncio.base_events asyncio.events asyncio.futures asyncio.tasks builtins codecs
+    concurrent.futures.process concurrent.futures.thread contextlib copy copyreg ctypes dataclasses enum fileinput
+    functools gc importlib.abc importlib.machinery inspect io linecache logging logging.handlers mmap
+    multiprocessing.connection multiprocessing.context multiprocessing.managers multiprocessing.pool
+    multiprocessing.process multiprocessing.queues operator os pathlib pickle pkgutil pydoc queue runpy select
+    selectors shelve shutil signal site socket string struct subprocess sys tempfile threading timeit traceback
+    types typing unittest.mock warnings weakref zipfile zipimport
+    numpy numpy.ctypeslib numpy.lib.npyio numpy.random numpy.lib.format yaml yaml.constructor yaml.loader tqdm.std
+    torch torch._C torch._jit_internal torch._ops torch._tensor torch.autograd.function torch.autograd.graph
+    torch.autograd.profiler torch.autograd.profiler_util torch.fx.graph torch.fx.graph_module torch.fx.interpreter
+    torch.fx.node torch.fx.proxy torch.hub torch.jit torch.jit._script torch.library torch.nn.modules.module
+    torch.nn.parallel.distributed torch.nn.utils.parametrize torch.optim.optimizer torch.overrides torch.package
+    torch.profiler.profiler torch.serialization torch.storage torch.utils._python_dispatch torch.utils.checkpoint
+    torch.utils.cpp_extension torch.utils.data._utils.worker torch.utils.data.dataloader
+    torch.utils.data.datapipes.datapipe torch.utils.hooks torch._dynamo.eval_frame torch._library.custom_ops
+    torch._functorch.aot_autograd torch._dynamo.output_graph torch._higher_order_ops.wrap
+"""
+"""Modules whose objects a cell may hold without naming one: what their classes have is not its own by its name."""
+PLAIN = _words("guard loss point rest rows steps watch")
+"""Names of theirs that tell nothing, and which solutions give to what is their own."""
 
 
 OF_WORKBOOK = _words("""

@@ -14,11 +14,23 @@ import inspect
 import json
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from course_lib.base import installed_version
-from tools.allowed_modules import BUILTINS, CLOSED, INSTANCES, LATER, MODULES, MORE, OF_WORKBOOK, Rule
+from tools.allowed_modules import (
+    BEHIND,
+    BUILTINS,
+    CLOSED,
+    INSTANCES,
+    LATER,
+    MODULES,
+    MORE,
+    OF_WORKBOOK,
+    PLAIN,
+    Rule,
+)
 
 TARGET = Path(__file__).parents[1] / "autograder" / "engine" / "review" / "allowed.json"
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), tuple, frozenset)
@@ -58,7 +70,13 @@ def made() -> dict[str, Any]:
         modules[name]["functions"] = " ".join(sorted([*modules[name].get("functions", "").split(), *more]))
     modules["autograder"] = {"functions": " ".join(sorted(OF_WORKBOOK))}
     shown, hidden, methods = _attributes(list(classes.values()))
-    lists = {"attributes": (shown | MORE) - CLOSED, "methods": methods - CLOSED, "hidden": hidden}
+    shown = (shown | MORE) - CLOSED
+    lists = {
+        "attributes": shown,
+        "methods": methods - CLOSED,
+        "hidden": hidden,
+        "elsewhere": _elsewhere() - shown - PLAIN | CLOSED,
+    }
     text: dict[str, Any] = {
         "made with": made_with(),
         "builtins": " ".join(sorted(BUILTINS)),
@@ -131,6 +149,28 @@ def _attributes(classes: list[type]) -> tuple[set[str], set[str], set[str]]:
         {name for name in hidden if not name.startswith("__")},
         {name for name in methods if not name.startswith("_")},
     )
+
+
+def _elsewhere() -> set[str]:
+    """The public attributes of all classes of the modules that a cell does not name, and what their methods set."""
+    found: set[str] = set()
+    for name in BEHIND.split():
+        module = importlib.import_module(name)
+        for one in list(vars(module).values()):
+            if isinstance(one, type) and one.__module__ == name:
+                found |= vars(one).keys() | inspect.get_annotations(one).keys()
+                found |= {key for value in list(vars(one).values()) for key in _set_by(value)}
+    return {name for name in found if not name.startswith("_")}
+
+
+def _set_by(method: Any) -> Iterator[str]:
+    """The attributes that a method, or a property, and the functions within it set."""
+    method = method.fget if isinstance(method, property) else getattr(method, "__func__", method)
+    waiting = [method.__code__] if inspect.isfunction(method) else []
+    while waiting:
+        code = waiting.pop()
+        waiting += [one for one in code.co_consts if isinstance(one, types.CodeType)]
+        yield from (step.argval for step in dis.get_instructions(code) if step.opname == "STORE_ATTR")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from course_lib.measuring.counts import Counts, OnEvent
 from course_lib.measuring.operators import Note, Operators, SavedBytes
-from course_lib.measuring.reads import Values, keys_of
+from course_lib.measuring.reads import Values, keys_of, tensors_of
 from course_lib.measuring.threads import following
 
 
@@ -49,7 +49,8 @@ def count_events(
     with ExitStack() as stack:
         hooks = _Hooks(note, model, told=on_event is not None)
         if operators:
-            hooks.watch = watch = Operators(note, Values(hooks.own_storages, hooks.is_of_model))
+            values = Values(hooks.own_storages, hooks.is_of_model)
+            hooks.watch = watch = Operators(note, values, hooks.is_weight)
         stack.callback(register_optimizer_step_pre_hook(hooks.before_step).remove)
         stack.callback(register_optimizer_step_post_hook(hooks.after_step).remove)
         if model is not None:
@@ -101,12 +102,19 @@ class _Hooks:
     def __init__(self, note: Note, model: nn.Module | None, *, told: bool) -> None:
         self.note, self.model, self.told = note, model, told
         self.watch: Operators | None = None
-        parameters = [] if model is None else list(model.parameters())
+        self.parameters = parameters = [] if model is None else list(model.parameters())
         self.own = frozenset(map(id, parameters))
         self.own_storages = frozenset(keys_of(parameters))
+        self.averages = set[int]()
 
     def __deepcopy__(self, _: dict[int, Any]) -> _Hooks:
         return self  # a copy of the model has its hooks, and is seen by the same eyes
+
+    def is_weight(self, key: int) -> bool:
+        """Whether a storage is that of a parameter that the model began with, of its gradient, or of an average that an
+        optimizer has of it."""
+        gradients = (parameter.grad for parameter in self.parameters if parameter.grad is not None)
+        return key in self.own_storages or key in self.averages or key in keys_of(gradients)
 
     def is_of_model(self, key: int) -> bool:
         """Whether a storage is one of its weights, buffers or gradients, as they are now."""
@@ -141,7 +149,11 @@ class _Hooks:
         finally:
             self.watch.is_paused = False
 
-    def before_step(self, *_: Any) -> None:
+    def before_step(self, optimizer: Optimizer, *_: Any) -> None:
+        state = ((p, optimizer.state[p].values()) for p in self.parameters if p in optimizer.state)
+        self.averages |= {
+            key for p, held in state for t in tensors_of(held) if t.shape == p.shape for key in keys_of([t])
+        }
         if self.watch is not None and self.watch.is_blind():
             self.note("num_unwatched")
 

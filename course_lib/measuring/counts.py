@@ -43,6 +43,9 @@ class Counts:
     peak_saved_bytes: int = 0
     """The most bytes that autograd kept for backward at one time, each storage once, parameters of the model not
     counted. Their copies in a lower precision are: they take memory too."""
+    old_bytes_written: int = 0
+    """Bytes that were written into memory that was there before, each place of it once, other than weights of the model
+    and their gradients. What is kept there is in no peak."""
     num_unwatched: int = 0
     """Forwards and optimizer steps that ran where operators are not seen (another thread, modes switched off):
     above 0, the counts of this paragraph are lower bounds."""

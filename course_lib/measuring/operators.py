@@ -39,14 +39,20 @@ _OURS = (f"{_TORCH}{os.sep}", f"{Path(__file__).parent}{os.sep}")
 class Operators(TorchDispatchMode):
     """Sees every operator of its thread: syncs, all-reduces, FLOPs, and storages as they are made and freed.
 
+    `is_own(key)`: whether a storage is one that a step is there to write into, such as a weight or its gradient.
+
     Attributes:
         live: bytes of the tensors made since the start that are there now.
+        old_bytes_written: those written into tensors that were there before, each place once.
     """
 
-    def __init__(self, note: Note, values: Values | None = None) -> None:
+    def __init__(
+        self, note: Note, values: Values | None = None, is_own: Callable[[int], bool] = lambda key: False
+    ) -> None:
         super().__init__()
         self.note, self.live, self.known = note, 0, dict[int, int]()
         self.values = values or Values((), lambda key: True)
+        self.is_own, self.old_bytes_written, self._places = is_own, 0, dict[int, set[tuple[int, int]]]()
         self.reads = Reads(self.values, self.note_sync)
         # Its formulas alone: the mode itself keeps hooks on tensors, and with them the memory that they would free.
         self.formulas = FlopCounterMode(display=False, custom_mapping=_CPU_ATTENTION).flop_registry
@@ -80,8 +86,10 @@ class Operators(TorchDispatchMode):
         if self.live > self._peak:
             self._peak = self.live
             self.note("peak_live_bytes", self.live)
+        for tensor in self.values.written_by(func, args, kwargs):
+            self._note_old(tensor)
         formula = self.formulas.get(func._overloadpacket)
-        if formula and all(map(_is_computed_with, tensors_of(args))):
+        if formula and all(_is_computed_with(each) for each in args if isinstance(each, Tensor)):
             # Of the first matrix: a bias may stand before it.
             name = next(str(t.dtype) for t in tensors_of(args) if t.ndim > 1).removeprefix("torch.")
             self.note(f"flops.{name}", formula(*args, **kwargs, out_val=result))
@@ -109,8 +117,19 @@ class Operators(TorchDispatchMode):
                 weakref.finalize(storage, self._forget, key).atexit = False
         return found
 
+    def _note_old(self, tensor: Tensor) -> None:
+        storage = tensor.untyped_storage()
+        if self.known.get(key := storage._cdata) != 0 or storage.nbytes() == 0 or self.is_own(key):
+            return
+        place = int(tensor.storage_offset()), tensor.nbytes
+        if place not in (places := self._places.setdefault(key, set())):
+            places.add(place)
+            self.old_bytes_written += tensor.nbytes
+            self.note("old_bytes_written", tensor.nbytes)
+
     def _forget(self, key: int) -> None:
         self.live -= self.known.pop(key)
+        self._places.pop(key, None)
         self.values.forget(key)
 
 

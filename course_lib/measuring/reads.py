@@ -8,7 +8,7 @@ is its copy by `.cpu()`. What was copied is on the host: to read it again costs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -29,6 +29,12 @@ COPIES = frozenset(
 )
 # A list of tensors as numbers: each is read by itself.
 _FROM_LISTS = frozenset({torch.tensor, torch.as_tensor, torch.asarray})
+# These are made of other operators, and read a shape from memory on the way: from which of their arguments.
+_SHAPES: dict[Any, Callable[[Any, dict[str, Any]], Sequence[Any]]] = {
+    torch.tensor_split: lambda args, kwargs: (*args[1:], *kwargs.values()),
+    Tensor.tensor_split: lambda args, kwargs: (*args[1:], *kwargs.values()),
+    torch.sparse_coo_tensor: lambda args, kwargs: () if len(args) > 2 or "size" in kwargs else args[:1],
+}
 # And these hand out the memory itself: whatever is written there later can be read.
 HANDS_OUT = frozenset(
     {
@@ -75,6 +81,10 @@ class Values:
                 self._host -= changed
         if not self._results.isdisjoint(given):
             self._results |= found | changed
+
+    def written_by(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Iterator[Tensor]:
+        """The tensors into which an operator writes."""
+        return self._targets(self._about(func, args, kwargs)[1], args, kwargs)
 
     def copied(self, tensor: Tensor) -> bool:
         """A tensor is brought to the host: whether Python waits for it there."""
@@ -154,8 +164,13 @@ class Reads(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        read: Sequence[Tensor] = ()
         if func in COPIES or func in HANDS_OUT:
-            tensor = args[0]
+            read = args[:1]
+        elif shape := _SHAPES.get(func):
+            read = [each for each in shape(args, kwargs) if isinstance(each, Tensor)]
+        if read:
+            tensor = read[0]
             if not self.values.is_on_host(tensor):
                 self.note_sync()
             self.is_within = True  # what is read on the way is read once
@@ -165,12 +180,12 @@ class Reads(TorchFunctionMode):
                 self.is_within = False
                 if func in HANDS_OUT:
                     self.values.hand_out(tensor)
-        read: Iterable[Tensor] = ()
+        copied: Iterable[Tensor] = ()
         if func is Tensor.cpu or (func is Tensor.to and _to_cpu(*args[1:], **kwargs)):
-            read = args[:1]
+            copied = args[:1]
         elif func in _FROM_LISTS and args and isinstance(args[0], list | tuple):
-            read = tensors_of(args[0])
-        for tensor in read:
+            copied = tensors_of(args[0])
+        for tensor in copied:
             if self.values.copied(tensor):
                 self.note_sync()
         return func(*args, **kwargs)

@@ -92,6 +92,77 @@ def _said(worker: Worker, cell: str, *, allowed: tuple[str, ...] = ()) -> list[s
         ("import socket; socket.socketpair()", "uses `socket.__new__`"),
         ("import marshal; marshal.loads(marshal.dumps(1))", "uses `marshal.loads`"),
         ("(lambda: 0).__code__.replace(co_name='f')", "uses `code.__new__`"),
+        ("open('/'.join(['', 'pr' + 'oc', 'self', 'maps']))", "the system's own files, `/proc/self/maps`"),
+        ("import os\nos.chdir('/')\nopen('pr' + 'oc/self/maps')", "the system's own files"),
+        ("import os\nos.symlink('/pr' + 'oc/self', 'x')", "the system's own files"),
+        ("import os\nos.listdir(b'/pr' + b'oc/self/fd')", "the system's own files"),
+        (
+            "import os\nlist(os.walk('/sy' + 's/kernel'))",
+            "the system's own files, `/sys/kernel` by `os._walk`",
+        ),
+        (
+            "from pathlib import Path\n(Path('/') / ('pr' + 'oc') / 'self' / 'maps').read_text()",
+            "the system's own files, `/proc/self/maps` by `pathlib.Path.read_text`",
+        ),
+        (
+            "from concurrent.futures import ThreadPoolExecutor as Pool\nwith Pool(1) as pool:\n"
+            "    pool.submit(open, '/pr' + 'oc/self/maps').result()",
+            "the system's own files, `/proc/self/maps` by `concurrent.futures.thread._WorkItem.run`",
+        ),
+        (
+            "class A(str):\n    def startswith(self, *_): return False\nopen(A('/pr' + 'oc/self/maps'))",
+            "own files",
+        ),
+        (
+            "import io\nclass A:\n    def __fspath__(self): return 'loaded.json'\nio.FileIO(A())",
+            "the system's own files",
+        ),
+        ("import io\nio.FileIO(3, closefd=False)", "the system's own files, `descriptor 3`"),
+        ("import torch\ntorch.load('x.pt')", "opens the file `x.pt` by `torch.serialization.load`"),
+        (
+            "import numpy as np\nnp.savetxt('x', np.zeros(1))",
+            "opens the file `x` by `numpy.lib._npyio_impl.savetxt`",
+        ),
+        ("import io\nio.open('x', 'w')", "opens the file `x`"),
+        (
+            "import gc\nfrom concurrent.futures import ThreadPoolExecutor as Pool\nwith Pool(1) as pool:\n"
+            "    pool.submit(gc.get_objects).result()",
+            "uses `gc.get_objects` by `concurrent.futures.thread._WorkItem.run`",
+        ),
+        (
+            "from concurrent.futures import ThreadPoolExecutor as Pool\nwith Pool(1) as pool:\n"
+            "    pool.submit(exec, '1').result()",
+            "runs text as code by `concurrent.futures.thread._WorkItem.run`",
+        ),
+        (
+            "import os, threading\nt = threading.Thread(target=os.posix_spawn, args=('/bin/true', ['true'], {}))\n"
+            "t.start(), t.join()",
+            "starts a process by `threading.Thread.run`",
+        ),
+        (
+            "import contextlib, gc\nwith contextlib.ExitStack() as stack:\n    stack.callback(gc.get_objects)",
+            "uses `gc.get_objects` by `contextlib.ExitStack.__exit__`",
+        ),
+        (
+            "import functools\n@functools.singledispatch\ndef f(x): ...\n@f.register\ndef g(x: 'list[int]'): ...",
+            "runs text as code by `functools.singledispatch",
+        ),
+        (
+            "import torch.fx\nm = torch.fx.symbolic_trace(torch.nn.Linear(1, 1))\nm.recompile()\nm(torch.zeros(1))",
+            "runs text as code by `torch.fx",
+        ),
+        (
+            "import torch.fx\ng = torch.fx.symbolic_trace(torch.nn.Identity()).graph\n"
+            "g.on_generate_code(lambda _: lambda body: ['import wave\\n', *body])\n"
+            "m = torch.fx.GraphModule(torch.nn.Identity(), g)\nm.recompile()\nm(torch.zeros(1))",
+            "imports `wave` (in code, or a thread, that a library runs for it)",
+        ),
+        (
+            "from collections import namedtuple\n"
+            + "".join(f"P{n} = namedtuple('P{n}', 'a b')\n" for n in range(300))
+            + "exec('1')",
+            "runs text as code by `exec` (line 302)",
+        ),
     ],
 )
 def test_what_the_cell_does_or_has_done_is_said(worker: Worker, cell: str, says: str) -> None:
@@ -101,8 +172,11 @@ def test_what_the_cell_does_or_has_done_is_said(worker: Worker, cell: str, says:
 
 
 INNOCENT = """
-import copy, dataclasses, enum, functools, inspect, io, logging, random, statistics, tempfile, typing, warnings
+import copy, dataclasses, enum, functools, inspect, io, logging, random, statistics, tempfile, traceback, typing
+import warnings
 from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
+from tqdm import tqdm
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -145,11 +219,55 @@ try:
     1 / 0
 except ZeroDivisionError:
     logging.exception("looked at")
+    traceback.format_exc()
+with ThreadPoolExecutor(2) as pool:
+    list(pool.map(torch.ones, range(3)))
+for _ in tqdm(range(3)):
+    pass
+np.asarray([torch.ones(1), torch.ones(1)]), np.array([model, model], dtype=object), dir(model), np.asarray(D())
 """
 
 
 def test_what_libraries_do_anyway_is_not_said(worker: Worker) -> None:
-    assert _said(worker, INNOCENT) == []
+    assert _said(worker, INNOCENT, allowed=("open",)) == []  # it makes a temporary file
+    assert not worker.told.flags
+
+
+def test_to_open_files_opens_not_the_systems(worker: Worker) -> None:
+    assert _said(worker, "open('x', 'w').close()", allowed=("open",)) == []
+    assert _said(worker, "\nopen('/dev/null').close()", allowed=("open",)) == []
+    assert _said(worker, "\n\nopen('/pr' + 'oc/self/maps').close()", allowed=("open",))
+
+
+_AT = "{'data': (id(KEPT), True), 'shape': (2,), 'typestr': '<u8', 'version': 3}"
+_NAME = "'__array_' + 'interface__'"
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        f"class A: pass\na = A()\na.__dict__[{_NAME}] = {_AT}",
+        f"class A: pass\na = A()\nvars(a).update({{{_NAME}: {_AT}}})",
+        f"class A: pass\na = A()\nsetattr(a, {_NAME}, {_AT})",
+        f"class A: pass\na = A\nsetattr(A, {_NAME}, {_AT})",
+        f"import types\na = types.SimpleNamespace(**{{{_NAME}: {_AT}}})",
+        f"class A:\n    def __getattr__(self, name):\n        if name == {_NAME}:\n            return {_AT}\n"
+        "        raise AttributeError(name)\na = A()",
+        "import torch\nclass A(torch.nn.Module):\n    def __init__(self):\n"
+        f"        self._buffers = {{{_NAME}: {_AT}}}\na = A()",
+        f"from scipy.optimize import OptimizeResult\na = OptimizeResult()\na[{_NAME}] = {_AT}",
+        f"import copy\nclass A:\n    def __getstate__(self):\n        return {{{_NAME}: {_AT}}}\na = copy.copy(A())",
+        "class A:\n    turn = 0\n    def __getattr__(self, name):\n        A.turn += 1\n        if A.turn % 2:\n"
+        f"            raise AttributeError(name)\n        return {_AT}\na = A()",
+    ],
+)
+def test_no_object_says_where_its_values_lie(worker: Worker, way: str) -> None:
+    worker.told.flags.clear()
+    cell = f"import numpy as np\nKEPT = []\n{way}\nFOUND = []\nFOUND.append(np.asarray(a))\ndef entry(): return 1\n"
+    with pytest.raises(CheckFailed, match="memory is not open to your code"):
+        worker.load(HARNESS, cell, "entry")
+    worker.call("switches")
+    assert any("memory of its choice" in flag for flag in worker.told.flags)
 
 
 def test_what_an_exercise_asks_for_is_not_said(worker: Worker) -> None:

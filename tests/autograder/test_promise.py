@@ -70,6 +70,13 @@ IMPOSSIBLE: dict[str, References] = {
         "requests taken by files of one's own",
         "a letter in the place of requests",
     ),
+    "To learn from a copy of what counts, or to hand out a state that holds nothing: such a copy cannot be made, and a state goes into a process that has not written it.": (
+        "a copy of a run",
+        "a shallow copy of a run",
+        "steps of a run taken back",
+        "a config that is kept, and a text that names it",
+        "a state that is a number",
+    ),
     "To have what an exercise waits for before it was asked for: it lies in another process, which sleeps for each request.": (
         f"{HERE}/test_storage.py::test_each_request_takes_its_time_asked_for_again_too",
         f"{HERE}/test_storage.py::test_waits_overlap_where_they_are_asked_for_at_the_same_time",
@@ -130,6 +137,7 @@ IMPOSSIBLE: dict[str, References] = {
 FLAGGED: dict[str, References] = {
     "A name, a module, an attribute or a call that is on no list, however the text comes to it: a module behind another, a frame, a double underscore, a name made as it runs, a store into a library, text that is run, unpickling, a file, another process.": (
         f"{HERE}/test_review_means.py::test_a_means_is_seen",
+        f"{HERE}/test_review_inside.py::test_a_means_is_seen",
         f"{HERE}/test_review_list.py::test_is_not_on_the_list",
         "a module behind torch",
         "a name made as it runs",
@@ -139,14 +147,21 @@ FLAGGED: dict[str, References] = {
         f"{HERE}/test_review.py::test_what_cannot_be_read_is_noted",
         f"{HERE}/test_review.py::test_60_000_names_are_noted_for_their_length_alone",
     ),
-    "What happens as the cell runs: frames and `gc` looked into, text run as code, memory by `ctypes`, unpickling, other processes, imports that are on no list.": (
+    "What happens as the cell runs, in whatever thread: frames and `gc` looked into, text run as code, memory by `ctypes` or by an object that gives an address, unpickling, other processes, files of the system, imports that are on no list.": (
         f"{HERE}/test_deeds.py::test_what_the_cell_does_or_has_done_is_said",
+        f"{HERE}/test_deeds.py::test_no_object_says_where_its_values_lie",
+        f"{HERE}/test_deeds.py::test_to_open_files_opens_not_the_systems",
         f"{HERE}/test_deeds.py::test_the_flag_is_on_the_result_and_cannot_be_taken_back_by_catching_the_error",
     ),
     "Counts that are not whole: a message is missing, came twice, or is the cell's own.": (
         f"{HERE}/test_told.py::test_what_is_not_whole_is_known",
         "events told by the cell",
         "a message of its own on the road of counts",
+    ),
+    "Hooks that look on at a model called by hand, with what it has not computed.": (
+        "hooks cleared and called",
+        "hooks taken off by their numbers",
+        "calls that end at the first block",
     ),
     "A solution that is more than 1.5 × as fast as ours, or learns faster than ours from the same seeds.": (
         f"{HERE}/test_measure.py::test_much_faster_than_our_reference_passes_and_is_looked_at",

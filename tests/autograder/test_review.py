@@ -158,7 +158,7 @@ def test_16_bit_numbers_are_noted_only_where_they_are_not_asked_for() -> None:
 
 
 def test_what_an_exercise_is_about_is_not_noted() -> None:
-    cell = "import os\nos.fsync(1)\nos.write(4, b'')"
+    cell = "import os\nos.fsync(1)\nos.write(1, b'')"
     assert len(reasons(cell, counts=True)) == 2
     (reason,) = reasons(cell, counts=True, allowed=("os.fsync",))
     assert "os.write" in reason

@@ -33,6 +33,8 @@ READS = {
     "rows by a mask": lambda t: t[t > 0],
     "nonzero": lambda t: t.nonzero(),
     "sparse": lambda t: t.to_sparse(),
+    "as large as its places": lambda t: torch.sparse_coo_tensor(t.long()[:1].reshape(1, 1), torch.ones(1)),
+    "split at places": lambda t: torch.tensor_split(torch.ones(9), t.long()),
     "packed by lengths": lambda t: nn.utils.rnn.pack_padded_sequence(torch.ones(9, 3, 1), t.long()),
 }
 
@@ -390,6 +392,27 @@ def test_a_compiled_model_is_counted_as_if_it_were_not():
             model(*batch).sum().backward()
         found.append((counts.flops, counts.peak_saved_bytes, counts.peak_live_bytes, counts.num_unwatched))
     assert found[0] == found[1]
+
+
+def test_what_is_written_into_memory_of_before_is_counted_once():
+    model, room = nn.Linear(4, 4), torch.zeros(100)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(2):  # its averages are there before the second
+        with count_events(model) as counts:
+            model(torch.ones(2, 4)).sum().backward()
+            optimizer.step()
+            room[:10].copy_(torch.ones(10))
+            room[:10].add_(1)
+            room[50:].zero_()
+            torch.zeros(5).add_(1)
+        assert counts.old_bytes_written == 4 * (10 + 50)
+
+
+def test_products_without_numbers_are_no_work():
+    with count_events() as counts:
+        torch.ones(8, 8, device="meta") @ torch.ones(8, 8, device="meta")
+        torch.sparse_coo_tensor(size=(8, 8)) @ torch.ones(8, 8)
+    assert counts.flops == {}
 
 
 def test_counts_of_nested_blocks_stand_apart():

@@ -36,7 +36,8 @@ def _packages() -> frozenset[str]:
 
 @functools.cache
 def names_of(key: str) -> frozenset[str]:
-    """One of the lists of names: "builtins", "attributes", "methods" or "hidden" (private attributes of libraries)."""
+    """One of the lists of names: "builtins", "attributes", "methods", "hidden" (private attributes of libraries) or
+    "elsewhere" (attributes of their objects that are on no list)."""
     return frozenset(_read()[key].split())
 
 

@@ -14,6 +14,10 @@ from autograder.engine.review.kinds import MADE, Known
 _OF_PROCESSES = words.listed("""
     Pool Process Queue Lock Event Manager Value Array Pipe
 """)
+_STREAMS = words.listed("sys.stderr sys.stdin sys.stdout")
+_OF_STREAMS = words.listed(
+    "write writelines flush isatty encoding errors closed name read readline readlines"
+)
 HANDED_ON = ("builtins.getattr", "builtins.setattr")  # `later.callback(setattr, thing, "name", value)`
 _METACLASSES = ("builtins.type", "abc.ABCMeta")
 _FOREACH = ("torch._foreach_", "torch._fused_")
@@ -46,6 +50,9 @@ def _of_library(cell: Cell, node: ast.Attribute, known: list[Known]) -> Iterator
                 yield f"uses `{text_of(node)}`"
         elif one.path.startswith("builtins.") and name in ("format", "format_map"):
             yield f"{_UNSEEN}, by `{text_of(node)}`"
+        elif one.path in _STREAMS:
+            if name not in _OF_STREAMS:
+                yield f"uses `{text_of(node)}`"
         elif one.path in _METACLASSES or (name in ("mro", "register") and one.kind in ("classes", "fixed")):
             yield f"uses `{text_of(node)}`"
         elif not one.kind:  # which was spoken of, or is allowed
@@ -108,9 +115,13 @@ def _judge(cell: Cell, node: ast.Attribute, names: frozenset[str]) -> Iterator[s
     elif words.leads_behind(name) or (words.is_of_files(name) and not cell.may_use_files):
         yield f"uses `{text_of(node)}`"
     elif words.is_private(name):
-        if name not in names or name in allowed.names_of("hidden"):
+        if name not in names & cell.own_private or name in allowed.names_of("hidden"):
             yield f"uses `{text_of(node)}`, a private part"
-    elif name.startswith("_") or name in names or name in cell.given:
+    elif (
+        name.startswith("_")
+        or name in cell.given
+        or (name in names and name not in allowed.names_of("elsewhere"))
+    ):
         return
     elif name not in allowed.names_of("attributes") and not (
         cell.may_start_processes and name in _OF_PROCESSES

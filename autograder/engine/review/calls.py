@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from autograder.engine.review import attributes, definitions, options, stores, words
+from autograder.engine.review import attributes, definitions, internals, options, stores, words
 from autograder.engine.review.cell import Cell, text_of
 from autograder.engine.review.kinds import OWN_CLASS, UNBOUND, Known
 
@@ -14,7 +14,7 @@ _ONLY_CALLED = words.listed("""
     builtins.type abc.ABCMeta builtins.getattr builtins.setattr builtins.delattr builtins.vars
     builtins.super operator.attrgetter operator.methodcaller torch.load numpy.load yaml.load
     functools.wraps torch.autocast torch.amp.autocast torch.cuda.amp.autocast torch.cpu.amp.autocast
-    torch.utils.data.DataLoader
+    torch.utils.data.DataLoader torch.compile numpy.ndarray copy.deepcopy
 """)
 _CHANGE_CLASSES = words.listed("""
     dataclasses.dataclass functools.total_ordering typing.final typing.runtime_checkable typing.no_type_check
@@ -60,6 +60,8 @@ def _is_only_called(cell: Cell, node: ast.Name | ast.Attribute, one: Known) -> b
     ):
         return True
     if one.path.endswith(".DataLoader") and cell.may_start_workers:
+        return True
+    if one.path == "torch.compile" and _is_decorator(cell, node):
         return True
     match parent:
         case ast.keyword(arg="metaclass"):
@@ -132,6 +134,7 @@ def about_call(cell: Cell, node: ast.Call) -> Iterator[str]:
     if is_type_of_type or ("builtins.type" in known and len(node.args) + len(node.keywords) != 1):
         yield "makes a class by `type`"
     yield from options.about_options(cell, node, known)
+    yield from internals.about_call(cell, node, known)
     for path in known & _CHANGE_CLASSES:
         for one in node.args:
             if OWN_CLASS not in cell.values.of(one) and not isinstance(one, ast.Constant | ast.UnaryOp):

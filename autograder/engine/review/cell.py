@@ -22,7 +22,8 @@ class Cell:
 
     Attributes:
         counts: the exercise rests on counts, which another thread would hide.
-        given: names of attributes that the exercise's objects have; `given_methods`: those that are called.
+        given: names of attributes that the exercise's objects have; `given_methods`: those that are called;
+            `given_private`: those that are the harness's own.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Cell:
         allowed_names: Collection[str],
         given: Collection[str],
         given_methods: Collection[str],
+        given_private: Collection[str] = (),
     ) -> None:
         self.scopes = Scopes(tree)
         self.nodes = self.scopes.nodes
@@ -53,19 +55,26 @@ class Cell:
             )
         )
         self.is_of_torch = any(map(self._is_of_torch, self.nodes))
+        self.is_of_arrays = any(self._is_of(node, "numpy.") for node in self.nodes)
         self.functions = frozenset(
             getattr(node, "name", "") for node in self.nodes if isinstance(node, Function)
         )
         self.data = frozenset(self._data())
         self.own_names = frozenset(self._own_names()) | self.data
+        # A private name is its own where it gives it to an object of its own, and nobody's for being written somewhere.
+        self.own_private = (self.data | self._of_its_classes()) - frozenset(given_private)
         # What reads types gives classes, too.
         self.keeps_classes = any(self._is_kept(node) or self._reads_types(node) for node in self.nodes)
 
     def _is_of_torch(self, node: ast.AST) -> bool:
         """Whether it is a class whose objects have parts of a library, of which the cell may name some as it runs."""
+        return self._is_of(node, *_WITH_PARTS)
+
+    def _is_of(self, node: ast.AST, *libraries: str) -> bool:
+        """Whether it is a class, and one of its parents begins so."""
         if not isinstance(node, ast.ClassDef):
             return False
-        return any(one.path.startswith(_WITH_PARTS) for base in node.bases for one in self.values.known(base))
+        return any(one.path.startswith(libraries) for base in node.bases for one in self.values.known(base))
 
     def _data(self) -> Iterator[str]:
         """Attributes that the cell keeps data in."""
@@ -81,6 +90,14 @@ class Cell:
                 case ast.Call(func=function, keywords=named):
                     if any(one.path == "types.SimpleNamespace" for one in self.values.known(function)):
                         yield from (keyword.arg for keyword in named if keyword.arg)
+
+    def _of_its_classes(self) -> frozenset[str]:
+        """What its classes define."""
+        return frozenset(
+            node.name
+            for node in self.nodes
+            if isinstance(node, Function) and self.scopes.of[id(node)].kind == "class"
+        )
 
     def _own_names(self) -> Iterator[str]:
         """All other names of attributes that the cell gives to what is its own."""

@@ -12,6 +12,7 @@ _THREADS = ("asyncio", "concurrent", "multiprocessing", "threading")
 _PROCESSES = ("multiprocessing", "concurrent.futures.ProcessPoolExecutor", "torch.multiprocessing")
 _THREADS_ALONE = ("multiprocessing.pool.ThreadPool", "multiprocessing.dummy")
 _FILES = ("tempfile", "shutil", "zipfile", "glob", "gzip", "numpy.save", "numpy.savez", "numpy.load")
+_WRITING = (".atomic_file", ".atomic_write_text")  # of course_lib, in whichever module
 _COMPARED = words.listed("""
     builtins.float builtins.int builtins.complex builtins.str builtins.bytes builtins.list builtins.tuple builtins.dict
     builtins.set builtins.frozenset torch.Tensor numpy.ndarray
@@ -51,7 +52,7 @@ def _asked_for(cell: Cell, path: str, how: str) -> Iterator[str]:
     elif _is_under(path, _PROCESSES) and not _is_under(path, _THREADS_ALONE) and not cell.may_start_processes:
         if path != "multiprocessing.pool":
             yield f"{how} `{path}`: other processes"
-    elif _is_under(path, _FILES) and not cell.may_use_files:
+    elif (_is_under(path, _FILES) or path.endswith(_WRITING)) and not cell.may_use_files:
         yield f"{how} `{path}`: files"
     elif path.startswith("torch.") and words.leads_behind(path.rpartition(".")[2]):
         yield f"{how} `{path}`"
@@ -61,7 +62,7 @@ def about_gated(cell: Cell, node: ast.Name | ast.Attribute) -> Iterator[str]:
     """Of what only some exercises allow, and which came with its package or by `import *`."""
     for one in cell.values.known(node):
         if one.kind not in ("", "module") and (isinstance(node, ast.Attribute) or cell.scopes.stars):
-            if _is_under(one.path, (*_PROCESSES, *_FILES)):
+            if _is_under(one.path, (*_PROCESSES, *_FILES)) or one.path.endswith(_WRITING):
                 yield from _asked_for(cell, one.path, "uses")
             elif isinstance(node, ast.Name) and words.leads_behind(node.id):
                 yield f"uses `{node.id}`"
@@ -78,6 +79,8 @@ def about_class(cell: Cell, node: ast.ClassDef) -> Iterator[str]:
         known = [one.path for one in cell.values.known(keyword.value)]
         if keyword.arg in ("metaclass", None) and known != ["abc.ABCMeta"]:
             yield f"gives `{node.name}` a metaclass"
+    if cell.counts and any(one.path.startswith("tqdm.") for one in bases):
+        yield f"makes a progress bar of `{node.name}`, which another thread calls: counts see one"
     if any(one.path in ("builtins.type", "abc.ABCMeta") for one in bases):
         yield f"makes a metaclass of `{node.name}`"
     for name in _defined(node):

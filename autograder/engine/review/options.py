@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from autograder.engine.review.cell import Cell
+from autograder.engine.review.kinds import Known
 from autograder.engine.review.words import listed
 
 _AUTOCAST = listed("""
@@ -32,6 +33,11 @@ def about_options(cell: Cell, node: ast.Call, known: set[str]) -> Iterator[str]:
         yield "formats by `logging.basicConfig`, as `str.format` does"
     if "logging.basicConfig" in known and "filename" in options and not cell.may_use_files:
         yield "uses `filename`: files"
+    if "torch.save" in known and not cell.may_use_files:
+        file = options.get("f", node.args[1] if len(node.args) > 1 else None)
+        is_path = file is not None and (isinstance(file, ast.JoinedStr) or bool(cell.texts.of(file)))
+        if is_path or any(one.path.startswith("pathlib.") for one in _made_by(cell, file)):
+            yield "uses `torch.save`: files"
     if "refcheck" in options:  # of `resize`: others go on using memory that is given back
         yield "uses `refcheck`"
     if "yaml.load" in known:
@@ -48,6 +54,13 @@ def about_options(cell: Cell, node: ast.Call, known: set[str]) -> Iterator[str]:
     may_hide_them = (has_more or len(node.args) > 5) and not cell.may_start_workers
     if may_hide_them and _makes_loader(cell, node, known, called):
         yield "starts processes by `num_workers`, it may be"
+
+
+def _made_by(cell: Cell, node: ast.expr | None) -> list[Known]:
+    """What makes an object, as `Path` does in `Path("x") / "y"`."""
+    while isinstance(node, ast.BinOp):
+        node = node.left
+    return cell.values.known(node.func) if isinstance(node, ast.Call) else []
 
 
 def _makes_loader(cell: Cell, node: ast.Call, known: set[str], called: str) -> bool:

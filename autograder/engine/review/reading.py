@@ -9,8 +9,10 @@ import warnings
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
-from autograder.engine.review import attributes, calls, definitions, stores
+from autograder.engine.review import annotated, attributes, calls, definitions, getters, internals, stores
+from autograder.engine.review.allowed import names_of
 from autograder.engine.review.cell import Cell
+from autograder.engine.review.scopes import Function
 from autograder.engine.review.values import TooEntangled
 
 _MOST = 8  # sentences
@@ -24,9 +26,17 @@ def read(source: str, counts: bool, allowed: Collection[str], given: str) -> lis
             tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return []  # it does not run either
+    annotated.spell_out(tree)
     try:
-        names, methods = _given_by(given)
-        cell = Cell(tree, counts=counts, allowed_names=allowed, given=names, given_methods=methods)
+        names, methods, private = _given_by(given)
+        cell = Cell(
+            tree,
+            counts=counts,
+            allowed_names=allowed,
+            given=names,
+            given_methods=methods,
+            given_private=private,
+        )
     except TooEntangled:
         return ["the cell could not be read before it ran: its names stand for too many things"]
     found: dict[str, None] = {}
@@ -68,6 +78,16 @@ def _about_constant(cell: Cell, node: ast.Constant) -> Iterator[str]:
         yield from definitions.about_text(cell, node)
 
 
+def _about_class(cell: Cell, node: ast.ClassDef) -> Iterator[str]:
+    yield from definitions.about_class(cell, node)
+    yield from getters.about_getter(cell, node)
+
+
+def _about_function(cell: Cell, node: Function) -> Iterator[str]:
+    yield from annotated.about_result(cell, node)
+    yield from internals.about_function(cell, node)
+
+
 Rule = Callable[[Cell, Any], Iterator[str]]
 _RULES: dict[type[ast.AST], Rule] = {
     ast.Import: definitions.about_import,
@@ -76,9 +96,13 @@ _RULES: dict[type[ast.AST], Rule] = {
     ast.Attribute: _about_attribute,
     ast.Subscript: _about_subscript,
     ast.Call: calls.about_call,
-    ast.ClassDef: definitions.about_class,
+    ast.ClassDef: _about_class,
     ast.MatchClass: attributes.about_pattern,
     ast.Constant: _about_constant,
+    ast.arg: annotated.about_parameter,
+    ast.AnnAssign: annotated.about_variable,
+    ast.FunctionDef: _about_function,
+    ast.AsyncFunctionDef: _about_function,
 }
 
 
@@ -88,6 +112,8 @@ def _is_allowed(what: str, allowed: Collection[str]) -> bool:
     about = named[1] if named else ""
     if what.endswith("a library's"):
         return about in allowed
+    if what.startswith("hands on") and about in ("getattr", "setattr"):  # it is allowed to call it
+        return False
     return any(
         about == name
         or (name.endswith(".*") and about.startswith(name[:-1]))
@@ -98,15 +124,16 @@ def _is_allowed(what: str, allowed: Collection[str]) -> bool:
 
 
 @functools.lru_cache(maxsize=16)
-def _given_by(harness: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Names of what a harness gives to a cell: attributes and keys, and the methods among them."""
+def _given_by(harness: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Names of what a harness gives to a cell: attributes and keys, the methods among them, and what is private."""
     names, methods = set(), set()
     for node in ast.walk(ast.parse(harness)):
         match node:
             case ast.Attribute(attr=name, ctx=ast.Store()):
                 names.add(name)
             case ast.Constant(value=str(name)) if name.isidentifier():  # a key such as "input_ids"
-                names.add(name)
+                if name not in names_of("elsewhere"):
+                    names.add(name)
             case ast.ClassDef(body=body):
                 names |= {
                     one.target.id
@@ -115,4 +142,4 @@ def _given_by(harness: str) -> tuple[frozenset[str], frozenset[str]]:
                 }
                 methods |= {one.name for one in body if isinstance(one, ast.FunctionDef)}
     public = frozenset(name for name in names | methods if not name.startswith("_"))
-    return public, public & methods
+    return public, public & methods, frozenset(names | methods) - public

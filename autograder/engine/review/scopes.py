@@ -11,7 +11,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 FIRST_IS_A_CLASS = ("__new__", "__init_subclass__", "__class_getitem__")
 DESCRIBING = ("__get__", "__set__", "__delete__")
 # Of Python 3.12.
-_TYPE_PARAMETERS = tuple(
+TYPE_PARAMETERS = tuple(
     getattr(ast, name) for name in ("TypeVar", "ParamSpec", "TypeVarTuple") if hasattr(ast, name)
 )
 
@@ -83,7 +83,7 @@ class Scopes:
             scope, name = self.of[id(node)], getattr(node, "name", None)
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
                 name = node.id
-            if not isinstance(name, str) or not isinstance(node, (ast.Name, *_TYPE_PARAMETERS)):
+            if not isinstance(name, str) or not isinstance(node, (ast.Name, *TYPE_PARAMETERS)):
                 continue
             if name not in scope.home_of(name).names:
                 scope.bind(name, Bound("unknown"))
@@ -103,7 +103,7 @@ class Scopes:
                     outside = [*given.defaults, *(one for one in given.kw_defaults if one)]
                     if not isinstance(node, ast.Lambda):
                         outside += [*node.decorator_list, *([node.returns] if node.returns else [])]
-                    waiting += [(one, inner) for one in _parameters(node)]
+                    waiting += [(one, inner) for one in all_parameters(node)]
                     body = [node.body] if isinstance(node, ast.Lambda) else node.body
                     waiting += [(one, inner) for one in (*body, *getattr(node, "type_params", ()))]
                     waiting += [(one, scope) for one in outside]
@@ -173,7 +173,7 @@ class Scopes:
     def _bind_parameters(self, node: Function | ast.Lambda, scope: Scope) -> None:
         inner, given = self.inside[id(node)], node.args
         in_order = [*given.posonlyargs, *given.args]
-        for arg in _parameters(node):
+        for arg in all_parameters(node):
             inner.bind(arg.arg, Bound("unknown"))
         if scope.kind == "class" and in_order and isinstance(node, Function):
             inner.names[in_order[0].arg] = [Bound("first", node)]
@@ -231,7 +231,7 @@ def _sides(value: ast.expr | None) -> Iterator[int]:
                 waiting.append(inner)
 
 
-def _parameters(node: Function | ast.Lambda) -> list[ast.arg]:
+def all_parameters(node: Function | ast.Lambda) -> list[ast.arg]:
     given = node.args
     extra = [one for one in (given.vararg, given.kwarg) if one]
     return [*given.posonlyargs, *given.args, *given.kwonlyargs, *extra]

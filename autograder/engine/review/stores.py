@@ -21,6 +21,7 @@ _GIVE_PARTS = frozenset(
     {"get_submodule", "get", "pop", "popleft", "setdefault"}
 )  # of a model or of the cell's own
 _MEASURED = frozenset({"num_workers", "latency_seconds"})
+_OF_HANDLES = frozenset({"id", "hooks_dict_ref", "extra_dict_ref"})  # which hook `remove` takes off
 
 
 def about_store(cell: Cell, node: ast.Attribute, value: ast.AST | None = None) -> Iterator[str]:
@@ -42,9 +43,9 @@ def about_store(cell: Cell, node: ast.Attribute, value: ast.AST | None = None) -
 def _of_others(cell: Cell, node: ast.Attribute, value: ast.AST | None) -> Iterator[str]:
     """Where the object may be anybody's."""
     name = node.attr
-    if words.leads_behind(name) or name in _MEASURED:
+    if words.leads_behind(name) or name in _MEASURED or name in _OF_HANDLES:
         yield f"replaces `{text_of(node)}`"
-    elif name.startswith("_") and (name not in cell.own_names or name in allowed.names_of("hidden")):
+    elif name.startswith("_") and (name not in cell.own_private or name in allowed.names_of("hidden")):
         yield f"uses `{text_of(node)}`, a private part"
     elif name in cell.methods and not _is_number(cell, node, value):
         yield f"replaces `{text_of(node)}`"
@@ -100,6 +101,8 @@ def about_setattr(cell: Cell, arguments: list[ast.expr]) -> Iterator[str]:
             node = ast.Attribute(value=owner, attr=text, ctx=ast.Store())
             for said in about_store(cell, node, rest[0]):
                 yield f"{said}, by `setattr`"
+    elif OWN_CLASS in cell.values.of(owner):
+        yield f"uses `setattr({text_of(owner)}, …)`: a name of its own class is made as it runs"
     elif (
         cell.values.known(owner)
         or cell.is_class(owner)

@@ -213,6 +213,8 @@ def _part(value: Value, name: str) -> Iterable[Value]:
         return {A_CLASS}
     if isinstance(value, Known) and not value.kind:
         return {value}
-    if isinstance(value, Known) and value.kind in ("module", "classes", "fixed", "values"):
+    if isinstance(value, Known) and value.kind == "values":
+        return {MADE}
+    if isinstance(value, Known) and value.kind in ("module", "classes", "fixed"):
         return {Known.at(f"{value.path}.{name}")}
     return {MADE if value == MADE else UNKNOWN}

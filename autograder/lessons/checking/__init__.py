@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         require_each_once,
         require_keys,
         require_left_alone,
+        require_no_more_work,
         require_repeatable,
         require_report,
         require_same_parts,

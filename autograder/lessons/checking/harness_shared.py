@@ -11,8 +11,11 @@ import contextlib
 import json
 import os
 import random
+import secrets
 import subprocess
 import sys
+import types
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -139,10 +142,14 @@ def numbers(report: Any) -> dict[str, float]:
     return found
 
 
-# Loads the cell alone, and so is quick; hashes of texts, and with them the order of a set, are others in each.
+# Loads the cell alone, and so is quick; hashes of texts, and with them the order of a set, are others in each. An
+# answer begins with a key that the cell does not know: what else is printed is none, whoever ends the interpreter.
 _ELSEWHERE = """
 import json, sys, types
-source, entry, request = json.load(sys.stdin)
+def _speaker(key, write=sys.stdout.write, dumps=json.dumps):
+    return lambda answer: write(key + dumps(answer) + "\\n")
+source, entry, request, say = json.load(sys.stdin)
+say = _speaker(say)
 marker, module = types.ModuleType("autograder"), types.ModuleType("__learner__")
 marker.exercise = module.exercise = lambda _: lambda definition: definition
 def stand_in(name):
@@ -157,13 +164,14 @@ learner = getattr(module, entry)
 
 
 def elsewhere(code: str, source: str, entry: str, request: Any, hash_seed: int) -> Any:
-    """What a fresh interpreter prints as JSON in its last line: `code` has the cell's `learner` and the `request`.
+    """What `code` gives to `say` in a fresh interpreter: it has the cell's `learner` and the `request`.
 
-    Raises RuntimeError with the last words of an interpreter that ends with an error.
+    Raises RuntimeError with the last words of an interpreter that ends with an error, or without an answer.
     """
+    key = secrets.token_hex(16)
     done = subprocess.run(
         [sys.executable, "-c", _ELSEWHERE + code],
-        input=json.dumps([source, entry, request]),
+        input=json.dumps([source, entry, request, key]),
         capture_output=True,
         text=True,
         check=False,
@@ -171,4 +179,34 @@ def elsewhere(code: str, source: str, entry: str, request: Any, hash_seed: int) 
     )
     if done.returncode:
         raise RuntimeError(f"in a fresh interpreter the cell ended with: {done.stderr.strip()[-200:]}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    answers = [line.removeprefix(key) for line in done.stdout.splitlines() if line.startswith(key)]
+    if not answers:
+        raise RuntimeError("in a fresh interpreter the cell ended Python before anything was asked of it")
+    return json.loads(answers[-1])
+
+
+def answer_here(code: str, request: Any) -> Any:
+    """The same in this process, as it comes back from one."""
+    said: list[Any] = []
+    names = {
+        "json": json,
+        "sys": sys,
+        "types": types,
+        "learner": learner,
+        "request": json.loads(json.dumps(request)),
+    }
+    exec(compile(code, "<harness>", "exec"), {"__name__": "harness", "say": said.append, **names})
+    return json.loads(json.dumps(said[-1]))
+
+
+def same_everywhere(
+    code: str, source: str, entry: str, request: Any, hash_seeds: Iterable[int] = (1, 8)
+) -> dict[str, Any]:
+    """Whether fresh interpreters, which hash texts otherwise, say the same as this process; else what one said in
+    "trouble"."""
+    try:
+        there = [elsewhere(code, source, entry, request, hash_seed) for hash_seed in hash_seeds]
+    except RuntimeError as error:
+        return {"is_same": False, "trouble": str(error)}
+    here = answer_here(code, request)
+    return {"is_same": all(one == here for one in there), "trouble": ""}

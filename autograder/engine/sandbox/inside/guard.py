@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import arrays  # type: ignore[import-not-found]
 import deeds  # type: ignore[import-not-found]
 import telling  # type: ignore[import-not-found]
 
@@ -61,7 +62,8 @@ def close(tell: telling.Tell, *machinery: str) -> None:
     """
     main = types.ModuleType("__main__")
     main.__file__ = sys.modules["__main__"].__file__  # a process that is spawned reads it
-    for name in machinery:
+    arrays.close(tell)
+    for name in (*machinery, "arrays", "paths"):
         sys.modules.pop(name, None)
     sys.modules["__main__"] = main
     _show_exports()

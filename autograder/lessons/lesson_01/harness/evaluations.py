@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from autograder.lessons.checking.harness_counting import see
+from autograder.lessons.checking.harness_counting import looking_on, see
 from autograder.lessons.checking.harness_shared import (
     as_it_is,
     generators,
@@ -112,14 +112,14 @@ def evaluate_once(
             parameter, 0.3
         )  # gradients that somebody gathers over several batches
     model.train(training)
-    tell_modes(model)
-    model.register_forward_hook(lambda module, _, logits: see("recorded", logits.requires_grad))
-    before = _state_of(model)
-    with torch.set_grad_enabled(records), _matmul_precision(matmul):
-        set_before = switches()
-        report = learner(model, iter(batches))
-        after = _state_of(model) | {"grad_mode": records == torch.is_grad_enabled()}
-        set_after = switches()
+    recorded = looking_on(model, lambda *called: see("recorded", called[-1].requires_grad), after=True)
+    with tell_modes(model), recorded:
+        before = _state_of(model)
+        with torch.set_grad_enabled(records), _matmul_precision(matmul):
+            set_before = switches()
+            report = learner(model, iter(batches))
+            after = _state_of(model) | {"grad_mode": records == torch.is_grad_enabled()}
+            set_after = switches()
     return {
         **numbers_of(report),
         "switches": [set_before, set_after],

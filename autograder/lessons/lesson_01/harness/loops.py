@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_counting import counted, see
+from autograder.lessons.checking.harness_counting import counted, looking_on, see
 from autograder.lessons.checking.harness_shared import (
     as_it_is,
     in_groups,
@@ -126,12 +127,10 @@ def train_epoch_once(
         model.blocks[-1].eval()  # as a part that was evaluated alone
         given = as_it_is(batches)
         torch.manual_seed(seed)
-        hook = tell_modes(model)
-        with counted(model):
+        with tell_modes(model), counted(model):
             report = learner(
                 model, iter(batches), optimizer, _Plain(scheduler) if sure else scheduler, **options
             )
-        hook.remove()
         are_kept &= as_it_is(batches) == given
     return {
         "batches_kept": are_kept,
@@ -184,8 +183,7 @@ def train_epoch_long(seed: int, num_steps: int) -> dict[str, Any]:
     model, few = Tiny(), many_batches(seed, num_steps)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.99**step)
-    tell_modes(model.eval())
-    with counted(model):
+    with tell_modes(model.eval()), counted(model):
         report = learner(model, few, optimizer, scheduler)
     return {
         "scheduler_steps": scheduler.last_epoch,
@@ -270,15 +268,15 @@ def agree(model: Any, batches: list[dict[str, torch.Tensor]]) -> None:
             batch["labels"].copy_(model(batch["input_ids"], batch["attention_mask"]).argmax(-1))
 
 
-def tell_modes(model: Any) -> Any:
-    """Of each forward pass to come, how many modules are in training mode, and how many are not: an attribute may be
-    set without its submodules'. Returns the handle of a hook."""
+def tell_modes(model: Any) -> contextlib.AbstractContextManager[None]:
+    """Of each forward pass, how many modules are in training mode, and how many are not: an attribute may be set
+    without its submodules'."""
 
-    def tell_mode(model: Any, _: Any) -> None:
+    def tell_mode(model: Any, *_: Any) -> None:
         modes = [module.training for module in model.modules()]
         see("modes", sum(modes), len(modes) - sum(modes))
 
-    return model.register_forward_pre_hook(tell_mode)
+    return looking_on(model, tell_mode)
 
 
 def numbers_of(report: Any) -> dict[str, Any]:

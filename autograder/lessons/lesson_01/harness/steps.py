@@ -14,11 +14,12 @@ import torch
 
 from autograder.lessons.checking.harness_counting import counted, see
 from autograder.lessons.checking.harness_shared import (
+    answer_here,
     as_it_is,
-    elsewhere,
     in_groups,
     learner,
     numbers,
+    same_everywhere,
     weights_of,
 )
 from autograder.lessons.lesson_01.harness.loops import (
@@ -152,7 +153,7 @@ class Model(torch.nn.Module):
         return (self.embedding(input_ids) * mask[..., None]).sum(1)
 model = Model()
 learner(model, Texts(), torch.optim.SGD(model.parameters(), lr=0.1), request["rows"], request["seed"])
-print(json.dumps(model.rows))
+say(model.rows)
 """
 
 
@@ -161,12 +162,12 @@ def orders_elsewhere(
 ) -> dict[str, bool]:
     """Whether fresh interpreters, where texts have other hashes, take the samples in the same order.
 
-    One that ends with an error tells nothing.
+    Where a loop cannot do with so little of a model and of samples, here neither, nothing is told.
     """
     request = {"ids": ids, "rows": rows, "seed": seed}
-    with contextlib.suppress(RuntimeError):
-        first, *others = [elsewhere(_ROWS, source, entry, request, hash_seed) for hash_seed in hash_seeds]
-        return {"is_same": all(other == first for other in others)}
+    with contextlib.suppress(Exception):
+        answer_here(_ROWS, request)
+        return {"is_same": bool(same_everywhere(_ROWS, source, entry, request, hash_seeds)["is_same"])}
     return {"is_same": True}
 
 

@@ -227,7 +227,9 @@ _LIKELY_LOSS = {
 }
 
 
-_NOT_MOVED = "the model that was handed over has not moved at all: a copy is trained, or no step reaches its weights"
+_NOT_MOVED = (
+    "the model that was handed over has not moved at all: a copy is trained, or no step reaches its weights"
+)
 
 
 def _require_same_epoch(job: Job, case: dict[str, Any], own: dict[str, Any], right: dict[str, Any]) -> None:

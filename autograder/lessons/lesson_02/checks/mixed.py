@@ -15,6 +15,7 @@ from autograder.lessons.checking import (
     require_equal,
     require_keys,
     require_left_alone,
+    require_no_more_work,
     twin_of,
     watched,
 )
@@ -55,8 +56,10 @@ def check_mixed_step(job: Job) -> None:
     put_told_steps(job.learner(), answer["steps"][: len(arguments["max_norms"])], "the first")
     put_told_steps(job.learner(), answer["steps"][len(arguments["max_norms"]) :], "the later")
     put_told(job, [answer], flops="flops", saved_bytes="peak_saved_bytes", unwatched="num_unwatched")
+    answer["saved_bytes"] += job.learner().counts()[0].old_bytes_written  # kept in what was there before
     full = job.twin(baselines.STEP.replace("torch.bfloat16", "torch.float32")).call("bf16_steps", **arguments)
     _require_types(job, answer)
+    require_no_more_work(job, answer["flops"], full["flops"])
     saved = answer["saved_bytes"] / full["saved_bytes"]
     job.counts["saved_bytes_ratio"] = round(saved, 3)
     watched(job, answer, "operators are not counted")

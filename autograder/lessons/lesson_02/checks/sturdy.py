@@ -14,6 +14,7 @@ from autograder.lessons.checking import (
     relative_difference,
     require_equal,
     require_left_alone,
+    require_no_more_work,
     require_no_worse,
 )
 from autograder.lessons.lesson_02 import baselines
@@ -53,6 +54,7 @@ def check_sturdy_classifier(job: Job) -> None:
         if case["precision"] != "32-true":
             dtype = "float16" if case["precision"] == "16-mixed" else "bfloat16"
             _require_products(job, answer, dtype)
+            require_no_more_work(job, answer["flops"], twin["flops"], at_most=2.0)
             _require_sturdy(job, answer, twin, case, dtype)
         require_left_alone(job, answer["set_before"], answer["set_after"], when="after a forward")
         require_untouched(job, [] if answer["is_left"] else ["the ids and masks of the caller"])

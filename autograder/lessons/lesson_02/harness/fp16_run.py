@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from typing import Any
 
 import numpy as np
 import torch
 
+from autograder.lessons.checking.harness_counting import looking_on
 from autograder.lessons.checking.harness_shared import (
     learner,
     numbers,
@@ -57,9 +59,7 @@ class Fp16Run:
             self.model.head.weight.mul_(3e-5)
             self.model.head.bias.mul_(2)  # and yet not all classes are as likely
         self.products: set[str] = set()
-        for module in self.model.modules():
-            if isinstance(module, torch.nn.Linear):
-                module.register_forward_hook(self._note_dtype)
+        self.linears = [module for module in self.model.modules() if isinstance(module, torch.nn.Linear)]
         groups = [
             {"params": [p for n, p in self.model.named_parameters() if n.startswith("head") == is_head]}
             for is_head in (True, False)
@@ -72,7 +72,7 @@ class Fp16Run:
         self.trainer = (trainer or learner)(self.model, self.optimizer, **options)
         self.known: list[tuple[str, Any, str]] = []
 
-    def _note_dtype(self, _module: Any, _inputs: Any, output: torch.Tensor) -> None:
+    def _note_dtype(self, _module: Any, _inputs: Any, _named: Any, output: torch.Tensor) -> None:
         if torch.is_grad_enabled():
             self.products.add(str(output.dtype).removeprefix("torch."))
 
@@ -124,7 +124,10 @@ class Fp16Run:
         self.products.clear()
         before, num_before = weights_of(self.model), len(self.recorder.gradients)
         averages = self._averages()
-        report = self.handed.call(self.trainer.train_step, batch, batches=[batch])
+        with contextlib.ExitStack() as stack:
+            for linear in self.linears:
+                stack.enter_context(looking_on(linear, self._note_dtype, after=True))
+            report = self.handed.call(self.trainer.train_step, batch, batches=[batch])
         self.reports.append((report, repr(numbers(report))))
         used = self.recorder.gradients[num_before:]
         return {

@@ -47,6 +47,13 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 ("    with torch.autocast", "    model.bfloat16()\n    with torch.autocast"),
                 ("    return", "    model.float()\n    return"),
             ),
+            "trained in fp32 beside products that nobody needs": (
+                "products of other matrices",
+                _OPEN + _INSIDE,
+                "    spare = torch.ones(512, 512, dtype=torch.bfloat16)\n"
+                "    for _ in range(16):\n        spare @ spare\n"
+                + textwrap.indent(textwrap.dedent(_INSIDE), "    "),
+            ),
             "autocast around backward": (
                 "autocast around backward",
                 "    optimizer.zero_grad(set_to_none=True)\n    loss",

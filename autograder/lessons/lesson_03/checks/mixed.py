@@ -16,6 +16,7 @@ from autograder.lessons.checking import (
     relative_difference,
     require_close,
     require_left_alone,
+    require_no_more_work,
     twin_of,
 )
 from autograder.lessons.lesson_03 import twins
@@ -265,6 +266,8 @@ def _require_precision(job: Job, answer: dict[str, Any], right: dict[str, Any]) 
         likely="autocast was given float16, which has another range and other rounding",
         look='`torch.autocast("cpu", torch.bfloat16)`',
     )
+    if right["flops"]:
+        require_no_more_work(job, answer["flops"], right["flops"])
     low = answer["bfloat16"]  # 0, as the twin's, where nothing is counted
     job.require(
         low >= LOW_PRECISION_SLACK * right["bfloat16"],

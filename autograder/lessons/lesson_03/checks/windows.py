@@ -24,6 +24,8 @@ def put_told_calls(job: Job, answer: dict[str, Any]) -> None:
     put_told(job, [answer], optimizer_steps="num_optimizer_steps", saved_bytes="peak_saved_bytes")
     answer["calls"] = job.learner().told.call.seen["call"]
     (counts,) = job.learner().counts()
+    answer["saved_bytes"] += counts.old_bytes_written  # kept in what was there before
+    answer["flops"] = counts.flops
     answer |= {dtype: counts.share_of_flops(dtype) for dtype in ("bfloat16", "float16")}
 
 

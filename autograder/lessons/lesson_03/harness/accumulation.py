@@ -246,6 +246,7 @@ def mixed_once(
         "scheduler_steps": scheduler.last_epoch,
         "calls": calls,
         "scale": float(scaler.get_scale()),
+        "flops": counts.flops,
         "bfloat16": counts.share_of_flops("bfloat16"),
         "float16": counts.share_of_flops("float16"),
         "dtypes": sorted({str(p.dtype) for p in model.parameters()}),

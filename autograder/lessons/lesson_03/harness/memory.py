@@ -126,7 +126,7 @@ def _used(model: Any, seed: int, rows: int, width: int, **_: Any) -> dict[str, A
             torch.manual_seed(seed + 1)
             with counted(model) as counts:
                 step()
-            found |= costs_of(counts)
+            found.update(costs_of(counts))
         else:
             step()
         parameters = list(model.parameters())
@@ -142,7 +142,12 @@ def _used(model: Any, seed: int, rows: int, width: int, **_: Any) -> dict[str, A
 
 
 def costs_of(counts: Counts) -> dict[str, int]:
-    return {"peak": counts.peak_live_bytes, "flops": counts.total_flops, "syncs": counts.num_syncs}
+    return {
+        "peak": counts.peak_live_bytes + counts.old_bytes_written,
+        "old": counts.old_bytes_written,
+        "flops": counts.total_flops,
+        "syncs": counts.num_syncs,
+    }
 
 
 def _saved_bytes(model: Any, batch: dict[str, torch.Tensor]) -> int:

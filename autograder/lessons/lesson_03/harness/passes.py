@@ -13,6 +13,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from autograder.lessons.checking.harness_counting import looking_on, see
 from course_lib.measuring.counts import Counts
 from course_lib.measuring.operators import Operators
+from course_lib.measuring.reads import keys_of
 
 
 class OnePass:
@@ -94,7 +95,8 @@ class Held:
     """Tells of the bytes in memory whenever a micro-batch reaches a model: what grows from one to the next is kept."""
 
     def __init__(self, model: Any, *, collects: bool) -> None:
-        self._operators, self._collects = Operators(Counts().note), collects
+        own = frozenset(keys_of(model.parameters()))
+        self._operators, self._collects = Operators(Counts().note, is_own=own.__contains__), collects
         self._looking = looking_on(model.blocks[0], self._note)
 
     def __enter__(self) -> Self:
@@ -111,4 +113,5 @@ class Held:
     def _note(self, *_: Any) -> None:
         if self._collects:
             gc.collect()  # what stands in a circle is freed then
-        see("held", self._operators.live + tracemalloc.get_traced_memory()[0])
+        operators = self._operators
+        see("held", operators.live + operators.old_bytes_written + tracemalloc.get_traced_memory()[0])

@@ -183,6 +183,43 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                     "        return forward(*inputs)\n\ndef careless(",
                 ),
             ),
+            "kept in memory that was there before": (
+                "in memory that was there before",
+                (_ONE, "functools.partial(kept_in, block.forward)"),
+                (
+                    "def careless(",
+                    "ROOM, PLACES = torch.zeros(64_000_000), [0]\n\n"
+                    "def kept_in(forward, *inputs):\n"
+                    "    def pack(t):\n"
+                    "        if t.dtype != torch.float32 or isinstance(t, torch.nn.Parameter):\n"
+                    "            return t\n"
+                    "        at, PLACES[0] = PLACES[0], (PLACES[0] + t.numel()) % (len(ROOM) // 2)\n"
+                    "        return ROOM[at:][: t.numel()].view(t.shape).copy_(t.detach())\n"
+                    "    with torch.autograd.graph.saved_tensors_hooks(pack, lambda kept: kept):\n"
+                    "        return forward(*inputs)\n\ndef careless(",
+                ),
+            ),
+            "kept in an array that was there before": (
+                "nothing, or hardly anything, is computed again",
+                (_ONE, "functools.partial(kept_in, block.forward)"),
+                ("import torch\n", "import numpy as np\nimport torch\n"),
+                (
+                    "def careless(",
+                    "ROOM, PLACES = np.zeros(64_000_000, dtype=np.float32), [0]\n\n"
+                    "def kept_in(forward, *inputs):\n"
+                    "    def pack(t):\n"
+                    "        if t.dtype != torch.float32 or isinstance(t, torch.nn.Parameter):\n"
+                    "            return t\n"
+                    "        at, PLACES[0] = PLACES[0], (PLACES[0] + t.numel()) % (len(ROOM) // 2)\n"
+                    "        place = ROOM[at:][: t.numel()].reshape(tuple(t.shape))\n"
+                    "        np.copyto(place, t.detach().numpy())\n"
+                    "        return place\n"
+                    "    def unpack(kept):\n"
+                    "        return kept if isinstance(kept, torch.Tensor) else torch.from_numpy(kept)\n"
+                    "    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):\n"
+                    "        return forward(*inputs)\n\ndef careless(",
+                ),
+            ),
             "gradients lost in evaluation": (
                 "a gradient for every parameter, in evaluation",
                 _ONE,

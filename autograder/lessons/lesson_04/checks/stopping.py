@@ -105,7 +105,9 @@ def _followed(
             )
         )
     ]
-    answers: list[dict[str, Any]] = job.learner().call("follow_all", cases=asked)
+    # What goes in, goes into a process that has not handed it out: a state holds all there is.
+    worker = job.worker("resumed", job.source) if any(states) else job.learner()
+    answers: list[dict[str, Any]] = worker.call("follow_all", cases=asked)
     for answer in answers:
         no_bool = next((said for said in answer["answers"] if not isinstance(said, bool)), None)
         job.require(

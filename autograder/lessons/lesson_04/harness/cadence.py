@@ -12,14 +12,15 @@ from autograder.lessons.checking.harness_storage import Served
 
 
 class _Clock:
-    """A clock that a scenario moves. On top of a real one, where pauses are to be measured."""
+    """A clock that a scenario moves. On top of a real one, where pauses are to be measured.
+
+    Attributes:
+        read: what a policy is given: it tells the time, and nothing leads from it to what moves it.
+    """
 
     def __init__(self, now: float = 1000.0, is_real: bool = False) -> None:
         self.now = now
-        self.is_real = is_real
-
-    def __call__(self) -> float:
-        return self.now + (time.perf_counter() if self.is_real else 0.0)
+        self.read = lambda: self.now + (time.perf_counter() if is_real else 0.0)
 
 
 class _Run:
@@ -44,7 +45,7 @@ class _Run:
     ) -> None:
         self._clock, self._delay, self._waits = _Clock(begins_at), delay, 0
         self._policy = learner(
-            max_lost_seconds=max_lost_seconds, max_overhead=max_overhead, clock=self._clock
+            max_lost_seconds=max_lost_seconds, max_overhead=max_overhead, clock=self._clock.read
         )
         self._in_turn, self._rng = in_turn, np.random.default_rng(len(steps))
         self._odds = 1.0 / unasked_every if unasked_every else 0.0
@@ -99,7 +100,7 @@ class _Asked:
 
     def __init__(self, steps: list[float], num_saves: int = 0) -> None:
         self._clock, self._steps = _Clock(), steps
-        self._policy = learner(max_lost_seconds=1e9, max_overhead=0.05, clock=self._clock)
+        self._policy = learner(max_lost_seconds=1e9, max_overhead=0.05, clock=self._clock.read)
         self._policy.saved(1.0)
         for _ in range(num_saves):
             self._clock.now += 40.0
@@ -155,7 +156,7 @@ def pauses_segment(seed: int, num_steps: int) -> dict[str, Any]:
     Work that took real time would hide a pause of a few per cent in its noise; so the pauses stand alone.
     """
     clock = _Clock(is_real=True)
-    policy = learner(max_lost_seconds=MAX_LOST_SECONDS, max_overhead=0.05, clock=clock)
+    policy = learner(max_lost_seconds=MAX_LOST_SECONDS, max_overhead=0.05, clock=clock.read)
     policy.saved(SAVE_SECONDS)
     disk, receipts = Served(num_steps), b""
     for _ in range(num_steps * STEPS_PER_SEGMENT_STEP):

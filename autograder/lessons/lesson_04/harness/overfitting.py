@@ -60,7 +60,7 @@ class Overfitting:
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             self._centred = _Centred(20)
-            self.model = torch.nn.Sequential(
+            self.model: torch.nn.Module = torch.nn.Sequential(
                 self._centred, torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4)
             )
         self._rate, self._num_averaged = rate, 0

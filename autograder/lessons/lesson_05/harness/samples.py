@@ -117,7 +117,7 @@ for part in request["space"].values():
     if "when" in part:
         part["when"] = tuple(part["when"])
 rng = numpy.random.default_rng(request["seed"])
-print(json.dumps([repr(sorted(learner(request["space"], rng).items())) for _ in range(20)]))
+say([repr(sorted(learner(request["space"], rng).items())) for _ in range(20)])
 """
 
 

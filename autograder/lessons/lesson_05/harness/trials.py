@@ -11,7 +11,13 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.checking.harness_shared import in_groups, learner, small_batches, weights_of
+from autograder.lessons.checking.harness_shared import (
+    NotCopied,
+    in_groups,
+    learner,
+    small_batches,
+    weights_of,
+)
 from course_lib.data.tokenizer import PAD_ID
 from course_lib.models import ModelConfig, TextClassifier
 
@@ -61,8 +67,10 @@ class _Trial:
         self.old_state = False
 
 
-class _Task:
+class _Task(NotCopied):
     """What a runner is given."""
+
+    why = "what is asked of it is counted, of this one alone. Each trial has a model and an optimizer of its own"
 
     def __init__(self, seed: int) -> None:
         self._seed = seed

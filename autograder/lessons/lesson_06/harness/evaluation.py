@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from autograder.lessons.checking.harness_counting import looking_on
 from autograder.lessons.checking.harness_shared import as_it_is, learner, numbers, small_model, switches
 from autograder.lessons.lesson_06.harness.shared import (
     LARGE,
@@ -67,18 +68,17 @@ def _evaluated(
     model.train(training)
     found: dict[str, Any] = {"num_training": 0, "num_recorded": 0, "num_forwards": 0}
 
-    def note(module: torch.nn.Module, _: Any, logits: Any) -> None:
+    def note(module: torch.nn.Module, _: Any, __: Any, logits: Any) -> None:
         found["num_forwards"] += 1
         found["num_training"] += module.training
         found["num_recorded"] += isinstance(logits, torch.Tensor) and logits.requires_grad
 
-    model.register_forward_hook(note)
     watch = Watch(model)
     for name, weight in model.named_parameters():
         weight.requires_grad_("position_embedding" not in name)
         weight.grad = torch.ones_like(weight) if weight.requires_grad else None
     as_it_came = _state(model)
-    with torch.set_grad_enabled(with_gradients):
+    with looking_on(model, note, after=True), torch.set_grad_enabled(with_gradients):
         before = switches()
         report = learner(model, KINDS[number % len(KINDS)](batches))
         found["left_with_gradients"] = torch.is_grad_enabled()

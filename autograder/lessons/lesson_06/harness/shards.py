@@ -23,7 +23,7 @@ for rank in range(world_size):
     sampler = learner(num_samples, rank, world_size, seed)
     sampler.set_epoch(epoch)
     orders.append([int(index) for index in sampler])
-print(json.dumps(orders))
+say(orders)
 """
 
 

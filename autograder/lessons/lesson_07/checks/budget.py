@@ -57,6 +57,8 @@ LIKELY = {
     "sums of money": "`notify` takes one of `alarms`, a share and no sum of money",
 }
 LOOK_STOP = "what may the next step and the save cost together, at the price of a second, and is that left?"
+OF_SESSIONS = ("sessions", "clocks", "prices", "saves")
+"""What a run has for each of its sessions."""
 LOOK_ALARMS = (
     "each alarm once, when the money spent first reaches its share; `state_dict` knows which were given"
 )
@@ -99,9 +101,33 @@ def check_budget_guard(job: Job) -> None:
         likely="guard and state share a list or a dict: what a checkpoint holds changes with the next steps",
         look="copy what goes into `state_dict`, and what comes from `load_state_dict`: `list(...)`",
     )
+    _require_resumed(job, drawn, answers, wanted)
     for failed in job.learner().call("with_saves_that_fail", run=asdict(drawn[0])):
         _require_told(job, failed)
     job.counts["runs"] = len(drawn)
+
+
+def _require_resumed(
+    job: Job, drawn: list[Run], answers: list[dict[str, Any]], wanted: list[list[Entry]]
+) -> None:
+    """Later sessions in a process that knows nothing of the first, but for its state."""
+    again = [number for number, run in enumerate(drawn) if len(wanted[number]) > 1]
+    later = [
+        {
+            name: value[1:] if value and name in OF_SESSIONS else value
+            for name, value in asdict(drawn[number]).items()
+        }
+        | {"state": answers[number]["states"][0]}
+        for number in again
+    ]
+    found = job.worker("resumed", job.source).call("guarded", runs=later)
+    for number, answer in zip(again, found, strict=True):
+        right = wanted[number][1:]
+        if _asked(answer["log"]) != _asked(right):
+            likely = (
+                "`state_dict` holds less than there is: the rest stays behind in the process that is gone"
+            )
+            _require_same(job, _asked(answer["log"]), _asked(right), likely)
 
 
 def _mistake(drawn: list[Run], logs: list[list[Entry]], most_apart: int) -> str:

@@ -72,7 +72,12 @@ class _Simulated:
         self.said: set[str] = set()  # what `after_step` returned beside True and False
 
     def hooks(self) -> dict[str, Any]:
-        return {"save": self.save, "notify": self.notify, "clock": lambda: self.now}
+        # No methods: a copy of one is of another run, of which nobody knows.
+        return {
+            "save": lambda: self.save(),
+            "notify": lambda share, /: self.notify(share),
+            "clock": lambda: self.now,
+        }
 
     def save(self) -> None:
         self.in_checkpoint = copy.deepcopy(self.guard.state_dict())
@@ -96,7 +101,10 @@ def guarded(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Runs side by side, a step of each in turn. Equal alarms are one list, which several guards are given."""
     lists: dict[tuple[float, ...], list[float]] = {}
     answers: list[dict[str, Any]] = [
-        {"log": [], "not_plain": "", "said": [], "is_list_changed": False, "is_state_changed": False}
+        {
+            **{"log": [], "not_plain": "", "said": [], "states": []},
+            **{"is_list_changed": False, "is_state_changed": False},
+        }
         for _ in runs
     ]
     for run in runs:
@@ -110,8 +118,9 @@ def guarded(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _steps(run: dict[str, Any], answer: dict[str, Any]) -> Iterator[None]:
-    """One session after the other, each with a new guard that gets the state of the one before."""
-    state = ""
+    """One session after the other, each with a new guard that gets the state of the one before; the first one that of
+    the run, if there is one."""
+    state = run.get("state", "")
     prices = run["prices"] or [run["settings"]["price_per_hour"]] * len(run["sessions"])
     saves = run["saves"] or [run["settings"]["save_seconds"]] * len(run["sessions"])
     try:
@@ -120,6 +129,7 @@ def _steps(run: dict[str, Any], answer: dict[str, Any]) -> Iterator[None]:
             settings = dict(zip(("price_per_hour", "save_seconds"), own, strict=True))
             state = yield from _session(simulated, durations, settings, state)
             answer["said"] += sorted(simulated.said)
+            answer["states"].append(state)
             answer["log"].append(simulated.entry() | {"saves": simulated.saves})
             answer["is_state_changed"] |= any(json.dumps(one) != text for one, text in simulated.states)
             if simulated.is_stopped:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from autograder.engine import Job
+from autograder.engine import Job, Worker
 from autograder.lessons.lesson_08.checks.config_errors import require_strict
 from autograder.lessons.lesson_08.checks.config_texts import (
     DEFAULTS,
@@ -85,8 +85,8 @@ def _values(job: Job) -> dict[str, Any]:
     }
 
 
-def _read(job: Job, texts: list[str]) -> list[dict[str, Any]]:
-    answers: list[dict[str, Any]] = job.learner().call("read_configs", texts=texts)
+def _read(job: Job, texts: list[str], worker: Worker | None = None) -> list[dict[str, Any]]:
+    answers: list[dict[str, Any]] = (worker or job.learner()).call("read_configs", texts=texts)
     return answers
 
 
@@ -205,7 +205,8 @@ def _require_round_trip(job: Job, values: dict[str, Any]) -> None:
             likely="the values of the config itself are changed as the text is made: `vars(self)` is no copy",
             look="`dataclasses.asdict(self)` is a copy, to its depths",
         )
-        (again,) = _read(job, [answer["text"]])
+        # In a process that has not written it: a text holds all there is.
+        (again,) = _read(job, [answer["text"]], job.worker("reader", job.source))
         got = again.get("values", {})
         changed = [name for name, value in each.items() if got.get(name) != _with_type(value)]
         job.require(

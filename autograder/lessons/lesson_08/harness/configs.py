@@ -68,7 +68,7 @@ def _fingerprint(config: Any) -> str:
 
 _FINGERPRINT = """
 found = learner.from_text(request).fingerprint
-print(json.dumps(str(found() if callable(found) else found)))
+say(str(found() if callable(found) else found))
 """
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_shared import learner
-from autograder.lessons.lesson_08.harness.shared import same_elsewhere, scramble
+from autograder.lessons.checking.harness_shared import learner, same_everywhere
+from autograder.lessons.lesson_08.harness.shared import scramble
 
 WORDS, CLASSES, WIDTH, LONGEST = 60, 5, 6, 12
 
@@ -195,10 +195,10 @@ samples = Samples()
 run = learner(request, Model, samples)
 first = run.model.words.weight[0].tolist()
 run.train(12)
-print(json.dumps([first, samples.read]))
+say([first, samples.read])
 """
 
 
 def run_elsewhere(source: str, entry: str, seed: int) -> dict[str, Any]:
     """Whether a seed gives the same first weights, order and noise in two fresh interpreters."""
-    return same_elsewhere(_ORDER, source, entry, seed)
+    return same_everywhere(_ORDER, source, entry, seed)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.lessons.checking.harness_shared import learner
-from autograder.lessons.lesson_08.harness.shared import same_elsewhere, scramble
+from autograder.lessons.checking.harness_shared import learner, same_everywhere
+from autograder.lessons.lesson_08.harness.shared import scramble
 
 
 class NoisySamples(torch.utils.data.Dataset):
@@ -94,10 +94,10 @@ class Places(torch.utils.data.Dataset):
 seed, places = request, Places()
 loader = learner(seed, places, micro_batch_size=4)
 drawn = [random.random(), numpy.random.random_sample(), torch.rand(()).item(), places.rng.random()]
-print(json.dumps([drawn, [int(place) for batch in loader for place in batch]]))
+say([drawn, [int(place) for batch in loader for place in batch]])
 """
 
 
 def seeded_elsewhere(source: str, entry: str, seed: int) -> dict[str, Any]:
     """Whether a seed gives the same draws and order in two fresh interpreters."""
-    return same_elsewhere(_DRAWS, source, entry, seed)
+    return same_everywhere(_DRAWS, source, entry, seed)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import numpy as np
 import torch
-
-from autograder.lessons.checking.harness_shared import elsewhere
 
 
 def scramble(disturbance: int) -> None:
@@ -21,12 +18,3 @@ def scramble(disturbance: int) -> None:
     np.random.seed(disturbance % 2**32)
     np.random.standard_normal()
     torch.manual_seed(disturbance)
-
-
-def same_elsewhere(code: str, source: str, entry: str, request: Any) -> dict[str, Any]:
-    """Whether two fresh interpreters, which hash texts otherwise, print the same; else what one said in "trouble"."""
-    try:
-        one, two = [elsewhere(code, source, entry, request, hash_seed) for hash_seed in (1, 8)]
-    except RuntimeError as error:
-        return {"is_same": False, "trouble": str(error)}
-    return {"is_same": one == two, "trouble": ""}

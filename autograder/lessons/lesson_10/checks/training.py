@@ -91,6 +91,8 @@ def _require_predictions(job: Job) -> None:
     )
     for case, answer in zip(cases, answers, strict=True):
         _require_own_words(job, case, answer)
+    if not any(answer["num_steps"] or answer["num_learnt"] for answer in answers):
+        job.flag("no step of an optimizer of torch and no row of a loss was seen: how does it learn?")
     _require_epochs_and_seeds(job)
     require_each_learnt(job, cases[0]["texts"])
     require_majority(job, texts=[text for case in cases for text in case["texts"]])
@@ -168,7 +170,7 @@ def _require_epochs_and_seeds(job: Job) -> None:
     seed = job.seed() % 1000
     seeds = [seed, seed + 1, seed + 7, seed + 1000]
     case = {"texts": texts, "labels": labels, "unseen": unseen, "seed": seed}
-    (one, four), answers = job.learner().call(
+    (one, four), by_epochs, answers = job.learner().call(
         "epochs_and_seeds", case=case, epochs=[1, 4], seeds=seeds, seconds=60.0
     )
     job.require(
@@ -178,6 +180,13 @@ def _require_epochs_and_seeds(job: Job) -> None:
         got=f"{four}, and {one}",
         likely="more or fewer epochs are trained than are asked for",
         look="print the number of each epoch",
+    )
+    job.require(
+        by_epochs[0] != by_epochs[1],
+        expected="a training that goes on learning: other labels after 4 epochs of 40 texts than after 1",
+        got=f"the same {len(unseen)} predictions",
+        likely="`num_epochs` is not used: there are no passes over the texts, as where words are counted once",
+        look="what happens in the second pass that does not happen in the first?",
     )
     job.require(
         any(answer != answers[0] for answer in answers),

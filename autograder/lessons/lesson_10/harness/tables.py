@@ -62,7 +62,7 @@ moved = pathlib.Path("elsewhere", "copy of a table.csv")
 moved.parent.mkdir(exist_ok=True)
 moved.write_bytes(pathlib.Path("table.csv").read_bytes())
 answers = [learner(path, **request) for path in (pathlib.Path("table.csv"), moved)]
-print(json.dumps([[[list(pair) for pair in answer[side]] for side in ("train", "validation")] for answer in answers]))
+say([[[list(pair) for pair in answer[side]] for side in ("train", "validation")] for answer in answers])
 """
 
 

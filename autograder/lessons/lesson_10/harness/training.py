@@ -166,18 +166,21 @@ def in_company(words: list[str], seed: int) -> tuple[list[str], ...]:
 
 def epochs_and_seeds(
     case: dict[str, Any], epochs: list[int], seeds: list[int]
-) -> tuple[list[int], list[list[str]]]:
-    """Updates of trainings of so many epochs; and what is said of the unseen texts with each seed."""
-    few, steps = slice(40), []
+) -> tuple[list[int], list[list[str]], list[list[str]]]:
+    """Updates of trainings of so many epochs, and what they say of the unseen texts; and that with each seed."""
+    few, steps, by_epochs = slice(40), [], []
     for num_epochs in epochs:
         with counted() as counts:
-            learner(case["texts"][few], case["labels"][few], num_epochs=num_epochs, seed=case["seed"])
+            predict = learner(
+                case["texts"][few], case["labels"][few], num_epochs=num_epochs, seed=case["seed"]
+            )
         steps.append(int(counts(1, 1)["num_steps"]))
+        by_epochs.append(_labels(predict, case["unseen"]))
     answers = []
     for seed in seeds:
         predict = learner(list(case["texts"]), list(case["labels"]), num_epochs=1, seed=seed)
         answers.append(_labels(predict, case["unseen"]))
-    return steps, answers
+    return steps, by_epochs, answers
 
 
 _TRAIN_ELSEWHERE = """
@@ -185,7 +188,7 @@ found = []
 for case in request:
     predict = learner(case["texts"], case["labels"], num_epochs=case["num_epochs"], seed=case["seed"])
     found.append([str(label) for label in predict(case["unseen"])])
-print(json.dumps(found))
+say(found)
 """
 
 
