@@ -24,7 +24,9 @@ CLIENT = ROOT / "autograder" / "lessons" / "checking" / "harness_storage.py"
 HARNESS = (
     CLIENT.read_text()
     + """
+import contextlib
 import multiprocessing
+import os
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -99,7 +101,10 @@ def asks_and_never_reads(number, count):
 
 def found(text):
     where = [path for top in ("/dev/shm", "/tmp", "/storage") for path in Path(top).rglob("*") if path.is_file()]
-    return [str(path) for path in [*where, Path("/proc/self/environ")] if text.encode() in path.read_bytes()]
+    seen = [str(path) for path in where if text.encode() in path.read_bytes()]
+    with contextlib.suppress(PermissionError):  # as it should be
+        seen += ["environ"] * (text.encode() in Path("/proc/self/environ").read_bytes())
+    return seen + [name for name, value in os.environ.items() if text in value]
 
 def processes():
     return [int(path.name) for path in Path("/proc").glob("[0-9]*")]

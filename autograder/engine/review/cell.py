@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import copy
+import re
 from collections.abc import Collection, Iterator
 
 from autograder.engine.review import allowed
@@ -12,6 +14,7 @@ from autograder.engine.review.texts import Texts
 from autograder.engine.review.values import Values
 
 _WITH_PARTS = ("torch.nn.", "torch.Tensor", "torch.FloatTensor", "numpy.", "pathlib.")
+_IS_NAME = re.compile(r"[\w.]{1,40}", re.ASCII)
 _LONG = 200  # characters of a text that is no list of names
 _OF_TYPES = frozenset({"dataclasses.fields", "typing.get_args", "typing.get_origin"})
 _NOT_KEPT = ("builtins.isinstance", "builtins.issubclass", "builtins.super", "builtins.map")
@@ -189,5 +192,15 @@ def _words_in(node: ast.Constant) -> Iterator[str]:
 
 
 def text_of(node: ast.AST, longest: int = 60) -> str:
-    """As it stands in the cell, its end where it is long."""
-    return ast.unparse(node)[-longest:]
+    """As it stands in the cell, its end where it is long. A text in it that is no name is left out: it could be
+    written to be taken for something else."""
+    return ast.unparse(_WithoutTexts().visit(copy.deepcopy(node)))[-longest:]
+
+
+class _WithoutTexts(ast.NodeTransformer):
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+        is_text = isinstance(node.value, str | bytes)
+        return ast.Constant("…") if is_text and not _IS_NAME.fullmatch(str(node.value)) else node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.Constant:
+        return ast.Constant("…")
