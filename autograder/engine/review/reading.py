@@ -9,9 +9,17 @@ import warnings
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
-from autograder.engine.review import annotated, attributes, calls, definitions, getters, internals, stores
 from autograder.engine.review.allowed import names_of
 from autograder.engine.review.cell import Cell
+from autograder.engine.review.rules import (
+    annotated,
+    attributes,
+    calls,
+    definitions,
+    getters,
+    internals,
+    stores,
+)
 from autograder.engine.review.scopes import Function
 from autograder.engine.review.values import TooEntangled
 

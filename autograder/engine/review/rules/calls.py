@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from autograder.engine.review import attributes, definitions, internals, options, stores, words
+from autograder.engine.review import words
 from autograder.engine.review.cell import Cell, text_of
 from autograder.engine.review.kinds import OWN_CLASS, UNBOUND, Known
+from autograder.engine.review.rules import attributes, definitions, internals, options, stores
 
 # Only called: handed on, nobody sees with what.
 _ONLY_CALLED = words.listed("""

@@ -1,0 +1,1 @@
+"""What a cell may not do, a kind of doing each."""
