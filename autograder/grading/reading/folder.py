@@ -13,7 +13,7 @@ from typing import Any
 from autograder.common import named, printable
 from autograder.course import load_lesson
 from autograder.engine import MAX_CELL, exercise_sources, text_of
-from autograder.grading.handed_in.choosing import choose_answers, choose_notebook
+from autograder.grading.reading.choosing import choose_answers, choose_notebook
 from course_lib.base import UserError
 
 MAX_NOTEBOOK_BYTES = 200_000_000
