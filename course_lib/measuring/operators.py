@@ -30,7 +30,6 @@ _CPU_ATTENTION: dict[Any, Callable[..., int]] = {
     _FUSED_BACKWARD: lambda *shapes, **_: sdpa_backward_flop_count(*shapes[:4]),
 }
 
-
 _TORCH = Path(torch.__file__).parent
 _OPTIMIZER = str(_TORCH / "optim" / "optimizer.py")
 _OURS = (f"{_TORCH}{os.sep}", f"{Path(__file__).parent}{os.sep}")

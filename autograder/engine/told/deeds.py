@@ -94,19 +94,6 @@ _IN_MESSAGES = (
 _CURRENT_FRAME = "logging/__init__.py:<lambda>"
 # So does what shows where an error came from.
 _PARSE = ("ast.py:parse", "threading.py:_make_invoke_excepthook")
-_OPEN_FOR_ANYBODY = (
-    *(
-        "torch/serialization.py:",
-        "torch/storage.py:",
-        "numpy/",
-        "pathlib",
-        "shutil.py:",
-        "gzip.py:",
-        "zipfile",
-        "io.py:",
-    ),
-    *("codecs.py:", "fileinput.py:", "tempfile.py:", "tokenize.py:", "logging/", *_CALL),
-)
 # What a library may do behind any of its functions, and the cell may not do itself.
 _OF_LIBRARIES = listed("""
     _thread.start_new_thread code.__new__ gc.get_objects gc.get_referents gc.get_referrers marshal.load marshal.loads
@@ -146,8 +133,8 @@ def is_innocent(deed: Deed, allowed: Collection[str]) -> bool:
     name = deed.event if deed.event not in ("import", "pickle.find_class") else deed.subject
     if any(name == one or name.startswith(f"{one}.") for one in allowed):
         return True
-    if deed.event == "open":
-        return bool(deed.outer) and not deed.outer.startswith(_OPEN_FOR_ANYBODY)
+    if deed.event == "open":  # told where it is opened for the cell alone: `inside/paths.py`
+        return False
     if deed.event == "import":
         return not deed.inner and kind_of(deed.subject) == "module"
     if deed.event in _PROCESSES:

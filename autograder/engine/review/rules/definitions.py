@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from autograder.engine.review import allowed, words
-from autograder.engine.review.cell import Cell, text_of
+from autograder.engine.review.cell import Cell
 
 _THREADS = ("asyncio", "concurrent", "multiprocessing", "threading")
 _PROCESSES = ("multiprocessing", "concurrent.futures.ProcessPoolExecutor", "torch.multiprocessing")
@@ -113,9 +113,7 @@ def _defined(node: ast.ClassDef) -> Iterator[str]:
 
 
 def about_text(cell: Cell, node: ast.Constant) -> Iterator[str]:
-    """Of a text that names the system's own files; and of an annotation that is a text: what reads types runs it."""
+    """Of a text that names the system's own files."""
     text = node.value.decode(errors="replace") if isinstance(node.value, bytes) else str(node.value)
     if "/proc" in text or text.startswith(("/dev", "/sys")):
         yield f"names `{text[:60]}`"
-    if "(" in text and cell.is_annotation(node):
-        yield f"has code for an annotation: `{text_of(node)}`"

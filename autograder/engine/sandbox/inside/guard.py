@@ -44,10 +44,8 @@ _WATCHED = _words("""
 _WATCHED_CLASSES = _words("""
     json.JSONEncoder torch.Tensor torch.nn.Module torch.optim.Optimizer torch.optim.SGD torch.optim.AdamW
     torch.optim.lr_scheduler.LRScheduler torch.optim.lr_scheduler.LambdaLR
-   
     torch.utils.data.DataLoader
     torch.utils._python_dispatch.TorchDispatchMode torch.overrides.TorchFunctionMode
-   
     course_lib.measuring.counts.Counts course_lib.measuring.reads.Reads course_lib.measuring.reads.Values
     course_lib.measuring.operators.Operators course_lib.models.transformers.TextClassifier
     course_lib.models.transformers.Encoder
@@ -63,7 +61,7 @@ def close(tell: telling.Tell, *machinery: str) -> None:
     main = types.ModuleType("__main__")
     main.__file__ = sys.modules["__main__"].__file__  # a process that is spawned reads it
     arrays.close(tell)
-    for name in (*machinery, "arrays", "paths"):
+    for name in machinery:
         sys.modules.pop(name, None)
     sys.modules["__main__"] = main
     _show_exports()

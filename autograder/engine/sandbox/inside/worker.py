@@ -77,7 +77,8 @@ def _serve(requests: BinaryIO, answers: BinaryIO, tells: int | None, key: bytes,
     harness: dict[str, Any] = {}
     replaced: Callable[[], list[str]] = list
     tell, kept = telling.teller(tells, key)
-    guard.close(tell, "worker", "wire", "accounts", "isolate", "guard", "deeds", "notebook_names", "telling")
+    machinery = "worker wire accounts isolate guard deeds paths arrays notebook_names telling"
+    guard.close(tell, *machinery.split())
     while True:
         try:
             request = wire.receive(requests, asked)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine import Job, measure_speedup
+from autograder.engine import Job, Worker, measure_speedup
 from autograder.lessons.checking import (
     TOLERANCES,
     name_the_mistake,
@@ -49,18 +49,8 @@ def check_checkpoint_blocks(job: Job) -> None:
         }
         for dropout, num_layers, is_training in ((0.0, 4, True), (float(rng.uniform(0.1, 0.4)), 5, False))
     ]
-    answers = job.learner().call("checkpointed_all", cases=cases)
-    if all("peak" in answer for answer in answers):
-        *peaks, of_another = job.learner().counts(len(cases) + 1)
-        for answer, counts in zip(answers, peaks, strict=True):
-            answer |= {
-                "peak": counts.peak_live_bytes + counts.old_bytes_written,
-                "old": counts.old_bytes_written,
-                "flops": counts.total_flops,
-                "syncs": counts.num_syncs,
-            }
-        answers[0]["saved_by_another"] = of_another.peak_saved_bytes
-    plain = job.worker("baseline", job.baseline).call("checkpointed_all", cases=cases)
+    answers = _with_costs(job.learner(), cases)
+    plain = _with_costs(job.worker("baseline", job.baseline), cases)
     job.require(
         answers[0]["kind"] == "model",
         expected="the model that is to be called",
@@ -109,9 +99,8 @@ def check_checkpoint_blocks(job: Job) -> None:
             job.flag(
                 f"values leave torch {answer['syncs']} times in a step: what is kept elsewhere is not counted"
             )
-    lengths = [
-        1
-    ]  # of the timed segments: none is told apart from one that is counted, before them or after them
+    # Of the timed segments: none is told apart from one that is counted, before them or after them.
+    lengths = [1]
     _require_checkpoints(job, lengths[-1])
     measure_speedup(
         job,
@@ -121,6 +110,22 @@ def check_checkpoint_blocks(job: Job) -> None:
         look="one checkpoint for each block, none inside another",
     )
     _require_checkpoints(job, lengths[-1])
+
+
+def _with_costs(worker: Worker, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The answers, each with what was told of its first step."""
+    answers: list[dict[str, Any]] = worker.call("checkpointed_all", cases=cases)
+    if all(answer["kind"] == "model" for answer in answers):
+        *steps, of_another = worker.counts(len(cases) + 1)
+        for answer, counts in zip(answers, steps, strict=True):
+            answer |= {
+                "peak": counts.peak_live_bytes + counts.old_bytes_written,
+                "old": counts.old_bytes_written,
+                "flops": counts.total_flops,
+                "syncs": counts.num_syncs,
+            }
+        answers[0]["saved_by_another"] = of_another.peak_saved_bytes
+    return answers
 
 
 def _require_less_memory(job: Job, answers: list[dict[str, Any]], plain: list[dict[str, Any]]) -> None:

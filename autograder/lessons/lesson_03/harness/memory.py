@@ -18,7 +18,6 @@ from autograder.lessons.checking.harness_shared import (
     small_model,
     weights_of,
 )
-from course_lib.measuring import Counts
 from course_lib.models import ModelConfig, TextClassifier
 
 ON_CPU = torch.device("cpu")
@@ -76,7 +75,7 @@ def checkpointed_all(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for answer, (is_training, was_training) in zip(answers, modes, strict=True):
         answer["is_mode_kept"], answer["is_drawn"] = is_training == was_training, is_drawn
     tracemalloc.stop()
-    answers[0]["saved_by_another"] = _saved_bytes(untouched, padded_batch(0, 4, 16))
+    _count_step(untouched, padded_batch(0, 4, 16))
     return answers
 
 
@@ -124,9 +123,8 @@ def _used(model: Any, seed: int, rows: int, width: int, **_: Any) -> dict[str, A
 
         if name == "first":  # the second draws on from where the first one ended
             torch.manual_seed(seed + 1)
-            with counted(model) as counts:
+            with counted(model):
                 step()
-            found.update(costs_of(counts))
         else:
             step()
         parameters = list(model.parameters())
@@ -141,21 +139,11 @@ def _used(model: Any, seed: int, rows: int, width: int, **_: Any) -> dict[str, A
     return found
 
 
-def costs_of(counts: Counts) -> dict[str, int]:
-    return {
-        "peak": counts.peak_live_bytes + counts.old_bytes_written,
-        "old": counts.old_bytes_written,
-        "flops": counts.total_flops,
-        "syncs": counts.num_syncs,
-    }
-
-
-def _saved_bytes(model: Any, batch: dict[str, torch.Tensor]) -> int:
-    """What a step of a model keeps for backward."""
-    with counted(model) as counts:
+def _count_step(model: Any, batch: dict[str, torch.Tensor]) -> None:
+    """Tells of a step of a model."""
+    with counted(model):
         F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"]).backward()
     model.zero_grad(set_to_none=True)
-    return counts.peak_saved_bytes
 
 
 _timed: dict[str, Any] = {}
