@@ -104,14 +104,15 @@ compare("0a", measured.estimate, unit="×", digits=0)
 # ### 2. Write, then check
 #
 # An exercise is a cell with a gap. Replace the `raise NotImplementedError()` by your code, run the cell, then run the
-# check under it. A solution may use whatever is installed, `course_lib` too, unless its exercise says otherwise.
+# check under it.
 #
 # The line under a title says how hard and how important the exercise is, how long it takes, and what is checked.
-# *Property* means that the results must be right.
+# *Property* means that the results must be right. *Imports* says what a solution may use: all that is installed,
+# `course_lib` too, less what the exercise asks you to build.
 #
 # ### 0.1 · Speedup
 #
-# > Difficulty ●○○○○ · Importance ●●●●● · 3 minutes · property
+# > Difficulty ●○○○○ · Importance ●●●●● · 3 minutes · property · imports: all that is installed
 #
 # <details><summary>Hint: "my number is below 1 although the candidate is faster"</summary>
 #

@@ -965,7 +965,7 @@ except loop.NonFiniteError as error:
 #
 # ### 1.1 · A collate function that pads no more than it must
 #
-# > Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · property, count, speed (at least 1.5× over padding to the maximum)
+# > Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · property, count, speed (at least 1.5× over padding to the maximum) · imports: all that is installed, except `collate` of `course_lib`
 #
 # A `DataLoader` hands a list of samples to `collate_fn` and takes back one batch. Write that function.
 #
@@ -1035,7 +1035,7 @@ check("1.1")
 # %% [markdown]
 # ### 1.2 · A batch sampler that puts like lengths together
 #
-# > Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · property, count, speed (at least 1.3× over 1.1 with random batches)
+# > Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · property, count, speed (at least 1.3× over 1.1 with random batches) · imports: all that is installed, except `BucketBatchSampler` of `course_lib`
 #
 # A batch sampler says which samples form a batch. It makes three promises: every index exactly once an epoch; other
 # batches, in another random order, every epoch; at most 15 % padding over a few epochs (on 2,003 secret lengths, 16 to a
@@ -1131,7 +1131,7 @@ check("1.2")
 # %% [markdown]
 # ### 1.3 · One epoch of training that never waits for a number
 #
-# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property, count (at most 8 syncs an epoch)
+# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property, count (at most 8 syncs an epoch) · imports: all that is installed
 #
 # This loop is the heart of every training script. Its order stands in the worked example. What is new is the report:
 # exact, and with a handful of syncs for the whole epoch.
@@ -1236,7 +1236,7 @@ check("1.3")
 # %% [markdown]
 # ### 1.4 · An evaluation that tells the truth
 #
-# > Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · property
+# > Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · property · imports: all that is installed
 #
 # Evaluation decides which model you ship. It must be repeatable, count every sample once, and leave the model as it
 # found it.
@@ -1316,7 +1316,7 @@ check("1.4")
 # %% [markdown]
 # ### 1.5 · A loader that hides the wait
 #
-# > Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · property, speed (at least 2× over a loader without workers)
+# > Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · property, speed (at least 2× over a loader without workers) · imports: all that is installed
 #
 # Each sample takes a while to arrive, as from storage. The sum of the waits is fixed; you choose how many happen at
 # the same time. The check makes your loader once and times passes over it, as in a training of several epochs. The
@@ -1390,7 +1390,7 @@ check("1.5")
 # %% [markdown]
 # ### 1.6 · Challenge: the whole loop, three times as fast
 #
-# > Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · property, count, speed (at least 3× samples/s over the naive loop, validation accuracy within 0.5 points)
+# > Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · property, count, speed (at least 3× samples/s over the naive loop, validation accuracy within 0.5 points) · imports: all that is installed
 #
 # Put the parts together. The naive loop is `naive_epoch` from `course_lib/naive.py`; read it (`naive_epoch??` in a new
 # cell shows it): its comments name its costs. You may copy from your own exercises, but everything must stand in this

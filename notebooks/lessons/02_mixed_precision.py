@@ -859,7 +859,7 @@ show(fig, alt="Accuracy by precision, a line for each of three seeds. " + "; ".j
 #
 # ### 2.1 · Resolve a precision, with the reason
 #
-# > Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · property
+# > Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · property · imports: all that is installed, except `resolve_precision` of `course_lib`
 #
 # A config says `auto`. Your function says what that comes to on the machine at hand, and why. A person who names a
 # precision gets it. The rules:
@@ -945,7 +945,7 @@ check("2.1")
 # %% [markdown]
 # ### 2.2 · An fp16 step in the right order
 #
-# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property
+# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property · imports: all that is installed
 #
 # Write the trainer that survives an overflow and a restart. The check looks at the gradients that each step *uses*. It
 # sends an infinite gradient now and then: such a step must leave the weights alone and halve the scale. And it
@@ -1051,7 +1051,7 @@ check("2.2")
 # %% [markdown]
 # ### 2.3 · Autocast around forward and loss, and nothing else
 #
-# > Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · property, count (at least 90 % of the products' FLOPs in bf16, at most 0.65 of the bytes kept for backward)
+# > Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · property, count (at least 90 % of the products' FLOPs in bf16, at most 0.65 of the bytes kept for backward) · imports: all that is installed
 #
 # One step in bf16. The check counts the FLOPs of all matrix products by their type, and the bytes that autograd keeps. It
 # uses a model of feed-forward layers, without attention, so that the counts are the same on all machines.
@@ -1115,7 +1115,7 @@ check("2.3")
 # %% [markdown]
 # ### 2.4 · An epoch in bf16, faster where the hardware has it
 #
-# > Difficulty ●●●○○ · Importance ●●●●○ · 10 minutes · property, count, speed (at least 1.3× over fp32, where the probe finds bf16 hardware)
+# > Difficulty ●●●○○ · Importance ●●●●○ · 10 minutes · property, count, speed (at least 1.3× over fp32, where the probe finds bf16 hardware) · imports: all that is installed
 #
 # The same loop for both precisions, chosen by a name. `"32-true"` must be *exactly* the plain loop: it is what you compare
 # with. `"bf16-mixed"` is timed on layers 256 wide. First the check asks the probe. Where a layer does not gain enough
@@ -1192,7 +1192,7 @@ check("2.4")
 # %% [markdown]
 # ### 2.5 · Find and repair the operation that breaks
 #
-# > Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · property, count (at least 90 % of the products' FLOPs in fp16), validation accuracy within 0.5 points of fp32
+# > Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · property, count (at least 90 % of the products' FLOPs in fp16), validation accuracy within 0.5 points of fp32 · imports: all that is installed
 #
 # A colleague hands you a classifier. Its `__init__` stands in the cell below; this is its `forward`:
 #

@@ -827,7 +827,7 @@ print(f"BatchNorm1d: gradients differ by {100 * norm_gap(torch.nn.BatchNorm1d(16
 #
 # ### 3.1 · Many small batches, one large gradient
 #
-# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property, count (optimizer steps, bytes kept for backward)
+# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property, count (optimizer steps, bytes kept for backward) · imports: all that is installed
 #
 # Train a tagger by accumulation, so that nobody can tell from its weights that there was not one big batch.
 #
@@ -913,7 +913,7 @@ check("3.1")
 # %% [markdown]
 # ### 3.2 · The largest micro-batch that fits
 #
-# > Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · property, count (peak live bytes, steps tried)
+# > Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · property, count (peak live bytes, steps tried) · imports: all that is installed, except `largest_micro_batch_size` of `course_lib`
 #
 # `try_step(size)` runs a real training step and tells its peak of live bytes. Find the largest size within the budget,
 # without trying every size, and without ever asking for far too much.
@@ -984,7 +984,7 @@ check("3.2")
 # %% [markdown]
 # ### 3.3 · Everything in its place
 #
-# > Difficulty ●●●●○ · Importance ●●●●● · 15 minutes · property
+# > Difficulty ●●●●○ · Importance ●●●●● · 15 minutes · property · imports: all that is installed
 #
 # Accumulation together with mixed precision, clipping and a schedule. Each of these calls belongs to the micro-step or
 # to the update. Sort them. [Lesson 02](../02_mixed_precision/02_mixed_precision.ipynb) has the order for one batch:
@@ -1080,7 +1080,7 @@ check("3.3")
 # %% [markdown]
 # ### 3.4 · Eight times the batch, as good a model
 #
-# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property (sizes, rates, and a target loss within a step budget)
+# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property (sizes, rates, and a target loss within a step budget) · imports: all that is installed
 #
 # A recipe, a machine, a target batch: make the plan. The check does the arithmetic on secret machines. Then it trains a
 # model of its own by your rates: SGD, 8 times the batch, an eighth of the updates, and the loss of the small batch must
@@ -1162,11 +1162,11 @@ check("3.4")
 # %% [markdown]
 # ### 3.5 · Compute again instead of keeping
 #
-# > Difficulty ●●●○○ · Importance ●●●○○ · 10 minutes · property, count (peak bytes at most 0.6×), speed (a step in at most 1.6× the time)
+# > Difficulty ●●●○○ · Importance ●●●○○ · 10 minutes · property, count (peak bytes at most 0.6×), speed (a step in at most 1.6× the time) · imports: all that is installed
 #
-# Give a classifier activation checkpoints: by hand, or by anything that is installed, `course_lib` too. Its gradients
-# must stay as they are, with dropout on. A bound on the time is a speed verdict too: plain over checkpointed must be at
-# least 1 / 1.6 = 0.625×.
+# Give a classifier activation checkpoints: by hand, or by anything that is installed. Its gradients must stay as they
+# are, with dropout on. A bound on the time is a speed verdict too: plain over checkpointed must be at least
+# 1 / 1.6 = 0.625×.
 #
 # <details><summary>Hint: "how do I get between a block and its caller?"</summary>
 #
@@ -1222,7 +1222,7 @@ check("3.5")
 # %% [markdown]
 # ### 3.6 · Challenge: a fixed budget, the best throughput
 #
-# > Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · property, count (peak bytes), speed (at least 1.3× over micro-batches of 4)
+# > Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · property, count (peak bytes), speed (at least 1.3× over micro-batches of 4) · imports: all that is installed
 #
 # Everything together: updates of a given size, a budget in bytes, texts of very different lengths. Somebody chose
 # micro-batches of 4, because that always fits. You know better.

@@ -896,14 +896,13 @@ for path in sorted(folder.glob(f"{stem}*")):
 # ## Exercises
 #
 # The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises): write
-# where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too;
-# `course_lib` may be imported. What is counted here is steps, and seconds on a simulated clock. Arguments have the
-# types that stand beside them; numbers among them are finite, and seeds lie between 0 and `2**32 - 1`, unless the text
-# says otherwise.
+# where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. What is
+# counted here is steps, and seconds on a simulated clock. Arguments have the types that stand beside them; numbers
+# among them are finite, and seeds lie between 0 and `2**32 - 1`, unless the text says otherwise.
 #
 # ### 4.1 · Save and load everything
 #
-# > Difficulty ●●○○○ · Importance ●●●●● · 15 minutes · property
+# > Difficulty ●●○○○ · Importance ●●●●● · 15 minutes · property · imports: all that is installed
 #
 # The check trains in one process, saves with your class, takes the one file to another process with other seeds and
 # other weights, loads it there, and trains on. The result must equal the uninterrupted run, bit for bit. Its training
@@ -992,11 +991,11 @@ check("4.1")
 # %% [markdown]
 # ### 4.2 · A save that survives `kill -9`
 #
-# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property (many kills)
+# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property (many kills) · imports: all that is installed, except `atomic_directory`, `atomic_file` and `atomic_write_text` of `course_lib`
 #
 # The check looks at the file between any two calls that your save makes to the operating system: what a kill at that
 # moment would leave. Then it really kills processes that save, at random moments. And it lets a save fail half way, as on
-# a full disk. `course_lib.base` has an `atomic_file`; the exercise is to write it once yourself.
+# a full disk.
 #
 # <details><summary>Hint: "bytes that are no checkpoint"</summary>
 #
@@ -1065,7 +1064,7 @@ check("4.2")
 # %% [markdown]
 # ### 4.3 · Early stopping that can be resumed
 #
-# > Difficulty ●●○○○ · Importance ●●●●○ · 15 minutes · property
+# > Difficulty ●●○○○ · Importance ●●●●○ · 15 minutes · property · imports: all that is installed, except `EarlyStopping` of `course_lib`
 #
 # A few lines, and a surprising number of ways to get them wrong. The check feeds some 60 random sequences, a few with
 # NaN or infinity, to your class, once in one go and once cut in two with only the state in between. Their differences
@@ -1159,7 +1158,7 @@ check("4.3")
 # %% [markdown]
 # ### 4.4 · Stop early, keep the best
 #
-# > Difficulty ●●●○○ · Importance ●●●●● · 20 minutes · property, count (at least 30 % of the steps saved, accuracy within 3 points)
+# > Difficulty ●●●○○ · Importance ●●●●● · 20 minutes · property, count (at least 30 % of the steps saved, accuracy within 3 points) · imports: all that is installed
 #
 # You get a run and decide how often it is validated and when it ends. The check compares the test accuracy of your weights
 # with that at the run's best step, which it finds with all of the validation set: the mean of eight secret runs.
@@ -1229,7 +1228,7 @@ check("4.4")
 # %% [markdown]
 # ### 4.5 · How often to save
 #
-# > Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · property, count (at most 5 % of the time in saves), speed (pauses at most as long as those of a loop that spends 5 %: at least 1×)
+# > Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · property, count (at most 5 % of the time in saves), speed (pauses at most as long as those of a loop that spends 5 %: at least 1×) · imports: all that is installed
 #
 # After each step the loop asks your policy whether to save now. There are two limits: at most `max_lost_seconds` of work
 # may be at risk, and saves may take at most `max_overhead` of the time. The check plays runs on simulated clocks, each

@@ -936,7 +936,7 @@ print(f"this section: {Trial.steps_paid - before + len(more) * BUDGET} steps; th
 #
 # ### 5.1 · Draw from a search space
 #
-# > Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · property
+# > Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · property · imports: all that is installed
 #
 # Every search begins here. A space is a dict of parts; a sample is a dict of values. Some keys only make sense under a
 # condition: momentum belongs to SGD, and a sample with AdamW must not have it.
@@ -1026,7 +1026,7 @@ check("5.1")
 # %% [markdown]
 # ### 5.2 · The same chance for every trial
 #
-# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property
+# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property · imports: all that is installed
 #
 # Two loops and a training: nothing easier, and nothing in a search is wrong more often. Each trial gets fresh weights,
 # a fresh optimizer, the same number of steps, and a seed that means the same for every configuration. It is judged on
@@ -1119,7 +1119,7 @@ check("5.2")
 # %% [markdown]
 # ### 5.3 · Successive halving with an honest bill
 #
-# > Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · property, count (every step, and no step twice)
+# > Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · property, count (every step, and no step twice) · imports: all that is installed
 #
 # You are given a function that trains. It runs in the grader's process, on learning curves that you cannot see: they
 # cross, one looks best early and then rises, one is NaN. And every step that you ask for is billed there.
@@ -1217,7 +1217,7 @@ check("5.3")
 # %% [markdown]
 # ### 5.4 · A winner that is no accident
 #
-# > Difficulty ●●●●○ · Importance ●●●●● · 20 minutes · property (at most 5 false winners in 100 tables of equals; a true lead of 4 times the noise found with 8 seeds in at least 80)
+# > Difficulty ●●●●○ · Importance ●●●●● · 20 minutes · property (at most 5 false winners in 100 tables of equals; a true lead of 4 times the noise found with 8 seeds in at least 80) · imports: all that is installed
 #
 # A table of losses: a row for each configuration, a column for each seed. Row 0 is what you use today. Is any other row
 # truly better? The check draws thousands of tables of which it knows the truth, and counts your errors.
@@ -1297,7 +1297,7 @@ check("5.4")
 # %% [markdown]
 # ### 5.5 · Challenge: the grid's quality for half its steps
 #
-# > Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · count (at most half the training steps of a 12-point grid, over 16 secret problems)
+# > Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · count (at most half the training steps of a 12-point grid, over 16 secret problems) · imports: all that is installed
 #
 # Put the parts together. The problems are small real trainings, each with a secret data set, unit of its loss and seed,
 # so the best learning rate moves by decades. `train` runs in the grader's process, and bills every step. The grid

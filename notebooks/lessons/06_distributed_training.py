@@ -987,7 +987,7 @@ print(f"two ranks saved, one process loads: equal to the bit: {same}")
 #
 # ### 6.1 · Which samples are mine?
 #
-# > Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · property
+# > Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · property · imports: all that is installed
 #
 # Write what `DistributedSampler` does. No process is needed for it: a shard is arithmetic that all ranks agree on.
 #
@@ -1064,7 +1064,7 @@ check("6.1")
 # %% [markdown]
 # ### 6.2 · DDP by hand
 #
-# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property
+# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property · imports: all that is installed
 #
 # The three things that DDP does, without buckets and without overlap. Each rank calls your class with a model whose
 # weights differ from the other ranks', and then with batches of its own, of other sizes than theirs.
@@ -1142,7 +1142,7 @@ check("6.2")
 # %% [markdown]
 # ### 6.3 · A script for torchrun
 #
-# > Difficulty ●●●●○ · Importance ●●●●● · 25 minutes · property
+# > Difficulty ●●●●○ · Importance ●●●●● · 25 minutes · property · imports: all that is installed
 #
 # This cell *is* the script: the check writes it into a file. First it runs `main` on ranks that it can watch, also as
 # two machines of one process each. At last it launches the file with a real torchrun. That takes up to ten seconds.
@@ -1262,7 +1262,7 @@ check("6.3")
 # %% [markdown]
 # ### 6.4 · Accumulate, then exchange once
 #
-# > Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · property, count (all-reduces = buckets × optimizer steps)
+# > Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · property, count (all-reduces = buckets × optimizer steps) · imports: all that is installed
 #
 # One update from several micro-batches, on a model that is wrapped in DDP. The check counts the all-reduces with a
 # communication hook. It also hands in a micro-batch that cannot be computed, and looks at the step after it.
@@ -1338,7 +1338,7 @@ check("6.4")
 # %% [markdown]
 # ### 6.5 · An evaluation that is exact on uneven shards
 #
-# > Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · property
+# > Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · property · imports: all that is installed
 #
 # Every rank evaluates its shard, and all report the same numbers: those of one process on all samples. The shards are
 # uneven, and one of them may be empty.
@@ -1415,7 +1415,7 @@ check("6.5")
 # %% [markdown]
 # ### 6.6 · Challenge: two processes, one model, more samples per second
 #
-# > Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · property, count, speed (at least 1.3× the samples/s of one process, where there are 2 cores)
+# > Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · property, count, speed (at least 1.3× the samples/s of one process, where there are 2 cores) · imports: all that is installed
 #
 # The baseline is the plain loop in one process with one thread. Your function runs in two processes with one thread
 # each, and must end with the weights of the baseline. The check counts the rows that each rank computes; on a

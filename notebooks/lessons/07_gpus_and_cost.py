@@ -974,7 +974,7 @@ print(cost.GPU_ENERGY if device.type == "cuda" else cost.CPU_ENERGY)
 #
 # ### 7.1 · Where a step's time goes
 #
-# > Difficulty ●●●○○ · Importance ●●●●○ · 20 minutes · property
+# > Difficulty ●●●○○ · Importance ●●●●○ · 20 minutes · property · imports: all that is installed, except `step_breakdown` of `course_lib`
 #
 # Read a trace. Its events are dicts, in no particular order. Of all kinds of events you need three:
 #
@@ -1090,7 +1090,7 @@ check("7.1")
 # %% [markdown]
 # ### 7.2 · What the target costs
 #
-# > Difficulty ●●○○○ · Importance ●●●●● · 15 minutes · property
+# > Difficulty ●●○○○ · Importance ●●●●● · 15 minutes · property · imports: all that is installed
 #
 # A log holds everything that happened, over several *sessions*: the machine was taken away, and the run went on elsewhere.
 # All of it was paid for: loading and compiling at each start, and the work that was lost with a session too.
@@ -1185,7 +1185,7 @@ check("7.2")
 # %% [markdown]
 # ### 7.3 · A guard of the budget
 #
-# > Difficulty ●●●○○ · Importance ●●●●○ · 20 minutes · property
+# > Difficulty ●●●○○ · Importance ●●●●○ · 20 minutes · property · imports: all that is installed
 #
 # A training loop calls `after_step()` after each update and ends when it says True. The guard reads the clock, knows the
 # price, raises the alarms, and stops in time: with a checkpoint, and with the checkpoint paid for.
@@ -1304,7 +1304,7 @@ check("7.3")
 # %% [markdown]
 # ### 7.4 · Four sick runs
 #
-# > Difficulty ●●●●○ · Importance ●●●●● · 30 minutes · property, count, speed (at least 1.5× for each run, at sizes like those below)
+# > Difficulty ●●●●○ · Importance ●●●●● · 30 minutes · property, count, speed (at least 1.5× for each run, at sizes like those below) · imports: all that is installed
 #
 # Four runs are right and slow. Each has one illness. The next cell prints their source, `SickRuns`. Read it:
 
@@ -1542,7 +1542,7 @@ check("7.4")
 # %% [markdown]
 # ### 7.5 · Adapters by hand
 #
-# > Difficulty ●●●○○ · Importance ●●●●○ · 20 minutes · property, count (at least 10× fewer trainable parameters)
+# > Difficulty ●●●○○ · Importance ●●●●○ · 20 minutes · property, count (at least 10× fewer trainable parameters) · imports: all that is installed, except `add_lora` of `course_lib`
 #
 # The model is a `TextClassifier`: linear layers in its blocks, and a `head` that is new for the task. The check trains
 # through your adapters on another task than the model was pretrained for, and compares with training it whole.
@@ -1637,7 +1637,7 @@ check("7.5")
 # %% [markdown]
 # ### 7.6 · Challenge: the target for less
 #
-# > Difficulty ●●●●○ · Importance ●●●●● · 20 minutes · property, count (cost-to-target at least 1.5× lower, within two changes)
+# > Difficulty ●●●●○ · Importance ●●●●● · 20 minutes · property, count (cost-to-target at least 1.5× lower, within two changes) · imports: all that is installed
 #
 # A real training on the docstrings of this machine ends at 65 % accuracy. The weights, the steps and the accuracies are real. The
 # seconds are worked out from what was computed, by the tariff of a made-up machine, so that the bill is the same everywhere:

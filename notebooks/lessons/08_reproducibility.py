@@ -633,7 +633,7 @@ for points in (2.0, 1.0, 0.5, 0.25):
 #
 # ### 8.1 · One seed for everything
 #
-# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property
+# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property · imports: all that is installed, except `seed_everything` of `course_lib`
 #
 # Seed a process and the loader of its training data. The samples are noisy: reading one draws from Python, NumPy, torch,
 # and from `dataset.rng`, a generator that the data set holds, as augmentation does.
@@ -725,7 +725,7 @@ check("8.1")
 # %% [markdown]
 # ### 8.2 · A config that refuses to guess
 #
-# > Difficulty ●●●○○ · Importance ●●●●○ · 20 minutes · property
+# > Difficulty ●●●○○ · Importance ●●●●○ · 20 minutes · property · imports: all that is installed
 #
 # A config is read from a file that a person wrote. What is misspelt, of another type, or from another time must not pass
 # in silence.
@@ -875,7 +875,7 @@ check("8.2")
 # %% [markdown]
 # ### 8.3 · A record that answers later questions
 #
-# > Difficulty ●●●○○ · Importance ●●●●● · 20 minutes · property
+# > Difficulty ●●●○○ · Importance ●●●●● · 20 minutes · property · imports: all that is installed
 #
 # In three months somebody asks: which code, which data, on what, and how good was it on long texts? Write the record that
 # answers. It must be written when training fails too: a failure is a result.
@@ -1009,7 +1009,7 @@ check("8.3")
 # %% [markdown]
 # ### 8.4 · Equal to the bit, also after an interruption
 #
-# > Difficulty ●●●●○ · Importance ●●●●● · 20 minutes · property
+# > Difficulty ●●●●○ · Importance ●●●●● · 20 minutes · property · imports: all that is installed
 #
 # A run that owns all its luck: the same seed gives the same bits, in this process and in another, also when it is stopped
 # in the middle of an epoch and goes on from a file. Between its calls nothing else draws or seeds. Reading a sample draws
@@ -1123,7 +1123,7 @@ check("8.4")
 # %% [markdown]
 # ### 8.5 · Did the change help?
 #
-# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property (error rates)
+# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property (error rates) · imports: all that is installed
 #
 # Decide, and be seldom wrong. The check gives you more than a thousand comparisons, made up and real, whose truth it
 # knows. It counts how often you claim what is not so, and how often you miss what is. At the end it asks for the exact
@@ -1198,7 +1198,7 @@ except (NameError, NotImplementedError):
 # %% [markdown]
 # ### 8.6 · What determinism costs here
 #
-# > Difficulty ●●●●○ · Importance ●●●○○ · 15 minutes · speed, reported; graded on method (property)
+# > Difficulty ●●●●○ · Importance ●●●○○ · 15 minutes · speed, reported; graded on method (property) · imports: all that is installed
 #
 # Measure it as the course does: warmed up, in pairs, in both orders, with an interval. The check gives you thirty made-up
 # machines, each with a clock whose truth it knows: quiet ones, cold ones, ones that get slower or faster while you

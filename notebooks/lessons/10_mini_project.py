@@ -150,7 +150,7 @@ show(
 #
 # ### 10.1 · From a table to two sets of samples
 #
-# > Difficulty ●●○○○ · Importance ●●●●● · 20 minutes · property
+# > Difficulty ●●○○○ · Importance ●●●●● · 20 minutes · property · imports: all that is installed
 #
 # Real exports are sorted, have rows without a label, and hold the same text twice. Write the step that makes samples of
 # them.
@@ -254,7 +254,7 @@ show(
 #
 # ### 10.2 · The training, whole
 #
-# > Difficulty ●●●●○ · Importance ●●●●● · 35 minutes · property, speed (at least 1.5× the naive training, tokenising and predicting included, at an accuracy on secret texts within 2 points of its own)
+# > Difficulty ●●●●○ · Importance ●●●●● · 35 minutes · property, speed (at least 1.5× the naive training, tokenising and predicting included, at an accuracy on secret texts within 2 points of its own) · imports: all that is installed
 #
 # Now write the whole training as one function: from texts to a function that predicts. The model is your choice, and so
 # is everything else. The naive training that you are measured against tokenises in every epoch and pads to 384 tokens;
@@ -484,7 +484,7 @@ show(
 #
 # ### 10.3 · The winner of the trials
 #
-# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property
+# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property · imports: all that is installed
 #
 # A list of trials, several seeds for each config. Some were pruned, some failed. Which config wins, and what was spent?
 #
@@ -576,7 +576,7 @@ print(
 # %% [markdown]
 # ### 10.4 · The report
 #
-# > Difficulty ●●○○○ · Importance ●●●●○ · 15 minutes · property
+# > Difficulty ●●○○○ · Importance ●●●●○ · 15 minutes · property · imports: all that is installed
 #
 # The numbers that a report lives by, from what a run leaves behind.
 #

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from autograder.common import ApartError, run_apart
+from autograder.engine.review.imported import find_imported
 from autograder.engine.review.reading import read
 
 SECONDS = 10.0
@@ -35,3 +36,15 @@ def reasons(source: str, *, counts: bool, allowed: Collection[str] = (), given: 
     except ApartError as error:
         return [f"the cell could not be read before it ran: reading it {error}"]
     return found
+
+
+def imported(source: str, parts: Collection[str]) -> tuple[str, int] | None:
+    """The first of these parts of `course_lib` that the cell makes use of, and the line; None where it does not, or
+    where the cell cannot be read, which `reasons` says."""
+    if not parts or len(source) > LONGEST:
+        return None
+    try:
+        found = run_apart(find_imported, source, sorted(parts), seconds=SECONDS)
+    except ApartError:
+        return None
+    return tuple(found) if found else None

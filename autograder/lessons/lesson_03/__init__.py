@@ -26,6 +26,7 @@ LESSON = Lesson(
             entry="largest_micro_batch_size",
             kinds=("property", "count"),
             check="checks.search.check_largest_micro_batch_size",
+            builds=("largest_micro_batch_size",),
         ),
         Exercise(
             id="3.3",

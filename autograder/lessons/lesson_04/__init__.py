@@ -35,6 +35,7 @@ LESSON = Lesson(
             short_title="A save that survives kill -9",
             entry="save_atomically",
             check="checks.atomic.check_save_atomically",
+            builds=("atomic_directory", "atomic_file", "atomic_write_text"),
             allows=FILE_CALLS,
         ),
         Exercise(
@@ -42,6 +43,7 @@ LESSON = Lesson(
             short_title="Early stopping, resumable",
             entry="EarlyStopping",
             check="checks.stopping.check_early_stopping",
+            builds=("EarlyStopping",),
         ),
         Exercise(
             id="4.4",

@@ -10,6 +10,7 @@ LESSON = Lesson(
             id="7.1",
             entry="step_breakdown",
             check="checks.trace.check_step_breakdown",
+            builds=("step_breakdown",),
         ),
         Exercise(
             id="7.2",
@@ -41,6 +42,7 @@ LESSON = Lesson(
             kinds=("property", "count"),
             allows=("getattr", "setattr"),  # how a layer takes another's place
             check="checks.adapters.check_add_lora",
+            builds=("add_lora",),
         ),
         Exercise(
             id="7.6",

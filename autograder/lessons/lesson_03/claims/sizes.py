@@ -110,9 +110,7 @@ SEARCH: Claims = {
 }
 
 MEMORY: Claims = {
-    "Give a classifier activation checkpoints: by hand, or by anything that is installed, `course_lib` too": (
-        "nothing done",
-    ),
+    "Give a classifier activation checkpoints: by hand, or by anything that is installed": ("nothing done",),
     "Its gradients must stay as they are, with dropout on": ("dropout's random state lost",),
     "A bound on the time is a speed verdict too: plain over checkpointed must be at least 1 / 1.6 = 0.625×": (
         "computed again and again",
