@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tools import ordinary
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
@@ -120,39 +122,14 @@ _NUMPY = _but(
     "add_newdoc_ufunc show_config show_runtime info source lookfor test get_include printoptions set_printoptions "
     "from_dlpack deprecate recarray"
 )
-_SCIPY = _but("LowLevelCallable test", "numpy", every=False)
-_TORCH_CALLS = _words("""
-    AcceleratorError BoolTensor ByteTensor DoubleTensor FloatTensor Generator IntTensor LongTensor OutOfMemoryError
-    Size SymBool SymFloat SymInt Tensor are_deterministic_algorithms_enabled autocast broadcast_shapes channels_last
-    channels_last_3d compile contiguous_format default_generator device dtype e enable_grad finfo
-    get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype get_default_device get_default_dtype
-    get_deterministic_debug_mode get_device_module get_float32_matmul_precision get_num_interop_threads
-    get_num_threads get_rng_state iinfo inf inference_mode initial_seed is_autocast_cache_enabled
-    is_autocast_cpu_enabled is_autocast_enabled is_deterministic_algorithms_warn_only_enabled is_grad_enabled
-    is_inference_mode_enabled is_storage is_tensor jagged layout load lobpcg lu manual_seed memory_format nan newaxis
-    no_grad pca_lowrank per_tensor_affine pi preserve_format save seed set_grad_enabled
-    set_num_interop_threads set_num_threads set_printoptions set_rng_state sparse_coo sparse_csr sparse_csc strided
-    svd_lowrank typename unique unravel_index use_deterministic_algorithms vmap
-    atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist chain_matmul einsum meshgrid
-    norm split stft tensordot unique_consecutive
-    bool int8 int16 short int32 int int64 long uint8 uint16 uint32 uint64 float32 float float64 double
-    complex64 cfloat complex128 cdouble qint8 quint8 qint32
-""")
 
 
 def _operators() -> frozenset[str]:
-    """The operators of torch: what it takes from `torch._C._VariableFunctions`."""
+    """The operators of torch that solutions are made of, in place too."""
     import torch
 
-    left_out = _words("""
-        from_file set_ resize_as_ to_dlpack import_ir_module lu_solve segment_reduce sparse_bsc_tensor sparse_bsr_tensor
-        sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor
-    """)  # the latter trust indices that their caller can change, and so read and write beside their memory
-    behind = ("_", "cudnn_", "fbgemm_", "miopen_", "mkldnn_", "quantized_")
-    names = dir(torch._C._VariableFunctions)
-    return (
-        frozenset(name for name in names if not name.startswith(behind) and hasattr(torch, name)) - left_out
-    )
+    both = ordinary.OPERATORS | {f"{name}_" for name in ordinary.OPERATORS}
+    return frozenset(name for name in both if hasattr(torch, name))
 
 
 _HOOKS = "register_optimizer_step_pre_hook register_optimizer_step_post_hook"
@@ -165,36 +142,48 @@ _CUDA = """
     set_rng_state set_rng_state_all set_stream stream synchronize utilization
 """
 _TORCH = {
-    "torch": Rule(only=_TORCH_CALLS | _operators()),
+    "torch": Rule(only=ordinary.CALLS | _operators()),
     "torch.version": _only("cuda hip git_version debug"),
-    "torch.nn": _but("factory_kwargs", "torch", every=True),
-    "torch.nn.functional": _but(
-        "boolean_dispatch has_torch_function has_torch_function_unary handle_torch_function "
-        "has_torch_function_variadic assert_int_or_pair",
-        "torch",
-        every=True,
+    **dict.fromkeys(
+        _words("""
+    torch.nn torch.nn.modules torch.nn.modules.loss torch.nn.modules.linear torch.nn.modules.container
+    torch.nn.modules.normalization torch.nn.modules.sparse
+"""),
+        Rule(only=ordinary.LAYERS),
+    ),
+    "torch.nn.functional": Rule(only=ordinary.FUNCTIONAL),
+    "torch.nn.utils.rnn": _only(
+        "pack_padded_sequence pack_sequence pad_packed_sequence pad_sequence unpad_sequence"
+    ),
+    "torch.optim": Rule(only=ordinary.OPTIMIZERS),
+    "torch.linalg": Rule(only=ordinary.LINEAR_ALGEBRA),
+    "torch.distributions": Rule(only=ordinary.DISTRIBUTIONS),
+    "torch.func": _only(
+        "functional_call grad grad_and_value hessian jacfwd jacrev jvp vjp vmap stack_module_state"
+    ),
+    "torch.futures": _only("Future collect_all wait_all"),
+    "torch.special": _only(
+        "entr erf erfc expit expm1 log1p log_softmax logit logsumexp sinc softmax xlog1py xlogy"
     ),
     **dict.fromkeys(
         _words("""
-    torch.nn.init torch.nn.parameter torch.nn.parallel torch.nn.utils torch.nn.utils.rnn
+    torch.nn.init torch.nn.parameter torch.nn.parallel torch.nn.utils
     torch.nn.utils.clip_grad torch.nn.utils.parametrizations torch.nn.utils.parametrize
-    torch.nn.utils.stateless torch.nn.attention torch.nn.modules torch.nn.modules.loss
-    torch.nn.modules.linear torch.nn.modules.container torch.nn.modules.normalization torch.nn.modules.sparse
-    torch.optim torch.optim.lr_scheduler torch.optim.swa_utils torch.optim.optimizer torch.optim.adamw
+    torch.nn.utils.stateless torch.nn.attention
+    torch.optim.lr_scheduler torch.optim.swa_utils torch.optim.optimizer torch.optim.adamw
     torch.optim.sgd torch.optim.adam torch.autograd.functional torch.amp torch.amp.grad_scaler
     torch.amp.autocast_mode torch.cuda.amp torch.random torch.utils.data torch.utils.data.dataset
-    torch.utils.data.sampler torch.utils.data.dataloader torch.utils.data.distributed torch.func torch.linalg
-    torch.fft torch.special torch.distributions torch.sparse torch.nested torch.futures
-    torch.distributed.optim torch.distributed.algorithms.join
+    torch.utils.data.sampler torch.utils.data.dataloader torch.utils.data.distributed
+    torch.fft torch.distributed.optim torch.distributed.algorithms.join
     torch.distributed.algorithms.ddp_comm_hooks.default_hooks
     torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook
 """),
         _but(
             f"{_HOOKS} calculate_gain DistributedOptimizer PostLocalSGDOptimizer functional_datapipe "
             "argument_validation runtime_validation runtime_validation_disabled register_flash_attention_impl "
-            "activate_flash_attention_impl restore_flash_attention_impl "
-            # They evaluate the texts of annotations; and trust indices that their caller can change.
-            "IterDataPipe MapDataPipe DFIterDataPipe DataChunk lu_solve ldl_solve",
+            "activate_flash_attention_impl restore_flash_attention_impl thread_safe_generator sparse sparse_ "
+            # They evaluate the texts of annotations.
+            "IterDataPipe MapDataPipe DFIterDataPipe DataChunk",
             "torch",
         ),
     ),
@@ -208,10 +197,7 @@ _TORCH = {
         "no_grad set_detect_anomaly set_grad_enabled"
     ),
     "torch.autograd.function": _only("Function FunctionCtx once_differentiable"),
-    "torch.autograd.graph": _only(
-        "saved_tensors_hooks save_on_cpu disable_saved_tensors_hooks "
-        "register_multi_grad_hook increment_version Node"
-    ),
+    "torch.autograd.graph": _only("register_multi_grad_hook Node"),
     "torch.autograd.profiler": _only("profile record_function"),
     "torch.profiler": _only("ProfilerAction ProfilerActivity profile record_function schedule"),
     "torch.testing": _only("assert_close make_tensor"),
@@ -272,12 +258,10 @@ MODULES: dict[str, Rule] = {
     "numpy.lib.stride_tricks": _only("broadcast_arrays broadcast_to sliding_window_view"),
     "scipy": Rule(only=frozenset({"stats"})),
     **dict.fromkeys(
-        _words("""
-    scipy.stats scipy.stats.qmc scipy.special scipy.optimize scipy.linalg scipy.integrate scipy.interpolate
-    scipy.fft scipy.spatial scipy.spatial.distance scipy.cluster.hierarchy
-"""),
-        # What is left out trusts indices that its caller can change.
-        _but("test load_npz save_npz get_blas_funcs get_lapack_funcs find_best_blas_type lu_solve", "numpy"),
+        ("scipy.stats", "scipy.stats.qmc", "scipy.special"), _but("test fit gaussian_kde", "numpy")
+    ),
+    "scipy.optimize": _only(
+        "bisect brentq curve_fit linear_sum_assignment minimize minimize_scalar root_scalar"
     ),
     **_TORCH,
     **_COURSE,
@@ -312,8 +296,6 @@ CLOSED = _words("""
     to_dlpack ipc_handle multiprocessing_context manager setLoggerClass loggerClass makeRecord
     setLogRecordFactory logRecordFactory format_map from_address from_buffer obj
     get_stack print_stack get_coro raw reconfigure cffi capsule hooks_dict_ref extra_dict_ref
-    to_sparse to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr col_indices crow_indices
-    ccol_indices row_indices sparse_resize_ sparse_resize_and_clear_ segment_reduce lu_solve
 """)
 """Attributes of these classes that lead behind them: to frames, memory, files, other precisions."""
 
@@ -359,8 +341,12 @@ LATER = {
     "warnings": "deprecated",
 }
 """What Pythons after the oldest that we support have besides."""
-MORE = _words("WORLD run_in_executor run_until_complete create_task")
-"""Attributes that no class tells."""
+MORE = _words("""
+    WORLD run_in_executor run_until_complete create_task then
+    converged degrees direction distribution fun grid iterations kernel left length m meta neighbors nodes points
+    predict radius rate right status step successful temperature total_count transform x y
+""")
+"""Attributes that no class tells; and plain words that those of solutions have."""
 
 
 def _generator() -> Iterator[int]:

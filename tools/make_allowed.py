@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.base import installed_version
+from tools import ordinary
 from tools.allowed_modules import (
     BEHIND,
     BUILTINS,
@@ -69,13 +70,15 @@ def made() -> dict[str, Any]:
         more = [key for key in later.split() if key not in known]
         modules[name]["functions"] = " ".join(sorted([*modules[name].get("functions", "").split(), *more]))
     modules["autograder"] = {"functions": " ".join(sorted(OF_WORKBOOK))}
-    shown, hidden, methods = _attributes(list(classes.values()))
-    shown = (shown | MORE) - CLOSED
+    seen = [*classes.values(), *_layers()]
+    closed = CLOSED | _unusual(seen)
+    shown, hidden, methods = _attributes(seen)
+    shown = (shown | MORE) - closed
     lists = {
         "attributes": shown,
-        "methods": methods - CLOSED,
+        "methods": methods - closed,
         "hidden": hidden,
-        "elsewhere": _elsewhere() - shown - PLAIN | CLOSED,
+        "elsewhere": _elsewhere() - shown - PLAIN | closed,
     }
     text: dict[str, Any] = {
         "made with": made_with(),
@@ -149,6 +152,26 @@ def _attributes(classes: list[type]) -> tuple[set[str], set[str], set[str]]:
         {name for name in hidden if not name.startswith("__")},
         {name for name in methods if not name.startswith("_")},
     )
+
+
+def _layers() -> list[type]:
+    """Classes of objects that models hand to cells, whether a cell may name them or not."""
+    import torch
+
+    homes = (torch.nn, torch.optim, torch.optim.lr_scheduler)
+    return [value for home in homes for value in vars(home).values() if isinstance(value, type)]
+
+
+def _unusual(classes: list[type]) -> set[str]:
+    """What tensors have that no solution is made of, and no other class has."""
+    import torch
+
+    usual = ordinary.OF_TENSORS | ordinary.OPERATORS | {f"{name}_" for name in ordinary.OPERATORS}
+    of_tensors = (torch.Tensor, *(one for one in classes if type(one).__name__ == "tensortype"))
+    others = [one for one in [*classes, *map(type, INSTANCES())] if not issubclass(one, of_tensors)]
+    of_others = {key for one in others for parent in one.__mro__ for key in vars(parent)}
+    found = {key for parent in torch.Tensor.__mro__ for key in vars(parent)}
+    return {name for name in found - usual - of_others if not name.startswith("_")}
 
 
 def _elsewhere() -> set[str]:

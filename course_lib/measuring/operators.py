@@ -32,6 +32,7 @@ _CPU_ATTENTION: dict[Any, Callable[..., int]] = {
 
 _TORCH = Path(torch.__file__).parent
 _OPTIMIZER = str(_TORCH / "optim" / "optimizer.py")
+_READS_LOSSES = str(_TORCH / "optim" / "lbfgs.py")  # L-BFGS, which is steered by the numbers of its closure
 _OURS = (f"{_TORCH}{os.sep}", f"{Path(__file__).parent}{os.sep}")
 
 
@@ -144,6 +145,8 @@ def _is_an_optimizers_own() -> bool:
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and (file := frame.f_code.co_filename).startswith(_OURS):
+        if file == _READS_LOSSES:
+            return False
         if file == _OPTIMIZER and frame.f_code.co_name == "wrapper":  # what torch makes of each `step`
             return True
         frame = frame.f_back

@@ -20,6 +20,8 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 # (`x[mask]`, `nonzero`, `unique`): torch marks most of both kinds. The others (`_pack_padded_sequence`) are found by
 # trying: `_needs_values`.
 _VALUE_TAGS = frozenset({torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape})
+# These draw as many random numbers as the values say, which the generator's state tells afterwards.
+_DRAWING = frozenset({"aten::poisson", "aten::binomial", "aten::_standard_gamma", "aten::_sample_dirichlet"})
 # These copy values out without any operator, so they are seen one level higher.
 COPIES = frozenset(
     {
@@ -63,8 +65,11 @@ class Values:
         `given` are the storages of its arguments.
         """
         is_reading, written = self._about(func, args, kwargs)
-        if is_reading:  # of an index a mask alone, not numbers of rows
-            return not given <= self._host and (func is not _INDEX or any(map(_is_mask, tensors_of(args[1]))))
+        if (
+            is_reading
+        ):  # of an index a mask alone, not numbers of rows; of what has no storage nobody knows the place
+            is_on_host = given and given <= self._host
+            return not is_on_host and (func is not _INDEX or any(map(_is_mask, tensors_of(args[1]))))
         if not written or self._results.isdisjoint(given):
             return False
         return any(map(self._is_open, self._targets(written, args, kwargs)))
@@ -131,7 +136,8 @@ class Values:
         if func not in self._known:
             named = enumerate(func._schema.arguments)
             written = tuple((n, a.name) for n, a in named if a.alias_info and a.alias_info.is_write)
-            is_reading = not _VALUE_TAGS.isdisjoint(func.tags) or _needs_values(func, args, kwargs)
+            is_reading = not _VALUE_TAGS.isdisjoint(func.tags) or func._schema.name in _DRAWING
+            is_reading = is_reading or _needs_values(func, args, kwargs)
             self._known[func] = is_reading, written
         return self._known[func]
 

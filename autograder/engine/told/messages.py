@@ -20,6 +20,8 @@ _REST_SECONDS = 0.005
 _MAX_MESSAGE = 2**16
 _MAX_EVENTS = 100_000
 _MAX_DEEDS = 10_000
+_MAX_NAME = 1000  # characters
+_MAX_BYTES = 2**24  # of what is told of one call; kept as objects it is some times as much
 
 
 @dataclass(eq=False)
@@ -92,6 +94,7 @@ class Told:
         self._first = 0  # process
         self._open: dict[tuple[int, int], ToldCounts] = {}  # by process and number
         self._answered = ""
+        self._num_bytes = 0  # told of this call
         self._key = key
         self._news, self._hurry = threading.Condition(), threading.Event()
         self._has_ended = connection is None
@@ -101,7 +104,7 @@ class Told:
     def begin(self) -> None:
         """A call begins: what was told until now belongs to others."""
         with self._news:
-            self.call = ToldOfCall()
+            self.call, self._num_bytes = ToldOfCall(), 0
 
     def wait_for(self, answer: str, seconds: float) -> None:
         """Return when all is here that was told before this answer."""
@@ -116,6 +119,7 @@ class Told:
         """Take these in order."""
         with self._news:
             for message in messages:
+                self._num_bytes += len(message)
                 try:
                     self._take(json.loads(message))
                 except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
@@ -151,6 +155,8 @@ class Told:
         if not isinstance(number, int) or number != self._last[process] + 1:
             self.is_whole = False
         self._last[process] = number
+        if self._num_bytes > _MAX_BYTES and kind in ("open", "count", "seen"):
+            raise ValueError("told too much of one call")
         if kind == "open":
             counts = self._open[process, number] = ToldCounts(of=str(*what))
             self.call.counts.append(counts)
@@ -169,7 +175,8 @@ class Told:
             self.flags[str(*what)[:300]] = None
         elif kind == "deed" and len(self.deeds) < _MAX_DEEDS:
             event, subject, line, inner, outer = what
-            deed = Deed(str(event), str(subject), int(line), str(inner), str(outer))
+            event, subject, inner, outer = (str(name)[:_MAX_NAME] for name in (event, subject, inner, outer))
+            deed = Deed(event, subject, int(line), inner, outer)
             self.deeds[deed] = None
         elif kind == "answer":
             self._answered = str(*what)

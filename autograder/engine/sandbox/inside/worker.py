@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import accounts  # type: ignore[import-not-found]
 import guard  # type: ignore[import-not-found]
 import isolate  # type: ignore[import-not-found]
+import layouts  # type: ignore[import-not-found]
 import notebook_names  # type: ignore[import-not-found]
 import telling  # type: ignore[import-not-found]
 import wire  # type: ignore[import-not-found]
@@ -77,7 +78,7 @@ def _serve(requests: BinaryIO, answers: BinaryIO, tells: int | None, key: bytes,
     harness: dict[str, Any] = {}
     replaced: Callable[[], list[str]] = list
     tell, kept = telling.teller(tells, key)
-    machinery = "worker wire accounts isolate guard deeds paths arrays notebook_names telling"
+    machinery = "worker wire accounts isolate guard deeds paths arrays layouts notebook_names telling"
     guard.close(tell, *machinery.split())
     while True:
         try:
@@ -116,6 +117,7 @@ def _load(
     The harness comes first, so that what it imports is what the libraries hold. Returns its namespace, and what
     names the functions that were replaced since then.
     """
+    layouts.close()
     marker, module, harness = map(types.ModuleType, ("autograder", "__learner__", "harness"))
     marker.__dict__.update(notebook_names.NAMES)
     module.__dict__.update(notebook_names.NAMES)
