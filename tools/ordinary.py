@@ -25,7 +25,7 @@ _ELEMENTWISE = _words("""
 """)
 _REDUCING = _words("""
     all allclose amax amin aminmax any argmax argmin argsort bincount bucketize corrcoef count_nonzero cov cummax cummin
-    cumprod cumsum cumulative_trapezoid diff dist equal histc histogram isin kthvalue logcumsumexp logsumexp max mean
+    cumprod cumsum cumulative_trapezoid diff dist equal histc isin kthvalue logcumsumexp logsumexp max mean
     median min mode msort nanmean nanmedian nanquantile nansum norm numel prod quantile searchsorted sort std std_mean
     sum topk trace trapezoid trapz unique unique_consecutive var var_mean
 """)
@@ -40,7 +40,7 @@ _SHAPING = _words("""
     view_as_real vsplit vstack
 """)
 _MAKING = _words("""
-    arange as_tensor asarray empty empty_like eye from_numpy full full_like hamming_window hann_window linspace logspace
+    arange as_tensor empty empty_like eye from_numpy full full_like hamming_window hann_window linspace logspace
     ones ones_like range scalar_tensor tensor zeros zeros_like
     bernoulli multinomial normal rand rand_like randint randint_like randn randn_like randperm
     can_cast complex conj imag is_complex is_conj is_floating_point is_grad_enabled is_inference is_nonzero is_same_size
@@ -51,8 +51,8 @@ _PRODUCTS = _words("""
     addbmm addmm addmv addr baddbmm bilinear bmm cdist chain_matmul cosine_similarity cross det dot einsum ger inner
     inverse kron linear logdet matmul matrix_exp matrix_power mm mv outer pdist pairwise_distance pinverse slogdet
     tensordot vander vdot
-    adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d conv1d conv2d conv3d conv_transpose1d conv_transpose2d
-    conv_transpose3d max_pool1d max_pool2d max_pool3d pixel_shuffle pixel_unshuffle
+    adaptive_avg_pool1d avg_pool1d conv1d conv2d conv3d conv_transpose1d conv_transpose2d
+    conv_transpose3d pixel_shuffle pixel_unshuffle
     binary_cross_entropy_with_logits cosine_embedding_loss hinge_embedding_loss kl_div margin_ranking_loss
     poisson_nll_loss triplet_margin_loss
     alpha_dropout batch_norm celu channel_shuffle constant_pad_nd dropout embedding feature_dropout group_norm
@@ -71,6 +71,7 @@ CALLS = _words("""
     is_autocast_cpu_enabled is_autocast_enabled is_deterministic_algorithms_warn_only_enabled
     is_inference_mode_enabled layout load manual_seed memory_format nan newaxis
     no_grad pi preserve_format save seed set_grad_enabled frombuffer
+    set_deterministic_debug_mode
     set_num_interop_threads set_num_threads set_printoptions set_rng_state strided
     typename use_deterministic_algorithms vmap
     bool int8 int16 short int32 int int64 long uint8 uint16 uint32 uint64 float32 float float64 double
@@ -90,17 +91,17 @@ OF_TENSORS = _words("""
 """What tensors have beside the operators."""
 
 LAYERS = _words("""
-    AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d
+    AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d
     AlphaDropout AvgPool1d AvgPool2d AvgPool3d BCELoss BCEWithLogitsLoss BatchNorm1d BatchNorm2d BatchNorm3d Bilinear
     Buffer CELU ChannelShuffle CircularPad1d CircularPad2d ConstantPad1d ConstantPad2d ConstantPad3d Conv1d Conv2d
     Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d CosineEmbeddingLoss CosineSimilarity CrossEntropyLoss
-    DataParallel Dropout Dropout1d Dropout2d Dropout3d ELU Embedding FeatureAlphaDropout Flatten GELU GLU GRU
-    GRUCell GaussianNLLLoss GroupNorm Hardshrink Hardsigmoid Hardswish Hardtanh HingeEmbeddingLoss HuberLoss Identity
-    InstanceNorm1d InstanceNorm2d InstanceNorm3d KLDivLoss L1Loss LSTM LSTMCell LayerNorm LeakyReLU Linear
-    LocalResponseNorm LogSigmoid LogSoftmax MSELoss MarginRankingLoss MaxPool1d MaxPool2d MaxPool3d Mish Module
+    DataParallel Dropout Dropout1d Dropout2d Dropout3d ELU Embedding FeatureAlphaDropout Flatten GELU GLU
+    GaussianNLLLoss GroupNorm Hardshrink Hardsigmoid Hardswish Hardtanh HingeEmbeddingLoss HuberLoss Identity
+    InstanceNorm1d InstanceNorm2d InstanceNorm3d KLDivLoss L1Loss LayerNorm LeakyReLU Linear
+    LocalResponseNorm LogSigmoid LogSoftmax MSELoss MarginRankingLoss Mish Module
     ModuleDict ModuleList MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss MultiheadAttention NLLLoss
     PReLU PairwiseDistance Parameter ParameterDict ParameterList PixelShuffle PixelUnshuffle PoissonNLLLoss RMSNorm
-    RNN RNNCell ReLU ReLU6 ReflectionPad1d ReflectionPad2d ReplicationPad1d ReplicationPad2d SELU Sequential SiLU
+    ReLU ReLU6 ReflectionPad1d ReflectionPad2d ReplicationPad1d ReplicationPad2d SELU Sequential SiLU
     Sigmoid SmoothL1Loss SoftMarginLoss Softmax Softmax2d Softmin Softplus Softshrink Softsign SyncBatchNorm Tanh
     Tanhshrink Threshold Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder
     TransformerEncoderLayer TripletMarginLoss Unflatten Unfold Upsample ZeroPad1d ZeroPad2d
@@ -108,13 +109,13 @@ LAYERS = _words("""
 """Of torch.nn."""
 
 FUNCTIONAL = _words("""
-    Tensor adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d
+    Tensor adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d
     alpha_dropout avg_pool1d avg_pool2d avg_pool3d batch_norm bilinear binary_cross_entropy
     binary_cross_entropy_with_logits celu channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d
     conv_transpose3d cosine_embedding_loss cosine_similarity cross_entropy dropout dropout1d dropout2d dropout3d elu
     embedding feature_alpha_dropout fold gaussian_nll_loss gelu glu group_norm gumbel_softmax hardshrink hardsigmoid
     hardswish hardtanh hinge_embedding_loss huber_loss instance_norm interpolate kl_div l1_loss layer_norm leaky_relu
-    linear local_response_norm log_softmax logsigmoid margin_ranking_loss max_pool1d max_pool2d max_pool3d mish
+    linear local_response_norm log_softmax logsigmoid margin_ranking_loss mish
     mse_loss multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss nll_loss normalize one_hot pad
     pairwise_distance pdist pixel_shuffle pixel_unshuffle poisson_nll_loss prelu relu relu6 relu_ rms_norm
     scaled_dot_product_attention selu sigmoid silu smooth_l1_loss soft_margin_loss softmax softmin softplus softshrink

@@ -13,7 +13,12 @@ from autograder.course.written import written
 
 Kind = Literal["property", "count"]
 LESSONS = Path(__file__).parents[1] / "lessons"
-LOW_PRECISION = ("autocast", "torch.bfloat16", "torch.float16", "torch.half", "torch.set_autocast_enabled")
+LOW_PRECISION = (
+    *("autocast", "torch.bfloat16", "torch.float16", "torch.half"),
+    # What `torch.autocast` does itself.
+    *("torch.set_autocast_enabled", "torch.set_autocast_dtype", "torch.clear_autocast_cache"),
+    *("torch.autocast_increment_nesting", "torch.autocast_decrement_nesting"),
+)
 """What an exercise `allows` that asks for 16-bit numbers."""
 
 

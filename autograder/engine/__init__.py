@@ -12,17 +12,18 @@ if TYPE_CHECKING:
     from autograder.engine.measure import APPLIES_FROM, Inconclusive, measure_speedup
     from autograder.engine.rules import key_of
     from autograder.engine.service import EngineDied, EngineService, EngineStuck
+    from autograder.engine.source.choosing import Chosen
+    from autograder.engine.source.marks import exercise_ids, is_stub, marked_ids
     from autograder.engine.source.notebook import (
-        MAX_CELL,
         apart_or_by_text,
-        exercise_ids,
+        choose_cells,
+        exercise_cells,
         exercise_sources,
-        is_python,
-        is_stub,
-        marked_ids,
         sources_in,
         text_of,
+        told_in,
     )
+    from autograder.engine.source.python import MAX_CELL, is_python
     from autograder.engine.workers import at_once
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

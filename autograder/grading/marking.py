@@ -1,8 +1,9 @@
 """`workbook grade`: a lesson of a whole class into nbgrader's gradebook.
 
-Three phases, each resumable by what it leaves on the disk. First the checks that keep no clock, side by side. Then the
+Its phases are resumable by what each leaves on the disk. First the checks that keep no clock, side by side. Then the
 timed ones, one per core at most; the verdict's error rates were measured with every core taken by another process. Then
-nbgrader's own autograde, student by student from the one process that writes the database, with the results at hand.
+once more, one at a time, those from whom others may have taken the memory. Then nbgrader's own autograde, student by
+student from the one process that writes the database, with the results at hand.
 
     COURSE/.workbook/results/…     results by content (`units`)
     COURSE/.workbook/staged/…, graded/…, locks/…     (`gradebook`)
@@ -18,11 +19,21 @@ from pathlib import Path
 
 from autograder.common import Result, one_line
 from autograder.course import Lesson, load_lesson
-from autograder.engine.sandbox import MACHINE_IS_FULL
 from autograder.engine.timing import num_cores
 from autograder.grading.gradebook import Entries, Grade
+from autograder.grading.memory import LeastMemory, is_machines
 from autograder.grading.submissions import near_names, read_submission, students_of
-from autograder.grading.units import Unit, check_died, check_unit, engines, results_of, units_of
+from autograder.grading.units import (
+    MOST_WITHOUT,
+    NO_RESULT,
+    Unit,
+    check_died,
+    check_unit,
+    counted,
+    engines,
+    results_of,
+    units_of,
+)
 from course_lib.base import UserError
 
 OnProgress = Callable[[str, int, int], None]
@@ -91,15 +102,18 @@ def grade(
         if units:
             on_progress(phase, 0, len(units))
         for number, (unit, result) in enumerate(done, start=1):
-            results.put(unit, result)
+            results.put(unit, counted(result, results.get(unit)))
             on_result(result)
             on_progress(phase, number, len(units))
 
     with _checking(executor, jobs or num_cores()) as check:
-        checked = check(untimed)  # the engines start while nbgrader is loaded
-        gradebook = Entries(course, lesson, require_sandbox)
-        keep("checks", untimed, checked)
-        keep("timed checks", timed, check(timed))
+        with LeastMemory() as memory:
+            checked = check(untimed)  # the engines start while nbgrader is loaded
+            gradebook = Entries(course, lesson, require_sandbox)
+            keep("checks", untimed, checked)
+            keep("timed checks", timed, check(timed))
+        lacked = [unit for unit in missing if memory.was_lacking_to(results.get(unit))]
+        keep("checks again, alone", lacked, (done for unit in lacked for done in check([unit])))
     grades = {}
     on_progress("gradebook", 0, len(submissions))
     for done, submission in enumerate(submissions, start=1):
@@ -144,11 +158,12 @@ def _result(unit: Unit, future: Future[Result]) -> Result:
 
 def _stands(result: Result | None) -> bool:
     """Whether a result need not be asked for again: the clock may decide now, an engine that died may live, and a
-    machine that was full of others' work may have room."""
+    machine that was full of others' work may have room. Who came to no end twice will not."""
     if result is None or result.verdict == "inconclusive":
         return False
-    is_machines = MACHINE_IS_FULL in result.reason.note
-    return result.verdict != "error" or (result.evidence is not None and not is_machines)
+    if result.counts.get(NO_RESULT, 0) >= MOST_WITHOUT:
+        return True
+    return result.verdict != "error" or (result.evidence is not None and not is_machines(result))
 
 
 def known_lesson(lesson_id: str) -> Lesson:

@@ -11,7 +11,7 @@ import functools
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -26,6 +26,7 @@ from course_lib.base import UserError, atomic_write_text
 FOLDER = ".workbook"  # of what grading keeps, in the course
 _MAX_TRIES = 2
 _MAX_SECONDS = 10 * 60.0  # of a check, some times what any takes; then it is held up on purpose, or hangs
+NO_RESULT, MOST_WITHOUT = "checks_without_a_result", 2
 _LANE_SECONDS = 0.2  # between looks for a free one
 _own = threading.local()
 _services: list[EngineService] = []
@@ -110,7 +111,7 @@ def _checked(unit: Unit) -> Result:
         except EngineDied as error:
             died = str(error)
             if isinstance(error, EngineStuck):  # it would be as long once more
-                break
+                return without_result(unit, died)
         if _ending.is_set():
             break
     return check_died(unit, died)
@@ -144,6 +145,21 @@ def check_died(unit: Unit, why: str) -> Result:
 
     reason = f"The check itself stopped ({why[:200]}). This is not the learner's mistake: grade it again."
     return blank_result(unit.exercise_id, "error", reason)
+
+
+def without_result(unit: Unit, why: str) -> Result:
+    """The result of a unit whose check came to no end. It is asked for once more at the next run, for the machine may
+    have stood still; a cell that waits for ever does so again."""
+    from autograder.engine import blank_result
+
+    reason = f"{why}: the cell waits, or works without end. The check was ended."
+    return replace(blank_result(unit.exercise_id, "error", reason), counts={NO_RESULT: 1})
+
+
+def counted(result: Result, before: Result | None) -> Result:
+    """A new result, with how often there was none."""
+    times = before.counts.get(NO_RESULT, 0) if before else 0
+    return replace(result, counts={NO_RESULT: times + 1}) if NO_RESULT in result.counts and times else result
 
 
 @contextlib.contextmanager

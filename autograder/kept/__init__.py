@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
-    from autograder.kept.answers import Answer, AnswersFile, Entry, answers_file, read_answers
+    from autograder.kept.answers import (
+        Answer,
+        AnswersFile,
+        Entry,
+        answers_file,
+        lesson_of_answers,
+        read_answers,
+    )
     from autograder.kept.predictions import (
         kept_prediction,
         parse_number,

@@ -8,20 +8,27 @@ each other's and a kernel killed while writing leaves the file as it was.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
+import re
 import stat
-from collections.abc import Callable
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from autograder.common import locked
+from autograder.show import in_kernel
 from course_lib.base import UserError, atomic_write_text
 
 MAX_BYTES = 5_000_000  # a whole lesson's answers are a few kilobytes; a submission's file is never trusted
+_MAX_NAME = 20  # characters of what a file says of itself
+_OF_LESSON = re.compile(r"(?:predict:|why:)?(\d{1,2})(?:\.|[a-z]|$)")  # "01.3", "09.1.3", "predict:1a"
 Entry = dict[str, Any]  # of the file, which may be of a later version or of a forger
 
 
@@ -129,17 +136,55 @@ class _DamagedError(Exception):
 
 
 def answers_file(lesson_id: str) -> AnswersFile:
-    """The answers of a lesson in the current folder, which in a kernel is the notebook's."""
+    """The answers of a lesson beside its notebook, wherever a cell has gone since; without a kernel in the current
+    folder."""
     from autograder.course import load_lesson
 
     try:
-        return AnswersFile(Path.cwd() / f"{load_lesson(lesson_id).slug}_answers.json", lesson_id)
+        folder = _FOLDER or Path.cwd()
+        folder.stat()
+        return AnswersFile(folder / f"{load_lesson(lesson_id).slug}_answers.json", lesson_id)
     except KeyError as error:
         raise UserError(str(error.args[0])) from None
     except FileNotFoundError:
         raise UserError(
             "the notebook's folder is gone: save the notebook elsewhere and open it there"
         ) from None
+
+
+def _notebooks_folder() -> Path | None:
+    """Where the notebook of this kernel lies; None without a kernel.
+
+    Asked once, as a notebook imports: a later `os.chdir` or `%cd` is for the learner's own files. VS Code says which
+    notebook it is. A server of Jupyter starts the kernel beside it, and all others go there before the first cell.
+    """
+    if not in_kernel():
+        return None
+    shell = sys.modules["IPython"].get_ipython()
+    said = shell.user_ns.get("__vsc_ipynb_file__")
+    if isinstance(said, str) and Path(said).is_absolute() and Path(said).parent.is_dir():
+        return Path(said).parent
+    began = shell.starting_dir if "JPY_SESSION_NAME" in os.environ else ""
+    with contextlib.suppress(OSError):
+        return Path(began) if Path(began).is_absolute() else Path.cwd()
+    return None
+
+
+_FOLDER = _notebooks_folder()
+
+
+def lesson_of_answers(path: Path, answers: Mapping[str, Any]) -> str:
+    """The lesson that a file of answers is of: that of most of its answers, else what it says itself; "" for none.
+
+    Args:
+        answers: as `read_answers` gives them.
+    """
+    numbers = Counter(match[1].zfill(2) for key in answers if (match := _OF_LESSON.match(key)))
+    if numbers:
+        return numbers.most_common(1)[0][0]
+    with contextlib.suppress(_DamagedError):
+        return str(_document(path).get("lesson", ""))[:_MAX_NAME]
+    return ""
 
 
 def read_answers(path: Path | str) -> dict[str, Any]:
@@ -159,21 +204,27 @@ def read_answers(path: Path | str) -> dict[str, Any]:
 
 
 def _parse(path: Path) -> dict[str, Entry]:
-    """Read and validate. Entries of a kind that this version does not know stay; those that are no dict go."""
+    """Read and validate. Entries of a kind that this version does not know stay."""
+    entries = _document(path).get("answers")
+    if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
+        raise _DamagedError("it holds no answers in the form this course writes")
+    return entries
+
+
+def _document(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise _DamagedError(f"larger than {MAX_BYTES // 1_000_000} MB")
         document = json.loads(path.read_bytes().decode("utf-8"), parse_constant=_refuse_constant)
     except FileNotFoundError:
-        return {}
+        return {"answers": {}}
     except OSError as error:
         raise _DamagedError(error.strerror or str(error)) from None
     except (ValueError, RecursionError) as error:
         raise _DamagedError("not UTF-8" if isinstance(error, UnicodeDecodeError) else "not JSON") from None
-    entries = document.get("answers") if isinstance(document, dict) else None
-    if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
+    if not isinstance(document, dict):
         raise _DamagedError("it holds no answers in the form this course writes")
-    return entries
+    return document
 
 
 def _refuse_constant(name: str) -> float:

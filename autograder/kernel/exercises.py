@@ -7,11 +7,13 @@ import linecache
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from autograder.common import Reason, Result
 from autograder.engine import EngineDied, EngineService
 from autograder.engine.sandbox import CheckStopped
+from autograder.kernel.cells import cells_run, remember_cells, told_apart
 from autograder.show import Score, in_kernel, render, show_html
 from course_lib.base import LiveOutput
 
@@ -30,6 +32,8 @@ def exercise(exercise_id: str) -> Callable[[T], T]:
     filename = sys._getframe(1).f_code.co_filename
     source = "".join(linecache.getlines(filename)) or _running_cell()
 
+    remember_cells()
+
     def keep(definition: T) -> T:
         _SOURCES[exercise_id] = source
         if in_kernel():
@@ -46,16 +50,25 @@ def _running_cell() -> str:
     return str(shell.history_manager.input_hist_raw[-1]) if shell else ""
 
 
-def _unreadable_cell(exercise_id: str) -> str:
-    """The last cell that was run for an exercise, where it is no Python: nothing of it ran, so that the solution in
-    memory is an older one. "" where Python could read it, or there is none."""
-    from autograder.engine import is_python, marked_ids
+def _cell_of(exercise_id: str) -> tuple[str, list[str]]:
+    """The cell that a check judges, chosen as in a notebook that is handed in, and lines about it; "" without one."""
+    from autograder.course import find_exercise
+    from autograder.engine import choose_cells, is_python, marked_ids
 
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    cells = reversed(shell.history_manager.input_hist_raw) if shell else ()
-    last = next((cell for cell in cells if exercise_id in marked_ids(cell)), "")
-    return "" if is_python(last) else last
+    cells, is_known = cells_run(), told_apart()
+    if not any(is_known[-1:]):  # then one that was run before is taken for what it was before this one
+        last = next((cell for cell in reversed(cells) if exercise_id in marked_ids(cell)), "")
+        if last and not is_python(last):  # nothing of it ran, so that the solution in memory is an older one
+            return last, []
+    try:
+        lesson, wanted = find_exercise(exercise_id)
+    except KeyError:
+        return _SOURCES.get(exercise_id, ""), []
+    chosen = choose_cells([(True, cell) for cell in cells], lesson).get(exercise_id)
+    if chosen is None:  # no cell, such as a file that was run
+        return _SOURCES.get(exercise_id, ""), []
+    others = tuple(place for place in chosen.others if is_known[place])
+    return chosen.source, replace(chosen, others=others).told_in_kernel(exercise_id, wanted.entry)
 
 
 def check(exercise_id: str) -> Score:
@@ -67,8 +80,10 @@ def check(exercise_id: str) -> Score:
     from autograder.kept import progress
     from autograder.show import result_text
 
+    remember_cells()
+    source, lines = _cell_of(exercise_id)
     try:
-        result = _result(exercise_id) or _stopped(exercise_id)
+        result = _result(exercise_id, source) or _stopped(exercise_id)
     except KeyboardInterrupt:
         result = _stopped(exercise_id)
     busy = _busy_programs(result)
@@ -77,8 +92,8 @@ def check(exercise_id: str) -> Score:
         show_html(Score(0, result)._repr_html_(), result_text(result))
         raise CheckStopped from None  # so that the cells below do not run either
     progress.record_check(result.to_dict())
-    if busy:
-        print(busy)  # beside the card: what a person runs is no part of a result
+    for line in filter(None, [busy, *lines]):
+        print(line)  # beside the card: what a person runs is no part of a result
     if not in_kernel():  # a notebook shows the card
         print(result_text(result))
     return Score(result.score, result)
@@ -107,11 +122,10 @@ def _stopped(exercise_id: str) -> Result:
     return blank_result(exercise_id, "stopped", Reason(note=_DID_NOT_STOP, next="run the check again"))
 
 
-def _result(exercise_id: str) -> Result | None:
+def _result(exercise_id: str, source: str) -> Result | None:
     from autograder.engine import blank_result
 
-    source = _unreadable_cell(exercise_id) or _SOURCES.get(exercise_id)
-    if source is None:
+    if not source:
         cell = f'the cell that starts with @exercise("{exercise_id}")'
         reason = f"This kernel has not run {cell}. Run it, then check again."
         return blank_result(exercise_id, "not_attempted", reason)

@@ -6,7 +6,7 @@ import os
 import sys
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from course_lib.measuring.reads import Reads, Values, storage_of, tensors_of
+from course_lib.measuring.reads import Reads, Values, opaque_of, storage_of, tensors_of
 
 Note = Callable[..., None]
 """`Counts.note`, or what tells somebody else too: the name of what is counted, and how much of it."""
@@ -72,7 +72,7 @@ class Operators(TorchDispatchMode):
         self.num_seen += 1
         given = self._know(tensors_of((args, *kwargs.values())), share=0)  # weights, the batch: there before
         if is_read := self.values.is_read_by(func, args, kwargs, given):
-            self.note_sync()
+            self.note_sync(given)
         elif func.namespace == "c10d" and "allreduce" in func.name():
             self.note("num_all_reduces")
         try:
@@ -82,6 +82,7 @@ class Operators(TorchDispatchMode):
             if not is_read:  # that it fails may hang on values, as with an index out of bounds
                 self.note_sync()
             raise
+        self._know_opaque(opaque_of((result,)))
         self.values.follow(func, args, kwargs, given, self._know(tensors_of((result,)), share=1))
         if self.live > self._peak:
             self._peak = self.live
@@ -95,8 +96,12 @@ class Operators(TorchDispatchMode):
             self.note(f"flops.{name}", formula(*args, **kwargs, out_val=result))
         return result
 
-    def note_sync(self) -> None:
-        if not (self.is_paused or self.reads.is_within or _is_an_optimizers_own()):
+    def note_sync(self, read: Collection[int] = ()) -> None:
+        """Python waits, for a value in one of these storages. What torch's optimizers read of their own is none: their
+        step counter, which lies on the host, but nothing that was computed of the model."""
+        if self.is_paused or self.reads.is_within:
+            return
+        if self.values.are_results(read) or not _is_an_optimizers_own():
             self.note("num_syncs")
 
     def is_blind(self) -> bool:
@@ -115,7 +120,20 @@ class Operators(TorchDispatchMode):
                 self.live += self.known.setdefault(key, share * storage.nbytes())
                 # Python's view of a storage lives as long as the storage, also where autograd alone holds it.
                 weakref.finalize(storage, self._forget, key).atexit = False
+            elif self.known[key] and storage.nbytes() != self.known[key]:  # made here, and resized since
+                self.live += storage.nbytes() - self.known[key]
+                self.known[key] = storage.nbytes()
         return found
+
+    def _know_opaque(self, tensors: Iterable[Tensor]) -> None:
+        """Results without a storage that anybody can see, such as those of MKL-DNN: as large as their elements."""
+        for tensor in tensors:
+            num_bytes = tensor.numel() * tensor.element_size()
+            self.live += num_bytes
+            weakref.finalize(tensor, self._forget_opaque, num_bytes).atexit = False
+
+    def _forget_opaque(self, num_bytes: int) -> None:
+        self.live -= num_bytes
 
     def _note_old(self, tensor: Tensor) -> None:
         storage = tensor.untyped_storage()

@@ -98,6 +98,10 @@ class Values:
         self._host.add(key)
         return is_new
 
+    def are_results(self, keys: Iterable[int]) -> bool:
+        """Whether one of these storages holds what was computed of the model."""
+        return not self._results.isdisjoint(keys)
+
     def is_on_host(self, tensor: Tensor) -> bool:
         return storage_of(tensor)._cdata in self._host
 
@@ -224,3 +228,13 @@ def tensors_of(values: Iterable[Any]) -> Iterator[Tensor]:
                 yield value
         elif isinstance(value, list | tuple):
             yield from tensors_of(value)
+
+
+def opaque_of(values: Iterable[Any]) -> Iterator[Tensor]:
+    """Those that have a layout of their own, and keep their elements where no storage shows them."""
+    for value in values:
+        if isinstance(value, Tensor):
+            if value.layout is torch._mkldnn:  # type: ignore[attr-defined]
+                yield value
+        elif isinstance(value, list | tuple):
+            yield from opaque_of(value)

@@ -1542,7 +1542,7 @@ check("7.4")
 # %% [markdown]
 # ### 7.5 · Adapters by hand
 #
-# > Difficulty ●●●○○ · Importance ●●●●○ · 20 minutes · property, count (at least 10× fewer trainable parameters) · imports: all that is installed, except `add_lora` of `course_lib`
+# > Difficulty ●●●○○ · Importance ●●●●○ · 20 minutes · property, count (at least 10× fewer trainable parameters) · imports: all that is installed, except `LoRALinear` and `add_lora` of `course_lib`
 #
 # The model is a `TextClassifier`: linear layers in its blocks, and a `head` that is new for the task. The check trains
 # through your adapters on another task than the model was pretrained for, and compares with training it whole.

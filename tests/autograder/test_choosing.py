@@ -84,3 +84,42 @@ def test_a_damaged_file_of_answers_does_not_hide_a_sound_one(tmp_path: Path) -> 
     found = read(tmp_path, **{NAME: notebook(), ANSWERS: "{", "old_answers.json": answers(q1="a")})
     assert found.answers and found.answers.name == "old_answers.json"
     assert "not JSON" in found.problems[0]
+
+
+def of_lesson(number: str, **more: Any) -> str:
+    """What a diligent learner has of another lesson."""
+    given = {f"{number}.{question}": {"choice": "a"} for question in range(1, 16)}
+    return json.dumps({"format": 1, "lesson": number, "answers": given | more})
+
+
+@pytest.mark.parametrize(
+    ("other", "text"),
+    [
+        ("03_batch_size_and_accumulation_answers.json", of_lesson("03", **{"predict:3a": {"value": 2.0}})),
+        ("09_skill_exam_answers.json", of_lesson("09.1", exam={"seed": 1, "attempt": 1, "handed_in": 1})),
+        (f"03/{ANSWERS}", of_lesson("03")),
+        ("my answers.json", json.dumps({"format": 1, "lesson": "02", "answers": {"note": {"choice": "a"}}})),
+    ],
+)
+def test_answers_of_another_lesson_are_never_graded(tmp_path: Path, other: str, text: str) -> None:
+    found = read(tmp_path, **{NAME: notebook(), ANSWERS: answers(q1="a"), other: text})
+    assert found.answers and found.answers.name == ANSWERS and found.answers.parent.name == LESSON.slug
+    assert [line.partition(": ")[0] for line in found.problems] == ["not of this lesson, and not graded"]
+    alone = read(tmp_path / "alone", **{NAME: notebook(), other: text})
+    assert alone.answers is None and len(alone.problems) == 1
+
+
+def test_an_old_copy_with_more_answers_takes_nothing_from_ones_own(tmp_path: Path) -> None:
+    old = f"{LESSON.slug}_answers.damaged-20260101.json"
+    files = {NAME: notebook(), ANSWERS: answers(q1="a"), old: answers(q1="b", q2="b", q3="c")}
+    found = read(tmp_path, **files)
+    assert found.answers and found.answers.name == ANSWERS
+    assert found.problems == (f"{old} holds other answers: graded was {ANSWERS}",)
+
+
+def test_the_answers_beside_the_graded_notebook_are_the_ones(tmp_path: Path) -> None:
+    files = {NAME: notebook(), ANSWERS: answers(q1="a"), f"final/{NAME}": notebook("1.1")}
+    found = read(tmp_path, **files, **{f"final/{ANSWERS}": answers(q1="b", q2="a")})
+    assert found.answers and found.answers.parent.name == "final"
+    kept_elsewhere = read(tmp_path / "2", **{NAME: notebook(), f"data/{ANSWERS}": answers(q1="b")})
+    assert kept_elsewhere.answers and kept_elsewhere.problems == ()

@@ -21,8 +21,17 @@ from filelock import FileLock
 from autograder.common.result import Reason, Result
 from autograder.course.lessons import load_lesson
 from autograder.engine.timing.conditions import num_cores
+from autograder.grading.marking import _stands
 from autograder.grading.submissions import read_submission, stage
-from autograder.grading.units import Results, Unit, check_unit, engines
+from autograder.grading.units import (
+    Results,
+    Unit,
+    check_died,
+    check_unit,
+    counted,
+    engines,
+    without_result,
+)
 from tests.autograder.malformed import corpus
 from tests.autograder.nbgrader_course import LESSON_00, NOTEBOOKS, Course, cell
 from tests.everyday import first_of
@@ -161,6 +170,14 @@ class Half(BasePlugin):
     def late_submission_penalty(self, student_id, score, total_seconds_late):
         return score / 2
 """
+
+
+def test_a_cell_that_never_ends_is_waited_for_twice() -> None:
+    unit = Unit("0.1", "while True: pass")
+    first = counted(without_result(unit, "no result within 600 s"), None)
+    assert not _stands(first) and "not the learner's mistake" not in first.reason.note
+    assert _stands(counted(without_result(unit, "no result within 600 s"), first))
+    assert not _stands(check_died(unit, "it was killed"))
 
 
 @pytest.mark.parametrize(

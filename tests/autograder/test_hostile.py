@@ -161,11 +161,49 @@ def test_memory_of_many_processes_is_added_up(start: Callable[[], Worker]) -> No
         "import os; os.memfd_create('hidden')",
         "import ctypes; libc = ctypes.CDLL(None, use_errno=True)\n"
         "if libc.shmget(0, 2**20, 0o1600) < 0: raise OSError(ctypes.get_errno(), 'shmget')",
+        "import ctypes; libc = ctypes.CDLL(None, use_errno=True)\n"
+        "if libc.msgget(0, 0o1600) < 0: raise OSError(ctypes.get_errno(), 'msgget')",
+        "import ctypes; libc = ctypes.CDLL(None, use_errno=True)\n"
+        "if libc.semget(0, 30000, 0o1600) < 0: raise OSError(ctypes.get_errno(), 'semget')",
     ],
 )
 def test_no_memory_is_had_that_no_process_shows(start: Callable[[], Worker], code: str) -> None:
-    with pytest.raises(CheckFailed, match=r"Function not implemented|shmget"):
+    with pytest.raises(CheckFailed, match=r"Function not implemented|shmget|msgget|semget"):
         start().call("run", code=code)
+
+
+SOCKETS = """
+import os, socket
+def fill(most):
+    held, taken = [], 0
+    while len(held) < most:
+        pair = socket.socketpair()
+        held.append(pair)
+        for one in pair:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**22)
+            one.setblocking(False)
+            try:
+                while True:
+                    taken += one.send(bytes(100_000))
+            except BlockingIOError:
+                pass
+    return held, taken
+"""
+
+
+@FORK_LINUX
+def test_what_waits_in_sockets_stays_small(start: Callable[[], Worker]) -> None:
+    """It is no process's memory: an innocent worker would be ended for it."""
+    worker, other = start(), start()
+    assert worker.call("run", code=SOCKETS + "answer = fill(20)[1]") < 20 * 2**20
+    # Passed on to other processes, they are the worker's still.
+    code = SOCKETS + (
+        "for _ in range(20):\n    if os.fork() == 0:\n        held = fill(10)\n        import time; time.sleep(60)\n"
+        "import time; time.sleep(60)"
+    )
+    with pytest.raises(WorkerFailed, match="more than 128 sockets"):
+        worker.call("run", code=code, seconds=30.0)
+    assert other.call("run", code="answer = 1") == 1
 
 
 @FORK_LINUX

@@ -122,6 +122,8 @@ IMPOSSIBLE: dict[str, References] = {
         f"{HERE}/test_one_fate.py::test_a_class_with_all_of_them_is_graded_and_gets_feedback",
         f"{HERE}/test_one_fate.py::test_one_such_text_costs_the_others_nothing",
         f"{HERE}/test_grading.py::test_a_class_is_graded_whatever_is_in_it",
+        f"{HERE}/test_memory_of_a_class.py::test_an_innocent_has_the_points_that_it_has_alone",
+        f"{HERE}/test_hostile.py::test_what_waits_in_sockets_stays_small",
         "tests/fuzz/test_fuzz.py::test_a_few_damaged_hand_ins_and_it_goes_on",
     ),
     "To speak for another: the inside of an archive changes no file of another student.": (
@@ -131,6 +133,7 @@ IMPOSSIBLE: dict[str, References] = {
     "To have a text act: on a terminal, on a page or in a table it stays a text, marked as the learner's.": (
         f"{HERE}/test_text_stays_text.py::test_nothing_that_is_printed_acts_or_looks_like_a_verdict",
         f"{HERE}/test_text_stays_text.py::test_no_page_acts",
+        f"{HERE}/test_learner_text.py::test_what_could_run_is_shown_as_typed",
         f"{HERE}/test_text_stays_text.py::test_no_cell_of_a_table_is_a_formula",
     ),
 }

@@ -12,6 +12,7 @@ import pytest
 from autograder.quizzes.grading import load_bank
 from tests.kernels import run_all_cells
 
+SLUG = "01_efficient_training_loops"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 FIND = """
 import ipywidgets
@@ -82,6 +83,36 @@ def test_what_is_clicked_in_one_kernel_is_there_in_the_next(
 
 
 @pytest.mark.further
+def _answered(path: Path) -> list[str]:
+    return [*json.loads(path.read_text(encoding="utf-8"))["answers"]]
+
+
+@pytest.mark.timeout(180)
+def test_answers_stay_beside_the_notebook_wherever_a_cell_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKBOOK_DATA", str(tmp_path / "data"))
+    lesson, elsewhere, name = tmp_path / "lesson", tmp_path / "lesson" / "mine", f"{SLUG}_answers.json"
+    elsewhere.mkdir(parents=True)
+    imports, go, answers = (
+        "from autograder import answer, predict",
+        f"%cd -q {elsewhere}",
+        'answer("01.2", "b")',
+    )
+    _run(lesson, imports, 'answer("01.1", "a")', go, answers, 'predict("1a", "How many?", value=2)')
+    assert _answered(lesson / name) == ["01.1", "01.2", "predict:1a"]
+    assert not (elsewhere / name).exists()
+    (lesson / name).unlink()
+    # Under a server of Jupyter the kernel began beside the notebook, whatever came before the import.
+    monkeypatch.setenv("JPY_SESSION_NAME", str(lesson / "any.ipynb"))
+    _run(lesson, go, imports, answers)
+    assert _answered(lesson / name) == ["01.2"]
+    monkeypatch.delenv("JPY_SESSION_NAME")
+    # VS Code may start it elsewhere, and says which notebook it is.
+    _run(elsewhere, f"__vsc_ipynb_file__ = {str(lesson / 'any.ipynb')!r}", imports, 'answer("01.3", "b")')
+    assert _answered(lesson / name) == ["01.2", "01.3"]
+
+
 @pytest.mark.timeout(180)
 def test_an_exam_goes_on_in_the_next_kernel_and_is_handed_in_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

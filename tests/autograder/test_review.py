@@ -95,7 +95,7 @@ def test_means_that_no_exercise_needs_are_noted(cell: str, says: str) -> None:
         "getattr(batch, 'labels', None)",
         "for name in ('sum', 'mean'):\n    getattr(losses, name)()",
         "how = 'sum' if is_last else 'mean'\n[getattr(losses, how)() for how in ('max', 'min')]",
-        "class A:\n    def f(self, x, how='mean'):\n        return getattr(x, how)()\na.f(x)\na.f(x, how='max')",
+        "def f(x, how='mean'):\n    return getattr(x, how)()\nf(x)\nf(x, how='max')",
         "setattr(dataset, 'rng', generator)",
         "setattr(info.dataset, 'rng', generator)",
         "vars(info.dataset).update(rng=generator)",
@@ -132,7 +132,8 @@ def _right_solutions() -> Iterator[tuple[str, str, str]]:
             yield "reference", exercise_id, source
         for name, sources in alternative_sources(lesson_id).items():
             yield from ((name, exercise_id, source) for exercise_id, source in sources.items())
-    yield from ((case.name, case.exercise, case.source) for case in HONEST)
+    # What a person may be asked to look at has been told apart by hand.
+    yield from ((case.name, case.exercise, case.source) for case in HONEST if not case.may_be_flagged)
 
 
 def test_at_most_one_right_solution_in_a_hundred_is_noted() -> None:

@@ -123,3 +123,25 @@ def test_each_frame_comes_once() -> None:
     assert wire.receive(stream, made) == "right"
     with pytest.raises(wire.WireError, match="seal"):
         wire.receive(stream, made)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"__array__": ["float64", [10**300] * 3000]}),
+        json.dumps({"__array__": ["float64", [2] * 1000]}),
+        json.dumps({"__array__": ["float64", [2**60, 0]]}),
+        "1" * 100_000,
+    ],
+)
+def test_no_number_keeps_the_reader_busy(text: str) -> None:
+    """What multiplies or reads numbers without end serves nobody else meanwhile."""
+    frame = struct.pack("<Q", len(text)) + text.encode()
+    with pytest.raises(wire.WireError, match=r"malformed|digits"):  # and not after it was multiplied out
+        wire.receive(io.BytesIO(frame + bytes(wire.SEAL_BYTES)), wire.sealer(bytes(wire.KEY_BYTES), "answer"))
+
+
+@pytest.mark.parametrize("value", [{"__array__": [1]}, 1 << 5000])
+def test_what_could_be_taken_for_something_else_is_not_sent(value: object) -> None:
+    with pytest.raises(TypeError, match="cannot be sent"):
+        wire.send(io.BytesIO(), value, wire.sealer(bytes(wire.KEY_BYTES), "answer"))

@@ -41,10 +41,11 @@ class Cell:
     ) -> None:
         self.scopes = Scopes(tree)
         self.nodes = self.scopes.nodes
-        self.values = Values(self.scopes)
-        self.texts = Texts(self.nodes)
+        self.texts = Texts(self.scopes)
+        self.values = Values(self.scopes, self.texts)
         self.counts, self.given = counts, frozenset(given)
         self.methods = allowed.names_of("methods") | frozenset(given_methods)
+        self.may_choose = any(name.startswith("getattr(") for name in allowed_names)
         self.may_use_files = "open" in allowed_names
         self.may_start_processes = "multiprocessing" in allowed_names
         self.may_start_workers = self.may_start_processes or "num_workers" in allowed_names
@@ -71,7 +72,10 @@ class Cell:
 
     def _is_of_torch(self, node: ast.AST) -> bool:
         """Whether it is a class whose objects have parts of a library, of which the cell may name some as it runs."""
-        return self._is_of(node, *_WITH_PARTS)
+        may_be = isinstance(node, ast.ClassDef) and any(
+            A_CLASS in self.values.of(base) for base in node.bases
+        )
+        return may_be or self._is_of(node, *_WITH_PARTS)
 
     def _is_of(self, node: ast.AST, *libraries: str) -> bool:
         """Whether it is a class, and one of its parents begins so."""

@@ -9,7 +9,7 @@ import ast
 import functools
 from typing import TYPE_CHECKING
 
-from autograder.engine.review.kinds import MADE, OWN, UNBOUND, UNKNOWN, Known
+from autograder.engine.review.kinds import A_CLASS, CHOSEN, MADE, OWN, UNBOUND, UNKNOWN, Known
 from autograder.engine.review.scopes import FIRST_IS_A_CLASS, Function, Scope
 from autograder.engine.review.words import listed
 
@@ -47,7 +47,7 @@ class Doubts:
         bases = [
             self._values.of(base.value if isinstance(base, ast.Subscript) else base) for base in node.bases
         ]
-        of_unknown = any(one in (UNKNOWN, MADE, OWN) for base in bases for one in base)
+        of_unknown = any(one in (UNKNOWN, MADE, CHOSEN, OWN, A_CLASS) for base in bases for one in base)
         return (
             plain and not has_new and not of_unknown and not any(k.arg == "metaclass" for k in node.keywords)
         )

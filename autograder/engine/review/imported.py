@@ -6,7 +6,9 @@ import ast
 import warnings
 from collections.abc import Collection, Iterator
 
+from autograder.engine.review.mangled import mangle
 from autograder.engine.review.scopes import Scopes
+from autograder.engine.review.texts import Texts
 from autograder.engine.review.values import TooEntangled, Values
 
 _LIBRARY = "course_lib"
@@ -23,6 +25,7 @@ def find_imported(source: str, parts: Collection[str]) -> tuple[str, int] | None
     try:
         with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(source)
+        mangle(tree)
         reached = [(min(parts) if name == "*" else name, line) for name, line in _reached(tree)]
     except (SyntaxError, ValueError, TooEntangled):
         return None  # it does not run either; what is too entangled is a reason to look
@@ -33,7 +36,7 @@ def find_imported(source: str, parts: Collection[str]) -> tuple[str, int] | None
 def _reached(tree: ast.Module) -> Iterator[tuple[str, int]]:
     """Names of what is imported from the library or used of it, each with its line."""
     scopes = Scopes(tree)
-    values = Values(scopes)
+    values = Values(scopes, Texts(scopes))
     for node in scopes.nodes:
         match node:
             case ast.ImportFrom(module=str(module), names=names) if _is_of_library(module):

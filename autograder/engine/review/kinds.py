@@ -11,6 +11,7 @@ OWN_CLASS = "a class of the cell's own"
 OWN_FUNCTION = "a function of the cell's own"
 A_CLASS = "a class, whoever's"  # what `type(x)` gives
 MADE = "an object that a library made"
+CHOSEN = "what something has under a name that is made as the cell runs"
 UNKNOWN = "anything"
 UNBOUND = "a name that nothing binds"
 

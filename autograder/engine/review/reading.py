@@ -11,10 +11,12 @@ from typing import Any
 
 from autograder.engine.review.allowed import names_of
 from autograder.engine.review.cell import Cell
+from autograder.engine.review.mangled import mangle
 from autograder.engine.review.rules import (
     annotated,
     attributes,
     calls,
+    chosen,
     definitions,
     getters,
     internals,
@@ -35,6 +37,7 @@ def read(source: str, counts: bool, allowed: Collection[str], given: str) -> lis
     except (SyntaxError, ValueError):
         return []  # it does not run either
     annotated.spell_out(tree)
+    mangle(tree)
     try:
         names, methods, private = _given_by(given)
         cell = Cell(
@@ -74,6 +77,16 @@ def _about_attribute(cell: Cell, node: ast.Attribute) -> Iterator[str]:
 def _about_name(cell: Cell, node: ast.Name) -> Iterator[str]:
     if isinstance(node.ctx, ast.Load):
         yield from calls.about_name(cell, node)
+        yield from chosen.about_chosen(cell, node)
+
+
+def _about_call(cell: Cell, node: ast.Call) -> Iterator[str]:
+    yield from calls.about_call(cell, node)
+    yield from chosen.about_chosen(cell, node)
+
+
+def _about_addition(cell: Cell, node: ast.AugAssign) -> Iterator[str]:
+    yield from chosen.about_chosen(cell, node.target)  # which the other side is asked to be added to
 
 
 def _about_subscript(cell: Cell, node: ast.Subscript) -> Iterator[str]:
@@ -103,7 +116,11 @@ _RULES: dict[type[ast.AST], Rule] = {
     ast.Name: _about_name,
     ast.Attribute: _about_attribute,
     ast.Subscript: _about_subscript,
-    ast.Call: calls.about_call,
+    ast.Call: _about_call,
+    ast.AugAssign: _about_addition,
+    ast.IfExp: chosen.about_chosen,
+    ast.BoolOp: chosen.about_chosen,
+    ast.NamedExpr: chosen.about_chosen,
     ast.ClassDef: _about_class,
     ast.MatchClass: attributes.about_pattern,
     ast.Constant: _about_constant,
@@ -116,6 +133,8 @@ _RULES: dict[type[ast.AST], Rule] = {
 
 def _is_allowed(what: str, allowed: Collection[str]) -> bool:
     """Whether the exercise is about what this sentence names."""
+    if what.startswith(chosen.SAYS):  # which the exercise that allows to ask does not ask for
+        return False
     named = _NAMED.search(what)
     about = named[1] if named else ""
     if what.endswith("a library's"):

@@ -22,7 +22,8 @@ class Bound:
 
     Attributes:
         how: "value" (an expression), "with" (one that is entered), "import" (a dotted path), "class", "function",
-            "first" (the first parameter of a method), "described" (the second of a descriptor's), or "unknown".
+            "first" (the first parameter of a method), "getter" (that of a lambda, which this makes a property of),
+            "described" (the second of a descriptor's), or "unknown".
     """
 
     how: str
@@ -149,6 +150,8 @@ class Scopes:
             case ast.Assign(targets=targets, value=value):
                 for target in targets:
                     self._assign(target, value, scope)
+                if scope.kind == "class" and len(targets) == 1:
+                    self._bind_getter(value)
             case ast.AnnAssign(target=target, value=value) if value:
                 self._assign(target, value, scope)
             case ast.NamedExpr(target=target, value=value):
@@ -170,11 +173,19 @@ class Scopes:
             case ast.MatchMapping(rest=rest) if rest:
                 scope.bind(rest, Bound("unknown"))
 
+    def _bind_getter(self, value: ast.expr) -> None:
+        """`name = property(lambda self: …)`, in a class."""
+        match value:
+            case ast.Call(func=made_by, args=[ast.Lambda(args=given) as getter], keywords=[]):
+                if len(given.args) == 1 and not given.defaults:
+                    self.inside[id(getter)].names[given.args[0].arg] = [Bound("getter", made_by)]
+
     def _bind_parameters(self, node: Function | ast.Lambda, scope: Scope) -> None:
         inner, given = self.inside[id(node)], node.args
         in_order = [*given.posonlyargs, *given.args]
         for arg in all_parameters(node):
-            inner.bind(arg.arg, Bound("unknown"))
+            if not any(one.how == "getter" for one in inner.names.get(arg.arg, ())):
+                inner.bind(arg.arg, Bound("unknown"))
         if scope.kind == "class" and in_order and isinstance(node, Function):
             inner.names[in_order[0].arg] = [Bound("first", node)]
             if node.name in DESCRIBING and in_order[1:]:

@@ -1,80 +1,80 @@
-"""Which texts a variable of a cell can hold, read from its tree: of a name that is worked out nothing is known."""
+"""Which texts a variable of a cell can hold, read from its tree: of a name that is worked out nothing is known.
+
+A text is certain where nothing but texts that stand in the cell can reach it, by every binding that Python has. All
+variables of one name count as one, in whatever scope, so that it need not be known here which of them is read.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 
-from autograder.engine.review.scopes import Function
+from autograder.engine.review.scopes import Function, Scopes
 
 _DEEPEST = 5  # variables on the way from a name to its texts
 _MOST = 200  # texts that one variable may hold
-
-_PLAIN = ("staticmethod", "classmethod")  # decorators
+# Texts in nodes that are no names, or names that the node does not bind.
+_NOT_BOUND = {
+    ast.Attribute: ("attr",),
+    ast.keyword: ("arg",),
+    ast.MatchClass: ("kwd_attrs",),
+    ast.Constant: ("value", "kind"),
+    ast.ImportFrom: ("module",),
+    ast.alias: ("name", "asname"),  # one of them binds
+}
 
 
 class Texts:
-    """What is known of the texts of a cell. All variables of one name count as one."""
+    """What is known of the texts of a cell."""
 
-    def __init__(self, nodes: Sequence[ast.AST]) -> None:
+    def __init__(self, scopes: Scopes) -> None:
+        self._bound = Counter[str]()  # how often each name is bound, in whatever way
+        self._clear = Counter[str]()  # and how often so that it is seen to what
         self._plain: defaultdict[str, list[ast.expr]] = defaultdict(list)
         self._taken: defaultdict[str, list[Function]] = defaultdict(list)  # parameters
-        self._unclear: set[str] = set()
-        self._unclear_attributes: set[str] = set()
-        self._named: set[object] = set()
+        self._named: set[str] = set()
         self._uses: defaultdict[str, list[ast.AST]] = defaultdict(list)
         self._calls: dict[int, ast.Call] = {}
-        plain: set[int] = set()
-        for node in nodes:
-            plain |= self._note(node)
-        for node in nodes:
-            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and id(node) not in plain:
-                self._unclear.add(node.id)
+        self._of = scopes.of
+        self._has_stars = bool(scopes.stars)  # which bind whatever names their modules have
+        for node in scopes.nodes:
+            self._bound.update(_bound_by(node))
+            self._note(node)
 
-    def _note(self, node: ast.AST) -> set[int]:
-        """Keep what this node says of names; the ids of those that it binds to what is plain."""
+    def _note(self, node: ast.AST) -> None:
         match node:
-            case ast.Assign(targets=[ast.Name(id=name) as target], value=value):
-                self._plain[name].append(value)
-                return {id(target)}
-            case ast.AnnAssign(target=ast.Name(id=name) as target, value=ast.expr() as value):
-                self._plain[name].append(value)
-                return {id(target)}
-            case ast.Attribute(attr=name) if not isinstance(node.ctx, ast.Load):
-                self._unclear_attributes.add(name)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                self._bind(name, [value])
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                self._bind(name, [value])
             case (
-                ast.For(
-                    target=ast.Name(id=name) as target,
-                    iter=ast.Tuple(elts=elements) | ast.List(elts=elements),
-                )
+                ast.For(target=ast.Name(id=name), iter=ast.Tuple(elts=elements) | ast.List(elts=elements))
                 | ast.comprehension(
-                    target=ast.Name(id=name) as target,
-                    iter=ast.Tuple(elts=elements) | ast.List(elts=elements),
+                    target=ast.Name(id=name), iter=ast.Tuple(elts=elements) | ast.List(elts=elements)
                 )
             ):
-                self._plain[name] += elements
-                return {id(target)}
+                self._bind(name, elements)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                for parameter in _parameters(node):
-                    self._taken[parameter].append(node)
-            case ast.Lambda():
-                self._unclear |= set(_parameters(node))
-            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                self._unclear.add(name)
+                for name in _parameters(node):
+                    self._taken[name].append(node)
+                    self._clear[name] += 1
             case ast.Constant(value=str(text)):
-                self._named.add(text)
+                self._named |= set(text.split("."))
             case ast.Call(func=function):
                 self._calls[id(function)] = node
         if isinstance(node, ast.Name | ast.Attribute):
             self._uses[node.id if isinstance(node, ast.Name) else node.attr].append(node)
-        return set()
+
+    def _bind(self, name: str, values: list[ast.expr]) -> None:
+        self._plain[name] += values
+        self._clear[name] += 1
 
     def of(self, node: ast.expr, deepest: int = _DEEPEST) -> set[str] | None:
         """Every text that this expression can be, by all that its variable is bound to; None where one is not plain.
 
-        Plain are a constant, the two sides of an `if`, what a loop takes from a list of such, and a parameter whose
-        function is only ever called with such.
+        Plain are a constant, the two sides of an `if`, what a loop takes from a list of such, and a parameter of a
+        function that is only ever called, by its own name and with such.
         """
         sides: list[ast.expr | None]
         match node:
@@ -82,11 +82,9 @@ class Texts:
                 return {text}
             case ast.IfExp(body=body, orelse=orelse):
                 sides = [body, orelse]
-            case ast.Starred(value=ast.Name(id=name) | ast.Attribute(attr=name)) if (
-                name not in self._unclear | self._unclear_attributes
-            ):
+            case ast.Starred(value=ast.Name(id=name)) if deepest and self._is_clear(name):
                 sides = list(self._elements(name))
-            case ast.Name(id=name) if deepest and name not in self._unclear:
+            case ast.Name(id=name) if deepest and self._is_clear(name):
                 sides = [*self._plain[name]]
                 for function in self._taken[name]:
                     sides += self._handed_in(name, function)
@@ -102,6 +100,14 @@ class Texts:
             found |= texts
         return found
 
+    def is_bound_once(self, name: str) -> bool:
+        """Whether one line alone says what a name stands for, in whatever scope."""
+        return not self._has_stars and self._bound[name] == 1
+
+    def _is_clear(self, name: str) -> bool:
+        """Whether all is seen that a name can stand for. Python itself binds some of those with two underscores."""
+        return not self._has_stars and "__" not in name and self._bound[name] == self._clear[name]
+
     def _elements(self, name: str) -> Iterator[ast.expr | None]:
         """What a tuple of this name holds."""
         for side in self._plain[name]:
@@ -110,41 +116,51 @@ class Texts:
             yield None
 
     def _handed_in(self, name: str, function: Function) -> Iterator[ast.expr | None]:
-        """The default of a parameter, and what it gets in each call of its function; None where those are not plain."""
-        # Python itself calls `__init__` and the like, a decorator may, and so may who looks a function up by its name.
-        is_dunder, is_named = function.name.startswith("__"), function.name in self._named
-        if is_named or is_dunder or any(ast.unparse(one) not in _PLAIN for one in function.decorator_list):
+        """What a parameter gets in each call of its function; None where that is not seen."""
+        given, uses = function.args, self._uses[function.name]
+        if not self._is_only_called(function) or not uses or len(uses) > _MOST:
             yield None
-        given = function.args
+            return
         in_order = [arg.arg for arg in (*given.posonlyargs, *given.args)]
         defaults = dict(zip(in_order[::-1], given.defaults[::-1], strict=False))
         defaults |= {a.arg: d for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True) if d}
-        if name not in [*in_order, *(arg.arg for arg in given.kwonlyargs)]:  # `*names`
-            yield None
-        if name in defaults:
-            yield defaults[name]
-        uses = self._uses[function.name]
-        if len(uses) > _MOST:
-            yield None
-            return
         for node in uses:
-            call = self._calls.get(id(node))
-            if (
-                call is None
-                or any(isinstance(a, ast.Starred) for a in call.args)
-                or any(not k.arg for k in call.keywords)
-            ):
-                yield None  # handed on, or called with what nobody sees here
-                continue
+            call = self._calls[id(node)]
+            is_seen = not any(isinstance(one, ast.Starred) for one in call.args)
+            by_place = dict(zip(in_order, call.args, strict=False))
             by_name = {keyword.arg: keyword.value for keyword in call.keywords}
-            by_place = dict(zip(in_order[isinstance(node, ast.Attribute) :], call.args, strict=False))
-            if name in by_name or name in by_place:
-                yield (by_name | by_place)[name]
-            elif name not in defaults:
-                yield None
+            handed = (
+                defaults | by_name | by_place
+            )  # one that goes by its place alone may have a keyword's name
+            yield handed.get(name) if is_seen and None not in by_name else None
+
+    def _is_only_called(self, function: Function) -> bool:
+        """Whether every call of it stands in the cell: it is no method, which its class or a library calls, nobody
+        decorates it, and its name stands for nothing else and is only called."""
+        name = function.name
+        is_own = self._of[id(function)].kind != "class" and not function.decorator_list
+        is_called = all(isinstance(one, ast.Name) and id(one) in self._calls for one in self._uses[name])
+        is_named = "__" in name or name in self._named  # Python calls it, or who looks it up
+        return is_own and is_called and not is_named and self._bound[name] == 1
 
 
-def _parameters(function: Function | ast.Lambda) -> list[str]:
+def _bound_by(node: ast.AST) -> Iterator[str]:
+    """The names that a node binds, or says something of: any name in it, but for those that are known to be others."""
+    if isinstance(node, ast.Name):
+        if not isinstance(node.ctx, ast.Load):
+            yield node.id
+        return
+    if isinstance(node, ast.alias):
+        yield node.asname or node.name.partition(".")[0]
+    others = _NOT_BOUND.get(type(node), ())
+    for field, value in ast.iter_fields(node):
+        if field not in others:
+            yield from (
+                one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)
+            )
+
+
+def _parameters(function: Function) -> list[str]:
+    """Those that get one argument each."""
     given = function.args
-    extra = [one for one in (given.vararg, given.kwarg) if one]
-    return [arg.arg for arg in (*given.posonlyargs, *given.args, *given.kwonlyargs, *extra)]
+    return [arg.arg for arg in (*given.posonlyargs, *given.args, *given.kwonlyargs)]

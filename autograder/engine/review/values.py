@@ -11,6 +11,7 @@ from autograder.engine.review import allowed
 from autograder.engine.review.doubts import Doubts
 from autograder.engine.review.kinds import (
     A_CLASS,
+    CHOSEN,
     MADE,
     OWN,
     OWN_CLASS,
@@ -21,8 +22,10 @@ from autograder.engine.review.kinds import (
     Value,
 )
 from autograder.engine.review.scopes import DESCRIBING, FIRST_IS_A_CLASS, Bound, Function, Scope, Scopes
+from autograder.engine.review.texts import Texts
 
 _MOST = 40  # things that one name may stand for
+_MOST_NAMES = 20  # by which something is asked for in one place
 
 
 class TooEntangled(Exception):
@@ -32,8 +35,8 @@ class TooEntangled(Exception):
 class Values:
     """What the names and expressions of a cell stand for."""
 
-    def __init__(self, scopes: Scopes) -> None:
-        self.scopes = scopes
+    def __init__(self, scopes: Scopes, texts: Texts) -> None:
+        self.scopes, self.texts = scopes, texts
         self._known: dict[tuple[Scope, str], set[Value]] = {}
         self._kept: dict[int, frozenset[Value]] = {}
         # So that `with A() as a` gives an object of A.
@@ -110,6 +113,9 @@ class Values:
                 return {OWN if one == OWN and self._enter_themselves else UNKNOWN for one in self.of(node)}
             case Bound("first", ast.FunctionDef() | ast.AsyncFunctionDef() as method):
                 return {self._first(method)}
+            case Bound("getter", ast.expr() as made_by):
+                is_property = {one.path for one in self.known(made_by)} == {"builtins.property"}
+                return {OWN if is_property and len(self.of(made_by)) == 1 else UNKNOWN}
             case Bound("described", ast.FunctionDef() | ast.AsyncFunctionDef() as method):
                 return {self._described(method)}
         return {UNKNOWN}
@@ -147,13 +153,22 @@ class Values:
         match called, arguments:
             case Known(path="builtins.type"), [about, *_]:
                 return {OWN_CLASS if self.is_own(about) else A_CLASS}
-            case Known(path="builtins.getattr"), [base, ast.Constant(value=str(name)), *_]:
-                return {one for value in self.of(base) for one in _part(value, name)}
+            case Known(path="builtins.getattr"), [base, name, *default]:
+                return {*self._got(base, name), *(one for each in default for one in self.of(each))}
             case Known(path=path, kind=kind), _ if not path.startswith("builtins."):
                 return {MADE if kind in ("classes", "fixed") or path.startswith("torch.") else UNKNOWN}
-            case str(), _ if called == OWN_CLASS:
-                return {OWN}
+            case str(), _ if called in (OWN_CLASS, CHOSEN):
+                return {OWN if called == OWN_CLASS else CHOSEN}
         return {UNKNOWN}
+
+    def _got(self, base: ast.expr, name: ast.expr) -> Iterable[Value]:
+        """What `getattr(base, name)` gives."""
+        texts, found = self.texts.of(name), self.of(base)
+        if texts is None:
+            return {UNKNOWN if one in (OWN, OWN_CLASS) else CHOSEN for one in found}
+        if len(texts) > _MOST_NAMES:
+            return {UNKNOWN}
+        return {one for text in texts for value in found for one in _part(value, text)}
 
     def _named(self, name: str, scope: Scope) -> Iterable[Value]:
         found: set[Value] = set()
@@ -217,4 +232,4 @@ def _part(value: Value, name: str) -> Iterable[Value]:
         return {MADE}
     if isinstance(value, Known) and value.kind in ("module", "classes", "fixed"):
         return {Known.at(f"{value.path}.{name}")}
-    return {MADE if value == MADE else UNKNOWN}
+    return {value if value in (MADE, CHOSEN) else UNKNOWN}

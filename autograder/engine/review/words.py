@@ -40,7 +40,7 @@ NAMES = listed("__name__ __doc__ __debug__")
 # Of torch, what a module's parts and the versions of a state_dict are kept in among it; and the public methods of
 # named tuples, which have their underscore so that no field may bear their name.
 _PRIVATE_BUT_KNOWN = (
-    *("_foreach_", "_fused_", "_modules", "_parameters", "_buffers", "_metadata"),
+    *("_foreach_", "_modules", "_parameters", "_buffers", "_metadata"),
     *("_non_persistent_buffers_set", "_flatten_dense_tensors", "_unflatten_dense_tensors"),
     *("_checkpoint_wrapped_module", "_asdict", "_fields", "_make", "_replace"),
 )

@@ -165,6 +165,14 @@ class WorkerProcess:
         """Threads of all its processes."""
         return sum(_number(process, "num_threads") for process in self.family(MAX_PROCESSES))
 
+    def num_sockets(self) -> int:
+        """Sockets of all its processes; 0 where it has no network of its own, in which they could be counted."""
+        if not self.owns_all:
+            return 0
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            return int(Path(f"/proc/{self.pid}/net/sockstat").read_text().split()[2])
+        return 0
+
     def memory(self, family: list[psutil.Process]) -> int:
         """Bytes that the processes take; what they share counts once, when it matters."""
         rough = sum(_number(process, "memory_info") for process in family)

@@ -16,6 +16,7 @@ import psutil
 
 WORKER_FOLDER = Path(__file__).resolve().parent / "inside"
 MAX_PROCESSES = 192  # and threads, of one worker
+MAX_SOCKETS = 128  # of one worker; the ranks of lesson 06 take some 20
 MAX_MEMORY = 8 * 2**30  # bytes of one process; less where the machine has less
 PLACE_BYTES = 512 * 2**20  # of a worker's own temporary files and shared memory
 LIMITS = {
@@ -23,6 +24,7 @@ LIMITS = {
     "RLIMIT_FSIZE": 256 * 2**20,  # bytes per file
     "RLIMIT_NPROC": MAX_PROCESSES,  # not for root: see `watch`
     "RLIMIT_CORE": 0,
+    "RLIMIT_NOFILE": 1024,  # of one process; what each holds in the kernel is no process's
 }
 # The last: Windows starts no program without it.
 _KEPT_VARIABLES = ("LANG", "LC_ALL", "CUDA_VISIBLE_DEVICES", "SYSTEMROOT")

@@ -1,4 +1,4 @@
-"""Ends workers that take more processes or memory than they may, or than the machine has."""
+"""Ends workers that take more processes, sockets or memory than they may, or than the machine has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Protocol
 
 import psutil
 
-from autograder.engine.sandbox.view import MAX_PROCESSES
+from autograder.engine.sandbox.view import MAX_PROCESSES, MAX_SOCKETS
 
 MIN_FREE_MEMORY = 0.05  # of the machine's; with less, the largest worker is ended
 MACHINE_IS_FULL = "The machine ran out of memory while your code was running, and the code was ended."
@@ -37,6 +37,7 @@ class Watched(Protocol):
     def family(self, most: int = ...) -> list[psutil.Process]: ...
     def memory(self, family: list[psutil.Process]) -> int: ...
     def num_threads(self) -> int: ...
+    def num_sockets(self) -> int: ...
     def kill(self, why: str = ...) -> None: ...
 
 
@@ -71,6 +72,8 @@ def _watch(live: Workers, short_since: float | None) -> float | None:
         # In this order: to ask for the memory of a process that forks without end takes long.
         if tasks - worker.tasks > MAX_PROCESSES // 2 and worker.num_threads() > MAX_PROCESSES:
             worker.kill(f"Your code started more than {MAX_PROCESSES} processes and threads, and was ended.")
+        elif worker.num_sockets() > MAX_SOCKETS:  # what waits in them is no process's memory
+            worker.kill(f"Your code opened more than {MAX_SOCKETS} sockets, and was ended.")
         elif (
             worker.free - memory.available > (most := worker.memory_limit)  # cheap; the next is not
             and worker.memory(worker.family(MAX_PROCESSES)) > most

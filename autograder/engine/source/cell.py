@@ -10,7 +10,8 @@ import warnings
 from dataclasses import dataclass
 
 from autograder.common import CELL_SECONDS, ApartError, Reason, run_apart
-from autograder.engine.source.notebook import MAX_CELL, NO_PYTHON, as_python, is_stub
+from autograder.engine.source.marks import is_stub
+from autograder.engine.source.python import MAX_CELL, NO_PYTHON, as_python
 
 WIDTH = 100  # characters of a line that are shown
 _MAX_MESSAGE = 200

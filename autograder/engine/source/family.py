@@ -9,7 +9,7 @@ import symtable
 import warnings
 
 from autograder.common import CELL_SECONDS, ApartError, run_apart
-from autograder.engine.source.notebook import MAX_CELL, NO_PYTHON
+from autograder.engine.source.python import MAX_CELL, NO_PYTHON
 
 _NAMES: dict[type[ast.AST], str] = {
     **{ast.Name: "id", ast.arg: "arg", ast.MatchAs: "name", ast.MatchStar: "name", ast.MatchMapping: "rest"},

@@ -130,6 +130,8 @@ class MeasuredGrades(Execute):
             return super().preprocess(nb, resources, km)
         # nbgrader works in the course's root; the submission with its answers file lies elsewhere.
         path = Path(resources["metadata"]["path"]).resolve() / f"{resources['metadata']['name']}.ipynb"
+        for line in _told(path):
+            self.log.warning("For a person to look at: %s", line)
         answers = _answers(path, self.require_sandbox)
         for grade_id, cell in graded.items():
             if grade_id not in answers:
@@ -198,6 +200,14 @@ class _Answer:
     score: float
     max_score: float
     html: str
+
+
+def _told(notebook: Path) -> list[str]:
+    """What a person should know of the cells that are judged; `workbook grade` says so itself."""
+    from autograder.engine import told_in
+    from autograder.grading.submissions import sources_at_hand
+
+    return told_in(notebook) if sources_at_hand() is None else []
 
 
 def _answers(notebook: Path, required: Level | None) -> dict[str, _Answer]:

@@ -32,14 +32,14 @@ _LOADING_SECONDS = 20.0  # of that, which is no text's fault
 MAX_CODE = 20_000  # characters of a cell in colours; each takes some twenty on the page
 MAX_PAGE = 20_000_000  # characters of HTML, of all texts together
 _TAG = re.compile(r"<[A-Za-z/!?]")
-_ADDRESS = re.compile(r'(?:href|src)="([^"]*)"')
-_SAFE_SCHEMES = ("", "http", "https", "mailto")
+_ADDRESS = re.compile(r'(href|src)="([^"]*)"')
+_SAFE_SCHEMES = ("http", "https", "mailto")
 _SAFE_DATA = tuple(f"data:{kind};base64," for kind in IMAGES)
 Text = tuple[str, str, dict[str, Any]]  # kind of the cell, its source, its images
 
 
 class PlainTexts(NbGraderPreprocessor):
-    """Shows a text as it was typed where it holds HTML, an address that runs code, or what cannot be rendered in time;
+    """Shows a text as it was typed where it holds HTML, an address that acts, or what cannot be rendered in time;
     the released texts stay. Images that were pasted into a text stay as well, and no other attachments."""
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
@@ -142,15 +142,22 @@ def _length_of_code(text: str) -> float:
 
 
 def _length_of_page(text: str, images: dict[str, Any]) -> float:
-    """Characters of its HTML; infinite where that could run code."""
+    """Characters of its HTML; infinite where that could act."""
     from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
     if _TAG.search(text):
         return float("inf")
     html = MarkdownWithMath(renderer=IPythonRenderer(escape=False, attachments=images)).render(text)
-    addresses = [unescape(found) for found in _ADDRESS.findall(html)]
-    is_safe = all(_scheme(each) in _SAFE_SCHEMES or each.startswith(_SAFE_DATA) for each in addresses)
+    is_safe = all(_is_safe(kind, unescape(address)) for kind, address in _ADDRESS.findall(html))
     return len(html) if is_safe else float("inf")
+
+
+def _is_safe(kind: str, address: str) -> bool:
+    """What a page fetches by itself comes along with it: any other address would be asked as whoever opens the page,
+    such as that which ends the session. A link waits for a click, and leads away or to a place of the page."""
+    if address.startswith(_SAFE_DATA):
+        return True
+    return kind == "href" and (address.startswith("#") or _scheme(address) in _SAFE_SCHEMES)
 
 
 def harmless(text: str) -> str:

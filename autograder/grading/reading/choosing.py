@@ -10,12 +10,13 @@ from typing import Any
 
 from autograder.common import named
 from autograder.course import Lesson
-from autograder.engine import exercise_sources
-from autograder.kept import read_answers
+from autograder.engine import exercise_cells
+from autograder.kept import lesson_of_answers, read_answers
 
 Notebook = tuple[Path, list[dict[str, Any]]]
 _STUB = "NotImplementedError"  # what each stub raises
 _MOST_ANSWERS = 20  # files that are looked into
+_MOST_NAMED = 5
 
 
 def choose_notebook(
@@ -54,35 +55,48 @@ def choose_notebook(
     return best
 
 
-def choose_answers(paths: list[Path], place: Path, lesson: Lesson, problems: list[str]) -> Path | None:
-    """The file with most answers, then the one of the lesson's name; None where none can be read.
+def choose_answers(
+    paths: list[Path], notebook: Path | None, place: Path, lesson: Lesson, problems: list[str]
+) -> Path | None:
+    """The lesson's own answers: those beside the notebook, under the name that this course gave them, or a copy that
+    holds all of them and more. Without any there, the file with most. None where none is of this lesson.
 
     Args:
         paths: those whose name says that they hold answers.
+        notebook: the one that is graded.
         place, problems: as of `choose_notebook`.
     """
-    wanted = place / f"{lesson.slug}_answers.json"
-    paths = sorted(paths, key=lambda path: path != wanted)[:_MOST_ANSWERS]
+    name = f"{lesson.slug}_answers.json"
+    wanted = (notebook.parent if notebook else place) / name
+    paths = sorted(paths, key=lambda path: (path != wanted, path.name != name))[:_MOST_ANSWERS]
     read = {path: read_answers(path) for path in paths}
     for path in paths:
         if problem := read[path].get("problem"):
             problems.append(f"{_shown(path, place)}: {problem}")
     good = {path: found for path, found in read.items() if "problem" not in found}
-    if not good:
+    own = {path: found for path, found in good.items() if lesson_of_answers(path, found) == lesson.id}
+    if others := [_shown(path, place) for path in good if path not in own and good[path]]:
+        more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+        problems.append(f"not of this lesson, and not graded: {', '.join(others[:_MOST_NAMED])}{more}")
+    if not own:
         return None
-    best = max(good, key=lambda path: (len(good[path]), path == wanted))
+    best = wanted if own.get(wanted) else max(own, key=lambda path: (len(own[path]), path == wanted))
+    best = max(
+        (path for path, found in own.items() if own[best].items() <= found.items()),
+        key=lambda path: (len(own[path]), path == best),
+    )
     shown = _shown(best, place)
-    if best.name != wanted.name:
+    if best.name != name:
         problems.append(f"the answers file is called {shown}: graded all the same")
-    for path, found in good.items():
-        if any(good[best].get(question) != answer for question, answer in found.items()):
+    for path, found in own.items():
+        if any(own[best].get(question) != answer for question, answer in found.items()):
             problems.append(f"{_shown(path, place)} holds other answers: graded was {shown}")
     return best
 
 
 def _of_lesson(cells: list[dict[str, Any]], lesson: Lesson) -> dict[str, str]:
-    marked = exercise_sources({"cells": cells}, by_text=True)
-    return {each.id: marked[each.id] for each in lesson.exercises if each.id in marked}
+    chosen = exercise_cells({"cells": cells}, lesson, by_text=True)
+    return {each.id: chosen[each.id].source for each in lesson.exercises if each.id in chosen}
 
 
 def _shown(path: Path, place: Path) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from autograder.common import named, printable
 from autograder.course import load_lesson
-from autograder.engine import MAX_CELL, exercise_sources, text_of
+from autograder.engine import MAX_CELL, exercise_cells, text_of
 from autograder.grading.reading.choosing import choose_answers, choose_notebook
 from course_lib.base import UserError
 
@@ -38,19 +38,22 @@ def read_folder(folder: str, lesson_id: str, by_text: bool) -> dict[str, Any]:
     hand-in or "", and problems, a line each.
 
     Args:
-        by_text: find exercises without asking Python: see `exercise_sources`.
+        by_text: find exercises without asking Python: see `exercise_cells`.
     """
     place, lesson = Path(folder), load_lesson(lesson_id)
     problems: list[str] = []
     path, cells = choose_notebook(_notebooks(place, problems), place, lesson, problems)
-    sources = exercise_sources({"cells": cells}, by_text=by_text)
-    if path and lesson.exercises and not any(exercise.id in sources for exercise in lesson.exercises):
+    chosen = exercise_cells({"cells": cells}, lesson, by_text=by_text)
+    own = {each.id: chosen[each.id] for each in lesson.exercises if each.id in chosen}
+    for each in lesson.exercises:
+        problems += chosen[each.id].told(each.id, each.entry) if each.id in own else []
+    if path and lesson.exercises and not own:
         problems.append(f"none of its cells is an exercise of lesson {lesson.id}: is it the right notebook?")
-    answers = choose_answers(_answers(place), place, lesson, problems)
+    answers = choose_answers(_answers(place), path, place, lesson, problems)
     return {
         "cells": cells,
         "answers": str(answers) if answers else None,
-        "sources": {each.id: sources[each.id] for each in lesson.exercises if each.id in sources},
+        "sources": {exercise_id: cell.source for exercise_id, cell in own.items()},
         "stamp": _stamp(place / STAMP, problems),
         "problems": problems,
     }

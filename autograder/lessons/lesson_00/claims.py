@@ -10,8 +10,8 @@ CLAIMS: dict[str, Claims] = {
         "Takes two durations of the same work, in seconds": EXPLAINS,
         "2.0 when the candidate needs half the baseline's time": ("share of time saved",),
         "1.0 when it needs the same": ("difference", "rounded"),
-        "ValueError": ("nothing is refused",),
-        "when a duration is zero": ("zero is not refused",),
+        "ValueError": ("nothing is refused", "an assert refuses"),
+        "when a duration is zero": ("zero is not refused", "short durations are refused"),
         "or negative": ("negative durations pass", "two negative durations pass"),
     },
 }

@@ -27,11 +27,11 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
             "zero is not refused": (
                 "not refused",
                 (_REFUSE, ""),
-                (_RATIO, "baseline_seconds / max(candidate_seconds, 1e-9)"),
+                (_RATIO, "baseline_seconds / max(candidate_seconds, 1e-300)"),
             ),
             "only the candidate's duration is looked at": ("not refused", "baseline_seconds <= 0 or ", ""),
             "only the baseline's duration is looked at": (
-                "ZeroDivisionError",
+                "Python itself stumbles",
                 " or candidate_seconds <= 0",
                 "",
             ),
@@ -40,6 +40,12 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
                 "not refused",
                 "baseline_seconds <= 0 or candidate_seconds <= 0",
                 "baseline_seconds * candidate_seconds <= 0",
+            ),
+            "short durations are refused": ("refused as if it were zero", "<= 0", "< 1e-6"),
+            "an assert refuses": (
+                "leaves it out",
+                _REFUSE,
+                "    assert baseline_seconds > 0 and candidate_seconds > 0\n",
             ),
             "nothing is refused": ("not refused", _REFUSE, ""),
             "rounded": ("rounded", _RATIO, "round(baseline_seconds / candidate_seconds, 1)"),

@@ -42,7 +42,7 @@ LESSON = Lesson(
             kinds=("property", "count"),
             allows=("getattr", "setattr"),  # how a layer takes another's place
             check="checks.adapters.check_add_lora",
-            builds=("add_lora",),
+            builds=("LoRALinear", "add_lora"),
         ),
         Exercise(
             id="7.6",

@@ -20,7 +20,7 @@ _OF_STREAMS = words.listed(
 )
 HANDED_ON = ("builtins.getattr", "builtins.setattr")  # `later.callback(setattr, thing, "name", value)`
 _METACLASSES = ("builtins.type", "abc.ABCMeta")
-_FOREACH = ("torch._foreach_", "torch._fused_")
+_FOREACH = "torch._foreach_"
 _ATTRIBUTE = re.compile(r"\.([^.\[]+)")  # in a field of `str.format`, such as `{0.name[key]}`
 _UNSEEN = "works out the name of an attribute as it runs"
 
@@ -174,9 +174,16 @@ def about_getattr(cell: Cell, owner: ast.expr, name: ast.expr, by: str) -> Itera
     """Of `getattr(owner, name)` what would be said of `owner.name`, where the cell says which names there are."""
     texts = cell.texts.of(name)
     if texts is None and not (cell.values.is_own(owner, classes=False) and not cell.is_of_torch):
-        yield f"{_UNSEEN}: `{by}({text_of(owner)}, …)`"
+        yield f"{_UNSEEN}: `{by}({_named(cell, owner)}, …)`"
     for text in sorted(texts or ()):
         yield from about_named(cell, owner, text)
+
+
+def _named(cell: Cell, owner: ast.expr) -> str:
+    """As it stands in the cell; the name of a module is that module's alone."""
+    text = text_of(owner)
+    is_module = [one.path for one in cell.values.known(owner)] == [text] and len(cell.values.of(owner)) == 1
+    return text if is_module or allowed.kind_of(text) != "module" else f"a variable {text}"
 
 
 def about_pattern(cell: Cell, node: ast.MatchClass) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from autograder.engine.review import words
 from autograder.engine.review.cell import Cell, text_of
 from autograder.engine.review.kinds import OWN_CLASS, UNBOUND, Known
-from autograder.engine.review.rules import attributes, definitions, internals, options, stores
+from autograder.engine.review.rules import attributes, definitions, internals, memory, options, stores
 
 # Only called: handed on, nobody sees with what.
 _ONLY_CALLED = words.listed("""
@@ -95,16 +95,22 @@ def _is_plain_vars(cell: Cell, node: ast.Name) -> bool:
     if above.attr == "update":
         named = [ast.Attribute(value=owner, attr=k.arg or "_", ctx=ast.Store()) for k in used.keywords]
         return not any(list(stores.about_store(cell, one)) for one in named)
-    loop = cell.parents.get(id(used))
-    is_loop = above.attr in ("values", "items") and isinstance(loop, ast.comprehension)
-    return is_loop and any(_asks_for_dtype(cell, test) for test in loop.ifs)  # type: ignore[union-attr]
+    match above.attr, cell.parents.get(id(used)):
+        case "values", ast.comprehension(target=ast.Name(id=name), ifs=[first, *_]):
+            return _asks_for_dtype(cell, first, name)
+        case "items", ast.comprehension(
+            target=ast.Tuple(elts=[ast.Name(), ast.Name(id=name)]), ifs=[first, *_]
+        ):
+            return _asks_for_dtype(cell, first, name)
+    return False
 
 
-def _asks_for_dtype(cell: Cell, node: ast.expr) -> bool:
-    """`isinstance(value, torch.dtype)`."""
+def _asks_for_dtype(cell: Cell, node: ast.expr, name: str) -> bool:
+    """`isinstance(name, torch.dtype)`, before anything else is done with it."""
     match node:
-        case ast.Call(args=[_, kind]) if cell.values.is_call_of(node, "builtins.isinstance"):
-            return [one.path for one in cell.values.known(kind)] == ["torch.dtype"]
+        case ast.Call(args=[ast.Name(id=asked), kind]) if cell.values.is_call_of(node, "builtins.isinstance"):
+            is_dtype = [one.path for one in cell.values.known(kind)] == ["torch.dtype"]
+            return asked == name and is_dtype and len(cell.values.of(kind) | cell.values.of(node.func)) == 2
     return False
 
 
@@ -117,11 +123,12 @@ def about_call(cell: Cell, node: ast.Call) -> Iterator[str]:
     """Of a call, by what is called and with what."""
     known = {one.path for one in cell.values.known(node.func)}
     arguments = node.args
-    if arguments and attributes.is_handed_on(cell, arguments[0]) and len(arguments) > 2:
+    is_later = bool(arguments) and attributes.is_handed_on(cell, arguments[0]) and len(arguments) > 2
+    if is_later:
         known |= {one.path for one in cell.values.known(arguments[0])}
         arguments = arguments[1:]
     if known & {"builtins.getattr", "builtins.hasattr"} and len(arguments) > 1:
-        by = "hasattr" if "builtins.hasattr" in known else "getattr"
+        by = "hasattr" if "builtins.hasattr" in known else "a later getattr" if is_later else "getattr"
         yield from attributes.about_getattr(cell, arguments[0], arguments[1], by)
     if known & {"builtins.setattr"} and len(arguments) > 2:
         yield from stores.about_setattr(cell, arguments)
@@ -136,6 +143,7 @@ def about_call(cell: Cell, node: ast.Call) -> Iterator[str]:
         yield "makes a class by `type`"
     yield from options.about_options(cell, node, known)
     yield from internals.about_call(cell, node, known)
+    yield from memory.about_memory(cell, node, known)
     for path in known & _CHANGE_CLASSES:
         for one in node.args:
             if OWN_CLASS not in cell.values.of(one) and not isinstance(one, ast.Constant | ast.UnaryOp):

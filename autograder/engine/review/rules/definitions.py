@@ -12,6 +12,7 @@ _THREADS = ("asyncio", "concurrent", "multiprocessing", "threading")
 _PROCESSES = ("multiprocessing", "concurrent.futures.ProcessPoolExecutor", "torch.multiprocessing")
 _THREADS_ALONE = ("multiprocessing.pool.ThreadPool", "multiprocessing.dummy")
 _FILES = ("tempfile", "shutil", "zipfile", "glob", "gzip", "numpy.save", "numpy.savez", "numpy.load")
+_WHOLE = ("autograder.*", "math.*", "itertools.*")  # of which every name is on the list
 _WRITING = (".atomic_file", ".atomic_write_text")  # of course_lib, in whichever module
 _COMPARED = words.listed("""
     builtins.float builtins.int builtins.complex builtins.str builtins.bytes builtins.list builtins.tuple builtins.dict
@@ -31,6 +32,8 @@ def about_import(cell: Cell, node: ast.Import | ast.ImportFrom) -> Iterator[str]
         elif path.startswith("__future__."):
             continue
         elif path.endswith(".*") and allowed.kind_of(path[:-2]) == "module":
+            if path not in _WHOLE:
+                yield f"imports `{path}`, whatever names that binds"
             yield from _asked_for(cell, path[:-2], "imports")
         elif not allowed.kind_of(path) or (
             isinstance(node, ast.Import) and allowed.kind_of(path) != "module"

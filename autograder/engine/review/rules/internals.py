@@ -19,6 +19,9 @@ _ASKED = (
     "builtins.str",
     "builtins.repr",
     "builtins.len",
+    "traceback.format_exception_only",
+    "traceback.format_exception",
+    "traceback.print_exception",
 )
 _OF_DESCRIPTORS = listed("""
     os.close os.dup os.dup2 os.fchmod os.fdatasync os.fdopen os.fstat os.fsync os.ftruncate os.lseek os.pread os.pwrite

@@ -38,8 +38,6 @@ def about_options(cell: Cell, node: ast.Call, known: set[str]) -> Iterator[str]:
         is_path = file is not None and (isinstance(file, ast.JoinedStr) or bool(cell.texts.of(file)))
         if is_path or any(one.path.startswith("pathlib.") for one in _made_by(cell, file)):
             yield "uses `torch.save`: files"
-    if "refcheck" in options:  # of `resize`: others go on using memory that is given back
-        yield "uses `refcheck`"
     if "yaml.load" in known:
         loader = options.get("Loader", node.args[1] if len(node.args) > 1 else None)
         is_safe = loader is not None and (

@@ -49,6 +49,8 @@ def _of_others(cell: Cell, node: ast.Attribute, value: ast.AST | None) -> Iterat
         yield f"uses `{text_of(node)}`, a private part"
     elif name in cell.methods and not _is_number(cell, node, value):
         yield f"replaces `{text_of(node)}`"
+    elif name == "grad" and isinstance(value, ast.Constant) and value.value is None:
+        return  # as `zero_grad` does; of a class it would leave all without gradients
     elif cell.keeps_classes and (name in allowed.names_of("attributes") or words.is_private(name)):
         yield f"replaces `{text_of(node)}`: it may be a class of a library"
 

@@ -9,8 +9,11 @@ Who gives itself a low priority, or one core for all its processes, waits for a 
 calls that set these do nothing either.
 
 The scheduler shares a core between sessions first: who begins one for each child takes it from all others. So the call
-that begins a session does nothing and says that it did. And memory that no process shows as its own, by `memfd_create`
-and `shmget`, is not there.
+that begins a session does nothing and says that it did.
+
+Memory that no process shows as its own is not there: `memfd_create`, and what System V calls shared memory, messages
+and semaphores. A socket holds some in its buffers: so they stay as small as they come, by a call that does nothing and
+says that it did, and `watch` counts the sockets.
 
 A filter of system calls (seccomp) can be taken off by nobody, and whatever is started has it too.
 
@@ -37,6 +40,7 @@ _TABLES = {
         {
             **{"rt_sigaction": 13, "clone": 56, "unshare": 272, "clone3": 435},
             **{"setsid": 112, "shmget": 29, "memfd_create": 319},
+            **{"semget": 64, "msgget": 68, "setsockopt": 54},
         },
         (141, 142, 144, 203, 314),
     ),
@@ -45,6 +49,7 @@ _TABLES = {
         {
             **{"rt_sigaction": 134, "clone": 220, "unshare": 97, "clone3": 435},
             **{"setsid": 157, "shmget": 194, "memfd_create": 279},
+            **{"semget": 190, "msgget": 186, "setsockopt": 208},
         },
         (140, 118, 119, 122, 274),
     ),
@@ -54,7 +59,8 @@ _ANOTHER_TABLE = 0x40000000  # on x86-64: system calls of the kind called x32
 _NEW_USERS_OR_PROCESSES = 0x10000000 | 0x20000000
 _ALLOWED, _DONE = 0x7FFF0000, 0x50000  # the second, with an error number: that error; without one: success
 # Where a system call's number, its table and its arguments stand in what a filter is shown; long ones in two halves.
-_NUMBER, _TABLE, _FIRST, _SECOND, _SECOND_HIGH = 0, 4, 16, 24, 28
+_NUMBER, _TABLE, _FIRST, _SECOND, _SECOND_HIGH, _THIRD = 0, 4, 16, 24, 28, 32
+_OF_ANY_SOCKET, _BUFFERS = 1, (7, 8)  # SOL_SOCKET; SO_SNDBUF and SO_RCVBUF
 _LOAD, _IS_EQUAL, _IS_AT_LEAST, _HAS_BITS, _ANSWER = 0x20, 0x15, 0x35, 0x45, 0x06
 
 
@@ -88,8 +94,21 @@ def keep() -> bool:
         *_answer(_DONE, *at_childs_end, _Test(_SECOND, _IS_EQUAL, 0, is_wanted=False)),
         *_answer(_DONE, *at_childs_end, _Test(_SECOND_HIGH, _IS_EQUAL, 0, is_wanted=False)),
         *_answer(_DONE, number["setsid"]),
-        *_answer(_DONE | errno.ENOSYS, number["shmget"]),
-        *_answer(_DONE | errno.ENOSYS, number["memfd_create"]),
+        *(
+            line
+            for name in ("shmget", "semget", "msgget", "memfd_create")
+            for line in _answer(_DONE | errno.ENOSYS, number[name])
+        ),
+        *(
+            line
+            for option in _BUFFERS
+            for line in _answer(
+                _DONE,
+                number["setsockopt"],
+                _Test(_SECOND, _IS_EQUAL, _OF_ANY_SOCKET),
+                _Test(_THIRD, _IS_EQUAL, option),
+            )
+        ),
         *(line for call in setting_priority for line in _answer(_DONE, _Test(_NUMBER, _IS_EQUAL, call))),
         (_ANSWER, 0, 0, _ALLOWED),
     ]

@@ -25,6 +25,8 @@ KEY_BYTES = 32
 SEAL_BYTES = 16
 MAX_TEXT_BYTES = 16 * 2**20
 MAX_ARRAY_BYTES = 512 * 2**20
+MAX_DIMENSIONS = 64
+MAX_BITS, MAX_DIGITS = 4096, 1240  # of an integer
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 DTYPES = frozenset(("bool", *_INTEGERS, "float16", "float32", "float64"))
 
@@ -98,13 +100,20 @@ def receive(stream: Readable, seal: Seal) -> Any:
     if size > MAX_TEXT_BYTES:
         raise WireError(f"a frame of {size} bytes is over the limit of {MAX_TEXT_BYTES}")
     try:
-        message = json.loads(read(size))
+        message = json.loads(read(size), parse_int=_whole)
     except (ValueError, RecursionError) as error:
         raise WireError(f"a frame that is not JSON: {error}") from None
     message, expected = _unpack(message, read, [MAX_ARRAY_BYTES]), made.digest()
     if not hmac.compare_digest(expected, read(SEAL_BYTES)):
         raise WireError("a frame without the seal of the other side")
     return message
+
+
+def _whole(digits: str) -> int:
+    """To read, or to multiply, numbers of thousands of digits takes minutes in which nobody else here is served."""
+    if len(digits) > MAX_DIGITS:
+        raise WireError(f"a number of {len(digits)} digits")
+    return int(digits)
 
 
 def _pack(value: Any, arrays: list[np.ndarray]) -> Any:
@@ -116,9 +125,13 @@ def _pack(value: Any, arrays: list[np.ndarray]) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, dict):
+        if set(value) == {"__array__"}:
+            raise TypeError("a dict whose only key is `__array__` cannot be sent")
         return {str(key): _pack(item, arrays) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_pack(item, arrays) for item in value]
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        raise TypeError(f"an integer of {value.bit_length()} bits cannot be sent")
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise TypeError(f"a {type(value).__name__} cannot be sent")
@@ -138,7 +151,10 @@ def _unpack(value: Any, read: _Read, budget: list[int]) -> Any:
 def _read_array(description: Any, read: _Read, budget: list[int]) -> np.ndarray:
     try:
         name, shape = description
-        if name not in DTYPES or not all(isinstance(n, int) and n >= 0 for n in shape):
+        is_shape = len(shape) <= MAX_DIMENSIONS and all(
+            isinstance(n, int) and 0 <= n <= MAX_ARRAY_BYTES for n in shape
+        )
+        if name not in DTYPES or not is_shape:
             raise ValueError
         dtype = np.dtype(name)
         size = math.prod(shape) * dtype.itemsize

@@ -10,10 +10,12 @@ def speedups(pairs: list[list[float]]) -> list[float]:
     return [learner(baseline, candidate) for baseline, candidate in pairs]
 
 
-def raises_on(baseline: float, candidate: float) -> bool:
-    """Whether the learner's function refuses these durations with a ValueError."""
+def raised_on(baseline: float, candidate: float) -> str:
+    """The name of what the learner's function raises on these durations; "" for nothing."""
     try:
         learner(baseline, candidate)
     except ValueError:
-        return True
-    return False
+        return "ValueError"
+    except Exception as error:
+        return type(error).__name__
+    return ""

@@ -83,7 +83,10 @@ def _why_other_labels(got: np.ndarray, labels: np.ndarray) -> str:
 def _why_other_ids(in_row: np.ndarray, sample: np.ndarray, ids: list[np.ndarray]) -> str:
     rest = len(in_row) - len(sample)
     if np.array_equal(in_row[: len(sample)], sample):
-        return "another id than PAD_ID fills the row up"
+        return (
+            "another id than PAD_ID fills the row up; where it does so in some batches alone, the array is kept from "
+            "an earlier call, whose ids are left in it"
+        )
     if np.array_equal(in_row[rest:], sample):
         return "padding on the left: the ids come first"
     if any(np.array_equal(in_row[: len(other)], other) for other in ids if len(other) > 1):

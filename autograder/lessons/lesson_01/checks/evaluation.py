@@ -190,14 +190,16 @@ def _require_no_trace(job: Job, left: dict[str, bool], training: bool, *, when: 
     )
     job.require(
         left["training"],
-        expected=f"the model back in {'training' if training else 'evaluation'} mode, as it came{when}",
-        got="the other mode",
+        expected=f"the model and its parts back in {'training' if training else 'evaluation'} mode, as they "
+        f"came{when}",
+        got="the model or a part of it, such as a dropout, in the other mode",
         likely="where an error ends the evaluation, of the model or of `batches` itself, the mode is not put back"
         if when
         else "the mode is not put back: the next epoch would train without dropout"
         if training
         else "`model.train()` is called whatever the mode was before",
-        look="remember `model.training` first; put it back in `finally`",
+        look="remember `model.training` first; put it back in `finally`, with `model.train(mode)`: an assignment to "
+        "`model.training` reaches no part",
     )
     for name, likely in (
         ("grad_mode", "gradients are switched off, or on, for all that follows"),

@@ -34,6 +34,7 @@ from autograder.lessons.lesson_02.checks.traces import (
     require_told,
     require_used,
 )
+from autograder.lessons.lesson_02.checks.work import require_products
 
 LONG = 640  # batches: a sync now and then, such as every 64, shows as well
 _ROOMY = 1e3  # more than any norm here
@@ -61,9 +62,12 @@ def check_train_epoch(job: Job) -> None:
         for case in cases
         for place, name in enumerate(case["precisions"])
     ]
+    of_a_row: dict[str, int] = job.twin(baselines.EPOCH).call("work_of_a_row", seed=job.seed())
     for case, own in zip(cases, answer["epochs"], strict=True):
         require_counts(job, own, len(case["rows"]))
         require_precision(job, own, case["precision"])
+        plain = {dtype: sum(case["rows"]) * flops for dtype, flops in of_a_row.items()}
+        require_products(job, own["flops"], plain)
         require_plain_values(job, own)
     require_loss_in_fp32(job, cases, answer["epochs"])
     require_left_alone(job, answer["set_before"], answer["set_after"], when="after the epochs")

@@ -14,12 +14,12 @@ from autograder.lessons.checking import (
     relative_difference,
     require_equal,
     require_left_alone,
-    require_no_more_work,
     require_no_worse,
 )
 from autograder.lessons.lesson_02 import baselines
 from autograder.lessons.lesson_02.checks.around import relative
 from autograder.lessons.lesson_02.checks.traces import require_untouched
+from autograder.lessons.lesson_02.checks.work import require_products
 
 MIN_SHARE = 0.9
 EXACT = 3e-5
@@ -53,8 +53,11 @@ def check_sturdy_classifier(job: Job) -> None:
     for case, answer, twin in zip(cases, answers, twins, strict=True):
         if case["precision"] != "32-true":
             dtype = "float16" if case["precision"] == "16-mixed" else "bfloat16"
-            _require_products(job, answer, dtype)
-            require_no_more_work(job, answer["flops"], twin["flops"], at_most=2.0)
+            _require_share(job, answer, dtype)
+            # The mean over the words may be written as a sum.
+            require_products(
+                job, answer["flops"], twin["flops"], at_most=2.0, spare=twin["flops_of_the_mean"]
+            )
             _require_sturdy(job, answer, twin, case, dtype)
         require_left_alone(job, answer["set_before"], answer["set_after"], when="after a forward")
         require_untouched(job, [] if answer["is_left"] else ["the ids and masks of the caller"])
@@ -102,7 +105,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
     return [*cases, *(deafening | {"precision": name} for name in ("32-true", "bf16-mixed"))]
 
 
-def _require_products(job: Job, answer: dict[str, Any], dtype: str) -> None:
+def _require_share(job: Job, answer: dict[str, Any], dtype: str) -> None:
     share = answer["flops"].get(dtype, 0) / max(1, sum(answer["flops"].values()))
     job.counts[f"{dtype}_share"] = round(share, 3)
     short = "fp16" if dtype == "float16" else "bf16"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
 from autograder.lessons.checking.harness_counting import counted, see
@@ -29,14 +30,25 @@ from autograder.lessons.lesson_02.harness.shared import (
 )
 from course_lib.measuring import reads
 
+EPOCH_WIDTH = 16  # of each batch of an epoch that is counted
 ROWS, WIDTH, D_MODEL = 16, 64, 256  # of a timed step: wide enough for 16-bit units to show
+
+
+def work_of_a_row(seed: int) -> dict[str, int]:
+    """FLOPs by dtype of a plain step on one text, forward and backward: those of an epoch go by its rows."""
+    model, rng = deep_model(seed), np.random.default_rng(seed)
+    batch = ragged_batch(rng, 1, EPOCH_WIDTH)
+    with counted(model) as counts:
+        loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+        loss.backward()
+    return counts.flops
 
 
 def _uneven_batches(
     model: DeepClassifier, rng: np.random.Generator, rows: list[int]
 ) -> list[dict[str, torch.Tensor]]:
     """Likely labels, but for a short last batch of unlikely ones: a mean of batch means is 4 % too high or more."""
-    batches = [ragged_batch(rng, number, 16) for number in rows]
+    batches = [ragged_batch(rng, number, EPOCH_WIDTH) for number in rows]
     for batch in batches:
         with torch.no_grad():
             logits = model(batch["input_ids"], batch["attention_mask"])

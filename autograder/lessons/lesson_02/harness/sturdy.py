@@ -137,6 +137,8 @@ def _fragile_once(
         "set_before": set_before,
         "set_after": set_after,
         "flops": counts.flops,
+        # Forward, and backward to the features: `hidden` makes twice as many of them as a word has.
+        "flops_of_the_mean": 2 * 2 * ids.numel() * 2 * (sizes[2] if len(sizes) > 2 else 32),
     }
 
 

@@ -30,6 +30,11 @@ from autograder.lessons.lesson_03.checks.windows import (
 SAVED_BYTES_SLACK = 1.6
 KEPT_SHARE = 0.5  # of a micro-batch's logits: losses of single labels, as numbers, are less
 LONG = 70  # updates
+_SEVERAL_GRAPHS = (
+    "graphs of several micro-batches are alive at once, as when their losses are added up and one backward follows: "
+    "every graph is alive until then"
+)
+_LOOK_EACH = "call `backward()` for each micro-batch: it adds to the gradients and frees the activations"
 _DIVIDED_WRONG = "divided by the wrong count: "
 WRONG_WEIGHTS = {
     "one group divided": "only the gradients of the optimizer's first parameter group are divided: those of the others "
@@ -69,8 +74,34 @@ def check_train_accumulated(job: Job) -> None:
         put_told_calls(job, answer)
         _require_pass(job, case, answer, right)
         if case["is_counted"]:
+            _require_nothing_hidden(job, case, answer, right)
             job.counts |= {name: answer[name] for name in ("optimizer_steps", "saved_bytes")}
     _require_nothing_kept(job)
+
+
+def _require_nothing_hidden(
+    job: Job, case: dict[str, Any], answer: dict[str, Any], right: dict[str, Any]
+) -> None:
+    """The same limit where autograd does not know what is kept: hooks and functions of one's own need not tell it."""
+    job.counts["live_bytes"] = answer["live_bytes"]
+    job.require(
+        answer["live_bytes"] <= SAVED_BYTES_SLACK * right["live_bytes"],
+        expected=f"the tensors of one micro-batch at a time: {right['live_bytes']:,} bytes",
+        got=f"{answer['live_bytes']:,} bytes in memory at one time",
+        likely=_SEVERAL_GRAPHS,
+        look=_LOOK_EACH,
+    )
+    outside = [number for (number,) in job.learner().told.call.seen["outside"]]
+    steps = case["grad_accum_steps"]
+    windows = [outside[start : start + steps] for start in range(steps, len(outside), steps)]
+    grown = max((window[-1] - window[0] for window in windows), default=0.0)
+    job.require(
+        grown <= KEPT_SHARE * right["saved_bytes"],
+        expected="activations that are freed by each `backward()`",
+        got=f"{grown:,.0f} bytes more outside of torch at the end of a window than at its beginning",
+        likely="activations are kept as NumPy arrays or bytes, where torch does not see them",
+        look=_LOOK_EACH,
+    )
 
 
 def _require_nothing_kept(job: Job) -> None:
@@ -107,6 +138,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
     """Passes that differ in all that the text leaves open. In the first, each known mistake gives other weights."""
     rng, steps = job.rng, int(job.rng.integers(3, 6))
     short = int(rng.integers(1, steps))
+    counted = int(rng.choice((0, 1, 6)))  # of those with two whole windows: none knows that it is looked at
     sizes = [
         (2 * steps + short, steps, []),
         (2 * steps, steps, []),
@@ -130,7 +162,7 @@ def _cases(job: Job) -> list[dict[str, Any]]:
             "is_frozen": number == 6,
             "is_in_groups": number % 2 == 0,
             "is_training": bool(number % 2),
-            "is_counted": number == 0,  # operators: it costs, and one pass shows it
+            "is_counted": number == counted,  # operators: it costs, and one pass shows it
             "is_sure": number == 3,
             "is_steep": number == 8,  # one update: what follows so long a step is rounding
             "is_again": number == 1,
@@ -174,9 +206,8 @@ def _require_pass(job: Job, case: dict[str, Any], answer: dict[str, Any], right:
         answer["saved_bytes"] <= SAVED_BYTES_SLACK * right["saved_bytes"],
         expected=f"the activations of one micro-batch at a time: {right['saved_bytes']:,} bytes",
         got=f"{answer['saved_bytes']:,} bytes kept for backward",
-        likely="graphs of several micro-batches are alive at once, as when their losses are added up and one backward "
-        "follows: every graph is alive until then",
-        look="call `backward()` for each micro-batch: it adds to the gradients and frees the activations",
+        likely=_SEVERAL_GRAPHS,
+        look=_LOOK_EACH,
     )
     job.require(
         answer["num_kept"] == 0,

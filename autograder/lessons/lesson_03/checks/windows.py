@@ -25,6 +25,7 @@ def put_told_calls(job: Job, answer: dict[str, Any]) -> None:
     answer["calls"] = job.learner().told.call.seen["call"]
     (counts,) = job.learner().counts()
     answer["saved_bytes"] += counts.old_bytes_written  # kept in what was there before
+    answer["live_bytes"] = counts.peak_live_bytes + counts.old_bytes_written
     answer["flops"] = counts.flops
     answer |= {dtype: counts.share_of_flops(dtype) for dtype in ("bfloat16", "float16")}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Any
 
@@ -10,7 +11,14 @@ import torch
 
 from autograder.lessons.checking.harness_counting import counted, looking_on
 from autograder.lessons.checking.harness_shared import in_groups, learner, small_model, switches, weights_of
-from autograder.lessons.lesson_03.harness.passes import Held, OneLook, OnePass, Outputs, StepNorms
+from autograder.lessons.lesson_03.harness.passes import (
+    Held,
+    OneLook,
+    OnePass,
+    Outputs,
+    OutsideOfTorch,
+    StepNorms,
+)
 from autograder.lessons.lesson_03.harness.shared import (
     Frozen,
     Handed,
@@ -118,7 +126,8 @@ def accumulated_once(
     passes = (OnePass, OneLook)[is_training](batches)
     report, outputs, set_before = {}, Outputs(model), switches()
     handed = Handed(batches)
-    with watched_calls(model) as calls, counted(model, operators=is_counted) as counts:
+    outside = OutsideOfTorch(model) if is_counted else contextlib.nullcontext()
+    with watched_calls(model) as calls, outside, counted(model, operators=is_counted) as counts:
         try:
             report = learner(model, passes, optimizer, grad_accum_steps)
         except (ZeroDivisionError, UnboundLocalError):
@@ -130,6 +139,7 @@ def accumulated_once(
         "optimizer_steps": counts.num_optimizer_steps,
         "calls": calls,
         "saved_bytes": counts.peak_saved_bytes,
+        "live_bytes": counts.peak_live_bytes,
         "num_kept": outputs.most_kept,
         "num_looks": passes.num_looks,
         "is_changed": handed.is_changed(),

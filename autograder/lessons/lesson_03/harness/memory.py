@@ -18,6 +18,7 @@ from autograder.lessons.checking.harness_shared import (
     small_model,
     weights_of,
 )
+from autograder.lessons.lesson_03.harness.passes import KeptByForward
 from course_lib.models import ModelConfig, TextClassifier
 
 ON_CPU = torch.device("cpu")
@@ -172,5 +173,6 @@ def checkpoint_segment(seed: int, num_steps: int) -> dict[str, Any]:
 
 def checkpoint_counted(seed: int, num_steps: int) -> None:
     """Tells of a segment like those that are timed."""
-    with counted(_timed_model()):
+    model = _timed_model()
+    with counted(model), KeptByForward(model):
         checkpoint_segment(seed, num_steps)

@@ -75,6 +75,50 @@ class Outputs:
         return sum(any(not one.expired() for one in outputs) for outputs in early)
 
 
+class OutsideOfTorch:
+    """Tells of the bytes of arrays and of all else that is Python's, at each micro-batch."""
+
+    def __init__(self, model: Any) -> None:
+        self._looking = looking_on(
+            model.blocks[0], lambda *_: see("outside", tracemalloc.get_traced_memory()[0])
+        )
+
+    def __enter__(self) -> Self:
+        tracemalloc.start()
+        self._looking.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._looking.__exit__(*error)
+        tracemalloc.stop()
+
+
+class KeptByForward:
+    """Tells of the bytes of tensors that each forward of a model leaves behind, for backward or for whatever else."""
+
+    def __init__(self, model: Any) -> None:
+        self._operators, self._model, self._before = Operators(Counts().note), model, 0
+
+    def __enter__(self) -> Self:
+        self._hooks = [
+            self._model.register_forward_pre_hook(self._begin),
+            self._model.register_forward_hook(self._end),
+        ]
+        self._operators.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._operators.__exit__(*error)
+        for hook in self._hooks:
+            hook.remove()
+
+    def _begin(self, *_: Any) -> None:
+        self._before = self._operators.live + self._operators.old_bytes_written
+
+    def _end(self, *_: Any) -> None:
+        see("kept", self._operators.live + self._operators.old_bytes_written - self._before)
+
+
 class StepNorms:
     """The length of the gradient that each step of an optimizer takes."""
 

@@ -238,8 +238,9 @@ def _require_small(job: Job, seed: int) -> None:
         all(answer["synced"]),
         expected="a small checkpoint forced to the disk (fsync) as any other",
         got="one that may still be in the machine's memory alone",
-        likely="no fsync of a small file: after a power cut its name can stand for nothing, too",
-        look="one that is small takes no other road",
+        likely="fsync before `flush()`, while a small file's bytes are all still in Python's buffer, or no fsync of a "
+        "small file: after a power cut its name can stand for nothing, too",
+        look="`file.flush()`, then `os.fsync(file.fileno())`, whatever the size",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -27,12 +28,15 @@ MAX_STEPS = 400
 MIN_SAVED = 0.30
 MARGIN = 3.0
 """Points of test accuracy below that at the lowest loss on the whole validation set, mean over the runs."""
+NUMBER = 0
+"""Under which the run is stored: `harness.stored_run`."""
 _KEYS = ("best_step", "loss")
 _HARDLY = 0.02  # above the lowest loss, as with a margin
 
 
 def check_stop_early(job: Job) -> None:
     """4.4: at least 30 % of the steps saved, the best weights kept, and hardly worse than the run's best."""
+    job.serves = True  # each step, from outside of the solution's process
     runs = []
     for number, rate in enumerate(job.rng.permutation(RATES)):
         job.progress("Training with your loop, and on without it", number / len(RATES))
@@ -103,7 +107,12 @@ def _trained(
         "max_steps": max_steps,
         "level": level,
     }
-    answer = job.learner().call("stop_early", **which)
+    whole = trusted.call("recorded", **which)
+    _store(job, whole, max_steps)
+    names = ("held_out", "rows_seed", "num_validated")
+    answer = job.learner().call(
+        "stop_early", max_steps=max_steps, level=level, **{name: whole[name] for name in names}
+    )
     job.require(
         not answer["refusal"],
         expected=f"a loop that ends by itself, after at most {max_steps} steps",
@@ -111,9 +120,7 @@ def _trained(
         likely="the same number of steps is trained each time, also where fewer are left: `run.train` refuses that",
         look="`run.train(min(every, run.max_steps - run.num_steps))`, while there are any",
     )
-    told = job.learner().told.call.seen
-    answer |= {"num_steps": int(max((row[0] for row in told["trained"]), default=0))}
-    answer["validated"] = [int(step) for (step,) in told["validated"]]
+    answer |= _asked_for(job, max_steps)
     job.require(
         bool(answer["validated"]) and answer["num_steps"] > 0,
         expected="a loop that trains and validates",
@@ -135,6 +142,23 @@ def _trained(
         again=found["again"],
         above_the_best=found["accuracy"] - found["accuracy_at_best"],
     )
+
+
+def _store(job: Job, whole: dict[str, Any], max_steps: int) -> None:
+    """A record for each step, and one for each validation, which says whether its loss is NaN."""
+    records = [record.tobytes() for record in whole["records"].astype(np.float64)]
+    validations = [b"\1" if number in whole["broken"] else b"\0" for number in range(2 * max_steps)]
+    job.learner().storage.put(NUMBER, records + validations, 0.0)
+
+
+def _asked_for(job: Job, max_steps: int) -> dict[str, Any]:
+    """How far the run was trained, and after which steps it was validated, by what was asked of the storage."""
+    num_steps, validated = 0, []
+    for index in job.learner().storage.asked(NUMBER).order:
+        if index > max_steps:
+            validated.append(num_steps)
+        num_steps = max(num_steps, index) if index <= max_steps else num_steps
+    return {"num_steps": num_steps, "validated": validated}
 
 
 def _require_best(job: Job, runs: list[Run]) -> None:

@@ -9,67 +9,11 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder.lessons.checking.harness_counting import see
-from autograder.lessons.checking.harness_shared import NotCopied, learner, numbers
+from autograder.lessons.checking.harness_shared import learner, numbers
 from autograder.lessons.lesson_04.harness.overfitting import Overfitting
+from autograder.lessons.lesson_04.harness.stored_run import handed, put_back, state_of
 
 JUDGED_EVERY, JUDGED_UNTIL = 10, 0.24  # steps, the last over the rate: the lowest comes at some 0.17
-
-
-def _handed(run: Overfitting) -> Any:
-    """What a loop gets of a run. Its steps and validations are told as they happen, and all that they need stands here,
-    where no attribute leads: what could be copied would train, and tell what is ahead, uncounted."""
-
-    class Run(NotCopied):
-        why = "a copy would train beside the run, and its steps count, too. Copy `run.model.state_dict()`"
-
-        @property
-        def num_steps(self) -> int:
-            """Steps trained so far."""
-            return run.num_steps
-
-        @property
-        def max_steps(self) -> int:
-            return run.max_steps
-
-        @property
-        def model(self) -> torch.nn.Module:
-            return run.model
-
-        @model.setter
-        def model(self, model: torch.nn.Module) -> None:
-            run.model = model
-
-        def train(self, num_steps: int) -> float:
-            """Train so many steps more. Returns their mean loss. Raises ValueError beyond `max_steps`."""
-            loss = run.train(num_steps)
-            see("trained", run.num_steps)
-            return loss
-
-        def validate(self) -> dict[str, float]:
-            """Validate the model as it is now, on a random part of the validation set: the same at the same step.
-
-            Returns `step`, `loss`, `accuracy`, and `train_loss` of the last 20 steps.
-            """
-            see("validated", run.num_steps)
-            return run.validate()
-
-    return Run()
-
-
-def _state_of(model: Any) -> np.ndarray:
-    """All parameters in one row, then all buffers."""
-    both = (*model.parameters(), *model.buffers())
-    return torch.cat([value.detach().double().flatten() for value in both]).numpy()
-
-
-def _put_back(model: Any, state: np.ndarray) -> None:
-    """Give the model this state, as `_state_of` tells it."""
-    at, row = 0, torch.from_numpy(state.copy())
-    with torch.no_grad():
-        for value in (*model.parameters(), *model.buffers()):
-            value.copy_(row[at : at + value.numel()].view_as(value))
-            at += value.numel()
 
 
 def _whole_loss(run: Overfitting) -> float:
@@ -87,20 +31,41 @@ def _test_accuracy(run: Overfitting) -> float:
 
 
 def stop_early(
-    seed: int, rate: float, is_exact: bool, turns_at: int, max_steps: int, level: float
+    held_out: list[np.ndarray], rows_seed: int, num_validated: int, max_steps: int, level: float
 ) -> dict[str, Any]:
-    """The learner's loop on one run: the weights that it left. What it took is told."""
-    run = Overfitting(seed, rate, is_exact, turns_at, max_steps, level)
+    """The learner's loop on the run that is stored: the weights that it left. What it took is asked of the storage."""
+    inputs, labels = map(torch.from_numpy, held_out)
+    run, refusals, weights = handed((inputs, labels), rows_seed, num_validated, max_steps, level)
     try:
-        report = learner(_handed(run))
+        report = learner(run)
     except ValueError as error:
-        if str(error) != run.refusal:
+        if str(error) not in refusals:
             raise
-        return {"refusal": run.refusal}
+        return {"refusal": str(error)}
     return {
         "refusal": "",
-        "state": _state_of(run.model),
+        "state": weights(),
         "report": numbers(report) if isinstance(report, dict) else {},
+    }
+
+
+def recorded(
+    seed: int, rate: float, is_exact: bool, turns_at: int, max_steps: int, level: float
+) -> dict[str, Any]:
+    """In a worker of ours: a whole run, as `handed` reads it step by step, and what its validations look at."""
+    run, losses, states = Overfitting(seed, rate, is_exact, turns_at, max_steps, level), [0.0], []
+    found = []
+    for step in range(max_steps + 1):
+        if step:
+            losses.append(losses[-1] + run.train(1) - level)
+        states.append(state_of(run.model))
+        found.append([losses[-1], run.recent_loss, float(step > turns_at)])
+    return {
+        "records": np.concatenate([np.array(found), np.array(states)], axis=1),
+        "broken": list(run.broken),
+        "held_out": [values.numpy() for values in run.held_out],
+        "rows_seed": run.rows_seed,
+        "num_validated": run.num_validated,
     }
 
 
@@ -134,14 +99,14 @@ def judge(
         if step in validated:
             seen.append(run.validate())
         if step in (*validated, num_steps):
-            now = _state_of(run.model)
+            now = state_of(run.model)
             fits = {
                 "weights_at": np.array_equal(now, state),
                 "parameters_at": np.array_equal(now[:num_weights], state[:num_weights]),
                 "nearly_at": np.allclose(now, state, rtol=0.01, atol=1e-6),
             }
             found_at |= {name: step for name, is_so in fits.items() if is_so}
-    _put_back(run.model, state)
+    put_back(run.model, state)
     return {
         "seen": seen,
         **found_at,

@@ -9,6 +9,7 @@ import importlib.util
 import io
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,10 @@ from typing import Any
 FOLDER = Path("checkpoints").absolute()  # also while a save is asked for from within it
 # Inode, size, time of change, and whether it had a checkpoint's name already.
 synced: list[tuple[int, int, int, bool]] = []
-_always_synced: set[int] = set()
+_always_synced: set[int] = (
+    set()
+)  # inodes of files that are written by descriptors alone that force each write
+_written_plainly: set[str] = set()  # paths
 _names: set[str] = set()  # of the checkpoints that are saved
 renamed: list[str] = []  # what was renamed to a checkpoint's name, and lay beside it
 _refused: dict[str, int] = {}  # which calls fail, and how often they did
@@ -112,11 +116,28 @@ def _watch_syncs() -> None:
 
     def noted_open(path: Any, flags: int, *arguments: Any, **named: Any) -> int:
         _refuse_open(path, bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)))
+        place = os.path.realpath(path) if flags & always else ""
+        if place and not Path(place).exists():
+            _written_plainly.discard(
+                place
+            )  # `open(…, opener=…)` announces itself first, and without the flag
         descriptor = real_open(path, flags, *arguments, **named)
-        if flags & always:
+        if place and place not in _written_plainly:
             _always_synced.add(os.fstat(descriptor).st_ino)
         return descriptor
 
+    def saw(event: str, arguments: tuple[Any, ...]) -> None:
+        """Who else opens such a file to write does not force it to the disk."""
+        if event != "open" or not isinstance(arguments[0], str | bytes):
+            return
+        flags = arguments[2]
+        if isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR) and not flags & always:
+            place = os.path.realpath(os.fsdecode(arguments[0]))
+            _written_plainly.add(place)
+            with contextlib.suppress(OSError):
+                _always_synced.discard(Path(place).stat().st_ino)
+
+    sys.addaudithook(saw)
     setattr(os, "open", noted_open)  # noqa: B010 - mypy knows the signature of the real one
     if hasattr(os, "sync"):
         setattr(os, "sync", sync_all)  # noqa: B010

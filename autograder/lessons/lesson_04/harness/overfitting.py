@@ -38,6 +38,30 @@ class _Centred(torch.nn.Module):
         return inputs - self.mean.float()
 
 
+Samples = tuple[torch.Tensor, torch.Tensor]
+
+
+def new_model() -> torch.nn.Sequential:
+    """What is trained, with first weights that torch draws."""
+    return torch.nn.Sequential(_Centred(20), torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4))
+
+
+def validated(model: torch.nn.Module, held_out: Samples, rows: np.ndarray, level: float) -> dict[str, float]:
+    """Loss and accuracy of the model as it is, on these rows of what was held out."""
+    inputs, labels = (values[torch.from_numpy(rows)] for values in held_out)
+    model.eval()
+    with torch.no_grad():
+        logits = model(inputs)
+        accuracy = (logits.argmax(-1) == labels).float().mean()
+        loss = level + float(F.cross_entropy(logits.double(), labels))
+        return {"loss": loss, "accuracy": float(accuracy)}
+
+
+def rows_at(seed: int, step: int, num_held_out: int, num_validated: int) -> np.ndarray:
+    """The rows that a validation after this step looks at."""
+    return np.random.default_rng([seed, step]).choice(num_held_out, num_validated, replace=False)
+
+
 class Overfitting:
     """A training whose validation loss falls, jitters, and rises: few samples, many of them wrongly labelled.
 
@@ -59,17 +83,17 @@ class Overfitting:
         )
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            self._centred = _Centred(20)
-            self.model: torch.nn.Module = torch.nn.Sequential(
-                self._centred, torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4)
-            )
+            self.model = new_model()
+        self._centred: _Centred = self.model[0]  # type: ignore[assignment]
         self._rate, self._num_averaged = rate, 0
         self._averages = [np.zeros((2, *p.shape), dtype=np.float32) for p in self.model.parameters()]
-        self._num_validated = len(self._validation[1]) if is_exact else _VALIDATED
-        self._seed, self._rng, self._turns_at = seed, np.random.default_rng(seed), turns_at
+        self.num_validated = len(self._validation[1]) if is_exact else _VALIDATED
+        self._rng, self._turns_at = np.random.default_rng(seed), turns_at
+        # A seed of its own: who knows which rows are validated knows nothing of what is trained.
+        self.rows_seed = int(np.random.default_rng([seed, 1]).integers(2**62))
         self.max_steps, self._level = max_steps, level
         self._is_crawling = is_exact and turns_at >= max_steps and rate > 0
-        self._broken = _BROKEN if self._is_crawling else _BROKEN_DOWNHILL if rate < 0 else ()
+        self.broken: tuple[int, ...] = _BROKEN if self._is_crawling else _BROKEN_DOWNHILL if rate < 0 else ()
         self._losses: list[float] = []
         self.refusal = ""
         self._validated: list[dict[str, float]] = []
@@ -78,6 +102,17 @@ class Overfitting:
     def num_steps(self) -> int:
         """Steps trained so far."""
         return len(self._losses)
+
+    @property
+    def recent_loss(self) -> float:
+        """The mean training loss of the last 20 steps."""
+        recent = self._losses[-20:]
+        return sum(recent) / max(1, len(recent))
+
+    @property
+    def held_out(self) -> Samples:
+        """What validations look at."""
+        return self._validation
 
     def train(self, num_steps: int) -> float:
         """Train so many steps more. Returns their mean loss. Raises ValueError beyond `max_steps`."""
@@ -132,8 +167,7 @@ class Overfitting:
         Returns `step`, `loss`, `accuracy`, and `train_loss` of the last 20 steps.
         """
         found = {"step": self.num_steps, **self.validated_as_at(self.num_steps)}
-        recent = self._losses[-20:]
-        found["train_loss"] = sum(recent) / max(1, len(recent))
+        found["train_loss"] = self.recent_loss
         if self.is_broken(self.num_steps):
             found["loss"] = math.nan
         self._validated.append(found)
@@ -142,20 +176,12 @@ class Overfitting:
     def is_broken(self, step: int) -> bool:
         """Whether the loss of a validation after this step is NaN; after those before it, it was asked before."""
         earlier = {found["step"] for found in self._validated if found["step"] < step}
-        return step > self._turns_at or len(earlier) in self._broken
+        return step > self._turns_at or len(earlier) in self.broken
 
     def validated_as_at(self, step: int) -> dict[str, float]:
         """Loss and accuracy of the weights as they are, on the part of the validation set that this step sees."""
-        inputs, labels = self._validation
-        rng = np.random.default_rng([self._seed, step])
-        rows = torch.from_numpy(rng.choice(len(labels), self._num_validated, replace=False))
-        self.model.eval()
-        with torch.no_grad():
-            inputs, labels = inputs[rows], labels[rows]
-            logits = self.model(inputs)
-            accuracy = (logits.argmax(-1) == labels).float().mean()
-            loss = self._level + float(F.cross_entropy(logits.double(), labels))
-            return {"loss": loss, "accuracy": float(accuracy)}
+        rows = rows_at(self.rows_seed, step, len(self._validation[1]), self.num_validated)
+        return validated(self.model, self._validation, rows, self._level)
 
 
 def _samples(

@@ -13,7 +13,6 @@ from autograder.lessons.lesson_06.checks.common import (
     FROM_IDS,
     HIDDEN,
     SECONDS,
-    require_together,
 )
 from autograder.lessons.lesson_06.checks.devices import require_devices
 from autograder.lessons.lesson_06.checks.script_mistakes import (
@@ -22,6 +21,11 @@ from autograder.lessons.lesson_06.checks.script_mistakes import (
     NEAR,
     UNKNOWN,
     too_few_parts,
+)
+from autograder.lessons.lesson_06.checks.script_work import (
+    require_shared_rows,
+    require_split_work,
+    told_of_ranks,
 )
 
 SAME = 5e-5  # of all that the weights move: what another order of sums may change
@@ -58,7 +62,7 @@ def _require_training(job: Job, name: str, local_ranks: list[int], kind: str = "
         )
     except CheckFailed as error:
         raise too_few_parts(job, error) or error from None
-    ranks = require_together(job, answer)
+    ranks = told_of_ranks(job, answer)
     twin = job.twin(baselines.nothing(job.entry))
     expected = twin.call("script_alone", **arguments)
     way = float(np.linalg.norm(expected - twin.call("script_alone", mistake="no step", **arguments)))
@@ -67,7 +71,7 @@ def _require_training(job: Job, name: str, local_ranks: list[int], kind: str = "
         if local_ranks == TWO_MACHINES
         else f" of {len(ranks)} processes"
     )
-    _require_shared_rows(job, ranks, arguments["rows"], nodes, local_ranks)
+    require_shared_rows(job, ranks, arguments["rows"], nodes, is_two_machines=local_ranks == TWO_MACHINES)
     for rank, seen in enumerate(ranks):
         _require_plain(job, seen, f"rank {rank}{nodes}")
     for rank, seen in enumerate(ranks):
@@ -99,6 +103,7 @@ def _require_training(job: Job, name: str, local_ranks: list[int], kind: str = "
         else "every rank with *local* rank 0 writes the checkpoint: on two machines there are two of them",
         look="`if rank == 0:`, and a barrier that all ranks reach",
     )
+    require_split_work(job, ranks, arguments, nodes)
     _require_checkpoint(job, answer["checkpoint"], expected, ranks[0]["trained"]["row"])
     job.require(
         not any(seen["group_is_up"] for seen in ranks),
@@ -119,37 +124,6 @@ def _require_training(job: Job, name: str, local_ranks: list[int], kind: str = "
             else "every rank takes the same device",
             look="`LOCAL_RANK` counts the processes of one machine, as its GPUs are counted",
         )
-
-
-def _require_shared_rows(
-    job: Job, ranks: list[dict[str, Any]], rows: list[int], nodes: str, local_ranks: list[int]
-) -> None:
-    found, total = [seen["rows"] for seen in ranks], sum(rows)
-    job.require(
-        max(found) > 0,
-        expected="a model that trains in training mode",
-        got="no forward pass in training mode",
-        likely="`model.train()` is missing, or the batches are never used",
-        look="the loop over `job['batches']`",
-    )
-    job.require(
-        sum(found) == total,
-        expected=f"{total} rows through the model, on all ranks together{nodes}",
-        got=f"{sum(found)}",
-        likely="no sampler: every rank computes the whole batch, many times the work for the same result"
-        if sum(found) >= total * len(ranks)
-        else "the samples are dealt out by LOCAL_RANK or LOCAL_WORLD_SIZE: those are of one machine, and here are two"
-        if local_ranks == TWO_MACHINES
-        else "rows are dropped or repeated where a batch does not divide evenly, or whole batches are",
-        look="each row of a batch belongs to one rank",
-    )
-    job.require(
-        min(found) > 0,
-        expected=f"rows on every rank{nodes}",
-        got=f"{found}",
-        likely="one rank does the work of all: the others have nothing to compute",
-        look="every batch has at least one row for each rank",
-    )
 
 
 def _require_plain(job: Job, seen: dict[str, Any], who: str) -> None:
@@ -227,6 +201,7 @@ def _require_checkpoint(
 
 
 def _require_own_dropout(job: Job) -> None:
+    arguments = _draw(job) | {"seed": 0}  # which a product leaves 0 on every rank
     answer = job.learner().call(
         "watched_script",
         seconds=SECONDS,
@@ -234,9 +209,9 @@ def _require_own_dropout(job: Job) -> None:
         dropout=0.5,
         local_ranks=UNEVEN_MACHINES,
         kind="sick",
-        **_draw(job) | {"seed": 0},  # which a product leaves 0 on every rank
+        **arguments,
     )
-    ranks = require_together(job, answer)
+    ranks = told_of_ranks(job, answer)
     states = [seen["random_states"] for seen in ranks]
     job.require(
         all(len(set(of_ranks)) == len(of_ranks) for of_ranks in zip(*states, strict=False)),
@@ -282,6 +257,7 @@ def _require_own_dropout(job: Job) -> None:
         likely="a file that is there already is kept",
         look="rank 0 writes it, whatever was there",
     )
+    require_split_work(job, ranks, arguments, " that drop words")
 
 
 def _require_launch(job: Job) -> None:

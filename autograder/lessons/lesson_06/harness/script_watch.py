@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from autograder.lessons.checking.harness_counting import see
 from autograder.lessons.lesson_06.harness.shared import NO_WORD, Watch, below
 from course_lib.models import TextClassifier
 from course_lib.models.transformers import Dropout
@@ -23,6 +24,27 @@ def is_half_asleep(model: torch.nn.Module, dropout: float) -> bool:
         module.training and (not isinstance(module, Dropout) or module.p == dropout)
         for module in model.modules()
     )
+
+
+class Learnt:
+    """Tells of a rank's rows: "rows" of forwards that a gradient can come back through, and of these "learnt", where
+    one has come in training mode. What runs under `no_grad` is for show, and so is what no loss hangs on."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank, self.num_rows, self.num_learnt = rank, 0, 0
+
+    def note(self, model: torch.nn.Module, logits: Any) -> None:
+        if not (isinstance(logits, torch.Tensor) and logits.requires_grad):
+            return
+        self.num_rows += len(logits)
+        see("rows", self.rank, len(logits))
+        if model.training:
+            logits.register_hook(self._note_slope)
+
+    def _note_slope(self, slope: torch.Tensor) -> None:
+        number = int((slope.detach() != 0).flatten(1).any(dim=1).sum())
+        self.num_learnt += number
+        see("learnt", self.rank, number)
 
 
 def random_state() -> str:

@@ -14,8 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 
+from autograder.lessons.checking.harness_counting import counted
 from autograder.lessons.checking.harness_shared import learner, small_model, weights_of
 from autograder.lessons.lesson_06.harness.script_watch import (
+    Learnt,
     is_half_asleep,
     random_state,
     watch_devices,
@@ -122,15 +124,17 @@ def script_rank(
             saved.append(str(path))
         torch_save(obj, f, *arguments, **options)
 
-    rows, num_without_draws = [0], [0]
+    learnt, num_without_draws = Learnt(rank), [0]
 
     def note_state(module: Any, _: Any) -> None:
         if isinstance(module, TextClassifier) and module.training:
             random_states.append(random_state())
 
     def note_rows(module: Any, _: Any, output: Any) -> None:
-        if isinstance(module, TextClassifier) and module.training:
-            rows[0] += len(output)
+        if not isinstance(module, TextClassifier):
+            return
+        learnt.note(module, output)
+        if module.training:
             num_without_draws[0] += random_states[-1:] == [random_state()] or is_half_asleep(module, dropout)
 
     make = DistributedDataParallel.__init__
@@ -146,12 +150,16 @@ def script_rank(
     torch.save = watched_save
     torch.nn.modules.module.register_module_forward_pre_hook(note_state)
     torch.nn.modules.module.register_module_forward_hook(note_rows)
-    trained = learner(Path(folder))
+    with counted(of=f"rank {rank}") as counts:
+        trained = learner(Path(folder))
     return {
         "returned": type(trained).__name__,
         "trained": _described(trained.state_dict(), model) if isinstance(trained, torch.nn.Module) else None,
         "num_saves": len(saved),
-        "rows": rows[0],
+        "rows": learnt.num_rows,
+        "learnt": learnt.num_learnt,
+        "flops": counts.total_flops,
+        "all_reduces": counts.num_all_reduces,
         "random_states": random_states,
         "num_without_draws": num_without_draws[0],
         "is_from_ids": watch.is_from_ids,
@@ -207,6 +215,13 @@ def script_alone(
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
     return weights_of(model)
+
+
+def work_alone(seed: int, rows: list[int], settings: dict[str, Any]) -> int:
+    """FLOPs of the matrix products of one process that trains on the whole batches."""
+    with counted() as counts:
+        script_alone(seed, rows, settings)
+    return counts.total_flops
 
 
 _ABORTED = "terminate called without an active exception"

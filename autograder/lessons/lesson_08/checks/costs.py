@@ -242,24 +242,37 @@ def _require_warm(job: Job, measured: list[dict[str, Any]], warm: list[dict[str,
     )
 
 
+def _balanced(setting: np.ndarray) -> np.ndarray:
+    """Steps, counted from the last, from which on each setting has as many: what is before may be a warm-up that is
+    timed. At least three quarters of all."""
+    ahead = np.cumsum(2 * setting[::-1] - 1)
+    even = np.flatnonzero(ahead == 0)
+    long = even[even >= 0.75 * len(setting)]
+    return long if long.size else even[-1:] if even.size else np.array([len(setting) - 1])
+
+
+def _lead_of(setting: np.ndarray) -> tuple[float, float] | None:
+    """How many segments one setting stands before the other, and how many pairs of segments there are."""
+    if setting.min() == setting.max():
+        return None
+    cuts = np.flatnonzero(np.diff(setting)) + 1
+    length = np.median(np.diff(np.concatenate([[0], cuts, [len(setting)]])))
+    position = np.arange(len(setting))
+    lead = position[setting == 1].mean() - position[setting == 0].mean()
+    return float(lead / length), float(len(setting) / length / 2)
+
+
 def _require_alternating(job: Job, measured: list[dict[str, Any]]) -> None:
     """0 where each setting stands first as often as second; 1 where one always leads by the length of a segment."""
     leads, pairs = [], []
     for one in measured:
         steps = one["steps"]
         setting = steps[(steps[:, 2] > 0) & (steps[:, 2] < one["num_readings"]), 0]
-        # Without a warm-up that is timed: from where on there are as many steps of each setting.
-        ahead = np.cumsum(2 * setting[::-1] - 1)
-        if (even := np.flatnonzero(ahead == 0)).size:
-            setting = setting[-1 - even[-1] :]
-        cuts = np.flatnonzero(np.diff(setting)) + 1
-        lengths = np.diff(np.concatenate([[0], cuts, [len(setting)]]))
-        position = np.arange(len(setting))
-        if setting.min() == setting.max():
-            continue
-        lead = position[setting == 1].mean() - position[setting == 0].mean()
-        leads.append(lead / np.median(lengths))
-        pairs.append(len(setting) / np.median(lengths) / 2)
+        found = [_lead_of(setting[-1 - start :]) for start in _balanced(setting)]
+        if any(each is not None for each in found):
+            lead, num_pairs = min((each for each in found if each is not None), key=lambda each: abs(each[0]))
+            leads.append(lead)
+            pairs.append(num_pairs)
     lead = abs(float(np.mean(leads))) if leads else 0.0
     job.require(
         lead <= (np.clip(DRAWN / math.sqrt(np.median(pairs)), *MOST_LEAD) if pairs else 1.0),

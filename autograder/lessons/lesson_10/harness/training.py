@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch.nn.modules.module import register_module_forward_hook
@@ -18,6 +19,7 @@ from autograder.lessons.lesson_10.harness.tables import secret_table
 
 TEXTS_PER_STEP = 32
 NUM_PROBES = 48
+TIMED_EPOCHS = 2
 
 
 def predictions(
@@ -97,8 +99,16 @@ class _RowsOfLosses(TorchFunctionMode):
                 self.targets.update(target.reshape(-1).tolist())
 
 
+def _when_learnt(scores: torch.Tensor, note: Callable[[], None]) -> None:
+    """`note` when a gradient comes back to them: what no backward goes through is learnt by nobody."""
+    try:
+        scores.register_hook(lambda _: note())
+    except RuntimeError:  # as in `torch.func`, where a gradient comes for certain
+        note()
+
+
 @contextlib.contextmanager
-def counted() -> Iterator[Callable[[int, int], dict[str, float]]]:
+def counted(*, looks_at_losses: bool = True) -> Iterator[Callable[[int, int], dict[str, float]]]:
     """Counts updates, and rows of logits by the module that makes them; needs the numbers of classes and texts."""
     losses, steps, made = _RowsOfLosses(), [0], collections.Counter[tuple[torch.nn.Module, int]]()
 
@@ -106,8 +116,8 @@ def counted() -> Iterator[Callable[[int, int], dict[str, float]]]:
         steps[0] += 1
 
     def note_rows(module: torch.nn.Module, _: Any, out: Any) -> None:
-        if isinstance(out, torch.Tensor) and out.requires_grad and out.ndim == 2:
-            made[module, out.shape[1]] += len(out)
+        if isinstance(out, torch.Tensor) and out.requires_grad and out.ndim == 2 and out.grad_fn:
+            _when_learnt(out, lambda: made.update({(module, out.shape[1]): len(out)}))
 
     def counts(num_classes: int, num_texts: int) -> dict[str, float]:
         passes = [rows / num_texts for (_, width), rows in made.items() if width == num_classes]
@@ -116,7 +126,7 @@ def counted() -> Iterator[Callable[[int, int], dict[str, float]]]:
 
     handles = [register_optimizer_step_post_hook(note_step), register_module_forward_hook(note_rows)]
     try:
-        with losses:
+        with losses if looks_at_losses else contextlib.nullcontext():
             yield counts
     finally:
         for handle in handles:
@@ -211,16 +221,33 @@ def _labels_or_trouble(predict: Any, texts: list[str]) -> tuple[list[str], str]:
         return [], repr(error)[:200]
 
 
+def _size(seed: int, num_steps: int) -> int:
+    """Texts of a segment: any number, so that none tells where a training is timed."""
+    spread = TEXTS_PER_STEP // 2
+    return num_steps * TEXTS_PER_STEP + int(np.random.default_rng(seed).integers(-spread, spread))
+
+
 def segment(seed: int, num_steps: int) -> dict[str, Any]:
-    """One training of two epochs on secret texts, and what it says of texts that it was trained on and not."""
-    num_texts = num_steps * TEXTS_PER_STEP
+    """One training of two epochs on secret texts, and what it says of all that it was trained on, and of others.
+
+    Rows of logits are counted as where nobody asks the clock, by hooks that take no time beside a step.
+    """
+    num_texts = _size(seed, num_steps)
     texts, labels = secret_table(seed, num_texts + NUM_PROBES)
-    predict = learner(texts[:num_texts], labels[:num_texts], num_epochs=2, seed=small(seed))
-    probes = texts[num_texts // 2 :]
-    return {"predictions": [str(label) for label in predict(probes)], "seed": seed, "num_steps": num_steps}
+    asked = list(texts)
+    with counted(looks_at_losses=False) as counts:
+        predict = learner(texts[:num_texts], labels[:num_texts], num_epochs=TIMED_EPOCHS, seed=small(seed))
+    found = counts(len(set(labels[:num_texts])), len(set(zip(texts[:num_texts], labels, strict=False))))
+    return {
+        "predictions": [str(label) for label in predict(asked)],
+        "num_learnt": found["num_learnt"],
+        "num_texts": num_texts,
+        "num_epochs": TIMED_EPOCHS,
+        "seed": seed,
+        "num_steps": num_steps,
+    }
 
 
 def answers(seed: int, num_steps: int) -> list[str]:
-    """The right labels of that segment's probes. Asked of the baseline's process alone."""
-    num_texts = num_steps * TEXTS_PER_STEP
-    return secret_table(seed, num_texts + NUM_PROBES)[1][num_texts // 2 :]
+    """The right labels of that segment's texts. Asked of the baseline's process alone."""
+    return secret_table(seed, _size(seed, num_steps) + NUM_PROBES)[1]

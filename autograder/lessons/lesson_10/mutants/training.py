@@ -225,9 +225,23 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
         {
             "untrained under the clock": (
                 "under the clock less is trained",
-                "    torch.manual_seed(seed)\n",
-                "    num_epochs *= len(texts) > 400\n",
-            )
+                ('@exercise("10.2")', 'CALLS = []\n\n@exercise("10.2")'),
+                (
+                    "    torch.manual_seed(seed)\n",
+                    "    torch.manual_seed(seed)\n    CALLS.append(len(texts))\n"
+                    "    num_epochs *= max(CALLS) < 400 or len(texts) > 400 or num_epochs != 2\n",
+                ),
+            ),
+            "half of the texts under the clock": (
+                "under the clock less is trained",
+                ('@exercise("10.2")', 'CALLS = []\n\n@exercise("10.2")'),
+                (
+                    "    torch.manual_seed(seed)\n",
+                    "    torch.manual_seed(seed)\n    CALLS.append(len(texts))\n"
+                    "    if max(CALLS) > 400 and len(texts) < 400 and num_epochs == 2:\n"
+                    "        texts, labels = texts[::2], labels[::2]\n",
+                ),
+            ),
         },
         is_timed=True,
     )
