@@ -234,7 +234,7 @@ _COURSE = {
     course_lib.training.loop course_lib.training.losses course_lib.training.memory
     course_lib.training.micro_batch course_lib.training.optim course_lib.training.precision
     course_lib.training.reproducibility course_lib.training.schedules course_lib.training.scores
-    course_lib.training.early_stopping course_lib.training.callbacks course_lib.loop course_lib.lora
+    course_lib.training.callbacks course_lib.loop course_lib.lora
     course_lib.memory course_lib.micro_batch course_lib.optim course_lib.precision course_lib.reproducibility
     course_lib.schedules course_lib.early_stopping course_lib.callbacks course_lib.metrics
 """)

@@ -1,1 +1,1 @@
-from course_lib.training.early_stopping import *  # noqa: F403
+from course_lib.training.callbacks import EarlyStopping as EarlyStopping

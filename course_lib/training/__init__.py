@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
-    from course_lib.training.callbacks import Callback, InterruptBetweenSteps, StepProfiler, TrainState
+    from course_lib.training.callbacks import (
+        Callback,
+        EarlyStopping,
+        InterruptBetweenSteps,
+        StepProfiler,
+        TrainState,
+    )
     from course_lib.training.checkpoint import (
         Checkpointer,
         capture,
@@ -14,9 +20,8 @@ if TYPE_CHECKING:
         load_checkpoint,
         restore,
     )
-    from course_lib.training.early_stopping import EarlyStopping
-    from course_lib.training.evaluation import evaluation_mode, to_device
-    from course_lib.training.loop import NonFiniteError, evaluate, fit, train_step
+    from course_lib.training.evaluation import evaluate, evaluation_mode
+    from course_lib.training.loop import fit, train_step
     from course_lib.training.memory import apply_activation_checkpointing, compile_model
     from course_lib.training.micro_batch import largest_micro_batch_size
     from course_lib.training.optim import make_optimizer, resolve_epochs, resolve_optimizer
@@ -30,5 +35,6 @@ if TYPE_CHECKING:
         warmup_cosine,
     )
     from course_lib.training.scores import evaluation_summary
+    from course_lib.training.window import NonFiniteError, to_device
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -12,11 +12,10 @@ from torch import Tensor, nn
 
 from course_lib.base import UserError
 from course_lib.distributed import sum_across_ranks
-from course_lib.measuring import stage
 from course_lib.training.losses import IGNORE, loss_sum, num_items
 from course_lib.training.precision import FULL_PRECISION, Precision
 from course_lib.training.scores import macro_f1, perplexity
-from course_lib.training.window import Batch
+from course_lib.training.window import Batch, to_device
 
 MAX_CONFUSION_CLASSES = 1000
 """Above it (vocabularies) F1 per class is not kept: its table has the square of so many cells."""
@@ -95,11 +94,3 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
     finally:
         for module, was_training in modes:
             module.training = was_training
-
-
-def to_device(batch: Batch, device: torch.device) -> Batch:
-    """The batch on `device`; itself when it is there already. Copies from pinned memory do not block."""
-    if batch["input_ids"].device == device:
-        return batch
-    with stage("transfer"):
-        return {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}

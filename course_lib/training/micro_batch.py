@@ -15,10 +15,10 @@ from torch import nn
 
 from course_lib.base import UserError
 from course_lib.measuring import peak_bytes
-from course_lib.training.loop import to_device, train_step
+from course_lib.training.loop import train_step
 from course_lib.training.optim import make_optimizer
 from course_lib.training.precision import FULL_PRECISION, Precision
-from course_lib.training.window import Batch
+from course_lib.training.window import Batch, to_device
 
 SAFETY = 0.5
 """Share of the free memory that a step may take: resident memory was seen up to 1.75 × the live bytes."""

@@ -103,6 +103,14 @@ def micro_batches(batch: Batch | Sequence[Batch]) -> Sequence[Batch]:
     return [batch] if isinstance(batch, Mapping) else batch
 
 
+def to_device(batch: Batch, device: torch.device) -> Batch:
+    """The batch on `device`; itself when it is there already. Copies from pinned memory do not block."""
+    if batch["input_ids"].device == device:
+        return batch
+    with stage("transfer"):
+        return {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
+
+
 def begin_epoch(batches: object, epoch: int) -> None:
     """Tell whatever orders these batches which epoch begins, so that each has an order of its own.
 

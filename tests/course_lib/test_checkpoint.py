@@ -12,9 +12,8 @@ from course_lib.runs.compare import check_same_run
 from course_lib.runs.config import TrainConfig
 from course_lib.runs.folder import RunFolder
 from course_lib.runs.train import run_training
-from course_lib.training.callbacks import Callback, TrainState
+from course_lib.training.callbacks import Callback, EarlyStopping, TrainState
 from course_lib.training.checkpoint import Checkpointer, capture, load_checkpoint, restore, save_checkpoint
-from course_lib.training.early_stopping import EarlyStopping
 from tests.benchmarks.made_csv import make_csv
 from tests.everyday import first_of
 

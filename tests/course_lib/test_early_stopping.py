@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from course_lib.base.errors import UserError
 from course_lib.models.transformers import ModelConfig, TextClassifier
-from course_lib.training.callbacks import TrainState
-from course_lib.training.early_stopping import EarlyStopping
+from course_lib.training.callbacks import EarlyStopping, TrainState
 from course_lib.training.loop import fit
 from course_lib.training.optim import make_optimizer
 
