@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from course_lib.base.live import LiveOutput, in_kernel, say
     from course_lib.base.machine import environment, hardware, memory_bytes, processor_name, resolve_device
+    from course_lib.base.nests import is_nest, leaves, map_leaves
     from course_lib.base.settings import as_field, check_keys, read_yaml, to_yaml
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

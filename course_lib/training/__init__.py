@@ -35,6 +35,6 @@ if TYPE_CHECKING:
         warmup_cosine,
     )
     from course_lib.training.scores import evaluation_summary
-    from course_lib.training.window import NonFiniteError, to_device
+    from course_lib.training.window import MicroBatches, NonFiniteError, to_device
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -13,6 +13,7 @@ from course_lib.base import memory_bytes
 from course_lib.distributed import from_main_process, whole
 from course_lib.training.callbacks import Callback, TrainState
 from course_lib.training.evaluation import evaluate
+from course_lib.training.losses import Loss
 from course_lib.training.precision import Precision
 from course_lib.training.window import Batch, Window
 
@@ -23,6 +24,7 @@ class BetweenSteps:
 
     model: nn.Module
     validation_batches: Iterable[Batch] | None
+    loss: Loss | None
     callbacks: Sequence[Callback]
     state: TrainState
     scheduler: Any
@@ -39,7 +41,7 @@ class BetweenSteps:
             return
         values = self.window.read()
         self.state.num_samples += int(values["num_samples"])
-        self.state.num_tokens += int(values["num_tokens"])
+        self.state.num_tokens += int(values.get("num_tokens", 0))
         self.state.num_nonfinite += int(values["num_nonfinite"])
         self.state.train_seconds += values["seconds"]
         self._record("train", {"learning_rate": self.learning_rate, **values})
@@ -49,7 +51,7 @@ class BetweenSteps:
         if self.validation_batches is None or self.state.last_validated_step == self.state.step:
             return
         self.state.last_validated_step = self.state.step
-        scores = evaluate(self.model, self.validation_batches, precision=self.precision)
+        scores = evaluate(self.model, self.validation_batches, loss=self.loss, precision=self.precision)
         if hasattr(self.scheduler, "step_metric"):
             self.scheduler.step_metric(scores["loss"])
         self._record("validation", scores)

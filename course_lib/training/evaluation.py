@@ -12,11 +12,20 @@ from torch import Tensor, nn
 
 from course_lib.base import UserError
 from course_lib.distributed import sum_across_ranks
-from course_lib.training.losses import IGNORE, loss_sum, num_items
+from course_lib.training.losses import (
+    IGNORE,
+    Loss,
+    inputs_and_labels,
+    logits_of,
+    loss_sum,
+    num_items,
+    own_loss,
+)
 from course_lib.training.precision import FULL_PRECISION, Precision
 from course_lib.training.scores import macro_f1, perplexity
 from course_lib.training.window import Batch, to_device
 
+_NO_BATCH = "there is no batch to evaluate: `batches` is empty, or an iterator already used up"
 MAX_CONFUSION_CLASSES = 1000
 """Above it (vocabularies) F1 per class is not kept: its table has the square of so many cells."""
 
@@ -26,26 +35,35 @@ def evaluate(
     model: nn.Module,
     batches: Iterable[Batch],
     *,
+    loss: Loss | None = None,
     precision: Precision = FULL_PRECISION,
     return_predictions: bool = False,
 ) -> dict[str, Any]:
-    """Mean `loss` over items, `accuracy` in [0, 1], `num_items` and `macro_f1` (the mean F1 of the classes
-    that occur; for language models `perplexity`), over all processes, with one sync.
+    """Mean `loss` over items and `num_items`, over all processes, with one sync; with the default loss (`train_step`
+    says what that is) also `accuracy` in [0, 1] and `macro_f1` (the mean F1 of the classes that occur; for
+    language models `perplexity`).
 
     Dropout is off meanwhile; every module leaves in the mode it came in. With `return_predictions=True` also
-    `predictions`, `labels` and `lengths` (real tokens of the item's text) of this process's batches: int64
-    tensors [number of items] on the CPU, in the order of `batches`.
+    `predictions` and `labels` of this process's batches: int64 tensors [number of items] on the CPU, in the
+    order of `batches`; and `lengths` (real tokens of the item's text) where batches have an `attention_mask`.
+    Raises ValueError when there is no batch, UserError when there is no item or the loss does not fit.
     """
     device = next(model.parameters()).device
+    if loss is not None:
+        if return_predictions:
+            raise UserError(
+                "return_predictions=True needs the default loss: with loss= nobody knows what is predicted"
+            )
+        return _mean_loss(model, (to_device(batch, device) for batch in batches), loss, precision)
     has_classes = getattr(model, "task", "") != "language-modelling"
     losses, corrects, counts, kept = [], [], [], []
     confusion: Tensor | None = None
     with evaluation_mode(model):
         for batch in batches:
             batch = to_device(batch, device)
-            labels = batch["labels"]
+            inputs, labels = inputs_and_labels(batch)
             with precision.autocast():
-                logits = model(batch["input_ids"], batch["attention_mask"])
+                logits = logits_of(model, inputs, labels)
                 # A sum, not a mean: the short last batch then weighs what its samples weigh.
                 losses.append(loss_sum(logits, labels))
             predictions, num_classes = logits.argmax(dim=-1), logits.shape[-1]
@@ -57,12 +75,13 @@ def evaluate(
                 table = torch.bincount(cells.reshape(-1), minlength=(num_classes + 1) * num_classes)
                 confusion = table if confusion is None else confusion + table
             if return_predictions:
-                lengths = batch["attention_mask"].sum(dim=1)
-                if labels.ndim == 2:
-                    lengths = lengths[:, None].expand_as(labels)
-                kept.append([values.reshape(-1) for values in (predictions, labels, lengths)])
+                columns = [predictions, labels]
+                if len(inputs) == 2:
+                    lengths = inputs[1].sum(dim=1)
+                    columns.append(lengths[:, None].expand_as(labels) if labels.ndim == 2 else lengths)
+                kept.append([values.reshape(-1) for values in columns])
     if not losses:
-        raise ValueError("there is no batch to evaluate: `batches` is empty, or an iterator already used up")
+        raise ValueError(_NO_BATCH)
     # Apple's GPUs have no float64: sums are made on the CPU.
     sums = torch.stack([*losses, *corrects, *counts]).cpu().double().reshape(3, -1).sum(dim=1)
     table = sums.new_empty(0) if confusion is None else confusion.cpu().double()
@@ -79,9 +98,28 @@ def evaluate(
     if return_predictions:
         columns = [torch.cat(column).cpu() for column in zip(*kept, strict=True)]
         is_item = columns[1] != IGNORE
-        for name, column in zip(("predictions", "labels", "lengths"), columns, strict=True):
+        for name, column in zip(("predictions", "labels", "lengths"), columns, strict=False):
             result[name] = column[is_item].clone()  # a normal tensor again, outside inference mode
     return result
+
+
+def _mean_loss(
+    model: nn.Module, batches: Iterable[Batch], loss: Loss, precision: Precision
+) -> dict[str, Any]:
+    costs, counts = [], []
+    with evaluation_mode(model):
+        for batch in batches:
+            with precision.autocast():
+                cost, count = own_loss(loss, model, batch)
+            costs.append(cost)
+            counts.append(count)
+    if not costs:
+        raise ValueError(_NO_BATCH)
+    sums = torch.stack([*costs, *counts]).cpu().double().reshape(2, -1).sum(dim=1)
+    total, items = sum_across_ranks(sums).tolist()
+    if not items:
+        raise UserError("there is nothing to judge: loss= counts no item in the validation data")
+    return {"loss": total / items, "num_items": int(items) if items.is_integer() else items}
 
 
 @contextmanager

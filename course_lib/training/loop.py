@@ -14,14 +14,23 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
-from course_lib.distributed import no_sync, sum_across_ranks, unwrap, whole, world_size
+from course_lib.base import UserError
+from course_lib.distributed import unwrap, whole
 from course_lib.measuring import stage
 from course_lib.training.between_steps import BetweenSteps
 from course_lib.training.callbacks import Callback, TrainState
 from course_lib.training.evaluation import evaluate as evaluate
-from course_lib.training.losses import loss_sum, num_items
+from course_lib.training.losses import Loss, at_least_one, cross_entropy_gradients, own_gradients
 from course_lib.training.precision import FULL_PRECISION, Precision
-from course_lib.training.window import Batch, Window, begin_epoch, micro_batches, timed, to_device
+from course_lib.training.window import (
+    Batch,
+    MicroBatches,
+    Window,
+    begin_epoch,
+    micro_batches,
+    timed,
+    to_device,
+)
 from course_lib.training.window import NonFiniteError as NonFiniteError
 
 
@@ -31,9 +40,10 @@ class Scheduler(Protocol):
 
 def train_step(
     model: nn.Module,
-    batch: Batch | Sequence[Batch],
+    batch: Batch | MicroBatches,
     optimizer: torch.optim.Optimizer,
     *,
+    loss: Loss | None = None,
     scheduler: Scheduler | None = None,
     max_norm: float = 1.0,
     precision: Precision = FULL_PRECISION,
@@ -43,27 +53,25 @@ def train_step(
 
     Each item weighs the same, whatever micro-batch or process it is in: the loss is the sum over items
     divided by the number of items of the whole update, so the gradients are those of one big batch.
-    `batch`: `input_ids` int64 [B, T], `attention_mask` bool [B, T], `labels` int64 [B] or [B, T], on the
-    model's device. Returns 0-d tensors: `loss` (mean over this process's items), `num_items` and
-    `grad_norm` (before clipping). `max_norm=inf` clips nothing.
+
+    `batch`: any nest of tensors on the model's device, or a list of such (`micro_batches` says which it is).
+    `loss(model, batch)` returns the sum of the loss over the batch's items, a 0-d tensor, and their number. Without
+    it the loss is cross-entropy, with `label_smoothing`, of `model(x)` for a batch `(x, y)` or a mapping of one
+    input and `labels`, and of `model(input_ids, attention_mask)` for texts: `input_ids` int64 [B, T],
+    `attention_mask` bool [B, T], `labels` int64 [B] or [B, T]; -100 is no item.
+
+    Returns 0-d tensors: `loss` (mean over this process's items), `num_items` and `grad_norm` (before
+    clipping). `max_norm=inf` clips nothing. Raises UserError where the default loss does not fit, or `loss`
+    returns something else.
     """
+    if loss is not None and label_smoothing:
+        raise UserError("label_smoothing belongs to the default loss: smooth in loss= itself")
     batches = micro_batches(batch)
-    local_items = num_items(batches[0]["labels"])
-    for other in batches[1:]:
-        local_items = local_items + num_items(other["labels"])
-    # DDP averages gradients over processes; times their number, the average becomes the sum.
-    share = world_size() / sum_across_ranks(local_items).clamp(min=1)
     optimizer.zero_grad(set_to_none=True)
-    total = None
-    for number, micro_batch in enumerate(batches, start=1):
-        with no_sync(model, is_last=number == len(batches)):
-            with precision.autocast(), stage("forward"):
-                logits = model(micro_batch["input_ids"], micro_batch["attention_mask"])
-                loss = loss_sum(logits, micro_batch["labels"], label_smoothing)
-            with stage("backward"):
-                scaled = loss * share
-                (scaled if precision.scaler is None else precision.scaler.scale(scaled)).backward()
-        total = loss.detach() if total is None else total + loss.detach()
+    if loss is None:
+        total, items = cross_entropy_gradients(model, batches, precision, label_smoothing)
+    else:
+        total, items = own_gradients(model, batches, optimizer, precision, loss)
     with stage("optimizer"):
         if precision.scaler is None:
             grad_norm = whole(clip_grad_norm_(model.parameters(), max_norm))
@@ -75,8 +83,7 @@ def train_step(
             precision.scaler.update()
     if scheduler is not None:
         scheduler.step()
-    assert total is not None
-    return {"loss": total / local_items.clamp(min=1), "num_items": local_items, "grad_norm": grad_norm}
+    return {"loss": total / at_least_one(items), "num_items": items, "grad_norm": grad_norm}
 
 
 def train_one_epoch(
@@ -85,8 +92,10 @@ def train_one_epoch(
     optimizer: torch.optim.Optimizer,
     scheduler: Scheduler | None = None,
     max_norm: float = 1.0,
+    *,
+    loss: Loss | None = None,
 ) -> dict[str, float]:
-    """One pass over `batches`, one sync at its end. Returns what `Window.read` returns.
+    """One pass over `batches`, one sync at its end; `loss` as in `train_step`. Returns what `Window.read` returns.
 
     Raises ValueError when there is no batch.
     """
@@ -94,8 +103,9 @@ def train_one_epoch(
     model.train()
     window = Window()
     for batch, data_seconds in timed(batches):
-        on_device = [to_device(micro_batch, device) for micro_batch in batch]
-        metrics = train_step(model, on_device, optimizer, scheduler=scheduler, max_norm=max_norm)
+        metrics = train_step(
+            model, to_device(batch, device), optimizer, loss=loss, scheduler=scheduler, max_norm=max_norm
+        )
         window.add(batch, metrics, data_seconds)
     if not window.losses:
         raise ValueError("there is no batch to train on: `batches` is empty, or an iterator already used up")
@@ -107,6 +117,7 @@ def fit(
     batches: Iterable[Batch],
     optimizer: torch.optim.Optimizer,
     *,
+    loss: Loss | None = None,
     scheduler: Any = None,
     validation_batches: Iterable[Batch] | None = None,
     max_epochs: int = 1,
@@ -122,15 +133,17 @@ def fit(
 ) -> list[dict[str, Any]]:
     """Train until `max_epochs` or `max_steps`, whichever comes first; returns the records made.
 
-    `batches` is iterated once per epoch; before a new one its `set_epoch(n)`, if any, is called, and its samplers'.
-    Every `grad_accum_steps` of them make one update. Validation runs at the end of each epoch, and every
-    `validate_every_steps` when given; a scheduler with `step_metric` is then told the loss. To continue an
-    interrupted run, give the `state` it had and `batches` that begin where it stopped.
+    `batches`: any iterable that can be iterated again, such as a DataLoader; `train_step` says what a batch may be,
+    and what `loss` is. Each is brought to the model's device. `batches` is iterated once per epoch; before a new
+    one its `set_epoch(n)`, if any, is called, and its samplers'. Every `grad_accum_steps` of them make one update.
+    Validation, by the same `loss`, runs at the end of each epoch, and every `validate_every_steps` when given; a
+    scheduler with `step_metric` is then told the loss. To continue an interrupted run, give the `state` it had and
+    `batches` that begin where it stopped.
 
     Raises NonFiniteError at the log after a NaN, ValueError when an epoch has no batch.
     """
     state = state or TrainState()
-    run = BetweenSteps(unwrap(model), validation_batches, callbacks, state, scheduler, precision)
+    run = BetweenSteps(unwrap(model), validation_batches, loss, callbacks, state, scheduler, precision)
     device = next(model.parameters()).device
     model.train()
     with _told_of_the_end(callbacks, state):
@@ -142,11 +155,11 @@ def fit(
                 # The rate that was asked for, which embeddings exceed and lower layers do not reach.
                 first = optimizer.param_groups[0]
                 run.learning_rate = first["lr"] / first.get("lr_scale", 1.0)
-                on_device = [to_device(micro_batch, device) for micro_batch in batch]
                 metrics = train_step(
                     model,
-                    on_device,
+                    to_device(batch, device),
                     optimizer,
+                    loss=loss,
                     scheduler=scheduler,
                     max_norm=max_norm,
                     precision=precision,

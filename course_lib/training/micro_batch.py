@@ -16,6 +16,7 @@ from torch import nn
 from course_lib.base import UserError
 from course_lib.measuring import peak_bytes
 from course_lib.training.loop import train_step
+from course_lib.training.losses import Loss
 from course_lib.training.optim import make_optimizer
 from course_lib.training.precision import FULL_PRECISION, Precision
 from course_lib.training.window import Batch, to_device
@@ -30,6 +31,7 @@ def largest_micro_batch_size(
     model: nn.Module,
     make_batch: Callable[[int], Batch],
     *,
+    loss: Loss | None = None,
     optimizer: str = "adamw",
     precision: Precision = FULL_PRECISION,
     max_size: int = 512,
@@ -37,9 +39,10 @@ def largest_micro_batch_size(
 ) -> tuple[int, str]:
     """Most samples per micro-batch for a training step of `model` with `optimizer`, and why.
 
-    `make_batch(size)` gives a batch of `size` samples of the greatest length that can come. Steps run on a copy of
-    the model (its weights are in memory twice meanwhile) and the random state is put back, so training afterwards
-    is the same as without the search. Wrap or compile the model after it. Raises UserError when 1 does not fit.
+    `make_batch(size)` gives a batch of `size` samples of the greatest length that can come; `loss` is as in
+    `train_step`. Steps run on a copy of the model (its weights are in memory twice meanwhile) and the random state
+    is put back, so training afterwards is the same as without the search. Wrap or compile the model after it.
+    Raises UserError when 1 does not fit.
     """
     device = next(model.parameters()).device
     trial = copy.deepcopy(model).train()
@@ -51,7 +54,7 @@ def largest_micro_batch_size(
 
         def steps() -> None:
             for _ in range(2):  # the second meets the state that the optimizer made in the first
-                train_step(trial, batch, update, precision=precision)
+                train_step(trial, batch, update, loss=loss, precision=precision)
 
         return peak_bytes(steps, device)
 

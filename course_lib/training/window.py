@@ -1,21 +1,29 @@
-"""What a run of steps did: losses, norms, throughput, padding, waiting; read with one sync."""
+"""Batches on their way into a step, and what a run of steps did: losses, norms, throughput; read with one sync."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from course_lib.base import is_nest, leaves, map_leaves
 from course_lib.distributed import sum_across_ranks
 from course_lib.measuring import stage
 
-Batch = Mapping[str, Tensor]
-"""`input_ids` int64 [B, T], `attention_mask` bool [B, T] (True = real token), `labels` int64 [B] or [B, T]."""
+Batch = Any
+"""Tensors in any nest of dicts, lists, tuples and dataclasses, samples along their first dimension.
+
+Texts are a mapping: `input_ids` int64 [B, T], `attention_mask` bool [B, T] (True = real token), `labels` int64 [B]
+or [B, T]. Where there is such a mask, padding and tokens are counted."""
+
+
+class MicroBatches(list[Batch]):
+    """The micro-batches of one update, by a name of their own: a plain list may be one batch, too."""
 
 
 class NonFiniteError(ArithmeticError):
@@ -38,16 +46,17 @@ class Window:
         self.start = time.perf_counter()
 
     def add(
-        self, batch: Batch | Sequence[Batch], metrics: Mapping[str, Tensor], data_seconds: float = 0.0
+        self, batch: Batch | MicroBatches, metrics: Mapping[str, Tensor], data_seconds: float = 0.0
     ) -> None:
         """Note one step; `data_seconds` is what the loop waited for its data. `metrics` as of `train_step`;
         without `num_items` the step weighs its rows."""
         num_rows = self.num_rows
         for micro_batch in micro_batches(batch):
-            mask = micro_batch["attention_mask"]
-            self.real_tokens.append(mask.sum())
-            self.num_rows += mask.shape[0]
-            self.num_positions += mask.numel()
+            mask = micro_batch.get("attention_mask") if isinstance(micro_batch, Mapping) else None
+            if isinstance(mask, Tensor) and mask.ndim == 2:
+                self.real_tokens.append(mask.sum())
+                self.num_positions += mask.numel()
+            self.num_rows += num_samples(micro_batch)
         self.losses.append(metrics["loss"])
         self.grad_norms.append(metrics["grad_norm"])
         self.items.append(metrics.get("num_items", torch.tensor(self.num_rows - num_rows)))
@@ -55,7 +64,7 @@ class Window:
 
     def read(self) -> dict[str, float]:
         """Means and rates of the window: `loss` over items, `grad_norm` over steps, rates per second, over
-        all processes.
+        all processes. `num_tokens`, `tokens_per_sec` and `pad_fraction` where batches have an `attention_mask`.
 
         The one sync of the window. Raises NonFiniteError naming the first step that went wrong; with
         `skips_nonfinite` such steps are left out of the means and counted.
@@ -69,25 +78,27 @@ class Window:
             self._complain(values, int(np.flatnonzero(~is_good)[0]))
         losses, grad_norms, weights = values[:, is_good]
         seconds = max(time.perf_counter() - self.start, 1e-9)
-        tokens = torch.stack(self.real_tokens).sum().item()
+        tokens = torch.stack(self.real_tokens).sum().item() if self.real_tokens else 0
         counts = [self.num_rows, tokens, self.num_positions]
         totals = torch.tensor([losses @ weights, weights.sum(), *counts], dtype=torch.float64)
         loss_sum, num_items, *sums = sum_across_ranks(totals).tolist()
         num_samples, num_tokens, num_positions = map(int, sums)
-        return {
-            "loss": loss_sum / max(num_items, 1.0),
+        read = {
+            "loss": loss_sum / (num_items or 1.0),
             "grad_norm": float(grad_norms.mean()) if len(grad_norms) else 0.0,
             "num_steps": num_steps,
             "num_nonfinite": num_steps - len(losses),
             "num_samples": num_samples,
-            "num_tokens": num_tokens,
-            "pad_fraction": 1.0 - num_tokens / num_positions,
             "seconds": seconds,
             "samples_per_sec": num_samples / seconds,
-            "tokens_per_sec": num_tokens / seconds,
             "step_time": seconds / num_steps,
             "data_wait_fraction": min(1.0, self.data_seconds / seconds),
         }
+        if num_positions:
+            read["num_tokens"] = num_tokens
+            read["tokens_per_sec"] = num_tokens / seconds
+            read["pad_fraction"] = 1.0 - num_tokens / num_positions
+        return read
 
     def _complain(self, values: np.ndarray, offset: int) -> NoReturn:
         loss, grad_norm, _ = values[:, offset]
@@ -98,17 +109,43 @@ class Window:
         )
 
 
-def micro_batches(batch: Batch | Sequence[Batch]) -> Sequence[Batch]:
-    """One batch, or the micro-batches of one update, as a sequence."""
-    return [batch] if isinstance(batch, Mapping) else batch
+def micro_batches(batch: Batch | MicroBatches) -> MicroBatches:
+    """One batch, or the micro-batches of one update, as the latter.
+
+    A list or tuple whose parts are all nests themselves is taken for micro-batches, and one that holds a tensor
+    for a batch, such as a DataLoader's `[x, y]`. `MicroBatches` settles it where a batch is a list of nests.
+    Raises ValueError when there is none.
+    """
+    if isinstance(batch, MicroBatches):
+        return batch
+    is_one = isinstance(batch, Mapping) or hasattr(batch, "to") or not isinstance(batch, Sequence)
+    if is_one or hasattr(batch, "_fields") or not all(map(is_nest, batch)):
+        return MicroBatches([batch])
+    if not batch:
+        raise ValueError("there is no batch to train on: an update needs at least one")
+    return MicroBatches(batch)
+
+
+def num_samples(batch: Batch) -> int:
+    """The first dimension of the first tensor that has one; 0 where there is none."""
+    return next((leaf.shape[0] for leaf in leaves(batch) if isinstance(leaf, Tensor) and leaf.ndim), 0)
 
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
-    """The batch on `device`; itself when it is there already. Copies from pinned memory do not block."""
-    if batch["input_ids"].device == device:
+    """The batch on `device`; itself when it is there already. Copies from pinned memory do not block.
+
+    What is no tensor goes along as it is, unless it has a method `to` of its own.
+    """
+
+    def is_elsewhere(leaf: Any) -> bool:
+        return leaf.device != device if isinstance(leaf, Tensor) else hasattr(leaf, "to")
+
+    if not any(map(is_elsewhere, leaves(batch))):
         return batch
     with stage("transfer"):
-        return {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
+        return map_leaves(
+            lambda leaf: leaf.to(device, non_blocking=True) if is_elsewhere(leaf) else leaf, batch
+        )
 
 
 def begin_epoch(batches: object, epoch: int) -> None:
@@ -126,13 +163,13 @@ def begin_epoch(batches: object, epoch: int) -> None:
             told.append(place)
 
 
-def timed(batches: Iterable[Batch], grad_accum_steps: int = 1) -> Iterator[tuple[Sequence[Batch], float]]:
+def timed(batches: Iterable[Batch], grad_accum_steps: int = 1) -> Iterator[tuple[MicroBatches, float]]:
     """The micro-batches of each update (the last one may have fewer) with the seconds that the loop waited."""
     iterator = iter(batches)
     while True:
         start = time.perf_counter()
         with stage("data"):
-            window = list(islice(iterator, grad_accum_steps))
+            window = MicroBatches(islice(iterator, grad_accum_steps))
         if not window:
             return
         yield window, time.perf_counter() - start
