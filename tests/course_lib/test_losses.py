@@ -12,6 +12,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from course_lib.base.errors import UserError
+from course_lib.distributed.ranks import Ranks
 from course_lib.measuring.counters import count_events
 from course_lib.training.evaluation import evaluate
 from course_lib.training.loop import fit, train_one_epoch, train_step
@@ -19,6 +20,8 @@ from course_lib.training.micro_batch import largest_micro_batch_size
 from course_lib.training.precision import Precision
 from course_lib.training.reproducibility import weights_sha256
 from course_lib.training.window import MicroBatches
+from tests.course_lib.scripts import two_losses
+from tests.course_lib.scripts.small import SCRIPTS, torchrun
 from tests.later import Later
 
 transformers = Later("transformers")
@@ -391,3 +394,22 @@ def test_a_hugging_face_language_model_shifts_itself_and_is_not_shifted_twice(id
     (record, _) = fit(model, [first, second], sgd(model), loss=its_own, grad_accum_steps=2)
     assert record["loss"] == pytest.approx(hf_model("GPT2LMHeadModel").eval()(**batch).loss.item(), rel=1e-5)
     assert record["num_tokens"] == 21 and record["pad_fraction"] == pytest.approx(1 - 21 / 36)
+
+
+@pytest.fixture(scope="module")
+def two_processes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("losses")
+    torchrun(SCRIPTS / "two_losses.py", folder)
+    return [torch.load(folder / f"rank{rank}.pt", weights_only=True) for rank in range(2)]
+
+
+@pytest.mark.parametrize(("case", "micro_batches"), [("copied", 6), ("split", 6), ("copied, one each", 2)])
+def test_two_processes_end_as_one_that_accumulates(two_processes, case, micro_batches):
+    alone = two_losses.train(Ranks(), lambda model: model, micro_batches)
+    for found in (result[case] for result in two_processes):
+        assert found["judged"]["num_items"] == alone["judged"]["num_items"]
+        assert found["losses"] == pytest.approx(alone["losses"], rel=1e-6)  # the log is in fp32
+        assert found["judged"]["loss"] == pytest.approx(alone["judged"]["loss"], rel=1e-10)
+        for name, weight in alone["weights"].items():
+            # Sums over processes are made in another order.
+            torch.testing.assert_close(found["weights"][name], weight, rtol=1e-9, atol=1e-11)
