@@ -151,7 +151,7 @@ def fit(
             if state.step_in_epoch == 0:
                 begin_epoch(batches, state.epoch)
             run.restart_window()
-            for batch, data_seconds in timed(batches, grad_accum_steps):
+            for batch, data_seconds in timed(batches, grad_accum_steps, is_resumed=state.step_in_epoch > 0):
                 # The rate that was asked for, which embeddings exceed and lower layers do not reach.
                 first = optimizer.param_groups[0]
                 run.learning_rate = first["lr"] / first.get("lr_scale", 1.0)

@@ -163,9 +163,18 @@ def begin_epoch(batches: object, epoch: int) -> None:
             told.append(place)
 
 
-def timed(batches: Iterable[Batch], grad_accum_steps: int = 1) -> Iterator[tuple[MicroBatches, float]]:
-    """The micro-batches of each update (the last one may have fewer) with the seconds that the loop waited."""
+def timed(
+    batches: Iterable[Batch], grad_accum_steps: int = 1, *, is_resumed: bool = False
+) -> Iterator[tuple[MicroBatches, float]]:
+    """The micro-batches of each update (the last one may have fewer) with the seconds that the loop waited.
+
+    A DataLoader draws a random number when it begins. With `is_resumed` that is taken back: the epoch goes on, and
+    its number was drawn when it began.
+    """
+    random_state = torch.get_rng_state() if is_resumed else None
     iterator = iter(batches)
+    if random_state is not None:
+        torch.set_rng_state(random_state)
     while True:
         start = time.perf_counter()
         with stage("data"):
