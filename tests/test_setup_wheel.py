@@ -67,7 +67,8 @@ def test_wheel_and_sdist_carry_the_same_and_all_of_it(root: Path, project_copy: 
     quizzes = {str(path.relative_to(root)) for path in root.glob("autograder/lessons/*/quiz.json")}
     assert quizzes <= wheel
     assert not any(
-        name.startswith(("tests/", "tools/", "bootstrap/", "notebooks/", "build/")) for name in wheel
+        name.startswith(("tests/", "tools/", "bootstrap/", "notebooks/", "examples/", "build/"))
+        for name in wheel
     )
 
     with tarfile.open(build(project_copy, "sdist")) as archive:

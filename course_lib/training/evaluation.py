@@ -15,7 +15,7 @@ from course_lib.distributed import sum_across_ranks
 from course_lib.training.losses import (
     IGNORE,
     Loss,
-    inputs_and_labels,
+    as_example,
     logits_of,
     loss_sum,
     num_items,
@@ -61,9 +61,10 @@ def evaluate(
     with evaluation_mode(model):
         for batch in batches:
             batch = to_device(batch, device)
-            inputs, labels = inputs_and_labels(batch)
+            example = as_example(batch)
+            labels = example.labels
             with precision.autocast():
-                logits = logits_of(model, inputs, labels)
+                logits = logits_of(model, example)
                 # A sum, not a mean: the short last batch then weighs what its samples weigh.
                 losses.append(loss_sum(logits, labels))
             predictions, num_classes = logits.argmax(dim=-1), logits.shape[-1]
@@ -76,8 +77,8 @@ def evaluate(
                 confusion = table if confusion is None else confusion + table
             if return_predictions:
                 columns = [predictions, labels]
-                if len(inputs) == 2:
-                    lengths = inputs[1].sum(dim=1)
+                if len(example.inputs) == 2:
+                    lengths = example.inputs[1].sum(dim=1)
                     columns.append(lengths[:, None].expand_as(labels) if labels.ndim == 2 else lengths)
                 kept.append([values.reshape(-1) for values in columns])
     if not losses:

@@ -11,7 +11,7 @@ import functools
 import inspect
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -51,19 +51,30 @@ def num_items(labels: Tensor) -> Tensor:
     return (labels != IGNORE).sum()
 
 
-def inputs_and_labels(batch: Any) -> tuple[tuple[Any, ...], Tensor]:
-    """What the default loss gives to the model, and the labels.
+class Example(NamedTuple):
+    """A batch as the default loss sees it."""
 
-    It knows `(x, y)`, a mapping of one input and `labels` or `y`, and one with `input_ids`, `attention_mask` and
-    such labels. Raises UserError for another batch.
-    """
+    inputs: tuple[Any, ...]
+    """What the model is given: one input, or `input_ids` and `attention_mask`."""
+    labels: Tensor
+    others: dict[str, Any]
+    """What else a text brings, such as `token_type_ids`: for a model that asks for it by name."""
+
+
+def as_example(batch: Any) -> Example:
+    """Inputs and labels of `(x, y)`, of a mapping of one input and `labels` or `y`, or of one with `input_ids`,
+    `attention_mask` and such labels. Raises UserError for another batch."""
     inputs: tuple[Any, ...] = ()
     labels: Any = None
+    others: dict[str, Any] = {}
     if isinstance(batch, Mapping):
         label = next((name for name in _LABELS if name in batch), None)
         labels = None if label is None else batch[label]
         if "input_ids" in batch and "attention_mask" in batch:
             inputs = batch["input_ids"], batch["attention_mask"]
+            if len(batch) > 3:
+                known = ("input_ids", "attention_mask", label)
+                others = {name: value for name, value in batch.items() if name not in known}
         elif len(batch) == 2:
             inputs = tuple(value for name, value in batch.items() if name != label)
     elif isinstance(batch, list | tuple) and len(batch) == 2:
@@ -75,11 +86,11 @@ def inputs_and_labels(batch: Any) -> tuple[tuple[Any, ...], Tensor]:
             f"the default loss takes (x, y), or a mapping of one input and labels, "
             f"and got a {type(batch).__name__}{length}: {GIVE_ONE}"
         )
-    return inputs, labels.long() if labels.dtype in _INTEGERS else labels
+    return Example(inputs, labels.long() if labels.dtype in _INTEGERS else labels, others)
 
 
-def logits_of(model: nn.Module, inputs: tuple[Any, ...], labels: Tensor) -> Tensor:
-    """The model's logits [..., C] for `labels` int64 [...]: its output, or `logits` in it, or the first of a tuple.
+def logits_of(model: nn.Module, example: Example) -> Tensor:
+    """The model's logits [..., C] for labels int64 [...]: its output, or `logits` in it, or the first of a tuple.
 
     Raises UserError when they do not belong together, or the model shifts labels itself.
     """
@@ -91,11 +102,13 @@ def logits_of(model: nn.Module, inputs: tuple[Any, ...], labels: Tensor) -> Tens
             f"{type(inner).__name__} predicts the next token from labels that it shifts itself, "
             f"the default loss takes them as they are: {GIVE_ONE}"
         )
-    if len(inputs) == 2 and _has_mask_later(getattr(type(inner), "forward", None)):
-        output = model(input_ids=inputs[0], attention_mask=inputs[1])
+    inputs, labels, others = example
+    asked = _parameters(getattr(type(inner), "forward", None)) if len(inputs) == 2 else ()
+    named = {name: value for name, value in others.items() if name in asked}
+    if named or "attention_mask" in asked[2:]:  # a decoder's second argument may be its cache
+        logits = _tensor_in(model(input_ids=inputs[0], attention_mask=inputs[1], **named))
     else:
-        output = model(*inputs)
-    logits = _tensor_in(output)
+        logits = _tensor_in(model(*inputs))
     is_class = labels.dtype == torch.int64 and labels.shape == logits.shape[:-1]
     if not is_class or logits.shape[-1] < 2:
         shapes = [f"{str(part.dtype).removeprefix('torch.')} {list(part.shape)}" for part in (logits, labels)]
@@ -132,15 +145,15 @@ def cross_entropy_gradients(
     model: nn.Module, batches: MicroBatches, precision: Precision, label_smoothing: float
 ) -> tuple[Tensor, Tensor]:
     """Gradients of the default loss; its sum, and its number of items, which the labels tell beforehand."""
-    examples = [inputs_and_labels(micro_batch) for micro_batch in batches]
-    items = num_items(examples[0][1])
-    for _, labels in examples[1:]:
-        items = items + num_items(labels)
+    examples = [as_example(micro_batch) for micro_batch in batches]
+    items = num_items(examples[0].labels)
+    for example in examples[1:]:
+        items = items + num_items(example.labels)
     share, total = _share(items), None
-    for number, (inputs, labels) in enumerate(examples, start=1):
+    for number, example in enumerate(examples, start=1):
         with no_sync(model, is_last=number == len(examples)):
             with precision.autocast(), stage("forward"):
-                cost = loss_sum(logits_of(model, inputs, labels), labels, label_smoothing)
+                cost = loss_sum(logits_of(model, example), example.labels, label_smoothing)
             _backward(cost * share, precision)
         total = cost.detach() if total is None else total + cost.detach()
     assert total is not None
@@ -200,9 +213,9 @@ def _scale_gradients(model: nn.Module, optimizer: torch.optim.Optimizer, factor:
 
 
 @functools.cache
-def _has_mask_later(forward: Any) -> bool:
-    """Whether `forward` takes the mask, but not as its second argument: decoders have their cache there."""
-    return callable(forward) and "attention_mask" in list(inspect.signature(forward).parameters)[3:]
+def _parameters(forward: Any) -> tuple[str, ...]:
+    """The names of what a `forward` takes, without `self`; none for one that Python cannot look into."""
+    return tuple(inspect.signature(forward).parameters)[1:] if callable(forward) else ()
 
 
 def _tensor_in(output: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""The commands of docs/course_lib.md run as they stand, in their order, in a folder with a reviews.csv."""
+"""What docs/course_lib.md shows runs as it stands, in its order: commands, in a folder with a reviews.csv; Python."""
 
 import os
 import re
@@ -41,3 +41,14 @@ def test_every_command_of_the_guide_runs(tmp_path):
     assert (runs / "tuning" / "best.yaml").exists()
     assert (runs / "dashboard.html").exists()
     assert list((runs / "final-1" / "exports").glob("*.safetensors"))
+
+
+def test_a_model_of_your_own_trains_as_the_guide_says(capsys):
+    section = GUIDE.read_text(encoding="utf-8").partition("## A model of your own\n")[2].partition("\n## ")[0]
+    namespace = {}
+    for block in re.findall(r"```python\n(.*?)```", section, re.DOTALL):
+        exec(block, namespace)
+    accuracy, error = map(float, capsys.readouterr().out.split())
+    assert accuracy > 0.5 and error < 2.0
+    assert {"loss", "grad_norm", "samples_per_sec", "data_wait_fraction"} <= namespace["records"][0].keys()
+    assert callable(namespace["next_token"])

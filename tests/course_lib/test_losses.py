@@ -14,6 +14,8 @@ from torch.utils.data import DataLoader, TensorDataset
 from course_lib.base.errors import UserError
 from course_lib.distributed.ranks import Ranks
 from course_lib.measuring.counters import count_events
+from course_lib.training.callbacks import TrainState
+from course_lib.training.checkpoint import Checkpointer, capture, load_checkpoint, restore
 from course_lib.training.evaluation import evaluate
 from course_lib.training.loop import fit, train_one_epoch, train_step
 from course_lib.training.micro_batch import largest_micro_batch_size
@@ -366,7 +368,8 @@ def hf_model(kind):
 def test_a_hugging_face_model_trains_as_by_its_own_loss(ids, kind):
     labels = torch.tensor([0, 2, 1, 2])
     model, twin = hf_model(kind).eval(), hf_model(kind).eval()  # without dropout
-    batch = transformers.BatchEncoding({**ids, "labels": labels})
+    ids = {**ids, "token_type_ids": torch.arange(36).reshape(4, 9) % 2}
+    batch = transformers.BatchEncoding({**ids, "labels": labels, "row": torch.arange(4)})
     metrics = train_step(model, batch, sgd(model), max_norm=math.inf)
     theirs = twin(**ids, labels=labels).loss
     theirs.backward()
@@ -413,3 +416,24 @@ def test_two_processes_end_as_one_that_accumulates(two_processes, case, micro_ba
         for name, weight in alone["weights"].items():
             # Sums over processes are made in another order.
             torch.testing.assert_close(found["weights"][name], weight, rtol=1e-9, atol=1e-11)
+
+
+def test_an_epoch_of_a_shuffling_loader_is_resumed_where_the_one_before_ended(tmp_path):
+    """With dropout: both the order and the masks go on."""
+
+    def run(max_epochs, path, checkpoint=None):
+        torch.manual_seed(2)
+        model = nn.Sequential(make_model(8), nn.Dropout(0.5), nn.Linear(8, 3))
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        state = TrainState()
+        if checkpoint is not None:
+            state = restore(load_checkpoint(checkpoint), model=model, optimizer=optimizer)
+        make = lambda _: capture(state=state, model=model, optimizer=optimizer)  # noqa: E731
+        saver = Checkpointer(path, tmp_path / "best.pt", make, every_steps=10**9)
+        loader = DataLoader(TensorDataset(*numbers()), 5, shuffle=True)
+        fit(model, loader, optimizer, state=state, max_epochs=max_epochs, callbacks=[saver])
+        return weights_sha256(model)
+
+    whole = run(3, tmp_path / "whole.pt")
+    run(2, tmp_path / "part.pt")
+    assert run(3, tmp_path / "rest.pt", tmp_path / "part.pt") == whole
