@@ -31,7 +31,7 @@ It calls `model` itself, not a method of it, for DDP works by that call. `batch`
 
 GIVE_ONE = "give loss=, a function of model and batch that returns (sum over items, number of items)"
 _LABELS = ("labels", "y")
-_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+_SMALLER_INTEGERS = (torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 def loss_sum(logits: Tensor, labels: Tensor, label_smoothing: float = 0.0) -> Tensor:
@@ -86,7 +86,7 @@ def as_example(batch: Any) -> Example:
             f"the default loss takes (x, y), or a mapping of one input and labels, "
             f"and got a {type(batch).__name__}{length}: {GIVE_ONE}"
         )
-    return Example(inputs, labels.long() if labels.dtype in _INTEGERS else labels, others)
+    return Example(inputs, labels.long() if labels.dtype in _SMALLER_INTEGERS else labels, others)
 
 
 def logits_of(model: nn.Module, example: Example) -> Tensor:
