@@ -215,8 +215,8 @@ _TORCH = {
     "torch.backends.mkldnn": _only("is_available enabled flags"),
     "torch.backends.openmp": _only("is_available"),
     "torch.distributed": _but(
-        "Logger Reducer register_rendezvous_handler HashStore FileStore PrefixStore TCPStore Store breakpoint "
-        "reduce_op set_debug_level set_debug_level_from_env",
+        "Logger Reducer register_rendezvous_handler rendezvous HashStore FileStore PrefixStore TCPStore Store "
+        "breakpoint reduce_op set_debug_level set_debug_level_from_env",
         "torch",
         every=True,
     ),

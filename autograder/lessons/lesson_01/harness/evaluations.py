@@ -112,8 +112,13 @@ def evaluate_once(
             parameter, 0.3
         )  # gradients that somebody gathers over several batches
     model.train(training)
-    recorded = looking_on(model, lambda *called: see("recorded", called[-1].requires_grad), after=True)
-    with tell_modes(model), recorded:
+
+    def tell_recorded(*called: Any) -> None:
+        see("recorded", called[-1].requires_grad)
+
+    # The head, too: its logits can be had without a call of the model.
+    recorded = [looking_on(each, tell_recorded, after=True) for each in (model, model.head)]
+    with tell_modes(model), recorded[0], recorded[1]:
         before = _state_of(model)
         with torch.set_grad_enabled(records), _matmul_precision(matmul):
             set_before = switches()

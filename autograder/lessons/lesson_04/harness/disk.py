@@ -9,7 +9,6 @@ import importlib.util
 import io
 import os
 import stat
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,10 @@ from typing import Any
 FOLDER = Path("checkpoints").absolute()  # also while a save is asked for from within it
 # Inode, size, time of change, and whether it had a checkpoint's name already.
 synced: list[tuple[int, int, int, bool]] = []
-_always_synced: set[int] = (
-    set()
-)  # inodes of files that are written by descriptors alone that force each write
-_written_plainly: set[str] = set()  # paths
+# By inode, a second descriptor of what was opened so that each write is forced to the disk: it stands where the first
+# one has come to, and so tells how much was written by that.
+_always_synced: dict[int, int] = {}
+MOST_KEPT = 32
 _names: set[str] = set()  # of the checkpoints that are saved
 renamed: list[str] = []  # what was renamed to a checkpoint's name, and lay beside it
 _refused: dict[str, int] = {}  # which calls fail, and how often they did
@@ -39,7 +38,8 @@ def is_synced(path: Path) -> tuple[bool, bool]:
     with contextlib.suppress(OSError):
         found = path.stat()
         if found.st_ino in _always_synced:
-            return True, True
+            is_whole = os.lseek(_always_synced[found.st_ino], 0, os.SEEK_CUR) >= found.st_size > 0
+            return is_whole, is_whole
         fits = [note for note in synced if note[:3] == (found.st_ino, found.st_size, found.st_mtime_ns)]
         return bool(fits), any(not had_name for *_, had_name in fits)
     return False, False
@@ -116,28 +116,16 @@ def _watch_syncs() -> None:
 
     def noted_open(path: Any, flags: int, *arguments: Any, **named: Any) -> int:
         _refuse_open(path, bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)))
-        place = os.path.realpath(path) if flags & always else ""
-        if place and not Path(place).exists():
-            _written_plainly.discard(
-                place
-            )  # `open(…, opener=…)` announces itself first, and without the flag
         descriptor = real_open(path, flags, *arguments, **named)
-        if place and place not in _written_plainly:
-            _always_synced.add(os.fstat(descriptor).st_ino)
+        if flags & always:
+            while len(_always_synced) >= MOST_KEPT:
+                os.close(_always_synced.pop(next(iter(_always_synced))))
+            inode = os.fstat(descriptor).st_ino
+            if inode in _always_synced:
+                os.close(_always_synced.pop(inode))
+            _always_synced[inode] = os.dup(descriptor)
         return descriptor
 
-    def saw(event: str, arguments: tuple[Any, ...]) -> None:
-        """Who else opens such a file to write does not force it to the disk."""
-        if event != "open" or not isinstance(arguments[0], str | bytes):
-            return
-        flags = arguments[2]
-        if isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR) and not flags & always:
-            place = os.path.realpath(os.fsdecode(arguments[0]))
-            _written_plainly.add(place)
-            with contextlib.suppress(OSError):
-                _always_synced.discard(Path(place).stat().st_ino)
-
-    sys.addaudithook(saw)
     setattr(os, "open", noted_open)  # noqa: B010 - mypy knows the signature of the real one
     if hasattr(os, "sync"):
         setattr(os, "sync", sync_all)  # noqa: B010

@@ -196,6 +196,14 @@ def _require_one_exchange(job: Job, steps: list[dict[str, Any]], num_buckets: in
     )
     beside = max(step["all_reduces"] for step in steps)
     job.require(
+        min(step["all_reduces"] for step in steps) > 0,
+        expected="gradients that cross ranks, in messages of `torch.distributed`",
+        got="a step in which no message was seen",
+        likely="the ranks exchange their gradients by another road, or not at all: DDP's own exchange hides behind the "
+        "last backward",
+        look="the last micro-batch outside `no_sync`: then DDP exchanges in its backward what all have added up",
+    )
+    job.require(
         beside <= num_buckets + BOOKKEEPING,
         expected=f"at most {BOOKKEEPING} messages beside the {num_buckets} of the buckets",
         got=f"{beside - of_gradients}",

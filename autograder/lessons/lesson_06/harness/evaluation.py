@@ -71,6 +71,9 @@ def _evaluated(
     def note(module: torch.nn.Module, _: Any, __: Any, logits: Any) -> None:
         found["num_forwards"] += 1
         found["num_training"] += module.training
+        note_recorded(module, _, __, logits)
+
+    def note_recorded(_: torch.nn.Module, __: Any, ___: Any, logits: Any) -> None:
         found["num_recorded"] += isinstance(logits, torch.Tensor) and logits.requires_grad
 
     watch = Watch(model)
@@ -78,7 +81,14 @@ def _evaluated(
         weight.requires_grad_("position_embedding" not in name)
         weight.grad = torch.ones_like(weight) if weight.requires_grad else None
     as_it_came = _state(model)
-    with looking_on(model, note, after=True), torch.set_grad_enabled(with_gradients):
+    head = (
+        getattr(model, "head", None) or model.inner.head
+    )  # its logits can be had without a call of the model
+    with (
+        looking_on(model, note, after=True),
+        looking_on(head, note_recorded, after=True),
+        torch.set_grad_enabled(with_gradients),
+    ):
         before = switches()
         report = learner(model, KINDS[number % len(KINDS)](batches))
         found["left_with_gradients"] = torch.is_grad_enabled()

@@ -142,9 +142,10 @@ def changed_settings(baseline: Settings) -> Settings:
     many steps of optimizers it took for that."""
     with counted(operators=False) as counts:
         found = learner(dict(baseline))
-    if not isinstance(found, dict):
-        return {"malformed": f"a {type(found).__name__}"}
-    settings = {str(key): _plain(value) for key, value in found.items()}
+        if not isinstance(found, dict):
+            return {"malformed": f"a {type(found).__name__}"}
+        # Still counted: a value may be worked out when it is looked at.
+        settings = {str(key): _plain(value) for key, value in found.items()}
     return {"malformed": "", "settings": settings, "num_steps": counts.num_optimizer_steps}
 
 
