@@ -7,20 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine import APPLIES_FROM, Job, failure, measure_speedup
+from autograder.engine import Job, failure
 from autograder.lessons.checking import (
     TOLERANCES,
     name_the_mistake,
     put_told,
-    require_close,
-    require_equal,
     require_keys,
     require_left_alone,
     require_report,
     twin_of,
     watched,
 )
-from autograder.lessons.lesson_02 import baselines, references
+from autograder.lessons.lesson_02 import baselines
 from autograder.lessons.lesson_02.checks.epoch_counts import (
     require_counts,
     require_few_syncs,
@@ -29,6 +27,7 @@ from autograder.lessons.lesson_02.checks.epoch_counts import (
     require_precision,
 )
 from autograder.lessons.lesson_02.checks.mixed import require_countable
+from autograder.lessons.lesson_02.checks.timed_epochs import measure_epochs
 from autograder.lessons.lesson_02.checks.traces import (
     require_own_device,
     require_told,
@@ -38,7 +37,6 @@ from autograder.lessons.lesson_02.checks.work import require_products
 
 LONG = 640  # batches: a sync now and then, such as every 64, shows as well
 _ROOMY = 1e3  # more than any norm here
-TIMED_WIDTH = 256  # `D_MODEL` of the harness
 
 
 def check_train_epoch(job: Job) -> None:
@@ -80,7 +78,7 @@ def check_train_epoch(job: Job) -> None:
     require_own_device(job, job.learner().call("epoch_beside_a_gpu", **beside), "bfloat16")
     job.counts["syncs_per_epoch"] = max(own["syncs"] for own in answer["epochs"])
     watched(job, answer["epochs"][0], "operators are not counted")
-    _measure(job)
+    measure_epochs(job)
 
 
 def _cases(job: Job) -> list[dict[str, Any]]:
@@ -183,25 +181,6 @@ def _require_nothing_hidden(job: Job) -> None:
         )
 
 
-def _measure(job: Job) -> None:
-    from course_lib.training import known_gain
-
-    job.progress("Probing this machine for bf16", 0.0)
-    gain = known_gain(TIMED_WIDTH)
-    job.counts["bf16_layer_gain"] = round(gain, 2)
-    is_reference = job.source == references.TRAIN_EPOCH  # `workbook calibrate` wants its time, whatever it is
-    if job.reference_speedup is None and not is_reference and gain < APPLIES_FROM * job.bar:
-        job.reference_speedup = gain  # no solution can be much faster than the layers that it calls
-    is_asked = job.reference_speedup is None or job.reference_speedup >= APPLIES_FROM * job.bar
-    measure_speedup(
-        job,
-        function="epoch_segment" if is_asked else "brief_segment",
-        compare=lambda fp32, bf16: _require_same_losses(job, fp32, bf16),
-        likely="the products are in bf16, but the time goes elsewhere: a forward too many, conversions of your own",
-        look="count the forwards of a step; leave the types inside the model to autocast",
-    )
-
-
 _ONE_AUTOCAST = (
     "one autocast around several steps: it keeps its 16-bit copies of the weights, and later forwards compute with "
     "those of the first"
@@ -291,23 +270,3 @@ def _away(own: dict[str, Any], right: dict[str, Any]) -> float:
     """How far apart the weights are, as a share of the way that right ones went: of the weights it would be nothing."""
     way = np.linalg.norm((right["weights"] - right["before"]).astype(np.float64))
     return float(np.linalg.norm((own["weights"] - right["weights"]).astype(np.float64)) / way)
-
-
-def _require_same_losses(job: Job, fp32: dict[str, Any], bf16: dict[str, Any]) -> None:
-    require_close(
-        job,
-        "loss",
-        bf16["report"].get("loss", math.nan),
-        fp32["report"]["loss"],
-        likely="under the clock the loop trains on something else",
-        rel_tol=3e-2,
-    )
-    require_equal(
-        job,
-        bf16["logits"],
-        fp32["logits"],
-        dtype="bfloat16",
-        what="logits after the timed epoch",
-        likely="under the clock the loop trains less, or on something else",
-        look="does your loop depend on how often it is called?",
-    )

@@ -301,6 +301,15 @@ def brief_segment(seed: int, num_steps: int) -> dict[str, Any]:
     return epoch_segment(seed, num_steps, rows=4, width=20)
 
 
+def counted_segment(seed: int, num_steps: int, is_brief: bool) -> dict[str, Any]:
+    """What is computed in such a segment, and how far each weight moves: one that is timed is not looked into."""
+    model, first = _wide()
+    with counted(model) as counts:
+        epoch_segment(seed, num_steps, **({"rows": 4, "width": 20} if is_brief else {}))
+    moved = {name: float((value - first[name]).norm()) for name, value in model.state_dict().items()}
+    return {"flops": counts.flops, "moved": moved}
+
+
 def epoch_segment(seed: int, num_steps: int, rows: int = ROWS, width: int = WIDTH) -> dict[str, Any]:
     """An epoch of that many batches in bf16; the baseline takes no notice and computes in fp32."""
     model, first = _wide()
