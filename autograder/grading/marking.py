@@ -19,9 +19,9 @@ from pathlib import Path
 
 from autograder.common import Result, one_line
 from autograder.course import Lesson, load_lesson
+from autograder.engine.sandbox import LeastMemory, is_machines
 from autograder.engine.timing import num_cores
 from autograder.grading.gradebook import Entries, Grade
-from autograder.grading.memory import LeastMemory, is_machines
 from autograder.grading.submissions import near_names, read_submission, students_of
 from autograder.grading.units import (
     MOST_WITHOUT,

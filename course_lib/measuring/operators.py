@@ -72,7 +72,7 @@ class Operators(TorchDispatchMode):
         self.num_seen += 1
         given = self._know(tensors_of((args, *kwargs.values())), share=0)  # weights, the batch: there before
         if is_read := self.values.is_read_by(func, args, kwargs, given):
-            self.note_sync(given)
+            self.note_sync(given if self.values.gives_values(func) else ())
         elif func.namespace == "c10d" and "allreduce" in func.name():
             self.note("num_all_reduces")
         try:

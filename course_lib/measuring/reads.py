@@ -74,6 +74,10 @@ class Values:
             return False
         return any(map(self._is_open, self._targets(written, args, kwargs)))
 
+    def gives_values(self, func: Any) -> bool:
+        """Whether its result is, or hangs on, values by torch's own word; of others it is what trying has shown."""
+        return not _VALUE_TAGS.isdisjoint(func.tags)
+
     def follow(self, func: Any, args: Any, kwargs: dict[str, Any], given: set[int], found: set[int]) -> None:
         """What an operator has made of arguments with the storages `given`: a result with those that are `found`."""
         _, written = self._about(func, args, kwargs)

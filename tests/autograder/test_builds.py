@@ -30,7 +30,7 @@ def test_the_text_says_what_may_be_imported(exercise: Exercise) -> None:
 @pytest.mark.parametrize("exercise", BUILDING, ids=lambda e: e.id)
 def test_what_is_built_is_there_to_be_imported(exercise: Exercise) -> None:
     """Else the text forbids what nobody could have done."""
-    rooms = ("base", "data", "training", "models", "measuring")
+    rooms = ("base", "data", "training", "models", "measuring", "lora")
     homes = [course_lib, *(import_module(f"course_lib.{room}") for room in rooms)]
     assert [name for name in exercise.builds if not any(hasattr(home, name) for home in homes)] == []
 

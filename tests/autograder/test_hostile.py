@@ -198,10 +198,10 @@ def test_what_waits_in_sockets_stays_small(start: Callable[[], Worker]) -> None:
     assert worker.call("run", code=SOCKETS + "answer = fill(20)[1]") < 20 * 2**20
     # Passed on to other processes, they are the worker's still.
     code = SOCKETS + (
-        "for _ in range(20):\n    if os.fork() == 0:\n        held = fill(10)\n        import time; time.sleep(60)\n"
+        "for _ in range(30):\n    if os.fork() == 0:\n        held = fill(10)\n        import time; time.sleep(60)\n"
         "import time; time.sleep(60)"
     )
-    with pytest.raises(WorkerFailed, match="more than 128 sockets"):
+    with pytest.raises(WorkerFailed, match="more than 512 sockets"):
         worker.call("run", code=code, seconds=30.0)
     assert other.call("run", code="answer = 1") == 1
 

@@ -11,9 +11,8 @@ import pytest
 
 from autograder.common import Reason
 from autograder.engine import blank_result, check_source
-from autograder.engine.sandbox import MACHINE_IS_FULL
-from autograder.grading import marking, memory
-from autograder.grading.memory import LeastMemory
+from autograder.engine.sandbox import MACHINE_IS_FULL, LeastMemory, memory
+from autograder.grading import marking
 from autograder.grading.units import Unit
 from tests.autograder.nbgrader_course import LESSON_00, Course, cell
 

@@ -271,7 +271,8 @@ def test_no_optimizer_reads_a_tensor_of_the_loop(name):
     optimizer = make_optimizer(model, name)
     with count_events(model) as counts:
         train_step(model, make_batch(), optimizer)
-    assert counts.num_syncs == 0
+    # torch's Adafactor asks every parameter for its norm, and every gradient for its own.
+    assert (counts.num_syncs == 0) is (name != "adafactor")
 
 
 def test_one_entry_of_the_registry_is_all_that_an_optimizer_needs(monkeypatch):

@@ -16,7 +16,7 @@ import psutil
 
 WORKER_FOLDER = Path(__file__).resolve().parent / "inside"
 MAX_PROCESSES = 192  # and threads, of one worker
-MAX_SOCKETS = 128  # of one worker; the ranks of lesson 06 take some 20
+MAX_SOCKETS = 512  # of one worker; a thread for each sample of 1.5 asks through one of its own
 MAX_MEMORY = 8 * 2**30  # bytes of one process; less where the machine has less
 PLACE_BYTES = 512 * 2**20  # of a worker's own temporary files and shared memory
 LIMITS = {

@@ -98,7 +98,6 @@ _SAVE: Claims = {
     "The check looks at the file between any two calls": EXPLAINS,
     "Then it really kills processes that save, at random moments.": EXPLAINS,
     "And it lets a save fail half way, as on a full disk.": EXPLAINS,
-    "`course_lib.base` has an `atomic_file`; the exercise is to write it once yourself.": EXPLAINS,
     "Save `checkpoint` so that `torch.load(path, weights_only=True)` gives it back.": (
         "only tensors saved",
         "a dict that it knows not saved again",

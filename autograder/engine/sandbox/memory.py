@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Self
 
 from autograder.common import Result
-from autograder.engine.sandbox import MACHINE_IS_FULL
 from autograder.engine.sandbox.view import memory_limit
+from autograder.engine.sandbox.watch import MACHINE_IS_FULL
 
 _SECONDS = 0.2  # between looks
 #: What a check says where memory ran out: our own words, Python's, torch's, and those for an end by the system.
