@@ -110,7 +110,8 @@ def logits_of(model: nn.Module, example: Example) -> Tensor:
     else:
         logits = _tensor_in(model(*inputs))
     is_class = labels.dtype == torch.int64 and labels.shape == logits.shape[:-1]
-    if not is_class or logits.shape[-1] < 2:
+    # Of one class nothing can be learnt: elsewhere than in texts it is a number that was meant.
+    if not is_class or (logits.shape[-1] < 2 and len(inputs) == 1):
         shapes = [f"{str(part.dtype).removeprefix('torch.')} {list(part.shape)}" for part in (logits, labels)]
         raise UserError(
             f"the default loss is cross-entropy of logits [..., classes] and integer labels [...], "
