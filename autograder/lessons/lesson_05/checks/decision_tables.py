@@ -139,6 +139,13 @@ def best_rows(losses: np.ndarray) -> np.ndarray:
     return np.asarray(1 + means[:, 1:].argmin(axis=1))
 
 
+def best_of_the_seeds_left(losses: np.ndarray, is_left: np.ndarray) -> np.ndarray:
+    """The row [tables], other than 0, with the lowest mean over its seeds that are left."""
+    num_seeds = is_left.sum(axis=2)
+    means = np.where(is_left, losses, 0.0).sum(axis=2) / np.maximum(num_seeds, 1)
+    return np.asarray(1 + np.where(num_seeds > 0, means, np.inf)[:, 1:].argmin(axis=1))
+
+
 def half_widths(losses: np.ndarray, confidence: float, mistake: str = "none") -> np.ndarray:
     """Half the width [tables] of the best row's interval: of its improvements by Student's t, after Bonferroni."""
     num, num_configs, num_seeds = losses.shape

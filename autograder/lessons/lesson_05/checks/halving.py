@@ -151,8 +151,8 @@ def _require_rounds(job: Job, search: Search, spent: list[int], plan: dict[str, 
         likely="configurations are told apart by their values alone: the same ones under other names are another trial"
         if len(fewer) in by_values and not any(fewer)
         else "different budgets: trials are compared before all of them have had the same steps; or configurations "
-        "that are nearly equal are taken for one, and share its steps",
-        look="finish a round, then compare",
+        "with the same values, or nearly the same, share one entry, and so its steps",
+        look="finish a round, then compare; keep what belongs to a trial by its place in the list",
     )
     if spent == plan["spent"]:
         return

@@ -54,8 +54,8 @@ def _require_form(job: Job, space: Space, drawn: Drawn) -> None:
         "choice" not in drawn,
         expected=f"one of the values {drawn.get('choice')}",
         got=str(drawn.get("said")),
-        likely="the values of a choice are taken for values of one type, as an array makes of them, or for keys of a "
-        "dict: they may be of several types, and dicts",
+        likely="`rng.choice(values)` makes an array of the values, which gives them all one type, or another form; or "
+        "they are taken for keys of a dict: they may be of several types, and dicts",
         look="draw a place, and take the value that stands there",
     )
     job.require(

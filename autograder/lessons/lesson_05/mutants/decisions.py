@@ -178,7 +178,7 @@ MUTANTS: tuple[Mutant, ...] = wrong(
             "gains = losses[1:] - losses[0]",
         ),
         "the mean of the seeds that are left": (
-            "NaN wins",
+            "judged by its other seeds",
             (
                 "np.where(np.isfinite(gains).all(axis=1), gains.mean(axis=1), -np.inf)",
                 "np.nanmean(gains, axis=1)",

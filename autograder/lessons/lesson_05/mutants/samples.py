@@ -118,7 +118,7 @@ MUTANTS: tuple[Mutant, ...] = wrong(
             'return str(part["values"][rng.integers(len(part["values"]))])',
         ),
         "a choice by way of an array": (
-            "taken for values of one type",
+            "makes an array of the values",
             ("import math\n", "import math\nimport numpy as np\n"),
             (
                 'return part["values"][rng.integers(len(part["values"]))]',
