@@ -170,7 +170,7 @@ def _require_seed_policy(job: Job, lives: list[dict[str, Any]], num_configs: int
         all(np.array_equal(one[0], other) for one in by_seed for other in one),
         expected="the same first weights for every configuration at the same seed",
         got="different ones",
-        likely="seeded once for all trials of a seed and not for each, after the model is built, or not at all: the "
+        likely="seeded after the model is built, once for all trials of a seed and not for each, or not at all: the "
         "weights are drawn when it is built",
         look="what runs between the seeding and `task.make_model`?",
     )
