@@ -56,8 +56,8 @@ class Exercise:
         allows: means that it asks for: elsewhere a person is asked to look at a cell that uses them. Each is as the
             reader names it, such as "os.fsync"; ".forward" stands for that attribute of whatever is handed in, "open"
             for files in every way, "multiprocessing" for other processes, "num_workers" for those of a `DataLoader`.
-        builds: parts of `course_lib` that are what it asks to build: a solution that imports one is refused by name.
-            All else that is installed may be used.
+        without_library: whether it asks to build what `course_lib` has: a solution that imports anything of it, where
+            the same stands under several names, is refused by name. All else that is installed may be used.
         short_title: for cards and tables, where its heading in the text is too long.
     """
 
@@ -68,7 +68,7 @@ class Exercise:
     clock: Clock | None = None
     max_score: int = 10
     allows: tuple[str, ...] = ()
-    builds: tuple[str, ...] = ()
+    without_library: bool = False
     short_title: str = ""
 
     @property

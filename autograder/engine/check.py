@@ -80,8 +80,8 @@ def check_source(
             return blank_result(
                 exercise_id, "not_attempted", f"`{exercise.entry}` is still the stub it came as"
             )
-        if part := review.imported(cell.source, exercise.builds):
-            return blank_result(exercise_id, "fail", _imported(exercise, *part))
+        if exercise.without_library and (line := review.imported(cell.source)):
+            return blank_result(exercise_id, "fail", _imported(exercise, line))
         job = Job.of(exercise, cell.source, lesson.harness)
         job.stop = stop or job.stop
 
@@ -157,13 +157,13 @@ def _run(exercise: Exercise, job: Job, required: Level | None, again: bool) -> R
     return replace(result, evidence=evidence.save(path, source, seed, history, facts))
 
 
-def _imported(exercise: Exercise, part: str, line: int) -> Reason:
+def _imported(exercise: Exercise, line: int) -> Reason:
     return Reason(
         expected=f"`{exercise.entry}` built by yourself",
-        got=f"`{part}` of `course_lib`, in line {line} of the cell",
+        got=f"`course_lib`, in line {line} of the cell",
         likely="the library has what this exercise asks you to build",
-        next=f"write it without `{part}`; all else that is installed may be used. To compare, look into the "
-        f"library's afterwards: `course_lib` is there to be read",
+        next="write it without `course_lib`; all else that is installed may be used. To compare, look into the "
+        "library's afterwards: it is there to be read",
     )
 
 

@@ -965,7 +965,7 @@ except loop.NonFiniteError as error:
 #
 # ### 1.1 · A collate function that pads no more than it must
 #
-# > Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · property, count, speed (at least 1.5× over padding to the maximum) · imports: all that is installed, except `collate` of `course_lib`
+# > Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · property, count, speed (at least 1.5× over padding to the maximum) · imports: all that is installed, except `course_lib`
 #
 # A `DataLoader` hands a list of samples to `collate_fn` and takes back one batch. Write that function.
 #
@@ -1035,7 +1035,7 @@ check("1.1")
 # %% [markdown]
 # ### 1.2 · A batch sampler that puts like lengths together
 #
-# > Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · property, count, speed (at least 1.3× over 1.1 with random batches) · imports: all that is installed, except `BucketBatchSampler` of `course_lib`
+# > Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · property, count, speed (at least 1.3× over 1.1 with random batches) · imports: all that is installed, except `course_lib`
 #
 # A batch sampler says which samples form a batch. It makes three promises: every index exactly once an epoch; other
 # batches, in another random order, every epoch; at most 15 % padding over a few epochs (on 2,003 secret lengths, 16 to a

@@ -859,7 +859,7 @@ show(fig, alt="Accuracy by precision, a line for each of three seeds. " + "; ".j
 #
 # ### 2.1 · Resolve a precision, with the reason
 #
-# > Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · property · imports: all that is installed, except `resolve_precision` of `course_lib`
+# > Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · property · imports: all that is installed, except `course_lib`
 #
 # A config says `auto`. Your function says what that comes to on the machine at hand, and why. A person who names a
 # precision gets it. The rules:

@@ -913,7 +913,7 @@ check("3.1")
 # %% [markdown]
 # ### 3.2 · The largest micro-batch that fits
 #
-# > Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · property, count (peak live bytes, steps tried) · imports: all that is installed, except `largest_micro_batch_size` of `course_lib`
+# > Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · property, count (peak live bytes, steps tried) · imports: all that is installed, except `course_lib`
 #
 # `try_step(size)` runs a real training step and tells its peak of live bytes. Find the largest size within the budget,
 # without trying every size, and without ever asking for far too much.

@@ -991,7 +991,7 @@ check("4.1")
 # %% [markdown]
 # ### 4.2 · A save that survives `kill -9`
 #
-# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property (many kills) · imports: all that is installed, except `atomic_directory`, `atomic_file` and `atomic_write_text` of `course_lib`
+# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property (many kills) · imports: all that is installed, except `course_lib`
 #
 # The check looks at the file between any two calls that your save makes to the operating system: what a kill at that
 # moment would leave. Then it really kills processes that save, at random moments. And it lets a save fail half way, as on
@@ -1064,7 +1064,7 @@ check("4.2")
 # %% [markdown]
 # ### 4.3 · Early stopping that can be resumed
 #
-# > Difficulty ●●○○○ · Importance ●●●●○ · 15 minutes · property · imports: all that is installed, except `EarlyStopping` of `course_lib`
+# > Difficulty ●●○○○ · Importance ●●●●○ · 15 minutes · property · imports: all that is installed, except `course_lib`
 #
 # A few lines, and a surprising number of ways to get them wrong. The check feeds some 60 random sequences, a few with
 # NaN or infinity, to your class, once in one go and once cut in two with only the state in between. Their differences

@@ -974,7 +974,7 @@ print(cost.GPU_ENERGY if device.type == "cuda" else cost.CPU_ENERGY)
 #
 # ### 7.1 · Where a step's time goes
 #
-# > Difficulty ●●●○○ · Importance ●●●●○ · 20 minutes · property · imports: all that is installed, except `step_breakdown` of `course_lib`
+# > Difficulty ●●●○○ · Importance ●●●●○ · 20 minutes · property · imports: all that is installed, except `course_lib`
 #
 # Read a trace. Its events are dicts, in no particular order. Of all kinds of events you need three:
 #
@@ -1542,7 +1542,7 @@ check("7.4")
 # %% [markdown]
 # ### 7.5 · Adapters by hand
 #
-# > Difficulty ●●●○○ · Importance ●●●●○ · 20 minutes · property, count (at least 10× fewer trainable parameters) · imports: all that is installed, except `LoRALinear` and `add_lora` of `course_lib`
+# > Difficulty ●●●○○ · Importance ●●●●○ · 20 minutes · property, count (at least 10× fewer trainable parameters) · imports: all that is installed, except `course_lib`
 #
 # The model is a `TextClassifier`: linear layers in its blocks, and a `head` that is new for the task. The check trains
 # through your adapters on another task than the model was pretrained for, and compares with training it whole.

@@ -633,7 +633,7 @@ for points in (2.0, 1.0, 0.5, 0.25):
 #
 # ### 8.1 · One seed for everything
 #
-# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property · imports: all that is installed, except `seed_everything` of `course_lib`
+# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property · imports: all that is installed, except `course_lib`
 #
 # Seed a process and the loader of its training data. The samples are noisy: reading one draws from Python, NumPy, torch,
 # and from `dataset.rng`, a generator that the data set holds, as augmentation does.

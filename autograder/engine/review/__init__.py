@@ -38,13 +38,13 @@ def reasons(source: str, *, counts: bool, allowed: Collection[str] = (), given: 
     return found
 
 
-def imported(source: str, parts: Collection[str]) -> tuple[str, int] | None:
-    """The first of these parts of `course_lib` that the cell makes use of, and the line; None where it does not, or
-    where the cell cannot be read, which `reasons` says."""
-    if not parts or len(source) > LONGEST:
+def imported(source: str) -> int | None:
+    """The first line in which the cell makes use of `course_lib`; None where it does not, or where the cell cannot be
+    read, which `reasons` says."""
+    if len(source) > LONGEST:
         return None
     try:
-        found = run_apart(find_imported, source, sorted(parts), seconds=SECONDS)
+        found: int | None = run_apart(find_imported, source, seconds=SECONDS)
     except ApartError:
         return None
-    return tuple(found) if found else None
+    return found

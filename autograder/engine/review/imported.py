@@ -1,10 +1,10 @@
-"""Whether a cell takes from `course_lib` what its exercise asks to build."""
+"""Whether a cell takes anything from `course_lib`, where its exercise asks to build what the library has."""
 
 from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from autograder.engine.review.mangled import mangle
 from autograder.engine.review.scopes import Scopes
@@ -14,10 +14,9 @@ from autograder.engine.review.values import TooEntangled, Values
 _LIBRARY = "course_lib"
 
 
-def find_imported(source: str, parts: Collection[str]) -> tuple[str, int] | None:
-    """The first of these parts of `course_lib` that the cell reaches, in whichever module it finds it, and the line.
+def find_imported(source: str) -> int | None:
+    """The first line that reaches `course_lib`, by an import or by whatever gives a module of it; None without one.
 
-    `from course_lib import *` counts as each of them.
     Raises what a parser raises that comes to its limits.
     """
     if _LIBRARY not in source:
@@ -26,36 +25,24 @@ def find_imported(source: str, parts: Collection[str]) -> tuple[str, int] | None
         with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(source)
         mangle(tree)
-        reached = [(min(parts) if name == "*" else name, line) for name, line in _reached(tree)]
+        return min(_lines(tree), default=None)
     except (SyntaxError, ValueError, TooEntangled):
         return None  # it does not run either; what is too entangled is a reason to look
-    found = [(name, line) for name, line in reached if name in parts]
-    return min(found, key=lambda each: each[1], default=None)
 
 
-def _reached(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Names of what is imported from the library or used of it, each with its line."""
+def _lines(tree: ast.Module) -> Iterator[int]:
     scopes = Scopes(tree)
     values = Values(scopes, Texts(scopes))
     for node in scopes.nodes:
         match node:
-            case ast.ImportFrom(module=str(module), names=names) if _is_of_library(module):
-                yield from ((alias.name, node.lineno) for alias in names)
-            case ast.Attribute(value=base, attr=name) if any(
-                _is_of_library(one.path) for one in values.known(_root(base))
-            ):
-                yield name, node.lineno  # of a module that is not on the list of what is known, too
-            case ast.Name() | ast.Call():  # a call of `getattr`
-                for one in values.known(node):
-                    if _is_of_library(one.path):
-                        yield one.path.rpartition(".")[2], node.lineno
+            case ast.Import(names=names) if any(_is_of_library(alias.name) for alias in names):
+                yield node.lineno
+            case ast.ImportFrom(module=str(module)) if _is_of_library(module):
+                yield node.lineno
+            case ast.Name() | ast.Attribute() | ast.Call():  # a call of `getattr`
+                if any(_is_of_library(one.path) for one in values.known(node)):
+                    yield node.lineno
 
 
 def _is_of_library(path: str) -> bool:
     return path.partition(".")[0] == _LIBRARY
-
-
-def _root(node: ast.expr) -> ast.expr:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node

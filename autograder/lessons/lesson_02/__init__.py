@@ -10,7 +10,7 @@ LESSON = Lesson(
             id="2.1",
             entry="resolve_precision",
             check="checks.policy.check_resolve_precision",
-            builds=("resolve_precision",),
+            without_library=True,
             allows=LOW_PRECISION,
         ),
         Exercise(

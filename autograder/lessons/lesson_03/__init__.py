@@ -26,7 +26,7 @@ LESSON = Lesson(
             entry="largest_micro_batch_size",
             kinds=("property", "count"),
             check="checks.search.check_largest_micro_batch_size",
-            builds=("largest_micro_batch_size",),
+            without_library=True,
         ),
         Exercise(
             id="3.3",

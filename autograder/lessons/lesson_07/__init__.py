@@ -10,7 +10,7 @@ LESSON = Lesson(
             id="7.1",
             entry="step_breakdown",
             check="checks.trace.check_step_breakdown",
-            builds=("step_breakdown",),
+            without_library=True,
         ),
         Exercise(
             id="7.2",
@@ -42,7 +42,7 @@ LESSON = Lesson(
             kinds=("property", "count"),
             allows=("getattr", "setattr"),  # how a layer takes another's place
             check="checks.adapters.check_add_lora",
-            builds=("LoRALinear", "add_lora"),
+            without_library=True,
         ),
         Exercise(
             id="7.6",

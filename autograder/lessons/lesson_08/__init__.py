@@ -15,7 +15,7 @@ LESSON = Lesson(
             id="8.1",
             entry="seed_everything",
             check="checks.seeding.check_seed_everything",
-            builds=("seed_everything",),
+            without_library=True,
             # What it asks for: another generator in the worker's copy of the data set.
             allows=(
                 "num_workers",
