@@ -68,11 +68,27 @@ def add_verbs(verb: Callable[[str, Verb, str], argparse.ArgumentParser]) -> None
         "Put what students handed in into submitted/STUDENT/LESSON. A PATH is a folder or a zip with a folder, a "
         "notebook or a zip per student, named by the student's id; or the zip that Moodle or Canvas gives for "
         "download: its names are looked up among the students of the gradebook (nbgrader db student import). A PATH "
-        "that is called like one of them is that student's alone. A newer hand-in replaces an older one. What came "
-        "through nbgrader's exchange, `nbgrader collect` takes from there."
+        "that is called like one of them is that student's alone. The files of a newer hand-in replace those of an "
+        "older one. What came through nbgrader's exchange, `nbgrader collect` takes from there."
     )
     _of_a_lesson(take)
     take.add_argument("path", type=Path, nargs="+", metavar="PATH", help="a folder, a zip or a notebook")
+    take.add_argument(
+        "--as",
+        dest="known",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="whose hand-ins are and when they came, where names do not say it: a table with the columns name, "
+        "student and, if you like, time; or Moodle's grading worksheet",
+    )
+    take.add_argument(
+        "--time-zone", default="", metavar="ZONE", help="of those times; default: this machine's"
+    )
+    take.add_argument(
+        "--new-students", action="store_true", help="a folder of a name that nobody has is a new student's"
+    )
 
 
 def _of_a_lesson(parser: argparse.ArgumentParser) -> None:
@@ -130,11 +146,17 @@ def _release(arguments: argparse.Namespace) -> int:
 
 
 def _collect(arguments: argparse.Namespace) -> int:
-    from autograder.grading import collect, collected_text, progress_bars
+    from autograder.grading import collect, collected_text, progress_bars, read_known
 
+    known = read_known(arguments.known, arguments.time_zone)
     with progress_bars() as show:
         found = collect(
-            arguments.lesson.zfill(2), arguments.course.resolve(), arguments.path, on_progress=show
+            arguments.lesson.zfill(2),
+            arguments.course.resolve(),
+            arguments.path,
+            known=known,
+            takes_new=arguments.new_students,
+            on_progress=show,
         )
     answer(arguments, asdict(found), folded(collected_text(found)))
     return 1 if found.unassigned or found.failed else 0

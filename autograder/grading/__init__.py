@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from autograder.grading.executors import cluster
     from autograder.grading.handed_in.collected import collected_text
     from autograder.grading.handed_in.collecting import collect
+    from autograder.grading.handed_in.known import read_known
     from autograder.grading.keys import bank_of_hand_in
     from autograder.grading.marking import grade
     from autograder.grading.releasing import release, released_text

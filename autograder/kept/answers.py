@@ -215,16 +215,24 @@ def _document(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise _DamagedError(f"larger than {MAX_BYTES // 1_000_000} MB")
-        document = json.loads(path.read_bytes().decode("utf-8"), parse_constant=_refuse_constant)
+        document = _json(path.read_bytes())
     except FileNotFoundError:
         return {"answers": {}}
     except OSError as error:
         raise _DamagedError(error.strerror or str(error)) from None
     except (ValueError, RecursionError) as error:
-        raise _DamagedError("not UTF-8" if isinstance(error, UnicodeDecodeError) else "not JSON") from None
+        raise _DamagedError("not JSON") from error
     if not isinstance(document, dict):
         raise _DamagedError("it holds no answers in the form this course writes")
     return document
+
+
+def _json(data: bytes) -> Any:
+    """The course writes UTF-8; an editor may have made UTF-16 or 32 of it, a mark before it, or an old code page."""
+    try:
+        return json.loads(data.removeprefix(b"\xef\xbb\xbf"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError:
+        return json.loads(data.decode("cp1252", "replace"), parse_constant=_refuse_constant)
 
 
 def _refuse_constant(name: str) -> float:

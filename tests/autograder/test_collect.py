@@ -13,7 +13,8 @@ import pytest
 
 from autograder.cli.main import main
 from autograder.course.lessons import load_lesson
-from autograder.grading.handed_in.collecting import Collected, Outcome, collect
+from autograder.grading.handed_in.collected import Collected, Outcome, collected_text
+from autograder.grading.handed_in.collecting import collect
 from autograder.grading.handed_in.files import MAX_FILES
 from autograder.grading.nbgrader.bridge import prepare_environment
 from autograder.grading.submissions import read_submission, students_of
@@ -80,11 +81,19 @@ def test_a_plain_folder(course: Path, tmp_path: Path) -> None:
     (plain / "file_answers.json").write_text('{"format": 1, "lesson": "00", "answers": {}}')
     zipped(plain / "packed.zip", (f"home/{NAME}", NOTEBOOK))
     found = collect("00", course, [plain])
-    assert found.collected == ["al", "file", "nested", "new.one@uni.edu", "packed"]
-    assert (
-        found.unassigned[0].name == "Ada Lovelace"
-        and "al has another hand-in here, al" in found.unassigned[0].why
-    )
+    new = ["file", "nested", "new.one@uni.edu", "packed"]
+    assert found.collected == ["al"] and not found.new
+    assert [each.name for each in found.unassigned] == [
+        "file",
+        "nested",
+        "new.one@uni.edu",
+        "packed",
+        "Ada Lovelace",
+    ]
+    found = collect("00", course, [plain], takes_new=True)
+    assert found.collected == found.new == new and found.unchanged == ["al"]
+    assert [each.name for each in found.unassigned] == ["Ada Lovelace"]
+    assert "al has another hand-in here, al" in found.unassigned[0].why
     assert everything(course / "submitted" / "nested") == {f"{LESSON_00}/{NAME}"}
     assert (
         submitted(course, "file").exists() and submitted(course, "file", f"{LESSON_00}_answers.json").exists()
@@ -93,23 +102,28 @@ def test_a_plain_folder(course: Path, tmp_path: Path) -> None:
         assert "0.1" in read_submission(course, student, LESSON).sources, student
 
 
-def test_a_zip_of_moodle(course: Path, tmp_path: Path) -> None:
-    """Names as in Moodle's mod/assign/classes/downloader.php, with folders and without."""
+@pytest.mark.parametrize("end", ["", "_"])
+def test_a_zip_of_moodle(course: Path, tmp_path: Path, end: str) -> None:
+    """Names as in Moodle's mod/assign/classes/downloader.php, with folders and without; before 4.1 with a "_" more."""
     archive = zipped(
         tmp_path / "COURSE-Loops-123.zip",
-        (f"Ada Lovelace_20481_assignsubmission_file_/{NAME}", NOTEBOOK),
-        (f"Ada Lovelace_20481_assignsubmission_file_/{LESSON_00}_answers.json", b"{}"),
-        ("Ada Lovelace_20481_assignsubmission_file_/timestamp.txt", b"2020-01-01 00:00:00 UTC"),
-        ("Ada Lovelace_20481_assignsubmission_onlinetext_/onlinetext.html", b"<p>hello</p>"),
+        (f"Ada Lovelace_20481_assignsubmission_file{end}/{NAME}", NOTEBOOK),
+        (f"Ada Lovelace_20481_assignsubmission_file{end}/{LESSON_00}_answers.json", b"{}"),
+        (f"Ada Lovelace_20481_assignsubmission_file{end}/timestamp.txt", b"2020-01-01 00:00:00 UTC"),
+        (f"Ada Lovelace_20481_assignsubmission_onlinetext{end}/onlinetext.html", b"<p>hello</p>"),
         (f"José María D'Arc-Núñez_20482_assignsubmission_file_{NAME}", NOTEBOOK),
-        (f"Kim Lee_20483_assignsubmission_file_/{NAME}", NOTEBOOK),
-        (f"Participant 9_20484_assignsubmission_file_/{NAME}", NOTEBOOK),
+        (f"Kim Lee_20483_assignsubmission_file{end}/{NAME}", NOTEBOOK),
+        (f"Participant_20484_assignsubmission_file{end}/{NAME}", NOTEBOOK),
+        (f"Default group_assignsubmission_file{end}/{NAME}", NOTEBOOK),
     )
     found = collect("00", course, [archive])
     assert found.collected == ["al", "jd"]
     why = {each.name.partition("_")[0]: each.why for each in found.unassigned}
     assert "2 students are called so: kim1, kim2" in why["Kim Lee"]
-    assert "nbgrader db student add ID" in why["Participant 9"] and "Ada Lovelace" in why
+    assert "no student of the gradebook" in why["Participant"] and {"Ada Lovelace", "Default group"} < set(
+        why
+    )
+    assert "nbgrader db student add ID" in collected_text(found)
     # The student's own word on the time counts for nothing.
     assert everything(course / "submitted" / "al") == {
         f"{LESSON_00}/{NAME}",
@@ -133,9 +147,9 @@ def test_a_zip_of_canvas(course: Path, tmp_path: Path) -> None:
         f"{LESSON_00}/{NAME}",
         f"{LESSON_00}/{LESSON_00}_answers.json",
     }
-    assert any(line.startswith("jd: Canvas says LATE") for line in found.problems)
+    assert found.late == ["jd"] and "and not how late: jd" in collected_text(found)
     why = {each.name: each.why for each in found.unassigned}
-    assert "--lms-user-id 89" in why["nobodyknown"] and f"anon_x7Yz_904_{NAME}" in why
+    assert "or 89 as Canvas's number" in why["nobodyknown"] and f"anon_x7Yz_904_{NAME}" in why
 
 
 @pytest.mark.parametrize("top", ["", "class/"])

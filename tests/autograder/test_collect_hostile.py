@@ -77,6 +77,7 @@ def nested(depth: int) -> bytes:
 WHOLE = packed((NAME, NOTEBOOK), method=zipfile.ZIP_STORED)
 NOISE = os.urandom(300)
 LARGE = bytes(99_000_000)
+FOLDERS = packed(*((f"{n}/", b"") for n in range(MAX_FILES)))
 UNREADABLE: dict[str, tuple[Files, str]] = {
     "deep folders": ([("d/" * 3000 + NAME, NOTEBOOK)], f"more than {MAX_FOLDERS} folders"),
     "a path over 4,096 bytes": (
@@ -136,6 +137,11 @@ TAKEN: dict[str, tuple[Files, str, set[str]]] = {
         f"beyond {MAX_FILES} files or 400 MB",
         {NAME},
     ),
+    "many zips of folders alone": (
+        [*((f"{n}.zip", FOLDERS) for n in range(7)), (f"z_{NAME}", NOTEBOOK)],
+        "beyond 5,000 entries of zips",
+        {f"z_{NAME}"},
+    ),
 }
 
 
@@ -164,7 +170,7 @@ def test_what_nothing_can_be_taken_of_is_named_and_the_others_are_collected(
     course: Path, tmp_path: Path
 ) -> None:
     archive = class_zip(tmp_path / "class.zip", {kind: files for kind, (files, _) in UNREADABLE.items()})
-    found = collect("00", course, [archive])
+    found = collect("00", course, [archive], takes_new=True)
     assert found.collected == ["al", "jd"]
     for number, (kind, (_, says)) in enumerate(UNREADABLE.items()):
         assert says in found.failed.get(f"s{number:02}", "not named"), kind
@@ -175,7 +181,7 @@ def test_what_nothing_can_be_taken_of_is_named_and_the_others_are_collected(
 
 def test_what_can_be_taken_is_and_the_rest_is_named(course: Path, tmp_path: Path) -> None:
     archive = class_zip(tmp_path / "class.zip", {kind: files for kind, (files, _, _) in TAKEN.items()})
-    found = collect("00", course, [archive])
+    found = collect("00", course, [archive], takes_new=True)
     assert not found.failed and not found.unassigned
     for number, (kind, (_, says, names)) in enumerate(TAKEN.items()):
         student = f"s{number:02}"
@@ -202,7 +208,7 @@ def test_a_folder_goes_on_like_a_zip(course: Path, tmp_path: Path) -> None:
     os.close(deepest)
     with open(os.path.join(os.fsencode(plain / "odd"), b"\xff\xfe\x1b.ipynb"), "wb") as file:  # noqa: PTH118, PTH123
         file.write(NOTEBOOK)
-    found = collect("00", course, [plain])
+    found = collect("00", course, [plain], takes_new=True)
     assert found.collected == ["al", "jd", "odd"] and sorted(found.failed) == ["damaged", "deep", "pipe"]
     assert everything(course / "submitted" / "odd") == {f"{LESSON_00}/___.ipynb"}
     assert "taken as ___.ipynb" in said_of(found, "odd")
@@ -348,4 +354,4 @@ def test_what_is_told_of_one_student_is_bounded(course: Path, tmp_path: Path) ->
 
 def test_a_zip_within_a_zip_that_is_too_large_is_not_read(course: Path, tmp_path: Path) -> None:
     archive = class_zip(tmp_path / "class.zip", {"large": [("w.zip", bytes(MAX_INNER_ZIP + 1))]})
-    assert "more than 100 MB" in collect("00", course, [archive]).failed["s00"]
+    assert "more than 100 MB" in collect("00", course, [archive], takes_new=True).failed["s00"]

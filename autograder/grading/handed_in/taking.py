@@ -8,13 +8,14 @@ from datetime import datetime
 from pathlib import Path
 
 from autograder.common import named, one_line
-from autograder.grading.handed_in.archives import MAX_INNER_ZIP, files_in_inner_zip
+from autograder.grading.handed_in.archives import MAX_INNER_ZIP, files_in_inner_zip, num_entries
 from autograder.grading.handed_in.files import MAX_BYTES, MAX_FILES, HandedIn, fitting
 from autograder.grading.handed_in.whose import HandIn, folded_name
 from autograder.grading.reading import STAMP, time_in
 from course_lib.base import UserError
 
 _MAX_LINES = 20
+_MAX_ENTRIES = 5 * MAX_FILES  # of all zips of one student, taken or not, and each zip for one
 
 
 class Lines:
@@ -44,12 +45,16 @@ def write_hand_in(handed_in: HandIn, folder: Path) -> Lines:
     """
     taking = _Taking(folder)
     for file in handed_in.files:
-        if file.parts != (STAMP,) or (handed_in.is_plain and _stamp(file)):
+        if file.parts != (STAMP,) or (handed_in.is_plain and _stamp(file) and not handed_in.time):
             taking.take(file)
-        elif handed_in.is_plain:  # in what a student uploaded it would be the student's own word
+        elif (
+            handed_in.is_plain and not handed_in.time
+        ):  # in what a student uploaded it would be the student's own word
             taking.lines.add(f"{STAMP} holds no time: left out")
     if not taking.names - {STAMP}:
         raise UserError("; ".join(taking.lines) or "nothing in it")
+    if handed_in.time:
+        (folder / STAMP).write_text(f"{handed_in.time:%Y-%m-%d %H:%M:%S} UTC", encoding="utf-8")
     if not any(name.endswith(".ipynb") for name in taking.names):
         taking.lines.add("no notebook in it")
     return taking.lines
@@ -66,7 +71,7 @@ class _Taking:
         self.folder = folder
         self.lines = Lines()
         self.names: set[str] = set()
-        self._left = MAX_BYTES
+        self._left, self._entries_left = MAX_BYTES, _MAX_ENTRIES
 
     def take(self, file: HandedIn, *, is_inner: bool = False) -> None:
         """Write a file, or the files of a zip; a zip within one stays a zip."""
@@ -100,7 +105,9 @@ class _Taking:
         if file.size > MAX_INNER_ZIP:
             raise UserError(f"a zip within it has more than {MAX_INNER_ZIP // 1_000_000} MB")
         self._pay(file)
+        self._pay_entries(1)
         data, place = b"".join(file.content()), file.parts[:-1]
+        self._pay_entries(num_entries(data))
         for each in files_in_inner_zip(data, file.parts[-1], self.lines.add):
             if each.parts != (STAMP,):
                 self.take(replace(each, parts=(*place, *each.parts)), is_inner=True)
@@ -110,6 +117,12 @@ class _Taking:
         if len(self.names) >= MAX_FILES or file.size > self._left:
             raise UserError(f"beyond {MAX_FILES} files or {MAX_BYTES // 1_000_000} MB")
         self._left -= file.size
+
+    def _pay_entries(self, number: int) -> None:
+        """Entries that are left out take time as well, and next to no bytes."""
+        if number > self._entries_left:
+            raise UserError(f"beyond {_MAX_ENTRIES:,} entries of zips")
+        self._entries_left -= number
 
 
 def _stamp(file: HandedIn) -> datetime | None:

@@ -12,6 +12,7 @@ from autograder.common import named
 from autograder.course import Lesson
 from autograder.engine import exercise_cells
 from autograder.kept import lesson_of_answers, read_answers
+from autograder.quizzes import has_quiz
 
 Notebook = tuple[Path, list[dict[str, Any]]]
 _STUB = "NotImplementedError"  # what each stub raises
@@ -59,7 +60,8 @@ def choose_answers(
     paths: list[Path], notebook: Path | None, place: Path, lesson: Lesson, problems: list[str]
 ) -> Path | None:
     """The lesson's own answers: those beside the notebook, under the name that this course gave them, or a copy that
-    holds all of them and more. Without any there, the file with most. None where none is of this lesson.
+    holds all of them and more. Without any there, the file with most; one that cannot be read where it is the only one,
+    so that whatever speaks of it says the same. None where none is of this lesson.
 
     Args:
         paths: those whose name says that they hold answers.
@@ -79,7 +81,10 @@ def choose_answers(
         more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
         problems.append(f"not of this lesson, and not graded: {', '.join(others[:_MOST_NAMED])}{more}")
     if not own:
-        return None
+        damaged = next((path for path in paths if "problem" in read[path]), None)
+        if has_quiz(lesson.id) and not damaged:
+            problems.append(f"there is no answers file, {name}: of the quiz nothing was handed in")
+        return damaged
     best = wanted if own.get(wanted) else max(own, key=lambda path: (len(own[path]), path == wanted))
     best = max(
         (path for path, found in own.items() if own[best].items() <= found.items()),
