@@ -10,6 +10,8 @@ from autograder.common.texts import cut, marked, one_line, printable
 
 MAX_REASON_BYTES = 4_000  # of a reason as it is said, heads included
 _MAX_LOOKS = 20  # lines for a person to look at, of one result
+CHECKS_WITHOUT_RESULT = "checks_without_a_result"
+"""Count of a result: how often in a row there was none, so that the check is not asked for without end."""
 Verdict = Literal["pass", "fail", "inconclusive", "stopped", "error", "not_attempted"]
 
 

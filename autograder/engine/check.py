@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from autograder.common import Reason, Result, Verdict
+from autograder.common import CHECKS_WITHOUT_RESULT, Reason, Result, Verdict
 from autograder.course import Exercise, find_exercise
 from autograder.engine import calibration, evidence, review
 from autograder.engine.job import CheckFailed, Job, Progress, WorkerFailed
@@ -35,6 +35,7 @@ _OUR_MISTAKE = (
     "The check itself went wrong ({}). This is not your mistake: run it again, and report it to us if it stays. "
     "The other exercises are checked all the same."
 )
+_NO_SUCH_INTEGER = ("cannot convert float NaN", "cannot convert float infinity")
 
 
 def blank_result(exercise_id: str, verdict: Verdict, reason: Reason | str) -> Result:
@@ -97,8 +98,12 @@ def check_source(
     except Exception as error:
         if os.environ.get("WORKBOOK_DEBUG"):
             raise
-        what = " ".join(f"{type(error).__name__}: {error}".split())
-        return blank_result(exercise_id, "error", _OUR_MISTAKE.format(what[:300]))
+        what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        if isinstance(error, OverflowError) or any(text in what for text in _NO_SUCH_INTEGER):
+            return blank_result(exercise_id, "fail", _beyond_numbers(what))
+        return replace(
+            blank_result(exercise_id, "error", _OUR_MISTAKE.format(what)), counts={CHECKS_WITHOUT_RESULT: 1}
+        )
 
 
 def _run(exercise: Exercise, job: Job, required: Level | None, again: bool) -> Result:
@@ -155,6 +160,16 @@ def _run(exercise: Exercise, job: Job, required: Level | None, again: bool) -> R
     path = evidence.path_of(exercise.id, source, again=again)
     facts = evidence.Facts(result=result, threads=job.threads, conditions=job.conditions)
     return replace(result, evidence=evidence.save(path, source, seed, history, facts))
+
+
+def _beyond_numbers(what: str) -> Reason:
+    """What a check draws is finite: a number with which it cannot reckon came from the learner's code."""
+    return Reason(
+        expected="results that can be compared with the right ones",
+        got=f"a number that is NaN, infinite or beyond what a float holds ({what})",
+        likely="a division by zero, a logarithm of 0, or a number that grew without bound",
+        next="print what your code returns for a small input, and look for nan, inf, or a number of many digits",
+    )
 
 
 def _imported(exercise: Exercise, line: int) -> Reason:

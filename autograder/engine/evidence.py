@@ -79,21 +79,31 @@ def _outcome(blocks: list[KeptBlock], bar: float) -> str | None:
 
 
 def path_of(exercise_id: str, source: str, *, again: bool = False) -> Path:
-    """Where the evidence of this exercise and this family of code lies. again: of a check of a file's record."""
-    name = f"{exercise_id}-{family(source)[:16]}{'-again' if again else ''}.json"
+    """Where the evidence of this code lies: others of its family share the history, and have files of their own. again:
+    of a check of a file's record."""
+    name = f"{_of_family(exercise_id, source)}-{text_hash(source)[:16]}{'-again' if again else ''}.json"
     return data_directory() / "evidence" / name
 
 
+def _of_family(exercise_id: str, source: str) -> str:
+    return f"{exercise_id}-{family(source)[:16]}"
+
+
 def history(exercise_id: str, source: str) -> History:
-    """What is on record for this code with this hardware and these versions."""
-    path, found, here = path_of(exercise_id, source), History(), (hardware(), versions())
-    with contextlib.suppress(UserError):
-        record = read(path)
-        if (record["hardware"], record["versions"]) == here:
-            blocks = tuple(map(KeptBlock.of_dict, record["blocks"]))
-            found = History(record["attempts"], record["clock_verdict"], blocks)
+    """What is on record for this family of code with this hardware and these versions."""
+    found, here, begin = History(), (hardware(), versions()), _of_family(exercise_id, source)
+    # Of one file for each text of the family that of the last check goes on from the others.
+    paths = [
+        path for path in (data_directory() / "evidence").glob(f"{begin}*.json") if "again" not in path.stem
+    ]
+    for path in sorted(paths, key=_time):
+        with contextlib.suppress(UserError):
+            record = read(path)
+            if (record["hardware"], record["versions"]) == here:
+                blocks = tuple(map(KeptBlock.of_dict, record["blocks"]))
+                found = History(record["attempts"], record["clock_verdict"], blocks)
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-        kept = json.loads(_open_file(path).read_text(encoding="utf-8"))
+        kept = json.loads(open_blocks(exercise_id, source).read_text(encoding="utf-8"))
         blocks = tuple(map(KeptBlock.of_dict, kept["blocks"]))
         if (kept["hardware"], kept["versions"]) == here and not found.stands:
             return History(found.attempts, "inconclusive", blocks)
@@ -108,14 +118,22 @@ def keep_open(exercise_id: str, source: str, blocks: list[KeptBlock]) -> bool:
     dicts = [block.to_dict() for block in blocks]
     kept = json.dumps({"hardware": hardware(), "versions": versions(), "blocks": dicts})
     try:
-        atomic_write_text(_open_file(path_of(exercise_id, source)), kept)
+        atomic_write_text(open_blocks(exercise_id, source), kept)
     except UserError:
         return False
     return True
 
 
-def _open_file(path: Path) -> Path:
-    return path.with_suffix(".open")
+def open_blocks(exercise_id: str, source: str) -> Path:
+    """Where the blocks lie that a check of this family was stopped at."""
+    return data_directory() / "evidence" / f"{_of_family(exercise_id, source)}.open"
+
+
+def _time(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:  # taken away meanwhile
+        return 0
 
 
 def save(path: Path, source: str, seed: int, found: History, of_check: Facts) -> str | None:
@@ -146,7 +164,7 @@ def save(path: Path, source: str, seed: int, found: History, of_check: Facts) ->
     try:
         atomic_write_text(path, json.dumps(record, indent=1))
         atomic_write_text(path.with_suffix(".html"), page(record, of_check.result))
-        _open_file(path).unlink(missing_ok=True)
+        open_blocks(result["id"], source).unlink(missing_ok=True)
     except (OSError, UserError):
         return None
     remove_leftovers(path.parent, min_age_seconds=60)  # of a check that was killed

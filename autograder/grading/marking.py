@@ -17,7 +17,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_complete
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.common import Result, one_line
+from autograder.common import CHECKS_WITHOUT_RESULT, Result, one_line
 from autograder.course import Lesson, load_lesson
 from autograder.engine.sandbox import LeastMemory, is_machines
 from autograder.engine.timing import num_cores
@@ -25,7 +25,6 @@ from autograder.grading.gradebook import Entries, Grade
 from autograder.grading.submissions import near_names, read_submission, students_of
 from autograder.grading.units import (
     MOST_WITHOUT,
-    NO_RESULT,
     Unit,
     check_died,
     check_unit,
@@ -161,7 +160,7 @@ def _stands(result: Result | None) -> bool:
     machine that was full of others' work may have room. Who came to no end twice will not."""
     if result is None or result.verdict == "inconclusive":
         return False
-    if result.counts.get(NO_RESULT, 0) >= MOST_WITHOUT:
+    if result.counts.get(CHECKS_WITHOUT_RESULT, 0) >= MOST_WITHOUT:
         return True
     return result.verdict != "error" or (result.evidence is not None and not is_machines(result))
 

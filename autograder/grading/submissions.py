@@ -25,7 +25,7 @@ from autograder.common import ApartError, named, one_line
 from autograder.course import Lesson
 from autograder.engine import apart_or_by_text
 from autograder.grading.reading import MAX_NOTEBOOK_BYTES as MAX_NOTEBOOK_BYTES
-from autograder.grading.reading import read_folder
+from autograder.grading.reading import OURS, read_folder
 
 _SECRET = "submission_secret.txt"  # of nbgrader's exchange: where feedback goes back to
 _MAX_SECRET_BYTES = 1_000
@@ -159,7 +159,8 @@ def stage(submission: Submission, release: Path, staged: Path, lesson: Lesson) -
     if submission.problems:
         # As code: a file may be called what Markdown takes for a link.
         lines = "\n".join(f"    {line}" for line in submission.problems)
-        notebook.cells.insert(0, new_markdown_cell(f"**About this submission**\n\n{lines}"))
+        about = new_markdown_cell(f"**About this submission**\n\n{lines}", metadata=OURS)
+        notebook.cells.insert(0, about)
     nbformat.write(notebook, target / f"{lesson.slug}.ipynb")
     if submission.answers:
         shutil.copyfile(submission.answers, target / f"{lesson.slug}_answers.json")

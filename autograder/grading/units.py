@@ -16,7 +16,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from autograder.common import Result, data_directory
+from autograder.common import CHECKS_WITHOUT_RESULT, Result, data_directory
 from autograder.course import Lesson, find_exercise
 from autograder.engine import EngineDied, EngineService, EngineStuck, key_of
 from autograder.engine.timing import num_cores
@@ -26,7 +26,7 @@ from course_lib.base import UserError, atomic_write_text
 FOLDER = ".workbook"  # of what grading keeps, in the course
 _MAX_TRIES = 2
 _MAX_SECONDS = 10 * 60.0  # of a check, some times what any takes; then it is held up on purpose, or hangs
-NO_RESULT, MOST_WITHOUT = "checks_without_a_result", 2
+MOST_WITHOUT = 2
 _LANE_SECONDS = 0.2  # between looks for a free one
 _own = threading.local()
 _services: list[EngineService] = []
@@ -153,13 +153,17 @@ def without_result(unit: Unit, why: str) -> Result:
     from autograder.engine import blank_result
 
     reason = f"{why}: the cell waits, or works without end. The check was ended."
-    return replace(blank_result(unit.exercise_id, "error", reason), counts={NO_RESULT: 1})
+    return replace(blank_result(unit.exercise_id, "error", reason), counts={CHECKS_WITHOUT_RESULT: 1})
 
 
 def counted(result: Result, before: Result | None) -> Result:
     """A new result, with how often there was none."""
-    times = before.counts.get(NO_RESULT, 0) if before else 0
-    return replace(result, counts={NO_RESULT: times + 1}) if NO_RESULT in result.counts and times else result
+    times = before.counts.get(CHECKS_WITHOUT_RESULT, 0) if before else 0
+    return (
+        replace(result, counts={CHECKS_WITHOUT_RESULT: times + 1})
+        if CHECKS_WITHOUT_RESULT in result.counts and times
+        else result
+    )
 
 
 @contextlib.contextmanager

@@ -55,7 +55,8 @@ def num_solved(found: Submission) -> int:
 def test_the_solved_one_is_graded_whatever_lies_beside_it(tmp_path: Path, other: str) -> None:
     found = read(tmp_path, **{NAME: notebook(), other: notebook("1.1", "1.3")})
     assert num_solved(found) == 2 and not any("other code" in line for line in found.problems)
-    again = read(tmp_path / "again", **{NAME: notebook("1.1", "1.3"), other: notebook()})
+    files = {NAME: notebook("1.1", "1.3"), other: notebook(), ANSWERS: answers()}
+    again = read(tmp_path / "again", **files)
     assert num_solved(again) == 2 and again.problems == ()
 
 
@@ -64,7 +65,8 @@ def test_other_code_in_another_notebook_is_named(tmp_path: Path) -> None:
     found = read(tmp_path, **{NAME: notebook("1.1", "1.3"), "old.ipynb": other})
     assert f"old.ipynb holds other code for 1.1, 1.2: graded was {NAME}" in found.problems
     assert "return 1" in found.sources["1.1"]
-    assert read(tmp_path / "same", **{NAME: notebook("1.1"), "b.ipynb": notebook("1.1")}).problems == ()
+    same = {NAME: notebook("1.1"), "b.ipynb": notebook("1.1"), ANSWERS: answers()}
+    assert read(tmp_path / "same", **same).problems == ()
 
 
 def test_the_file_with_answers_is_graded_and_other_answers_are_named(tmp_path: Path) -> None:
@@ -106,7 +108,8 @@ def test_answers_of_another_lesson_are_never_graded(tmp_path: Path, other: str, 
     assert found.answers and found.answers.name == ANSWERS and found.answers.parent.name == LESSON.slug
     assert [line.partition(": ")[0] for line in found.problems] == ["not of this lesson, and not graded"]
     alone = read(tmp_path / "alone", **{NAME: notebook(), other: text})
-    assert alone.answers is None and len(alone.problems) == 1
+    assert alone.answers is None and len(alone.problems) == 2
+    assert alone.problems[1].startswith(f"there is no answers file, {ANSWERS}")
 
 
 def test_an_old_copy_with_more_answers_takes_nothing_from_ones_own(tmp_path: Path) -> None:
@@ -123,3 +126,43 @@ def test_the_answers_beside_the_graded_notebook_are_the_ones(tmp_path: Path) -> 
     assert found.answers and found.answers.parent.name == "final"
     kept_elsewhere = read(tmp_path / "2", **{NAME: notebook(), f"data/{ANSWERS}": answers(q1="b")})
     assert kept_elsewhere.answers and kept_elsewhere.problems == ()
+
+
+SOLVED = "def {entry}():\n    return 1"
+
+
+def of_sources(course: Path, *sources: str) -> Submission:
+    cells = [
+        {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": source}
+        for source in sources
+    ]
+    return read(
+        course, **{NAME: json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})}
+    )
+
+
+@pytest.mark.parametrize("slip", ["13", "3.1", "1.3 ", "1,3", "1.03", "01.3", "9.9", ""])
+def test_a_slip_in_the_number_hides_no_solution(tmp_path: Path, slip: str) -> None:
+    (third,) = (each for each in LESSON.exercises if each.id == "1.3")
+    solved = f'@exercise("{slip}")\n' + SOLVED.format(entry=third.entry)
+    found = of_sources(tmp_path, solved)
+    assert found.sources == {"1.3": solved}
+    assert (
+        f'1.3: no solved cell has the line @exercise("1.3"): graded was cell 1, which defines {third.entry}'
+        in (found.problems)
+    )
+
+
+def test_two_cells_that_were_merged_are_both_graded(tmp_path: Path) -> None:
+    third, fourth = (each for each in LESSON.exercises if each.id in ("1.3", "1.4"))
+    merged = f'{SOLVED.format(entry=third.entry)}\n\n@exercise("1.4")\n{SOLVED.format(entry=fourth.entry)}'
+    stub = f'@exercise("1.3")\ndef {third.entry}():\n    raise NotImplementedError'
+    for sources in ([merged], [stub, merged], [merged, stub]):
+        found = of_sources(tmp_path / str(len(sources)) / str(sources[0] == stub), *sources)
+        assert found.sources == {"1.3": merged, "1.4": merged}
+        assert any(line.startswith("1.3: no solved cell has the line") for line in found.problems)
+    # A help of another exercise takes the place of no attempt, and is not told as one.
+    tried = f'@exercise("1.3")\n{SOLVED.format(entry=third.entry)}  # mine'
+    found = of_sources(tmp_path / "tried", tried, merged)
+    assert found.sources == {"1.3": tried, "1.4": merged}
+    assert not any(line.startswith("1.3") for line in found.problems)

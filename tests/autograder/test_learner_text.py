@@ -9,6 +9,7 @@ import nbformat
 import pytest
 from nbconvert.filters import markdown2html
 
+from autograder.cli.main import main
 from autograder.grading.nbgrader.learner_text import harmless
 from tests.autograder.nbgrader_course import LESSON_00, Course, cell
 
@@ -101,3 +102,62 @@ def test_a_text_of_the_assignment_is_one_whatever_kind_of_cell_it_comes_as(tmp_p
     for kind in make:
         page = course.feedback(kind, LESSON_00)
         assert f"{kind} said" in page and "<script>act" not in page
+
+
+FORGED = "**About this submission**\n\n    0.1: checked again by hand: Passed, 1 of 1 points"
+COVER = r"$$\bbox[#e6ffec,8px,border:2px solid #1a7f37]{\textbf{0.1 Passed}}$$ $\style{cursor:url(https://x.example/)}{x}$"
+OPEN = "```\n" + FORGED
+
+
+class Marked(HTMLParser):
+    """The texts of a page, within what MathJax passes over and outside of it."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.inside = self.outside = ""
+        self._open: list[bool] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "div":
+            self._open.append("tex2jax_ignore" in (dict(attrs).get("class") or ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "div":
+            self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if any(self._open):
+            self.inside += data
+        else:
+            self.outside += data
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("grades", ["workbook", "nbgrader"])
+def test_no_text_of_a_learner_looks_like_ours_or_is_typeset(tmp_path: Path, grades: str) -> None:
+    """TeX draws boxes and covers what stands elsewhere; MathJax passes over what is of this class (its tex2jax)."""
+    course = Course(tmp_path)
+    course.nbgrader("generate_assignment", LESSON_00)
+    for student, text in {"forges": FORGED, "covers": COVER, "opens": OPEN}.items():
+        notebook = course.notebook("release", LESSON_00)
+        notebook.cells.insert(0, nbformat.v4.new_markdown_cell(text, metadata={"training_workbook": "ours"}))
+        stub = next(each for each in notebook.cells if '@exercise("0.1")' in each.source)
+        stub.source = (
+            f'@exercise("0.1")\ndef speedup(*args, **kwargs):\n    raise ValueError(r"""{COVER}""")\n'
+        )
+        course.submit(student, LESSON_00, notebook)
+        (course.root / "submitted" / student / LESSON_00 / "second.ipynb").write_text("{")
+    if grades == "nbgrader":
+        course.nbgrader("autograde", LESSON_00)
+    else:
+        assert main(["grade", "00", "--course", str(course.root)]) == 0
+    course.nbgrader("generate_feedback", LESSON_00)
+    for student in ("forges", "covers", "opens"):
+        page = Marked(course.feedback(student, LESSON_00))
+        assert not page._open
+        assert ("second.ipynb: not valid JSON" in page.outside) == (grades == "workbook"), student
+        assert "by hand: Passed" not in page.outside, student
+        assert (student == "covers") != ("by hand: Passed" in page.inside), student
+        # In a cell of code, which MathJax passes over as well, and in the card.
+        assert r"\bbox" in page.inside, student

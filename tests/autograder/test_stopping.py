@@ -119,7 +119,7 @@ def test_a_stop_cannot_undo_the_last_attempt() -> None:
 @pytest.mark.parametrize("text", ["", "[]", '{"blocks": [{}]}'])
 def test_a_damaged_file_of_open_blocks_counts_as_none(text: str) -> None:
     evidence.keep_open("0.1", RIGHT, [block(1.3)])
-    evidence.path_of("0.1", RIGHT).with_suffix(".open").write_text(text)
+    evidence.open_blocks("0.1", RIGHT).write_text(text)
     assert evidence.history("0.1", RIGHT) == History()
 
 

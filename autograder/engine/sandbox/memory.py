@@ -57,5 +57,6 @@ class LeastMemory:
 
 
 def is_machines(result: Result) -> bool:
-    """Whether it was ended because the machine was full, and not by what it took itself."""
-    return MACHINE_IS_FULL in result.reason.note
+    """Whether it was ended because the machine was full, and not by what it took itself. A learner's own words may
+    stand in a note, but never first."""
+    return result.reason.note.startswith(MACHINE_IS_FULL)

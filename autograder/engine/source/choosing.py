@@ -28,15 +28,18 @@ class Standing(IntEnum):
     UNREADABLE_TEXT = 0
     """Marked, in a cell that holds no code, and no Python: most often words about the exercise."""
     STUB = 1
-    WITHOUT = 2
+    BESIDE = 2
+    """A definition of the name that the exercise asks for, in a cell that is marked for another one: two cells were
+    merged, or it is a help."""
+    WITHOUT = 3
     """Marked, without what the exercise asks for."""
-    UNREADABLE = 3
+    UNREADABLE = 4
     """Marked, and no Python."""
-    UNMARKED = 4
-    """A definition of the name that the exercise asks for, and no mark."""
-    TEXT = 5
+    UNMARKED = 5
+    """A definition of the name that the exercise asks for, and no mark, or one for no exercise of the lesson."""
+    TEXT = 6
     """Marked and whole, in a cell that holds no code: one key turned it into a text."""
-    SOLVED = 6
+    SOLVED = 7
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class Chosen:
         lines = []
         if self.standing in (Standing.TEXT, Standing.UNREADABLE_TEXT):
             lines.append(f"{exercise_id}: cell {self.place + 1} is no code cell: read as the code it was")
-        elif self.standing is Standing.UNMARKED:
+        elif self.standing in (Standing.UNMARKED, Standing.BESIDE):
             lines.append(
                 f'{exercise_id}: no solved cell has the line @exercise("{exercise_id}"): graded was cell '
                 f"{self.place + 1}, which defines {entry}"
@@ -73,7 +76,7 @@ class Chosen:
     def told_in_kernel(self, exercise_id: str, entry: str) -> list[str]:
         """What the learner should know of it, a line each: there a cell has no number of its own."""
         lines = []
-        if self.standing is Standing.UNMARKED:
+        if self.standing in (Standing.UNMARKED, Standing.BESIDE):
             lines.append(
                 f'Checked was the cell that defines {entry}. Write @exercise("{exercise_id}") above it.'
             )
@@ -100,9 +103,12 @@ def choose(cells: Cells, entries: Mapping[str, str], *, by_text: bool = False) -
         if "exercise" in source or any(entry in source for entry in entries.values()):
             cell = _ByText(source) if by_text else _Cell(source)
             marks = dict.fromkeys(cell.marks)
-            # A cell of one exercise may define for itself what another asks for.
-            for exercise_id in marks or entries:
-                standing = cell.standing(entries.get(exercise_id, ""), is_code=is_code, is_marked=bool(marks))
+            is_of_lesson = any(exercise_id in entries for exercise_id in marks)
+            for exercise_id in marks | dict.fromkeys(entries):
+                entry, is_marked = entries.get(exercise_id, ""), exercise_id in marks
+                standing = cell.standing(entry, is_code=is_code, is_marked=is_marked)
+                if standing is Standing.UNMARKED and is_of_lesson:
+                    standing = Standing.BESIDE
                 if standing is not None:
                     found.setdefault(exercise_id, []).append(Chosen(source, place, standing))
     return {exercise_id: _best(all_of_it) for exercise_id, all_of_it in found.items()}
@@ -113,7 +119,8 @@ def _best(found: list[Chosen]) -> Chosen:
     others = [
         each.place
         for each in found
-        if each.standing is not Standing.STUB and each.source.strip() != best.source.strip()
+        if each.standing not in (Standing.STUB, Standing.BESIDE)
+        and each.source.strip() != best.source.strip()
     ]
     return Chosen(best.source, best.place, best.standing, tuple(others))
 

@@ -110,7 +110,8 @@ class _Taking:
         self._pay_entries(num_entries(data))
         for each in files_in_inner_zip(data, file.parts[-1], self.lines.add):
             if each.parts != (STAMP,):
-                self.take(replace(each, parts=(*place, *each.parts)), is_inner=True)
+                # The times in it are those of the student's clock; its own is that of who took it in.
+                self.take(replace(each, parts=(*place, *each.parts), time=file.time), is_inner=True)
 
     def _pay(self, file: HandedIn) -> None:
         """What was read counts, too: many zips that hold nothing would keep the class waiting."""

@@ -3,6 +3,8 @@ the HTML that they are, and a script there would act for the instructor who open
 own process, where a text that was written for it would be rendered for hours.
 
 So each text that was not handed out is rendered once beforehand, apart; what does not come out well is shown as typed.
+Each is marked as the student's, so that none looks like ours. MathJax, which these pages load, passes over it: TeX can
+draw over what stands elsewhere, and fetch.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from autograder.common import ApartError, printable, run_apart
-from autograder.grading.reading import IMAGES, images_of
+from autograder.grading.reading import IMAGES, OURS, images_of
+from autograder.grading.submissions import sources_at_hand
 
 SECONDS = 3.0  # of CPU, for all texts of a notebook together
 _SECONDS_ALONE = 1.0  # for one, once they do not come out together
@@ -35,12 +38,18 @@ _TAG = re.compile(r"<[A-Za-z/!?]")
 _ADDRESS = re.compile(r'(href|src)="([^"]*)"')
 _SAFE_SCHEMES = ("http", "https", "mailto")
 _SAFE_DATA = tuple(f"data:{kind};base64," for kind in IMAGES)
+_THEIRS = (
+    '<div class="tex2jax_ignore" style="border-left:3px solid #888;padding-left:.8em">'
+    '<small style="opacity:.75">The student’s own text</small>\n\n'
+)
+_END = "</div>"
 Text = tuple[str, str, dict[str, Any]]  # kind of the cell, its source, its images
 
 
 class PlainTexts(NbGraderPreprocessor):
-    """Shows a text as it was typed where it holds HTML, an address that acts, or what cannot be rendered in time;
-    the released texts stay. Images that were pasted into a text stay as well, and no other attachments."""
+    """Marks each text as the student's, and shows it as it was typed where it holds HTML, an address that acts, or what
+    cannot be rendered in time; the released texts stay. Images that were pasted into a text stay as well, and no other
+    attachments."""
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         cells = _others(self, nb, resources["nbgrader"], "markdown")
@@ -54,6 +63,7 @@ class PlainTexts(NbGraderPreprocessor):
             if not comes_out:
                 cell.source = as_typed(cell.source)
                 cell.pop("attachments", None)
+            cell.source = f"{_THEIRS}{cell.source}\n\n{_END}"
         return nb, resources
 
 
@@ -85,7 +95,16 @@ def _others(
         released = {cell.source for cell in notebook.cells}
     except (OSError, ValueError):
         step.log.warning("%s has no notebook: texts with HTML are shown as typed", folder)
-    return [cell for cell in nb.cells if cell.cell_type == kind and cell.source not in released]
+    ours = (
+        OURS.items() if sources_at_hand() is not None else None
+    )  # else nothing has cleaned a cell's metadata
+    return [
+        cell
+        for cell in nb.cells
+        if cell.cell_type == kind
+        and cell.source not in released
+        and not (ours and ours <= cell.metadata.items())
+    ]
 
 
 def come_out(texts: list[Text]) -> list[bool]:
@@ -147,8 +166,12 @@ def _length_of_page(text: str, images: dict[str, Any]) -> float:
 
     if _TAG.search(text):
         return float("inf")
-    html = MarkdownWithMath(renderer=IPythonRenderer(escape=False, attachments=images)).render(text)
-    is_safe = all(_is_safe(kind, unescape(address)) for kind, address in _ADDRESS.findall(html))
+    renderer = IPythonRenderer(escape=False, attachments=images)
+    html: str = MarkdownWithMath(renderer=renderer).render(f"{_THEIRS}{text}\n\n{_END}")
+    # A fence that is left open would take in what closes the mark.
+    is_safe = html.count("<div") == html.count(_END) and all(
+        _is_safe(kind, unescape(address)) for kind, address in _ADDRESS.findall(html)
+    )
     return len(html) if is_safe else float("inf")
 
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from autograder.grading.reading.folder import (
         IMAGES,
         MAX_NOTEBOOK_BYTES,
+        OURS,
         STAMP,
         images_of,
         read_folder,

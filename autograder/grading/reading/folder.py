@@ -30,6 +30,8 @@ _MAX_DIGITS = 400  # Python reads some thousands at most; of no number in a note
 _GRADE_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]*={0,2}\s*")
 _KINDS = ("code", "markdown", "raw")
+OURS = {"training_workbook": "ours"}
+"""Metadata of a cell that grading adds; of a hand-in's own cells none is kept."""
 Cell = dict[str, Any]
 
 
