@@ -214,11 +214,14 @@ _TORCH = {
     "torch.backends.mkl": _only("is_available"),
     "torch.backends.mkldnn": _only("is_available enabled flags"),
     "torch.backends.openmp": _only("is_available"),
-    "torch.distributed": _but(
-        "Logger Reducer register_rendezvous_handler rendezvous HashStore FileStore PrefixStore TCPStore Store "
-        "breakpoint reduce_op set_debug_level set_debug_level_from_env",
-        "torch",
-        every=True,
+    # What it sends by is behind it: backends and stores, where no operator tells what was sent.
+    "torch.distributed": _only(
+        "init_process_group destroy_process_group is_available is_initialized is_torchelastic_launched get_rank "
+        "get_world_size get_backend get_global_rank get_group_rank get_process_group_ranks new_group group "
+        "ProcessGroup Work ReduceOp P2POp GradBucket all_reduce all_gather all_gather_into_tensor all_gather_object "
+        "reduce reduce_scatter reduce_scatter_tensor broadcast broadcast_object_list gather gather_object scatter "
+        "scatter_object_list send recv isend irecv batch_isend_irecv barrier monitored_barrier all_to_all "
+        "all_to_all_single init_device_mesh DeviceMesh"
     ),
     "torch.distributed.fsdp": _only(
         "FullyShardedDataParallel FSDPModule MixedPrecisionPolicy ShardingStrategy fully_shard"
@@ -226,7 +229,7 @@ _TORCH = {
     "torch.nn.parallel.distributed": _only("DistributedDataParallel"),
 }
 _COURSE = {
-    name: _but("count_events paired_speedup", "course_lib")
+    name: _but("count_events paired_speedup own_loss own_gradients BetweenSteps", "course_lib")
     for name in _words("""
     course_lib course_lib.data course_lib.data.batching course_lib.data.sharding course_lib.data.texts
     course_lib.data.tokenizer course_lib.data.encoding course_lib.distributed course_lib.models
@@ -295,9 +298,10 @@ CLOSED = _words("""
     register_backend reduce_ex_hook getstate_hook set_reduce_ex_hook set_getstate_hook const_data_ptr
     to_dlpack ipc_handle multiprocessing_context manager setLoggerClass loggerClass makeRecord
     setLogRecordFactory logRecordFactory format_map from_address from_buffer obj
-    get_stack print_stack get_coro raw reconfigure cffi capsule hooks_dict_ref extra_dict_ref
+    get_stack print_stack get_coro raw reconfigure cffi capsule hooks_dict_ref extra_dict_ref get_group_store
 """)
-"""Attributes of these classes that lead behind them: to frames, memory, files, other precisions."""
+"""Attributes of these classes that lead behind them: to frames, memory, files, other precisions, and to where processes
+leave each other messages that no count sees."""
 
 BEHIND = """
     _io abc argparse asyncio.base_events asyncio.events asyncio.futures asyncio.tasks builtins codecs
@@ -343,6 +347,7 @@ LATER = {
 """What Pythons after the oldest that we support have besides."""
 MORE = _words("""
     WORLD run_in_executor run_until_complete create_task then
+    callbacks end_epoch history is_over loss pause scheduler validate
     converged degrees direction distribution fun grid iterations kernel left length m meta neighbors nodes points
     predict radius rate right status step successful temperature total_count transform x y
 """)

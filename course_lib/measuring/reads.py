@@ -2,8 +2,9 @@
 
 Between a device and Python stands one rule: a value that the device computed is there when Python has waited for it.
 On a CPU nobody waits, and memory that NumPy shares is read without torch's knowledge. So that the same line counts
-alike on both, a *result* (what was computed of the model's weights) that is written into such memory is a sync, and so
-is its copy by `.cpu()`. What was copied is on the host: to read it again costs nothing more.
+alike on both, a *result* (what was computed of the model's weights) that is written into such memory is a sync. A copy
+by `.cpu()` is one where a device would hold what is copied: a result, or what `.to(device)` brought there and what comes
+of that. What was copied is on the host: to read it again costs nothing more.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Values:
 
     def __init__(self, weights: Iterable[int], in_model: Callable[[int], bool]) -> None:
         self._results, self._in_model = set(weights), in_model
-        self._host, self._open, self._made = set[int](), set[int](), set[int]()
+        self._host, self._open, self._made, self._moved = set[int](), set[int](), set[int](), set[int]()
         self._known: dict[Any, tuple[bool, tuple[tuple[int, str], ...]]] = {}
 
     def is_read_by(self, func: Any, args: Any, kwargs: dict[str, Any], given: set[int]) -> bool:
@@ -90,6 +91,8 @@ class Values:
                 self._host -= changed
         if not self._results.isdisjoint(given):
             self._results |= found | changed
+        if not self._moved.isdisjoint(given):
+            self._moved |= found | changed
 
     def written_by(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Iterator[Tensor]:
         """The tensors into which an operator writes."""
@@ -98,9 +101,15 @@ class Values:
     def copied(self, tensor: Tensor) -> bool:
         """A tensor is brought to the host: whether Python waits for it there."""
         key = storage_of(tensor)._cdata
-        is_new = key in self._results and key not in self._host
+        is_new = key not in self._host and (key in self._results or key in self._moved)
         self._host.add(key)
         return is_new
+
+    def moved(self, tensor: Tensor) -> None:
+        """A tensor is brought to the model's device: on a CPU it stays what it is, with the same storage."""
+        key = storage_of(tensor)._cdata
+        self._moved.add(key)
+        self._host.discard(key)
 
     def are_results(self, keys: Iterable[int]) -> bool:
         """Whether one of these storages holds what was computed of the model."""
@@ -119,7 +128,7 @@ class Values:
 
     def forget(self, key: int) -> None:
         """A storage is gone, and its number may come again."""
-        for keys in (self._results, self._host, self._open, self._made):
+        for keys in (self._results, self._host, self._open, self._made, self._moved):
             keys.discard(key)
 
     def _is_open(self, tensor: Tensor) -> bool:
@@ -143,11 +152,18 @@ class Values:
         """Whether an operator's result hangs on values; and place and name of the arguments that it writes into."""
         if func not in self._known:
             named = enumerate(func._schema.arguments)
-            written = tuple((n, a.name) for n, a in named if a.alias_info and a.alias_info.is_write)
+            written = tuple((n, a.name) for n, a in named if _is_written(func, a))
             is_reading = not _VALUE_TAGS.isdisjoint(func.tags) or func._schema.name in _DRAWING
             is_reading = is_reading or _needs_values(func, args, kwargs)
             self._known[func] = is_reading, written
         return self._known[func]
+
+
+def _is_written(func: Any, argument: Any) -> bool:
+    """Whether an operator writes into an argument: by its own word, or where torch has none. Batch norms say nothing of
+    the averages that they move, and what goes between processes says nothing at all."""
+    says = argument.alias_info is not None and argument.alias_info.is_write
+    return says or argument.name.startswith("running_") or func.namespace == "c10d"
 
 
 def _needs_values(func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
@@ -199,6 +215,10 @@ class Reads(TorchFunctionMode):
             copied = args[:1]
         elif func in _FROM_LISTS and args and isinstance(args[0], list | tuple):
             copied = tensors_of(args[0])
+        elif func is Tensor.to and any(
+            isinstance(each, torch.device) for each in (*args[1:], kwargs.get("device"))
+        ):
+            self.values.moved(args[0])
         for tensor in copied:
             if self.values.copied(tensor):
                 self.note_sync()

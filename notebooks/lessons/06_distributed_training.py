@@ -1115,7 +1115,7 @@ class PlainDDP:
 
     def loss_and_gradients(self, batch: dict[str, torch.Tensor]) -> float:
         """Forward, backward and exchange. All ranks call it, each with a batch of its own size, in
-        whose loss each trained parameter has a part.
+        whose loss each trained parameter has a part; only its own rows go through a rank's model.
 
         The mode of each part, weights and batch are left as they are. Afterwards `.grad` of every
         parameter that is trained is, on all ranks, the gradient of the mean cross-entropy over the
@@ -1374,7 +1374,8 @@ from autograder import exercise
 def evaluate_on_ranks(
     model: torch.nn.Module, batches: Iterable[dict[str, torch.Tensor]]
 ) -> dict[str, float]:
-    """Measure `model` on the batches of all ranks; each rank is given its own, perhaps none.
+    """Measure `model` on the batches of all ranks; each rank is given its own, perhaps none, and
+    only those go through its model.
 
     The batches are left as they are. `model` is not wrapped; its weights may be of any float type,
     its logits are float32. It is evaluated without dropout and without gradients. When it returns, its

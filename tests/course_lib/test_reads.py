@@ -55,6 +55,11 @@ def by_out(loss: Tensor) -> None:
     torch.add(loss, 0.0, out=torch.from_numpy(np.zeros((), dtype=np.float32)))
 
 
+def by_averages(loss: Tensor) -> None:
+    averages = torch.from_numpy(np.zeros(1, dtype=np.float32)), torch.ones(1)
+    nn.functional.batch_norm(loss.expand(2, 1), *averages, training=True, momentum=1.0)
+
+
 def by_address(loss: Tensor) -> None:
     ctypes.c_float.from_address(loss.data_ptr())
 
@@ -92,6 +97,7 @@ READS: dict[str, Callable[[Tensor], Any]] = {
     "into an array": by_array,
     "into bytes": by_bytes,
     "out=": by_out,
+    "into the averages of a norm": by_averages,
     "into an array that was there before": lambda loss: SHARED_BEFORE.copy_(loss),
     "into a tensor whose array was there before": lambda loss: OWN_BEFORE.copy_(loss),
     "an error that hangs on a value": by_error,
@@ -133,6 +139,17 @@ KEEPS: dict[str, Callable[[Tensor], Any]] = {
 @pytest.mark.parametrize("way", KEEPS)
 def test_what_a_device_would_not_wait_for_is_no_sync(way: str) -> None:
     assert losses(KEEPS[way]) == 0
+
+
+def test_what_was_brought_to_the_device_is_no_result_and_comes_back_by_a_sync() -> None:
+    mask, device = torch.ones(4, dtype=torch.bool), torch.device("cpu")
+    with count_events() as events:
+        int(mask.cpu().sum())  # never left
+        assert events.num_syncs == 0
+        int(mask.to(device).sum().cpu())
+        assert events.num_syncs == 1
+        int(mask.to(device=device).cpu().sum())
+        assert events.num_syncs == 2
 
 
 def test_what_was_copied_to_the_host_is_read_there_for_nothing_until_it_is_written_to() -> None:

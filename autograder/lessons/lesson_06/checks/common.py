@@ -36,3 +36,14 @@ def require_together(job: Job, answer: dict[str, Any]) -> list[dict[str, Any]]:
         look="print the rank before each collective; the number of calls may not depend on rank or on its data",
     )
     return list(answer["ranks"])
+
+
+def require_own_rows(job: Job, num_foreign: int, rank: int) -> None:
+    """Fail where rows of other ranks went through the model: each rank would do the work of all."""
+    job.require(
+        num_foreign == 0,
+        expected=f"rank {rank}'s own rows through its model, and no others",
+        got=f"{num_foreign} texts of other ranks",
+        likely="the samples cross the ranks, and each rank computes all of them: nothing is shared but the data",
+        look="what has to cross is small: gradients, sums and counts",
+    )

@@ -13,6 +13,7 @@ from autograder.lessons.lesson_06.checks.common import (
     HIDDEN,
     ROUNDED_AWAY,
     SECONDS,
+    require_own_rows,
     require_together,
 )
 
@@ -62,6 +63,7 @@ def check_evaluate(job: Job) -> None:
                 _require_modes(job, seen[number], training, with_gradients)
             for rank, seen in enumerate(ranks):
                 _require_numbers(job, seen[number], twin, rank, kind, is_first=number == 0)
+                require_own_rows(job, seen[number]["num_foreign"], rank)
     job.counts["ranks_tried"] = 3
 
 

@@ -17,6 +17,7 @@ from autograder.lessons.lesson_06.checks.common import (
     OTHER_MODES,
     ROUNDED_AWAY,
     SECONDS,
+    require_own_rows,
     require_together,
 )
 from autograder.lessons.lesson_06.checks.own_forward import require_its_own_gradients, require_its_own_loss
@@ -53,6 +54,7 @@ def check_plain_ddp(job: Job) -> None:
         for rank, models in enumerate(ranks):
             for number, expected in enumerate(twin):
                 _require_unrounded(job, models[number]["seen"], expected["seen"], rank)
+            require_own_rows(job, max(each["num_foreign"] for one in models for each in one["seen"]), rank)
         for number in range(len(twin)):
             by_chance = [models[number]["by_chance"] for models in ranks]
             require_its_own_loss(job, by_chance)

@@ -281,5 +281,15 @@ def _require_launch(job: Job) -> None:
             likely="the script does something else when torchrun starts it",
             look="what differs there: environment, folder, arguments",
         )
+    total = sum(arguments["rows"])
+    job.require(
+        sum(answer["rows"]) == total and min(answer["rows"]) > 0,
+        expected=f"{total} rows through the model under torchrun, on both ranks together",
+        got=" and ".join(map(str, answer["rows"])),
+        likely="the script does something else when torchrun starts it: each rank computes the whole batch"
+        if min(answer["rows"]) >= total
+        else "the script does something else when torchrun starts it: rows are not shared as they should be",
+        look="what differs there: `__name__`, environment, folder, arguments",
+    )
     _require_checkpoint(job, answer["checkpoint"], expected, answer["weights"][0])
     job.counts["processes_launched"] = 2

@@ -93,6 +93,7 @@ def _evaluated(
         report = learner(model, KINDS[number % len(KINDS)](batches))
         found["left_with_gradients"] = torch.is_grad_enabled()
         found["switches"] = (before, switches())
+    found["num_foreign"] = watch.num_foreign(copies)
     found["left_training"] = model.training
     found["parts_left"] = sum(module.training != model.training for module in model.modules())
     found["num_changed"] = sum(old != new for old, new in zip_longest(given, map(as_it_is, batches)))

@@ -137,6 +137,7 @@ def hand_made_rank(rank: int, world_size: int, seed: int, rows: list[list[int]])
             seen["weights_moved"] = _digest(held.weights) != weights_before
             frozen = [weight for weight in held.weights if not weight.requires_grad]
             seen["frozen_have_none"] = len(frozen) == 1 and frozen[0].grad is None
+            seen["num_foreign"] = watch.num_foreign(batches[models.index(held)])
             report["seen"].append(seen | held.values())
             torch.set_grad_enabled(
                 True

@@ -45,9 +45,12 @@ _STUB = """
 import functools, os
 import numpy as np
 import torch
+from torch.nn.modules.module import register_module_forward_hook
 from torch.nn.parallel import DistributedDataParallel
 
-make, kept = DistributedDataParallel.__init__, []
+from course_lib.models import TextClassifier
+
+make, kept, rows = DistributedDataParallel.__init__, [], []
 
 def make_and_keep(self, *arguments, **options):
     make(self, *arguments, **options)
@@ -55,12 +58,19 @@ def make_and_keep(self, *arguments, **options):
 
 DistributedDataParallel.__init__ = make_and_keep
 
+def note_rows(module, _, output):
+    if isinstance(module, TextClassifier) and isinstance(output, torch.Tensor) and output.requires_grad:
+        rows.append(len(output))
+
+register_module_forward_hook(note_rows)
+
 def exercise(_):
     def keep(main):
         @functools.wraps(main)
         def watched(folder):
             model = main(folder)
             row = torch.cat([p.detach().cpu().flatten() for p in model.parameters()]).numpy()
+            np.save(os.path.join(str(folder), f"rows-{os.environ['RANK']}.npy"), sum(rows))
             np.save(os.path.join(str(folder), f"kept-{os.environ['RANK']}.npy"), row)
             os._exit(0)
         return watched
@@ -248,7 +258,7 @@ def launched_script(name: str, seed: int, rows: list[int], settings: dict[str, A
         )
     except subprocess.TimeoutExpired:
         said = f"no end after {TORCHRUN_SECONDS:.0f} s"
-        return {"status": None, "said": said, "weights": [], "checkpoint": None}
+        return {"status": None, "said": said, "weights": [], "rows": [], "checkpoint": None}
     kept = [folder / f"kept-{rank}.npy" for rank in range(2)]
     # Threads of torch's own, which outlive the group, now and then abort a process that has done all and ends.
     has_ended = _ABORTED in done.stderr and all(path.exists() for path in kept)
@@ -256,6 +266,7 @@ def launched_script(name: str, seed: int, rows: list[int], settings: dict[str, A
         "status": 0 if has_ended else done.returncode,
         "said": _error_line(done.stderr),
         "weights": [np.load(path) for path in kept if path.exists()],
+        "rows": [int(np.load(path)) for path in sorted(folder.glob("rows-*.npy"))],
         "checkpoint": checkpoint_in(folder, settings["model"]),
     }
 

@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import sys
 import time
+from collections.abc import Iterable
 from datetime import timedelta
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -260,11 +261,12 @@ def with_no_word(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 class Watch:
-    """Of a model's forwards: whether any ran in evaluation mode, whether each mask was made of the ids, and how many
-    words those have let through."""
+    """Of a model's forwards: whether any ran in evaluation mode, whether each mask was made of the ids, how many words
+    those have let through, and of which texts."""
 
     def __init__(self, model: Any = None) -> None:
         self.has_evaluated, self.is_from_ids, self.num_words = False, True, 0
+        self.texts = set[bytes]()
         if model is not None:
             model.register_forward_pre_hook(self.note, with_kwargs=True)
 
@@ -274,7 +276,14 @@ class Watch:
         if isinstance(mask, torch.Tensor) and ids.dtype != torch.int64:
             ids, mask = mask, ids  # handed over by name, the mask first
         self.is_from_ids &= isinstance(mask, torch.Tensor) and torch.equal(mask.bool(), ids != PAD_ID)
-        self.num_words += int(mask.count_nonzero()) if isinstance(mask, torch.Tensor) else 0
+        if isinstance(mask, torch.Tensor):
+            self.num_words += int(mask.count_nonzero())
+            self.texts |= texts_of(ids, mask)
+
+    def num_foreign(self, batches: Iterable[dict[str, torch.Tensor]]) -> int:
+        """How many texts went through the model that are in none of these batches."""
+        own = (texts_of(batch["input_ids"], batch["attention_mask"]) for batch in batches)
+        return len(self.texts.difference(*own))
 
     def report(self) -> dict[str, Any]:
         return {
@@ -282,6 +291,15 @@ class Watch:
             "is_from_ids": self.is_from_ids,
             "num_words": self.num_words,
         }
+
+
+def texts_of(ids: torch.Tensor, mask: torch.Tensor) -> set[bytes]:
+    """The words of each row that the mask lets through, whatever padding stands around them."""
+    if ids.shape != mask.shape:
+        return set()
+    return {
+        row[let_through].cpu().numpy().tobytes() for row, let_through in zip(ids, mask.bool(), strict=True)
+    }
 
 
 def gradients_of(model: Any) -> torch.Tensor:
