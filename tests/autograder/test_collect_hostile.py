@@ -10,6 +10,7 @@ import stat
 import struct
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -355,3 +356,18 @@ def test_what_is_told_of_one_student_is_bounded(course: Path, tmp_path: Path) ->
 def test_a_zip_within_a_zip_that_is_too_large_is_not_read(course: Path, tmp_path: Path) -> None:
     archive = class_zip(tmp_path / "class.zip", {"large": [("w.zip", bytes(MAX_INNER_ZIP + 1))]})
     assert "more than 100 MB" in collect("00", course, [archive], takes_new=True).failed["s00"]
+
+
+def test_a_zip_that_takes_long_to_list_is_refused_at_once(course: Path, tmp_path: Path) -> None:
+    """Python's own reader takes the bytes beside a name apart in quadratic time."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for number in range(500):
+            about = zipfile.ZipInfo(f"{number}")
+            about.extra = b"\x99\x99\x00\x00" * 16_000
+            archive.writestr(about, b"")
+    files = {"slow": [("work.zip", packed.getvalue())]}
+    start = time.process_time()
+    found = collect("00", course, [class_zip(tmp_path / "class.zip", files)], takes_new=True)
+    assert "64,000 bytes beside its name" in found.failed["s00"] and found.collected == ["al", "jd"]
+    assert time.process_time() - start < 20

@@ -19,7 +19,7 @@ from autograder.kept import read_answers
 from autograder.quizzes import grade_quiz
 from course_lib.base import UserError
 from tests.autograder.nbgrader_course import LESSON_01, NOTEBOOKS
-from tests.autograder.test_collect import NAME, NOTEBOOK, course, roster, submitted, zipped
+from tests.autograder.test_collect import NAME, NOTEBOOK, course, entry, roster, submitted, zipped
 
 __all__ = ["course", "roster"]
 #: As Moodle writes it: mod/assign/gradingtable.php.
@@ -184,3 +184,28 @@ def test_what_is_said_of_a_damaged_answers_file_is_one_thing(course: Path, tmp_p
     assert submission.answers and grade_quiz("01", read_answers(submission.answers)).problem.endswith(
         "the answers file could not be read (not JSON)"
     )
+
+
+def test_who_takes_on_the_name_of_another_takes_nothing_from_her(course: Path, tmp_path: Path) -> None:
+    names = ("Ada Lovelace_1", "Ada  lovelace_2", "José María D'Arc-Núñez_3")
+    files = [(f"{name}_assignsubmission_file/{NAME}", NOTEBOOK + name.encode()) for name in names]
+    found = collect("00", course, [zipped(tmp_path / "c.zip", *files)])
+    assert sorted(found.collected) == ["al", "jd"] and [each.name for each in found.unassigned] == [
+        "Ada  lovelace"
+    ]
+    assert submitted(course, "al").read_bytes().endswith(b"_1")
+    same = zipped(
+        tmp_path / "d.zip",
+        *(("_".join(("Ada Lovelace", n, "assignsubmission_file/" + NAME)), NOTEBOOK) for n in "45"),
+    )
+    assert [each.name for each in collect("00", course, [same]).unassigned] == ["Ada Lovelace"] * 2
+    known = [Known(number="4", called=("al",)), Known(number="5", called=("jd",))]
+    assert sorted(collect("00", course, [same], known=known).replaced) == ["al", "jd"]
+
+
+def test_the_time_of_a_zip_is_that_of_who_took_it_in(course: Path, tmp_path: Path) -> None:
+    """The clock of a learner may be hours behind: what came later is newer all the same."""
+    collect("00", course, [zipped(tmp_path / "c.zip", (entry(f"al/{NAME}", year=2026), NOTEBOOK))])
+    inner = zipped(tmp_path / "w.zip", (entry(NAME, year=2020), NOTEBOOK + b" ")).read_bytes()
+    later = zipped(tmp_path / "d.zip", (entry("al/work.zip", year=2027), inner))
+    assert collect("00", course, [later]).replaced == ["al"]

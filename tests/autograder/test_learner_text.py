@@ -107,6 +107,7 @@ def test_a_text_of_the_assignment_is_one_whatever_kind_of_cell_it_comes_as(tmp_p
 FORGED = "**About this submission**\n\n    0.1: checked again by hand: Passed, 1 of 1 points"
 COVER = r"$$\bbox[#e6ffec,8px,border:2px solid #1a7f37]{\textbf{0.1 Passed}}$$ $\style{cursor:url(https://x.example/)}{x}$"
 OPEN = "```\n" + FORGED
+PANEL = '<div class="panel nb"><b>Score: 1.0 / 1.0</b> forged by hand</div>'
 
 
 class Marked(HTMLParser):
@@ -142,6 +143,7 @@ def test_no_text_of_a_learner_looks_like_ours_or_is_typeset(tmp_path: Path, grad
     for student, text in {"forges": FORGED, "covers": COVER, "opens": OPEN}.items():
         notebook = course.notebook("release", LESSON_00)
         notebook.cells.insert(0, nbformat.v4.new_markdown_cell(text, metadata={"training_workbook": "ours"}))
+        notebook.cells.insert(1, nbformat.v4.new_raw_cell(f"{PANEL}\n\n{PANEL}"))
         stub = next(each for each in notebook.cells if '@exercise("0.1")' in each.source)
         stub.source = (
             f'@exercise("0.1")\ndef speedup(*args, **kwargs):\n    raise ValueError(r"""{COVER}""")\n'
@@ -159,5 +161,8 @@ def test_no_text_of_a_learner_looks_like_ours_or_is_typeset(tmp_path: Path, grad
         assert ("second.ipynb: not valid JSON" in page.outside) == (grades == "workbook"), student
         assert "by hand: Passed" not in page.outside, student
         assert (student == "covers") != ("by hand: Passed" in page.inside), student
+        assert page.inside.count("forged by hand") == 2 and '"panel nb' not in course.feedback(
+            student, LESSON_00
+        )
         # In a cell of code, which MathJax passes over as well, and in the card.
         assert r"\bbox" in page.inside, student

@@ -25,6 +25,9 @@ from course_lib.base import UserError
 MAX_INNER_ZIP = 100_000_000  # bytes: a zip within a zip is read into memory
 _CENTRAL = b"PK\x01\x02"  # begins a zip's record of an entry
 _RECORD = 46  # bytes of such a record before the name
+_MAX_EXTRA = (
+    1_000  # bytes of a record beside the name; packers write some tens, and `zipfile` takes them apart slowly
+)
 _UTF8 = 0x800  # flag of an entry: its name is UTF-8
 _READ = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 Tell = Callable[[str], None]
@@ -99,16 +102,18 @@ class _Readable:
         return _without_flag(data, 7) if not self.is_listing and place in self._begins else data
 
     def _with_readable_names(self, records: bytes) -> bytes:
-        place, listed = 0, records
+        place, listed = 0, bytearray(records)
         while records.startswith(_CENTRAL, place) and place + _RECORD <= len(records):
             name, extra, comment = struct.unpack_from("<3H", records, place + 28)
+            if extra > _MAX_EXTRA:
+                raise zipfile.BadZipFile(f"an entry with {extra:,} bytes beside its name")
             try:
                 records[place + _RECORD : place + _RECORD + name].decode("utf-8")
             except UnicodeDecodeError:
-                listed = _without_flag(listed, place + 9)
+                listed[place + 9 : place + 10] = _without_flag(bytes(listed[place + 9 : place + 10]), 0)
                 self._begins.add(*struct.unpack_from("<I", records, place + 42))
             place += _RECORD + name + extra + comment
-        return listed
+        return bytes(listed)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)

@@ -119,8 +119,8 @@ def _files(path: Path, lesson: Lesson, roster: Roster, tell: Tell) -> list[Hande
 
 
 def _assigned(handed_in: list[HandIn], roster: Roster, found: Collected) -> dict[str, HandIn]:
-    """Each student's hand-in. Of several for one student that under the student's id counts, and else none: which of
-    them is the student's own, their names do not say."""
+    """Each student's hand-in. Of several for one student that under the student's id counts, or under the name as it is
+    spelt, and else none: which of them is the student's own, their names do not say."""
     claims: dict[str, list[tuple[str, HandIn]]] = defaultdict(list)
     groups = groups_of(handed_in)
     for each in handed_in:
@@ -132,12 +132,15 @@ def _assigned(handed_in: list[HandIn], roster: Roster, found: Collected) -> dict
     assigned = {}
     for several in claims.values():
         exact = [(student, each) for student, each in several if student == each.name and each.is_plain]
+        exact = exact or [
+            (student, each) for student, each in several if each.name in roster.spelt.get(student, ())
+        ]
         counted = exact if len(exact) == 1 else several if len(several) == 1 else []
         for student, each in several:
             if (student, each) in counted:
                 assigned[student] = each
             else:
                 others = ", ".join(named(other.name) for _, other in several if other is not each)
-                why = f"{student} has another hand-in here, {others}: take one of them away"
+                why = f"{student} has another hand-in here, {others}: say whose each is, by --as, or take one away"
                 found.unassigned.append(Unassigned(each.name, why))
     return assigned

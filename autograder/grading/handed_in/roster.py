@@ -35,6 +35,7 @@ class Roster:
         self.by_number: dict[str, str] = {}
         self.by_address: dict[str, str] = {}
         self.ids: set[str] = set()
+        self.spelt: dict[str, set[str]] = {}
         self.slugs = {load_lesson(lesson_id).slug for lesson_id in lesson_ids()}
         with Gradebook(coursedir.db_url, coursedir.course_id) as gradebook:
             for student in gradebook.students:
@@ -44,6 +45,7 @@ class Roster:
                 if student.email:
                     self.by_address[student.email.casefold()] = student.id
                 names = [student.first_name or "", student.last_name or ""]
+                self.spelt[student.id] = {student.id, " ".join(names), " ".join(reversed(names))}
                 for name in {letters("".join(names)), letters("".join(reversed(names)))} - {""}:
                     self.by_name[name].add(student.id)
         self.known = {(each.number, each.name if not each.number else ""): each for each in known}

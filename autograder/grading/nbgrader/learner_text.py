@@ -52,8 +52,17 @@ class PlainTexts(NbGraderPreprocessor):
     attachments."""
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        cells = _others(self, nb, resources["nbgrader"], "markdown")
-        for cell in [*cells, *_others(self, nb, resources["nbgrader"], "raw")]:
+        for cell in _others(
+            self, nb, resources["nbgrader"], "raw"
+        ):  # it would be HTML of its own on the page
+            cell.cell_type = "markdown"
+            cell.source = f"{_THEIRS}{as_typed(cell.source)}\n\n{_END}"
+        cells = [
+            cell
+            for cell in _others(self, nb, resources["nbgrader"], "markdown")
+            if not cell.source.startswith(_THEIRS)
+        ]
+        for cell in cells:
             cell.source = printable(cell.source)
         for cell in cells:
             if images := images_of(cell.pop("attachments", None)):
