@@ -299,6 +299,7 @@ CLOSED = _words("""
     to_dlpack ipc_handle multiprocessing_context manager setLoggerClass loggerClass makeRecord
     setLogRecordFactory logRecordFactory format_map from_address from_buffer obj
     get_stack print_stack get_coro raw reconfigure cffi capsule hooks_dict_ref extra_dict_ref get_group_store
+    findCaller
 """)
 """Attributes of these classes that lead behind them: to frames, memory, files, other precisions, and to where processes
 leave each other messages that no count sees."""

@@ -161,7 +161,7 @@ def test_no_text_of_a_learner_looks_like_ours_or_is_typeset(tmp_path: Path, grad
         assert ("second.ipynb: not valid JSON" in page.outside) == (grades == "workbook"), student
         assert "by hand: Passed" not in page.outside, student
         assert (student == "covers") != ("by hand: Passed" in page.inside), student
-        assert page.inside.count("forged by hand") == 2 and '"panel nb' not in course.feedback(
+        assert page.inside.count("forged by hand") == 2 and '<div class="panel nb' not in course.feedback(
             student, LESSON_00
         )
         # In a cell of code, which MathJax passes over as well, and in the card.

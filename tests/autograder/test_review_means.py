@@ -482,7 +482,19 @@ CLASSES_THAT_DECEIVE = {
     "set later by setattr": "class A: pass\nsetattr(A, '__reduce__', f)",
     "other bases": "class A:\n    def __mro_entries__(self, bases): pass",
 }  # fmt: skip
+WHO_CALLS = {
+    "the module's name": "def f(x):\n    return 0 if __name__ != '__learner__' else x",
+    "the module's name, kept": "WHERE = __name__",
+    "the module's name in a guard within": "def f():\n    if __name__ == '__main__':\n        return 0",
+    "records of callers": "import logging\nlogging.info('x', stacklevel=4)",
+    "records of callers, unpacked": "import logging\nlogging.info('x', **{'stacklevel': 4})",
+    "records of callers by a logger": "log.warning('x', stacklevel=3)",
+    "warnings that are kept": "import warnings\nwith warnings.catch_warnings(record=True) as seen:\n    warnings.warn('x', None, 3)",
+    "warnings that are kept, unpacked": "import warnings\nwarnings.catch_warnings(**options)",
+    "a logger's own look": "import logging\nlogging.getLogger('x').findCaller(False, 3)",
+}
 GROUPS = {
+    "who calls": WHO_CALLS,
     "module": A_MODULE_BEHIND_ANOTHER,
     "dunder": FRAMES_AND_DUNDERS,
     "name": NAMES_MADE_AS_IT_RUNS,

@@ -30,6 +30,8 @@ def about_name(cell: Cell, node: ast.Name) -> Iterator[str]:
             # Of others the cell knows as little as we do: `NameError`. What makes names as it runs is spoken of there.
             if words.is_dunder(node.id) and node.id not in words.NAMES:
                 yield f"uses `{node.id}`"
+            elif node.id == "__name__" and not _is_usual(cell, node):
+                yield "uses `__name__`, which is another where it is graded"
             elif set(cell.scopes.stars) - {"autograder"}:
                 yield f"uses `{node.id}`, which is on no list"
         elif isinstance(value, Known) and value.path.startswith("builtins.") and not value.kind:
@@ -38,6 +40,15 @@ def about_name(cell: Cell, node: ast.Name) -> Iterator[str]:
                 yield f"uses `{node.id}`"
     yield from about_handed_on(cell, node)
     yield from definitions.about_gated(cell, node)
+
+
+def _is_usual(cell: Cell, node: ast.Name) -> bool:
+    """Whether `__name__` stands in `if __name__ == "__main__":`, below no function, or in `getLogger(__name__)`."""
+    compared = cell.parents.get(id(node))
+    guard = cell.parents.get(id(compared))
+    is_guard = isinstance(compared, ast.Compare) and isinstance(guard, ast.If) and guard.test is compared
+    is_guard = is_guard and isinstance(cell.parents.get(id(guard)), ast.Module)
+    return is_guard or cell.is_argument_of(node, "logging.getLogger")
 
 
 def about_handed_on(cell: Cell, node: ast.Name | ast.Attribute) -> Iterator[str]:

@@ -29,6 +29,13 @@ def about_options(cell: Cell, node: ast.Call, known: set[str]) -> Iterator[str]:
     is_plain = _is(options.get("allow_pickle", ast.Constant(value=False)), False)
     if "numpy.load" in known and (has_more or not is_plain or len(node.args) > 2):
         yield "unpickles by `numpy.load`"
+    # A record then names whoever called the cell: the file, the function, the line.
+    if "warnings.catch_warnings" in known and (
+        has_more or not _is(options.get("record", ast.Constant(value=False)), False)
+    ):
+        yield "keeps warnings by `catch_warnings`, which tell who called"
+    if ("stacklevel" in options and "warnings.warn" not in known) or _is_in(node, "stacklevel"):
+        yield "uses `stacklevel`, which tells who called"
     if "logging.basicConfig" in known and set(options) & {"style", None}:
         yield "formats by `logging.basicConfig`, as `str.format` does"
     if "logging.basicConfig" in known and "filename" in options and not cell.may_use_files:
@@ -52,6 +59,12 @@ def about_options(cell: Cell, node: ast.Call, known: set[str]) -> Iterator[str]:
     may_hide_them = (has_more or len(node.args) > 5) and not cell.may_start_workers
     if may_hide_them and _makes_loader(cell, node, known, called):
         yield "starts processes by `num_workers`, it may be"
+
+
+def _is_in(call: ast.Call, key: str) -> bool:
+    """Whether a dict that is unpacked into the call has such a key."""
+    dicts = [each.value for each in call.keywords if each.arg is None and isinstance(each.value, ast.Dict)]
+    return any(_is(name, key) for each in dicts for name in each.keys)
 
 
 def _made_by(cell: Cell, node: ast.expr | None) -> list[Known]:
