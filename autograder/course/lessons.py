@@ -55,7 +55,8 @@ class Exercise:
         max_score: points for a pass.
         allows: means that it asks for: elsewhere a person is asked to look at a cell that uses them. Each is as the
             reader names it, such as "os.fsync"; ".forward" stands for that attribute of whatever is handed in, "open"
-            for files in every way, "multiprocessing" for other processes, "num_workers" for those of a `DataLoader`.
+            for files in every way, "multiprocessing" for other processes, "num_workers" for those of a `DataLoader`,
+            "clock" for whatever tells the time.
         without_library: whether it asks to build what `course_lib` has: a solution that imports anything of it, where
             the same stands under several names, is refused by name. All else that is installed may be used.
         short_title: for cards and tables, where its heading in the text is too long.
@@ -70,6 +71,12 @@ class Exercise:
     allows: tuple[str, ...] = ()
     without_library: bool = False
     short_title: str = ""
+
+    @property
+    def means(self) -> tuple[str, ...]:
+        """`allows`, and a clock, unless counts and times are of different runs: by it a cell could tell them apart."""
+        is_counted = "count" in self.kinds and self.clock is not None
+        return self.allows if is_counted else (*self.allows, "clock")
 
     @property
     def title(self) -> str:

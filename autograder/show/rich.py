@@ -34,6 +34,7 @@ def _templates() -> Environment:
     )
     environment.filters["named"] = named
     environment.filters["inline"] = lambda text: Markup(inline_html(text))
+    environment.filters["quoting"] = lambda text: Markup(inline_html(text, is_quoting=True))
     return environment
 
 
@@ -44,14 +45,16 @@ def _shown(value: object) -> object:
 
 def render(template: str, **values: Any) -> str:
     """HTML from a file in `templates`. Values are `printable` and escaped; `|inline` keeps their `code`, **bold** and
-    *emphasis*, `|named` marks a name that could be taken for something else."""
+    *emphasis*, `|quoting` of texts that quote a learner `code` alone, `|named` marks a name that could be taken for
+    something else."""
     return _templates().get_template(template).render(**values)
 
 
-def inline_html(text: str) -> str:
-    """Escaped text with `code`, **bold** and *emphasis*."""
-    pieces = escape(printable(text)).split("`")
-    return "".join(f"<code>{piece}</code>" if i % 2 else _marked(piece) for i, piece in enumerate(pieces))
+def inline_html(text: str, *, is_quoting: bool = False) -> str:
+    """Escaped text with `code`, **bold** and *emphasis*; with `code` alone where it may quote a learner, whose words
+    would look like heads of ours."""
+    pieces, mark = escape(printable(text)).split("`"), str if is_quoting else _marked
+    return "".join(f"<code>{piece}</code>" if i % 2 else mark(piece) for i, piece in enumerate(pieces))
 
 
 def _marked(text: str) -> str:

@@ -125,7 +125,7 @@ def test_what_honest_cells_do_is_not(cell: str) -> None:
 def test_references_are_above_suspicion(lesson_id: str) -> None:
     for exercise in load_lesson(lesson_id).exercises:
         source = reference_sources(lesson_id)[exercise.id]
-        found = reasons(source, counts=True, allowed=exercise.allows, given=load_lesson(lesson_id).harness)
+        found = reasons(source, counts=True, allowed=exercise.means, given=load_lesson(lesson_id).harness)
         assert found == []
 
 
@@ -147,7 +147,7 @@ def test_at_most_one_right_solution_in_a_hundred_is_noted() -> None:
         if found := reasons(
             as_python(source),
             counts=exercise.kinds == ("property", "count") and not exercise.clock,
-            allowed=exercise.allows,
+            allowed=exercise.means,
             given=lesson.harness,
         ):
             noted.append((name, exercise_id, found))

@@ -491,6 +491,10 @@ WHO_CALLS = {
     "records of callers by a logger": "log.warning('x', stacklevel=3)",
     "warnings that are kept": "import warnings\nwith warnings.catch_warnings(record=True) as seen:\n    warnings.warn('x', None, 3)",
     "warnings that are kept, unpacked": "import warnings\nwarnings.catch_warnings(**options)",
+    "the time that an operator takes": "import time\nslow = time.perf_counter() - begin > 1e-5",
+    "the same by from": "from time import monotonic_ns as now\nnow()",
+    "the time of day": "import datetime\ndatetime.datetime.now().microsecond",
+    "the time of day by from": "from datetime import datetime\ndatetime.now()",
     "a logger's own look": "import logging\nlogging.getLogger('x').findCaller(False, 3)",
 }
 GROUPS = {

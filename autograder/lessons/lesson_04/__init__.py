@@ -55,6 +55,7 @@ LESSON = Lesson(
             id="4.5",
             entry="Cadence",
             kinds=("property", "count"),
+            allows=("clock",),
             check="checks.cadence.check_cadence",
             clock=Clock(
                 bar=1.0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from autograder.engine.review import words
@@ -17,6 +18,10 @@ _ONLY_CALLED = words.listed("""
     functools.wraps torch.autocast torch.amp.autocast torch.cuda.amp.autocast torch.cpu.amp.autocast
     torch.utils.data.DataLoader torch.compile numpy.ndarray copy.deepcopy
 """)
+_CLOCK = re.compile(
+    r"time\.(time|perf_counter|monotonic|process_time|thread_time|clock_gettime)(_ns)?$|datetime\.|timeit\."
+    r"|torch\.utils\.benchmark\.|torch\.cuda\.Event"
+)
 _CHANGE_CLASSES = words.listed("""
     dataclasses.dataclass functools.total_ordering typing.final typing.runtime_checkable typing.no_type_check
     enum.unique enum.verify
@@ -58,6 +63,8 @@ def about_handed_on(cell: Cell, node: ast.Name | ast.Attribute) -> Iterator[str]
             is_vars = cell.is_argument_of(node, "builtins.vars")  # which is spoken of there
             if not is_vars and not attributes.is_step(cell, node):
                 yield f"hands on the module `{text_of(node)}`"
+        elif _CLOCK.match(one.path) and not cell.may_read_clocks:
+            yield f"reads a clock by `{one.path}`, which tells when it is counted"
         elif one.path in _ONLY_CALLED and not _is_only_called(cell, node, one):
             yield f"hands on `{text_of(node)}`"
 
