@@ -160,19 +160,22 @@ def _timed_model() -> Any:
     return _timed["model"].train()
 
 
-def checkpoint_segment(seed: int, num_steps: int) -> dict[str, Any]:
-    """Training steps of the learner's model on secret batches, from the weights that the first segment began with."""
+def checkpoint_segment(seed: int, num_steps: int, operators: bool = False) -> dict[str, Any]:
+    """Training steps of the learner's model on secret batches, from the weights that the first segment began with.
+
+    With `operators` its bytes are counted; the model is looked at in either case, so that it looks alike to itself.
+    """
     model = _timed_model()
     with torch.no_grad():
         for parameter, start in zip(model.parameters(), _timed["start"], strict=True):
             parameter.copy_(start)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     batches = [random_batch(seed + number, 4, 32, 16_384) for number in range(num_steps)]
-    return {"losses": torch.stack([plain_step(model, optimizer, batch) for batch in batches])}
+    with counted(model, operators=operators):
+        return {"losses": torch.stack([plain_step(model, optimizer, batch) for batch in batches])}
 
 
 def checkpoint_counted(seed: int, num_steps: int) -> None:
     """Tells of a segment like those that are timed."""
-    model = _timed_model()
-    with counted(model), KeptByForward(model):
-        checkpoint_segment(seed, num_steps)
+    with KeptByForward(_timed_model()):
+        checkpoint_segment(seed, num_steps, operators=True)
