@@ -193,6 +193,13 @@ def _require_resumed(
             "the state of Python's generator is not saved as it is, or it was drawn from after",
         ),
     }
+    job.require(
+        not any(resumed["loading"]),
+        expected="a state that holds all that the next step needs: loading it trains nothing",
+        got=f"{max(resumed['loading'], default=0)} forward passes of the model while a state is loaded",
+        likely="the steps before are trained once more: a run that is resumed after a week would take a week",
+        look="`state_dict()` of the model and of the optimizer, the step, and the generators",
+    )
     expected = f"a run that was stopped after step {stops} and resumed{where} to equal one that was not"
     look = "what does the next step need that this process knows and the file does not?"
     got, right = _parts(resumed), _parts(whole) | {"loaded": resumed["kept"]}

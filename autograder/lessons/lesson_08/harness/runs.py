@@ -109,11 +109,12 @@ def train_run(
 
     run, at, file = new_run(), 0, b""
     stops, looks = stops or [], looks or []
-    found: dict[str, Any] = {"first": _numbers(run.model), "kept": [], "loaded": []}
+    found: dict[str, Any] = {"first": _numbers(run.model), "kept": [], "loaded": [], "loading": []}
     found["begin"] = _parameters(run.model)
     if begun:
         at, file = begun["at"], begun["file"].tobytes()
         run.load_state_dict(_loaded(file))
+        found["loading"] = [len(run.model.modes)]
     modes: list[bool] = []
     for number, stop in enumerate(sorted({*stops, *looks, num_steps})):
         run.train(stop - at)
@@ -134,6 +135,7 @@ def train_run(
             scramble(disturbance + 1 + number)
             run = new_run()
             run.load_state_dict(state)
+            found["loading"].append(len(run.model.modes))
             found["loaded"].append(_numbers(run.model))
     return found | {
         "weights": _numbers(run.model),
