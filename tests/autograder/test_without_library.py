@@ -31,6 +31,7 @@ def test_the_text_says_what_may_be_imported(exercise: Exercise) -> None:
         ("x = 1\nimport course_lib.data.batching as b\ndef collate(batch):\n    return b.collate(batch)", 2),
         ("def collate(batch):\n    from course_lib.old_names import data\n    return data", 2),
         ("from course_lib import *", 1),
+        ("from course_ｌib import collate", 1),
         ("from torch.utils.data import default_collate\ncollate = default_collate", None),
         ("# from course_lib import collate\nx = 'course_lib.collate'", None),
         ("from course_lib import collate ???", None),

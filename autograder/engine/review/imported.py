@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import unicodedata
 import warnings
 from collections.abc import Iterator
 
@@ -19,7 +20,7 @@ def find_imported(source: str) -> int | None:
 
     Raises what a parser raises that comes to its limits.
     """
-    if _LIBRARY not in source:
+    if _LIBRARY not in unicodedata.normalize("NFKC", source):  # as Python reads names
         return None
     try:
         with warnings.catch_warnings(action="ignore"):

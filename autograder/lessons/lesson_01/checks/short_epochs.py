@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 import numpy as np
 
 from autograder.engine import Job
-from autograder.lessons.checking import watched
+from autograder.lessons.checking import may_hash_texts, watched
 from autograder.lessons.lesson_01.checks.orders import (
     always_there,
     most_followed,
@@ -183,9 +182,7 @@ def _require_no_fixed_place(job: Job) -> None:
         likely="the seed only says where one order begins that is always the same",
         look="draw the whole order with a generator made from `seed`",
     )
-    if re.search(
-        r"(?<![.\w])(hash|set|frozenset)\(", job.source
-    ):  # else no other interpreter has another order
+    if may_hash_texts(job.source):  # else no other interpreter has another order
         found = job.learner().call(
             "orders_elsewhere",
             seconds=60.0,

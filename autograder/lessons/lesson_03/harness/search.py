@@ -152,9 +152,11 @@ def _searched(
 
     def try_step(size: int) -> int:
         nonlocal odd_size
-        tried.append(float(size))
         if not isinstance(size, Integral):
             odd_size = type(size).__name__
+        elif isinstance(size, int):  # as what it is, whatever a class of the cell's own says
+            size = int.__add__(size, 0)
+        tried.append(float(size))
         if len(tried) > MAX_TRIES or not 1 <= size <= max_size or odd_size:
             raise SearchEnded
         if len(tried) == fails_at:
@@ -183,6 +185,7 @@ def _searched(
             else "other words"
         )
     number = answer if isinstance(answer, Integral) and not isinstance(answer, bool) else None
+    number = int.__add__(number, 0) if isinstance(number, int) else number
     return {
         "answer": -1.0 if number is None else float(number),
         "kind": type(answer).__name__ if number is None else "number",

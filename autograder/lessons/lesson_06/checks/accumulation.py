@@ -116,11 +116,12 @@ def _put_told(job: Job, rank: int, answer: dict[str, Any]) -> None:
         zip(answer["steps"], counts[::2], counts[1::2], strict=True)
     ):
         sent = [row for row in told.seen[f"rank {rank}"] if row[0] == number]
-        messages, outside = (int(sum(row[place] for row in sent)) for place in (1, 2))
+        messages, outside, crossed = (int(sum(row[place] for row in sent)) for place in (1, 2, 3))
         step |= {
             "gradient_all_reduces": of_ddp.num_gradient_all_reduces,
             "all_reduces": max(messages, of_ddp.num_gradient_all_reduces),
             "share_outside": outside / len(step["weights"]),
+            "share_crossed": crossed / len(step["weights"]),
             "optimizer_steps": own.num_optimizer_steps,
             "rows": own.num_rows,
         }
@@ -209,6 +210,14 @@ def _require_one_exchange(job: Job, steps: list[dict[str, Any]], num_buckets: in
         got=f"{beside - of_gradients}",
         likely="the ranks ask each other more often than they need: for every micro-batch, or for each parameter",
         look="one number for the whole step, such as its samples on all ranks, crosses once",
+    )
+    crossed = max(step["share_crossed"] for step in steps)
+    job.require(
+        crossed < 1 + SHARE_OUTSIDE,
+        expected="each gradient once in messages between the ranks",
+        got=f"{crossed:.1f} times as many numbers as there are gradients",
+        likely="the gradients of each micro-batch are sent by themselves, in whatever message or backward",
+        look="all micro-batches but the last inside `no_sync`: then the last backward sends what all have added up",
     )
     job.require(
         max(step["share_outside"] for step in steps) < SHARE_OUTSIDE,

@@ -39,8 +39,8 @@ REPEATED = 2  # the step whose first micro-batch is its last once more: the same
 class AllReduces(TorchDispatchMode):
     """Tells of messages of any tensor, and nothing else: `count_events` would take as long as the training.
 
-    Of each the number of the call, whether it carries something, as a barrier does not, and of how many elements it is
-    where no backward runs.
+    Of each the number of the call, whether it carries something, as a barrier does not, of how many elements it is
+    where no backward runs, and of how many anywhere.
     """
 
     def __init__(self, rank: int, call: int) -> None:
@@ -51,8 +51,9 @@ class AllReduces(TorchDispatchMode):
         if func.namespace == "c10d":
             is_outside = torch._C._current_graph_task_id() < 0
             sent = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-            num_elements = is_outside * sum(tensor.numel() for tensor in sent)
-            see(f"rank {self.rank}", self.call, "barrier" not in func.name(), num_elements)
+            num_elements = sum(tensor.numel() for tensor in sent)
+            is_message = "barrier" not in func.name()
+            see(f"rank {self.rank}", self.call, is_message, is_outside * num_elements, num_elements)
         return func(*args, **(kwargs or {}))
 
 

@@ -33,6 +33,7 @@ EVEN, MAX_MISSES = (8, 112), 0.2
 waits for a narrow interval leaves it out in 5 to 10 %, and in more than 24 of 120 in fewer than 2 of 10,000 checks."""
 FEW = 3  # measurements that all end early and all leave out 1 are no chance
 MAX_STEPS = 2000
+AT_ONCE = 20  # machines: so much can be told of one call
 SHORT = 1e-5  # seconds of a step, where others take 0.02 and more
 DRAWN, MOST_LEAD = 3.0, (0.4, 0.75)
 """How far one setting may lead, where 1 is always: three deviations where each pair's order is drawn."""
@@ -118,7 +119,18 @@ def _machine(job: Job, kind: str) -> dict[str, Any]:
 
 
 def _measured(job: Job, machines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    measured: list[dict[str, Any]] = job.learner().call("measure_cost", machines=machines, seconds=60.0)
+    """The reports, and what was told of each machine's steps as they were taken."""
+    measured: list[dict[str, Any]] = []
+    for start in range(0, len(machines), AT_ONCE):
+        some = job.learner().call("measure_cost", machines=machines[start : start + AT_ONCE], seconds=60.0)
+        seen = job.learner().told.call.seen
+        for number, one in enumerate(some):
+            told = {name: [row[1:] for row in rows if row[0] == number] for name, rows in seen.items()}
+            steps = np.array(told.get("step", [])).reshape(-1, 5)
+            one |= {"steps": steps[:, :4].astype(np.int64), "step_seconds": steps[:, 4]}
+            one |= {"num_readings": len(told.get("reading", []))}
+            one |= {"is_over": bool(told.get("over")), "has_broken": bool(told.get("broken"))}
+        measured += some
     for facts, one in zip(machines, measured, strict=True):
         is_short = facts["seconds"] == SHORT  # others have passed already
         job.require(

@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
 from autograder.engine import Job
-
-_NAMES = {"hash", "__hash__", "set", "frozenset"}
-
-
-def may_hash_texts(source: str) -> bool:
-    """Whether a cell hashes, or goes over a set: all that Python's seed of hashes decides.
-
-    Asked first, for a fresh interpreter takes seconds to load torch.
-    """
-    return any(
-        isinstance(node, ast.Set | ast.SetComp)
-        or (isinstance(node, ast.Name) and node.id in _NAMES)
-        or (isinstance(node, ast.Attribute) and node.attr in _NAMES)
-        or (isinstance(node, ast.alias) and node.name in _NAMES)
-        for node in ast.walk(ast.parse(source))
-    )
 
 
 def require_same_elsewhere(job: Job, elsewhere: dict[str, Any], *, what: str, likely: str) -> None:

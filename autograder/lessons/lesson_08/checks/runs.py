@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job
-from autograder.lessons.checking import require_same_parts
-from autograder.lessons.lesson_08.checks.elsewhere import may_hash_texts, require_same_elsewhere
+from autograder.lessons.checking import may_hash_texts, require_same_parts
+from autograder.lessons.lesson_08.checks.elsewhere import require_same_elsewhere
 from autograder.lessons.lesson_08.checks.training import BATCH, require_steps, require_training
 
 _LOOK = "print the first place where two runs differ; what was drawn just before it?"

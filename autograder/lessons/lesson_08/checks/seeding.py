@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from autograder.engine import Job, Worker
-from autograder.lessons.checking import require_same_parts
-from autograder.lessons.lesson_08.checks.elsewhere import may_hash_texts, require_same_elsewhere
+from autograder.lessons.checking import may_hash_texts, require_same_parts
+from autograder.lessons.lesson_08.checks.elsewhere import require_same_elsewhere
 from autograder.lessons.lesson_08.checks.loaded import SOURCES, require_loaded, require_new_each_epoch
 
 _LOOK = "who seeds each generator, in which process, and when?"
