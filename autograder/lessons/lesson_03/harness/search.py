@@ -133,6 +133,11 @@ def _looks(error: BaseException) -> list[str]:
     return [repr(error.args), repr(getattr(error, "__notes__", [])), repr(error.__cause__)]
 
 
+def _as_it_is(number: Any) -> int:
+    """A whole number as it is, whatever a class of the cell's own says."""
+    return int.__add__(number, 0) if isinstance(number, int) else int(np.asarray(number).item())
+
+
 def _searched(
     peak: Callable[[int], int],
     budget_bytes: int,
@@ -154,8 +159,8 @@ def _searched(
         nonlocal odd_size
         if not isinstance(size, Integral):
             odd_size = type(size).__name__
-        elif isinstance(size, int):  # as what it is, whatever a class of the cell's own says
-            size = int.__add__(size, 0)
+        else:
+            size = _as_it_is(size)
         tried.append(float(size))
         if len(tried) > MAX_TRIES or not 1 <= size <= max_size or odd_size:
             raise SearchEnded
@@ -184,8 +189,8 @@ def _searched(
             if _looks(raised) == looks
             else "other words"
         )
-    number = answer if isinstance(answer, Integral) and not isinstance(answer, bool) else None
-    number = int.__add__(number, 0) if isinstance(number, int) else number
+    is_number = isinstance(answer, Integral) and not isinstance(answer, bool)
+    number = _as_it_is(answer) if is_number else None
     return {
         "answer": -1.0 if number is None else float(number),
         "kind": type(answer).__name__ if number is None else "number",
