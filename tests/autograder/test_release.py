@@ -455,7 +455,7 @@ def test_from_the_release_to_the_points(
     # A learner's own questions and keys in the hand-in count for nothing.
     (homes["none"] / f"{LESSON_01}_quiz.json").write_bytes(sealed_bank(tmp_path))
     where = ["--course", str(course)]
-    assert main(["collect", "01", str(tmp_path / "in"), *where]) == 0
+    assert main(["collect", "01", str(tmp_path / "in"), *where, "--new-students"]) == 0
     assert main(["grade", "01", *where]) == 0
     assert quiz_scores(course) == {"full": 2.0, "half": 1.0, "none": 0.0}
     questions = {question.id: question for question in report("01", course).questions}

@@ -164,8 +164,8 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
         hand_in(course, course.root / "in" / name, source)
     hand_in(course, course.root / "in" / "renamed", RAISES, FILE_NAME)
     hand_in(course, course.root / "in" / "sound", RIGHT)
-    walk.workbook("collect", "00", "in")
-    walk.workbook("collect", "00", "in", "--json", name="collect --json")
+    walk.workbook("collect", "00", "in", "--new-students")
+    walk.workbook("collect", "00", "in", "--new-students", "--json", name="collect --json")
     for name, source in zip(STUDENTS.values(), (RAISES, DIES, RAISES, RAISES), strict=True):
         hand_in(course, course.root / "submitted" / name / LESSON_00, source)
     with Gradebook(f"sqlite:///{course.root / 'gradebook.db'}") as gradebook:
