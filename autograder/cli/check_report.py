@@ -69,6 +69,8 @@ def busy_programs_told() -> Callable[[Result], None]:
 def table(report: Report) -> str:
     """The report of `check_notebook` as text."""
     lines = [f"Lesson {report.lesson}", ""]
+    if report.cells:
+        lines += [*(folded(one_line(line)) for line in report.cells), ""]
     for result in report.exercises:
         lines += [folded(result_text(result)), *_evidence_page(result), ""]
     if report.exercises:

@@ -116,8 +116,9 @@ def _run(exercise: Exercise, job: Job, required: Level | None, again: bool) -> R
     job.review += review.reasons(
         source,
         counts=exercise.kinds == ("property", "count") and not exercise.clock,
-        allowed=exercise.allows,
+        allowed=exercise.means,
         given=job.harness,
+        entry=exercise.entry,
     )
     verdict: Verdict
     verdict, score, reason = "pass", exercise.max_score, Reason(note="Right on secret inputs.")

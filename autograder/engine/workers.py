@@ -116,13 +116,14 @@ class Worker:
         """The same, with the seconds from the request to the whole answer by this process's clock.
 
         They hold none in which the answer was there and this process had no core to take it. An answer that is a dict
-        gets under "told" what was counted meanwhile, if anything was: it outlives the next call.
+        gets under "told" what was counted or seen meanwhile, if anything was: it outlives the next call.
         """
         start, waited = time.perf_counter(), self._pump.waited
         value = self.call(function, seconds=seconds, **arguments)
         if isinstance(value, dict):
             value.pop("told", None)
-            value |= {"told": self.told.call} if self.told.call.counts else {}
+            told = self.told.call
+            value |= {"told": told} if told.counts or told.seen else {}
         return self._pump.arrived - start - (self._pump.waited - waited), value
 
     @property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from autograder.common import Result
 from autograder.course import Lesson, load_lesson
-from autograder.engine import Progress, blank_result, check_source, evidence, sources_in
+from autograder.engine import Progress, blank_result, check_source, evidence, sources_in, told_in
 from autograder.engine.sandbox import CheckStopped, Level, Stop
 from course_lib.base import UserError
 
@@ -43,12 +43,14 @@ class Report:
     Attributes:
         quiz: as `grade_quiz` gives it; None where there is none or none was asked for.
         record: of an evidence file that was checked again; else None.
+        cells: which cell was judged, a line for each exercise of which more than one could count. Only people read it.
     """
 
     lesson: str
     exercises: tuple[Result, ...]
     quiz: QuizGrade | None = None
     record: Record | None = None
+    cells: tuple[str, ...] = ()
 
     @property
     def score(self) -> float:
@@ -93,6 +95,7 @@ def check_notebook(
     `stop` was pressed.
     """
     path = Path(path)
+    told = told_in(path) if sources is None else []
     sources = sources_in(path) if sources is None else sources
     lesson = lesson or lesson_of(path, sources)
     results = []
@@ -113,7 +116,9 @@ def check_notebook(
             reason = f'The notebook has no cell with @exercise("{exercise.id}"). Copy it from the release notebook.'
             results.append(blank_result(exercise.id, "not_attempted", reason))
     quiz = None if only else _grade_quiz(lesson, path.parent, bank_for)
-    return Report(lesson=lesson.id, exercises=tuple(results), quiz=quiz)
+    of_these = tuple(f"{result.id}: " for result in results)
+    cells = tuple(line for line in told if line.startswith(of_these))
+    return Report(lesson=lesson.id, exercises=tuple(results), quiz=quiz, cells=cells)
 
 
 def check_evidence(

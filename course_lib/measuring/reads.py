@@ -3,8 +3,8 @@
 Between a device and Python stands one rule: a value that the device computed is there when Python has waited for it.
 On a CPU nobody waits, and memory that NumPy shares is read without torch's knowledge. So that the same line counts
 alike on both, a *result* (what was computed of the model's weights) that is written into such memory is a sync. A copy
-by `.cpu()` is one where a device would hold what is copied: a result, or what `.to(device)` brought there and what comes
-of that. What was copied is on the host: to read it again costs nothing more.
+by `.cpu()` is one where a device would hold what is copied: a result, or what `.to(device)` brought there and what
+comes of that. What was copied is on the host: to read it again costs nothing more.
 """
 
 from __future__ import annotations
@@ -152,18 +152,18 @@ class Values:
         """Whether an operator's result hangs on values; and place and name of the arguments that it writes into."""
         if func not in self._known:
             named = enumerate(func._schema.arguments)
-            written = tuple((n, a.name) for n, a in named if _is_written(func, a))
+            written = tuple((n, a.name) for n, a in named if _is_written(a))
             is_reading = not _VALUE_TAGS.isdisjoint(func.tags) or func._schema.name in _DRAWING
             is_reading = is_reading or _needs_values(func, args, kwargs)
             self._known[func] = is_reading, written
         return self._known[func]
 
 
-def _is_written(func: Any, argument: Any) -> bool:
+def _is_written(argument: Any) -> bool:
     """Whether an operator writes into an argument: by its own word, or where torch has none. Batch norms say nothing of
-    the averages that they move, and what goes between processes says nothing at all."""
+    the averages that they move."""
     says = argument.alias_info is not None and argument.alias_info.is_write
-    return says or argument.name.startswith("running_") or func.namespace == "c10d"
+    return says or bool(argument.name.startswith("running_"))
 
 
 def _needs_values(func: Any, args: Any, kwargs: dict[str, Any]) -> bool:

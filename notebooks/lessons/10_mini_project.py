@@ -294,9 +294,10 @@ from course_lib import make_optimizer, train_step, train_tokenizer
 def train_classifier(
     texts: list[str], labels: list[str], *, num_epochs: int, seed: int
 ) -> Callable[[list[str]], list[str]]:
-    """Train a classifier on these texts for `num_epochs` passes over all of them, starting from
-    `seed`: equal seeds give equal predictions, also when Python is started again; with another
-    seed some are others. Both lists stay as they are.
+    """Train a classifier on these texts: equal seeds give equal predictions, also when Python is
+    started again. What learns by torch's gradients makes `num_epochs` passes over all of them,
+    starting from `seed`: with another seed some predictions are others. What learns without, such
+    as counts of words, may make fewer passes and draw nothing. Both lists stay as they are.
 
     Returns a function: a list of texts, some of which may be empty or longer than any in `texts`,
     to a list of as many labels, named as in `labels`; no texts, no labels. A text's label is its

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import psutil
 
 from autograder.cli.check_report import full_marks, table
+from autograder.common import Result
 from autograder.engine.check import blank_result
 from autograder.engine.timing.conditions import disturbance
-from autograder.notebooks.check import Record, Report
+from autograder.notebooks.check import Record, Report, check_notebook
 from autograder.show.card import result_html
 from tests.autograder.results import made_meanwhile, made_speed
 
@@ -43,6 +45,23 @@ def test_whether_a_record_is_confirmed_comes_last() -> None:
     says = "On record: pass, 10 points. The new check confirms it."
     record = Record(verdict="pass", score=10, confirmed=True, says=says)
     assert table(replace(report(), record=record)).endswith(says)
+
+
+def test_which_of_several_cells_was_judged_comes_first(tmp_path: Path) -> None:
+    path = tmp_path / "00_start_here.ipynb"
+    stub = '@exercise("0.1")\ndef speedup(a, b):\n    raise NotImplementedError\n'
+    cells = [stub.replace("raise NotImplementedError", body) for body in ("return b / a", "return a / b")]
+    made = [{"cell_type": "code", "metadata": {}, "source": each} for each in (stub, *cells, stub)]
+    path.write_text(json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+
+    def check(exercise_id: str, source: str, **_: Any) -> Result:
+        assert source == cells[1]
+        return blank_result(exercise_id, "pass", "")
+
+    shown = check_notebook(path, only=["0.1"], check=check)
+    assert table(shown).splitlines()[2] == "0.1: cell 2 holds other work on it: graded was cell 3"
+    path.write_text(json.dumps({"cells": made[2:], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    assert check_notebook(path, only=["0.1"], check=check).cells == ()
 
 
 def test_attempts_are_told_and_an_open_question_uses_none() -> None:

@@ -64,6 +64,7 @@ def test_a_worker_proves_its_level_before_any_code_runs(job: Job) -> None:
         "import autograder.course.lessons; answer = 1",
         "open('/usr/local/written', 'w'); answer = 1",
         "open('/proc/self/mem', 'rb'); answer = 1",
+        "answer = open('/etc/passwd').read()",
         "import os; os.open('mem', os.O_RDWR, dir_fd=os.open('/proc/self', 0)); answer = 1",
         "import pathlib, course_lib; open(pathlib.Path(course_lib.__file__), 'a'); answer = 1",
     ],
@@ -91,6 +92,14 @@ def test_the_environment_is_scrubbed(job: Job, monkeypatch: pytest.MonkeyPatch) 
     answer = job.learner().call("run", code="import os; answer = dict(os.environ)")
     assert "A_SECRET" not in answer
     assert answer["OMP_NUM_THREADS"] == "1"
+
+
+@NEEDS_BUBBLEWRAP
+@pytest.mark.parametrize("talks", [False, True])
+def test_the_name_of_the_machine_is_made_up(job: Job, talks: bool) -> None:
+    job.talks = talks
+    code = "import os, socket; answer = [os.uname().nodename, socket.gethostname()]"
+    assert job.learner().call("run", code=code) == ["sandbox", "sandbox"]
 
 
 def test_a_private_place_can_be_written_and_no_folder_is_on_the_disk(job: Job) -> None:

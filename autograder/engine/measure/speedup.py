@@ -47,6 +47,7 @@ def measure_speedup(
     likely: str,
     look: str,
     part: str = "",
+    review_from: float = REVIEW_FROM,
 ) -> None:
     """Decide whether the learner's speedup over the job's `baseline` reaches its `bar`.
 
@@ -62,6 +63,7 @@ def measure_speedup(
         look: where to look next then.
         part: of an exercise with several measurements, the name of this one. Its blocks are its own; all parts have
             one bar, and the reference speedup is that of the slowest part.
+        review_from: from how many times our reference's speedup on a person should look.
 
     Returns on a pass. Raises `CheckFailed` or `Inconclusive`, and `Stopped` with `job.speed` of the blocks until then.
     """
@@ -84,9 +86,9 @@ def measure_speedup(
     job.conditions |= meanwhile.to_dict() | _of_sides(sides)
     sides.learner.check_cpu(max_cores)
     job.speed = speed = _speed([*_prior(job, part), *blocks], job.bar)
-    if job.reference_speedup and not part and speed.estimate > REVIEW_FROM * job.reference_speedup:
+    if job.reference_speedup and not part and speed.estimate > review_from * job.reference_speedup:
         job.flag(
-            f"{speed.estimate:.2f}× is faster than {REVIEW_FROM:g} × our reference "
+            f"{speed.estimate:.2f}× is faster than {review_from:g} × our reference "
             f"({job.reference_speedup:.2f}× on this machine)"
         )
     if (found := sides.learner.unpinned) and found["threads"] != job.threads:

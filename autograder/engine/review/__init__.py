@@ -19,20 +19,23 @@ SECONDS = 10.0
 LONGEST = 200_000  # characters; the longest right solution has a twentieth
 
 
-def reasons(source: str, *, counts: bool, allowed: Collection[str] = (), given: str = "") -> list[str]:
+def reasons(
+    source: str, *, counts: bool, allowed: Collection[str] = (), given: str = "", entry: str = ""
+) -> list[str]:
     """Why a person should look at this cell, one sentence for each means; empty for nearly every cell.
 
     Args:
         counts: the exercise rests on counts of operators, which another thread would hide.
         allowed: what it is about, such as "os.fsync", and therefore nobody's suspicion.
         given: the source of the harness, whose objects have attributes of their own.
+        entry: the name of what the exercise asks for, which the harness calls with what it likes.
 
     What is too long, nested too deep or takes too long to be read is a reason, too.
     """
     if len(source) > LONGEST:
         return [f"the cell is too long to be read before it runs: {len(source):,} characters"]
     try:
-        found: list[str] = run_apart(read, source, counts, sorted(allowed), given, seconds=SECONDS)
+        found: list[str] = run_apart(read, source, counts, sorted(allowed), given, entry, seconds=SECONDS)
     except ApartError as error:
         return [f"the cell could not be read before it ran: reading it {error}"]
     return found

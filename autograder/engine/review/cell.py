@@ -27,6 +27,7 @@ class Cell:
         counts: the exercise rests on counts, which another thread would hide.
         given: names of attributes that the exercise's objects have; `given_methods`: those that are called;
             `given_private`: those that are the harness's own.
+        entry: what it is asked for.
     """
 
     def __init__(
@@ -38,14 +39,16 @@ class Cell:
         given: Collection[str],
         given_methods: Collection[str],
         given_private: Collection[str] = (),
+        entry: str = "",
     ) -> None:
         self.scopes = Scopes(tree)
         self.nodes = self.scopes.nodes
-        self.texts = Texts(self.scopes)
+        self.texts = Texts(self.scopes, entry)
         self.values = Values(self.scopes, self.texts)
         self.counts, self.given = counts, frozenset(given)
         self.methods = allowed.names_of("methods") | frozenset(given_methods)
         self.may_choose = any(name.startswith("getattr(") for name in allowed_names)
+        self.may_read_clocks = "clock" in allowed_names
         self.may_use_files = "open" in allowed_names
         self.may_start_processes = "multiprocessing" in allowed_names
         self.may_start_workers = self.may_start_processes or "num_workers" in allowed_names

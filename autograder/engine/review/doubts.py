@@ -10,7 +10,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from autograder.engine.review.kinds import A_CLASS, CHOSEN, MADE, OWN, UNBOUND, UNKNOWN, Known
-from autograder.engine.review.scopes import FIRST_IS_A_CLASS, Function, Scope
+from autograder.engine.review.scopes import DESCRIBING, FIRST_IS_A_CLASS, Function, Scope
 from autograder.engine.review.words import listed
 
 if TYPE_CHECKING:
@@ -32,10 +32,17 @@ class Doubts:
     def __init__(self, values: Values) -> None:
         self._values, self._scopes = values, values.scopes
 
+    def found(self) -> set[int]:
+        """The ids of all nodes that are."""
+        return {id(one) for one in self._scopes.nodes if self.is_doubtful(one)}
+
     def is_doubtful(self, node: ast.AST) -> bool:
-        """Whether it is a class whose name may stand for another, or a method that may get anything for `self`."""
+        """Whether it is a class whose name may stand for another, a method that may get anything for `self`, or what
+        makes a property, which may come into another class."""
         if isinstance(node, ast.ClassDef):
             return not self._is_plain(node)
+        if id(node) in self._scopes.getters:
+            return self._puts_elsewhere
         if not isinstance(node, Function) or self._scopes.of[id(node)].kind != "class":
             return False
         return self._is_given_away(node)
@@ -65,6 +72,8 @@ class Doubts:
 
     def _is_given_away(self, method: Function) -> bool:
         """Whether somebody may call it with another first argument than an object of its class."""
+        if method.name in DESCRIBING and self._puts_elsewhere:
+            return True
         if method.name == "__new__":  # a static method, whatever calls it
             return any(not self._is_of_another(node) for node in self._values.loads[method.name])
         ways = _METHOD_DECORATORS
@@ -77,6 +86,21 @@ class Doubts:
         if method.name in self._named_in_classes | self._named_in_texts:
             return True
         return any(self._may_be_unbound(node, method) for node in self._values.loads[method.name])
+
+    @functools.cached_property
+    def _puts_elsewhere(self) -> bool:
+        """Whether something is stored in what is not the cell's own, and is no literal: a class may be among it."""
+        owners: list[ast.expr] = []
+        literal: set[int] = set()
+        for node in self._scopes.nodes:
+            match node:
+                case ast.Assign(targets=targets, value=ast.Constant()):
+                    literal |= {id(target) for target in targets}
+                case ast.Attribute(value=owner, ctx=ast.Store()) if id(node) not in literal:
+                    owners.append(owner)
+                case ast.Call(func=ast.Name(id="setattr"), args=[owner, _, value]):
+                    owners += [] if isinstance(value, ast.Constant) else [owner]
+        return not all(map(self._values.is_own, owners))
 
     @functools.cached_property
     def _named_in_classes(self) -> set[str]:

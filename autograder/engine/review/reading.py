@@ -29,7 +29,7 @@ _MOST = 8  # sentences
 _NAMED = re.compile(r"`([^`]*)`")
 
 
-def read(source: str, counts: bool, allowed: Collection[str], given: str) -> list[str]:
+def read(source: str, counts: bool, allowed: Collection[str], given: str, entry: str = "") -> list[str]:
     """The sentences of `reasons`. Raises what a parser or a reader raises that comes to its limits."""
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -47,6 +47,7 @@ def read(source: str, counts: bool, allowed: Collection[str], given: str) -> lis
             given=names,
             given_methods=methods,
             given_private=private,
+            entry=entry,
         )
     except TooEntangled:
         return ["the cell could not be read before it ran: its names stand for too many things"]

@@ -60,6 +60,7 @@ class Scopes:
         of: id of a node → the scope that it is evaluated in.
         aliased: ids of the expressions that a name stands for, as in `t = torch`.
         stars: modules of which all names are imported.
+        getters: ids of what makes a property of a lambda.
     """
 
     def __init__(self, tree: ast.Module) -> None:
@@ -68,6 +69,7 @@ class Scopes:
         self.inside: dict[int, Scope] = {}
         self.aliased: set[int] = set()
         self.stars: list[str] = []
+        self.getters: set[int] = set()
         self.nodes: list[ast.AST] = []
         self._spread(tree)
         for node in self.nodes:
@@ -178,6 +180,7 @@ class Scopes:
         match value:
             case ast.Call(func=made_by, args=[ast.Lambda(args=given) as getter], keywords=[]):
                 if len(given.args) == 1 and not given.defaults:
+                    self.getters.add(id(made_by))
                     self.inside[id(getter)].names[given.args[0].arg] = [Bound("getter", made_by)]
 
     def _bind_parameters(self, node: Function | ast.Lambda, scope: Scope) -> None:
@@ -186,7 +189,10 @@ class Scopes:
         for arg in all_parameters(node):
             if not any(one.how == "getter" for one in inner.names.get(arg.arg, ())):
                 inner.bind(arg.arg, Bound("unknown"))
-        if scope.kind == "class" and in_order and isinstance(node, Function):
+        is_method = (
+            scope.kind == "class" and isinstance(node, Function) and not scope.elsewhere.get(node.name)
+        )
+        if is_method and in_order and isinstance(node, Function):
             inner.names[in_order[0].arg] = [Bound("first", node)]
             if node.name in DESCRIBING and in_order[1:]:
                 inner.names[in_order[1].arg] = [Bound("described", node)]

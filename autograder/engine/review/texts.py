@@ -26,9 +26,10 @@ _NOT_BOUND = {
 
 
 class Texts:
-    """What is known of the texts of a cell."""
+    """What is known of the texts of a cell. `entry`: what it is asked for, and others call."""
 
-    def __init__(self, scopes: Scopes) -> None:
+    def __init__(self, scopes: Scopes, entry: str = "") -> None:
+        self._entry = entry
         self._bound = Counter[str]()  # how often each name is bound, in whatever way
         self._clear = Counter[str]()  # and how often so that it is seen to what
         self._plain: defaultdict[str, list[ast.expr]] = defaultdict(list)
@@ -135,12 +136,13 @@ class Texts:
             yield handed.get(name) if is_seen and None not in by_name else None
 
     def _is_only_called(self, function: Function) -> bool:
-        """Whether every call of it stands in the cell: it is no method, which its class or a library calls, nobody
-        decorates it, and its name stands for nothing else and is only called."""
+        """Whether every call of it stands in the cell: it is not what the cell is asked for and no method, which its
+        class or a library calls, nobody decorates it, and its name stands for nothing else and is only called."""
         name = function.name
         is_own = self._of[id(function)].kind != "class" and not function.decorator_list
         is_called = all(isinstance(one, ast.Name) and id(one) in self._calls for one in self._uses[name])
-        is_named = "__" in name or name in self._named  # Python calls it, or who looks it up
+        # Python calls it, or who looks it up.
+        is_named = "__" in name or name == self._entry or name in self._named
         return is_own and is_called and not is_named and self._bound[name] == 1
 
 

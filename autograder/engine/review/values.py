@@ -52,8 +52,7 @@ class Values:
         # none is doubted, and each doubt may bring others.
         self._doubtful: set[int] = set()
         self._settle()
-        doubts = Doubts(self)
-        while found := {id(one) for one in scopes.nodes if doubts.is_doubtful(one)} - self._doubtful:
+        while found := Doubts(self).found() - self._doubtful:
             self._doubtful |= found
             self._settle()
 
@@ -115,7 +114,8 @@ class Values:
                 return {self._first(method)}
             case Bound("getter", ast.expr() as made_by):
                 is_property = {one.path for one in self.known(made_by)} == {"builtins.property"}
-                return {OWN if is_property and len(self.of(made_by)) == 1 else UNKNOWN}
+                is_sure = is_property and len(self.of(made_by)) == 1 and id(made_by) not in self._doubtful
+                return {OWN if is_sure else UNKNOWN}
             case Bound("described", ast.FunctionDef() | ast.AsyncFunctionDef() as method):
                 return {self._described(method)}
         return {UNKNOWN}

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import psutil
 
+from autograder.engine.sandbox.inside import isolate
+
 WORKER_FOLDER = Path(__file__).resolve().parent / "inside"
 MAX_PROCESSES = 192  # and threads, of one worker
 MAX_SOCKETS = 512  # of one worker; a thread for each sample of 1.5 asks through one of its own
@@ -32,17 +34,19 @@ _SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix")
 _SYSTEM_FILES = (
     "/etc/ld.so.cache",
     "/etc/localtime",
-    "/etc/passwd",
     "/etc/nsswitch.conf",
     "/sys/devices/system",
 )
 _DEVICES = ("null", "zero", "full", "random", "urandom", "nvidia*")
 STORAGE_FOLDER = Path("/storage")  # where a worker with a file system of its own finds what it waits for
 _FIRST_USER = 2 * 10**9  # root's workers become a user that nobody else is
-ISOLATION = ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
+# What a cell reads it can say in its own feedback: neither who works on this machine nor what it is called.
+_NAMED = ("--hostname", isolate.HOST_NAME)
+ISOLATION = ("--unshare-all", *_NAMED, "--die-with-parent", "--new-session", "--cap-drop", "ALL")
 # As root: in root's own user namespace, so that a worker can become a user of its own, whom the limits bind.
 _ROOTS_ISOLATION = (
     *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
+    *_NAMED,
     *(
         "--die-with-parent",
         "--new-session",

@@ -196,24 +196,6 @@ def require_same_parts(
         )
 
 
-def require_no_more_work(
-    job: Job, own: Mapping[str, int], plain: Mapping[str, int], *, at_most: float = 1.1
-) -> None:
-    """Fail where there are products that no step needs: with enough of them, any share of the FLOPs is in any type.
-
-    Args:
-        own: FLOPs by dtype; `plain` those of the same work without a trick.
-    """
-    work = sum(own.values()) / max(1, sum(plain.values()))
-    job.require(
-        work <= at_most,
-        expected=f"about as many FLOPs as the plain computation has: at most {at_most:g} times as many",
-        got=f"{work:.2f} times",
-        likely="something is computed that nobody needs, such as a second forward, or products of other matrices",
-        look="one forward and one backward for each batch",
-    )
-
-
 def put_told(job: Job, answers: Sequence[dict[str, Any]], **names: str) -> None:
     """Put into each answer of the learner's last call what was told of it as it happened, in place of what it says.
 

@@ -71,7 +71,7 @@ CLAIMS: dict[str, Claims] = {
         "The model is your choice, and so is everything else": EXPLAINS,
         "The naive training that you are measured against": EXPLAINS,
         "Train a classifier on these texts": ("texts cut at four tokens", "two thirds of the texts left out"),
-        "`num_epochs`": (
+        "What learns by torch's gradients makes `num_epochs`": (
             "one update an epoch",
             "one epoch too few",
             "one epoch whatever is asked for",
@@ -86,7 +86,8 @@ CLAIMS: dict[str, Claims] = {
             "texts drawn with replacement",
         ),
         "starting from `seed`": ("the seed not used",),
-        "with another seed some are others": ("one seed for all",),
+        "with another seed some predictions are others": ("one seed for all",),
+        "What learns without, such as counts of words, may make fewer passes and draw nothing": EXPLAINS,
         "Both lists stay as they are": ("texts sorted in place",),
         "equal seeds give equal predictions": ("the seed not used", "a seed of 0 is none"),
         "also when Python is started again": ("words numbered in the order of a set",),

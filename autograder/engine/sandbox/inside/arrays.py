@@ -26,12 +26,12 @@ _PARTS = ("_parameters", "_buffers", "_modules")
 
 def close(tell: Callable[..., int]) -> None:
     """Hide these attributes of all objects whose classes do not define them. Who gives one to an object is told of."""
-    _put(object, {name: _nowhere(name, tell) for name in _NAMES})
+    put(object, {name: _nowhere(name, tell) for name in _NAMES})
     for kind in (object, type):
-        _put(kind, {"__dir__": _without_them(kind.__dir__)})
+        put(kind, {"__dir__": _without_them(kind.__dir__)})
 
 
-def _put(kind: type, attributes: dict[str, Any]) -> None:
+def put(kind: type, attributes: dict[str, Any]) -> None:
     """Set attributes of a class that Python itself does not let be changed."""
     (space,) = gc.get_referents(kind.__dict__)  # the dict behind the view, which alone can be written
     space.update(attributes)

@@ -69,8 +69,15 @@ def close(tell: telling.Tell, *machinery: str) -> None:
 
 
 def _show_exports() -> None:
-    """Let counts see what is handed out by DLPack, of which one way is hidden from them, and no other holder shows."""
+    """Let counts see what is handed out by DLPack, of which one way is hidden from them, and no other holder shows; and
+    what goes into a generator's state, which tells its seed."""
     if torch := sys.modules.get("torch"):
+        put = torch.Generator.set_state
+
+        def set_state(generator: Any, new_state: Any) -> Any:
+            return put(generator, new_state.cpu())  # which is where it must be, and which counts see
+
+        arrays.put(torch.Generator, {"set_state": set_state})
         real = torch.Tensor.__dlpack__
 
         def export(tensor: Any, *arguments: Any, **options: Any) -> Any:

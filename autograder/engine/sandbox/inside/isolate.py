@@ -18,6 +18,7 @@ from typing import Any
 
 HOME = "/dev/shm/home"  # on a tmpfs of the worker's own, which also holds what its processes share
 PLACES = ("/dev/shm", "/tmp")
+HOST_NAME = "sandbox"
 _NAMESPACES = (
     0x20000 | 0x4000000 | 0x8000000 | 0x10000000 | 0x20000000 | 0x40000000
 )  # mount uts ipc user pid net
@@ -70,7 +71,8 @@ def leave_root(user: int) -> None:
 
 
 def enter_namespaces() -> None:
-    """Own user, network and further namespaces for this process, and a process namespace for its children.
+    """Own user, network and further namespaces for this process, with a made-up name of the machine, and a process
+    namespace for its children.
 
     Raises `OSError` where the machine refuses. It has every capability inside afterwards.
     """
@@ -79,6 +81,7 @@ def enter_namespaces() -> None:
     maps = {"setgroups": "deny", "uid_map": f"{uid} {uid} 1", "gid_map": f"{gid} {gid} 1"}
     for name, text in maps.items():
         Path("/proc/self", name).write_text(text)
+    call("sethostname", HOST_NAME.encode(), len(HOST_NAME))
 
 
 def make_places(needed: list[str], size: int) -> bool:

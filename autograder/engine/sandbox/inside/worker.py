@@ -79,6 +79,7 @@ def _serve(requests: BinaryIO, answers: BinaryIO, tells: int | None, key: bytes,
     replaced: Callable[[], list[str]] = list
     tell, kept = telling.teller(tells, key)
     machinery = "worker wire accounts isolate guard deeds paths arrays layouts notebook_names telling"
+    layouts.close(tell)
     guard.close(tell, *machinery.split())
     while True:
         try:
@@ -117,7 +118,6 @@ def _load(
     The harness comes first, so that what it imports is what the libraries hold. Returns its namespace, and what
     names the functions that were replaced since then.
     """
-    layouts.close()
     marker, module, harness = map(types.ModuleType, ("autograder", "__learner__", "harness"))
     marker.__dict__.update(notebook_names.NAMES)
     module.__dict__.update(notebook_names.NAMES)
@@ -140,6 +140,7 @@ def _kept_for_children() -> Path:
 
 def load_again() -> None:
     """In a process that learner code spawned and not forked: what it unpickles was defined in its parent."""
+    layouts.close()
     _load(*json.loads(_kept_for_children().read_text(encoding="utf-8")))
 
 

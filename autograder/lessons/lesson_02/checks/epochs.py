@@ -14,6 +14,7 @@ from autograder.lessons.checking import (
     put_told,
     require_keys,
     require_left_alone,
+    require_products,
     require_report,
     twin_of,
     watched,
@@ -33,9 +34,8 @@ from autograder.lessons.lesson_02.checks.traces import (
     require_told,
     require_used,
 )
-from autograder.lessons.lesson_02.checks.work import require_products
 
-LONG = 640  # batches: a sync now and then, such as every 64, shows as well
+LONG, LATE = 640, 100  # batches: a sync now and then, such as every 64, shows as well
 _ROOMY = 1e3  # more than any norm here
 
 
@@ -116,16 +116,17 @@ def _cases(job: Job) -> list[dict[str, Any]]:
 
 def _require_long(job: Job) -> None:
     """Few syncs in a long epoch, and its late steps as the first ones."""
-    answers, twins = job.both(baselines.EPOCH, "long_epochs", seed=job.seed(), num_batches=LONG)
-    seen = job.learner().told.call.seen
-    for precision, own in answers.items():
+    answers, twins = job.both(
+        baselines.EPOCH, "long_epochs", seconds=120.0, seed=job.seed(), num_batches=LONG
+    )
+    for (precision, own), counts in zip(answers.items(), job.learner().counts(len(answers)), strict=True):
         right, dtype = twins[precision], "float32" if precision == "32-true" else "bfloat16"
-        require_few_syncs(job, len(seen[f"{precision} syncs"]), LONG)
-        late = len(seen[f"{precision} late syncs"])
+        require_few_syncs(job, counts.num_syncs, LONG)
+        late = _late_syncs(counts.events)
         job.require(
             not late,
             expected="no sync in the loop late in an epoch",
-            got=f"{late} between step 100 and step {LONG}",
+            got=f"{late} between step {LATE} and step {LONG}",
             likely="a sync every few steps inside the loop: in a longer epoch there are more than 8 of them",
             look="keep sums as tensors, and bring them to Python after the loop",
         )
@@ -152,6 +153,13 @@ def _require_long(job: Job) -> None:
             dict.fromkeys(("loss", "num_samples"), "in a long epoch something else is added up"),
             rel_tol=1e-3 if dtype == "float32" else 1e-2,
         )
+
+
+def _late_syncs(events: list[tuple[str, int]]) -> int:
+    """Between the late forwards of an epoch: what comes behind the last one may be for the report."""
+    forwards = [place for place, (name, _) in enumerate(events) if name == "num_forwards"]
+    within = events[forwards[LATE] : forwards[-1]] if len(forwards) > LATE else []
+    return sum(number for name, number in within if name == "num_syncs")
 
 
 def _require_nothing_hidden(job: Job) -> None:

@@ -15,6 +15,7 @@ from autograder.lessons.checking import (
     require_equal,
     require_keys,
     require_left_alone,
+    require_products,
     twin_of,
     watched,
 )
@@ -29,7 +30,6 @@ from autograder.lessons.lesson_02.checks.traces import (
     require_trained,
     require_untouched,
 )
-from autograder.lessons.lesson_02.checks.work import require_products
 
 MIN_SHARE = 0.9
 MAX_SAVED = 0.65

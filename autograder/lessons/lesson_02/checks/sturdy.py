@@ -15,11 +15,12 @@ from autograder.lessons.checking import (
     require_equal,
     require_left_alone,
     require_no_worse,
+    require_products,
+    require_used,
 )
 from autograder.lessons.lesson_02 import baselines
 from autograder.lessons.lesson_02.checks.around import relative
 from autograder.lessons.lesson_02.checks.traces import require_untouched
-from autograder.lessons.lesson_02.checks.work import require_products
 
 MIN_SHARE = 0.9
 EXACT = 3e-5
@@ -30,6 +31,7 @@ QUALITY_SPREAD = 0.2  # points: 0.04 over 12 seeds where it was measured; other 
 SCALES = {"loud": 2.0**12, "long": 2.0**13, "mixed": 2.0**4, "still": 1.0, "brim": 2.0**12, "deafening": 1.0}
 SCALES["usual"] = 16.0
 """What a scaler would find: loud values have small gradients, quiet ones large. Loss scaling is another exercise."""
+LEAST_CHANGE = 1e-3  # of the logits, where a product is another one by half
 LOUDNESS = {
     "long": "with loud texts of hundreds of words",
     "loud": "with hidden values in the hundreds",
@@ -47,10 +49,11 @@ def check_sturdy_classifier(job: Job) -> None:
     in_fp32 = [case | {"precision": "32-true"} for case in cases]
     answers, twins = job.both(baselines.FRAGILE, "fragile_cases", of_twin={"cases": in_fp32}, cases=cases)
     put_told(job, answers, flops="flops")
+    products = job.learner().told.call.seen["products"]
     for case, answer, twin in zip(cases, answers, twins, strict=True):
         if case["precision"] == "32-true":
             _require_same_model(job, answer, twin)
-    for case, answer, twin in zip(cases, answers, twins, strict=True):
+    for number, (case, answer, twin) in enumerate(zip(cases, answers, twins, strict=True)):
         if case["precision"] != "32-true":
             dtype = "float16" if case["precision"] == "16-mixed" else "bfloat16"
             _require_share(job, answer, dtype)
@@ -59,6 +62,10 @@ def check_sturdy_classifier(job: Job) -> None:
                 job, answer["flops"], twin["flops"], at_most=2.0, spare=twin["flops_of_the_mean"]
             )
             _require_sturdy(job, answer, twin, case, dtype)
+            # Of forward alone, which is a third of all but the mean.
+            forward = (sum(twin["flops"].values()) - twin["flops_of_the_mean"]) / 3
+            hang = sum(flops for at, flops, change in products if at == number and change > LEAST_CHANGE)
+            require_used(job, hang / forward)
         require_left_alone(job, answer["set_before"], answer["set_after"], when="after a forward")
         require_untouched(job, [] if answer["is_left"] else ["the ids and masks of the caller"])
     job.corpus()

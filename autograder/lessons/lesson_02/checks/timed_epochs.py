@@ -6,9 +6,8 @@ import math
 from typing import Any
 
 from autograder.engine import APPLIES_FROM, Job, measure_speedup
-from autograder.lessons.checking import put_told, require_close, require_equal
+from autograder.lessons.checking import put_told, require_close, require_equal, require_products
 from autograder.lessons.lesson_02 import baselines, references
-from autograder.lessons.lesson_02.checks.work import require_products
 
 MIN_SHARE = 0.9
 LEAST_MOVED = 3.0  # times as far as a weight moves; those of 16-bit products move as far but for some percent

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch.overrides import TorchFunctionMode
 
-from autograder.lessons.checking.harness_counting import counted, see
+from autograder.lessons.checking.harness_counting import counted
 from autograder.lessons.checking.harness_shared import in_groups, learner, numbers, switches, weights_of
 from autograder.lessons.lesson_02.harness.handed import Watched, kinds_of, no_such_label
 from autograder.lessons.lesson_02.harness.shared import (
@@ -28,7 +27,6 @@ from autograder.lessons.lesson_02.harness.shared import (
     stumble,
     uncountable,
 )
-from course_lib.measuring import reads
 
 EPOCH_WIDTH = 16  # of each batch of an epoch that is counted
 ROWS, WIDTH, D_MODEL = 16, 64, 256  # of a timed step: wide enough for 16-bit units to show
@@ -198,65 +196,8 @@ def _is_told(call: Callable[[], Any]) -> bool:
     return False
 
 
-_READ_BY: tuple[str, ...] = (
-    "item",
-    "cpu",
-    "tolist",
-    "numpy",
-    "__array__",
-    "__bool__",
-    "__int__",
-    "__float__",
-    "__index__",
-    "__complex__",
-)
-_READ_BY += (
-    "__format__",
-    "__repr__",
-    "__contains__",
-    "is_nonzero",
-    "equal",
-    "allclose",
-    "nonzero",
-    "argwhere",
-)
-_READ_BY += ("masked_select", "unique", "unique_consecutive", "bincount", "repeat_interleave")
-_READS = reads.COPIES | reads.HANDS_OUT
-_READS |= {
-    getattr(where, name) for where in (torch, torch.Tensor) for name in _READ_BY if hasattr(where, name)
-}
-
-
-class _Syncs(TorchFunctionMode):
-    """Tells of the calls that read values and nothing else: a fraction of the time that `count_events` takes."""
-
-    def __init__(self, precision: str) -> None:
-        super().__init__()
-        self.precision, self.is_late = precision, False
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        waits = func in _READS or (func is torch.where and len(args) == 1 and not kwargs)
-        if func is torch.Tensor.__getitem__:  # by a mask: how many there are hangs on values
-            index = args[1] if isinstance(args[1], tuple) else (args[1],)
-            waits = any(getattr(each, "dtype", None) is torch.bool for each in index)
-        if waits:
-            see(f"{self.precision} syncs")
-            if self.is_late:
-                see(f"{self.precision} late syncs")
-        return func(*args, **(kwargs or {}))
-
-
-def _noted(
-    few: list[dict[str, torch.Tensor]], num_batches: int, syncs: _Syncs
-) -> Iterator[dict[str, torch.Tensor]]:
-    for number in range(num_batches):
-        syncs.is_late = number >= 100
-        yield few[number % len(few)]
-    syncs.is_late = False
-
-
 def long_epochs(seed: int, num_batches: int) -> dict[str, dict[str, Any]]:
-    """An epoch of so many batches of one word, on a model that is hardly one, in either precision."""
+    """An epoch of so many batches of one word, on a model that is hardly one, in either precision, and its counts."""
     found = {}
     for precision in ("32-true", "bf16-mixed"):
         rng, model = np.random.default_rng(seed), deep_model(seed, d_model=4, num_blocks=0)
@@ -265,8 +206,9 @@ def long_epochs(seed: int, num_batches: int) -> dict[str, dict[str, Any]]:
         model.eval().register_forward_pre_hook(
             lambda model, _, modes=modes: modes.add(all(part.training for part in model.modules()))
         )
-        with _Syncs(precision) as syncs:
-            report = learner(model, _noted(few, num_batches, syncs), optimizer, precision)
+        batches = (few[number % len(few)] for number in range(num_batches))
+        with counted(model):
+            report = learner(model, batches, optimizer, precision)
         found[precision] = {
             "train_mode": modes == {True},
             "before": before,

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from autograder.lessons.checking.harness_counting import counted
+from autograder.lessons.checking.harness_products import see_what_hangs
 from autograder.lessons.checking.harness_shared import learner, switches, weights_of
 from autograder.lessons.lesson_02.harness.fragile import FragileClassifier
 from autograder.lessons.lesson_02.harness.shared import with_padding_ids
@@ -92,11 +93,12 @@ def _texts(
 
 
 def fragile_cases(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Logits and gradients of the learner's classifier, once in each case."""
-    return [_fragile_once(**case) for case in cases]
+    """Logits and gradients of the learner's classifier, once in each case; tells what its products are for."""
+    return [_fragile_once(number, **case) for number, case in enumerate(cases)]
 
 
 def _fragile_once(
+    number: int,
     seed: int,
     loudness: str,
     scale: float,
@@ -126,6 +128,14 @@ def _fragile_once(
             set_after = switches()
             loss = F.cross_entropy(logits, batch["labels"])
         (loss * scale).backward()
+
+    def forward() -> torch.Tensor:
+        with resolve_precision(precision, torch.device("cpu")).autocast():
+            again: torch.Tensor = model(ids, mask)
+        return again
+
+    if precision != "32-true":
+        see_what_hangs(forward, "products", number)
     gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
     return {
         "logits": logits.float(),

@@ -16,7 +16,7 @@ from autograder.lessons.checking import (
     relative_difference,
     require_close,
     require_left_alone,
-    require_no_more_work,
+    require_products,
     twin_of,
 )
 from autograder.lessons.lesson_03 import twins
@@ -41,7 +41,6 @@ REPORT_ROUNDING = 0.015
 CLIP_ROUNDING = 1e-3  # the clip is float32's
 LOSS_ROUNDING = 3e-5  # of one text from logits that are equal to the bit
 LOW_PRECISION_SLACK = 0.99  # the same matrix products are counted, whatever stands around them
-MIN_WORK = 0.9  # FLOPs over a right loop's: a share of fewer says nothing
 LONG = 70  # updates: what is done every so many of them, or fills up
 NUM_LONE = 7  # passes of one text: what one loss in bfloat16 hides by luck, seven do not
 
@@ -268,16 +267,7 @@ def _require_precision(job: Job, answer: dict[str, Any], right: dict[str, Any]) 
         look='`torch.autocast("cpu", torch.bfloat16)`',
     )
     if right["flops"]:
-        require_no_more_work(job, answer["flops"], right["flops"])
-        work = sum(answer["flops"].values()) / sum(right["flops"].values())
-        job.require(
-            work >= MIN_WORK,
-            expected="the matrix products of the model that was given, forward and backward",
-            got=f"{work:.0%} of their FLOPs",
-            likely="products are not computed as such, but written out, as by multiply and sum: autocast knows "
-            "nothing of those",
-            look="call `model`, and `backward()` of its loss",
-        )
+        require_products(job, answer["flops"], right["flops"])
     low = answer["bfloat16"]  # 0, as the twin's, where nothing is counted
     job.require(
         low >= LOW_PRECISION_SLACK * right["bfloat16"],

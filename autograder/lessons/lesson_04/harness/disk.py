@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import errno
+import hashlib
 import importlib.util
 import io
 import os
@@ -14,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path("checkpoints").absolute()  # also while a save is asked for from within it
-# Inode, size, time of change, and whether it had a checkpoint's name already.
-synced: list[tuple[int, int, int, bool]] = []
-# By inode, a second descriptor of what was opened so that each write is forced to the disk: it stands where the first
-# one has come to, and so tells how much was written by that.
+# Inode, a hash of the content, and whether it had a checkpoint's name already.
+synced: list[tuple[int, bytes, bool]] = []
+# By inode, a second descriptor of what was opened empty so that each write is forced to the disk: it stands where the
+# first one has come to, and so tells how much was written by that.
 _always_synced: dict[int, int] = {}
 MOST_KEPT = 32
 _names: set[str] = set()  # of the checkpoints that are saved
@@ -40,7 +41,7 @@ def is_synced(path: Path) -> tuple[bool, bool]:
         if found.st_ino in _always_synced:
             is_whole = os.lseek(_always_synced[found.st_ino], 0, os.SEEK_CUR) >= found.st_size > 0
             return is_whole, is_whole
-        fits = [note for note in synced if note[:3] == (found.st_ino, found.st_size, found.st_mtime_ns)]
+        fits = [note for note in synced if note[:2] == (found.st_ino, _hash(path))]
         return bool(fits), any(not had_name for *_, had_name in fits)
     return False, False
 
@@ -87,10 +88,18 @@ def _refuse_open(file: Any, is_written: bool) -> None:
             _refuse("open", errno.ENOSPC)
 
 
+def _hash(path: Path) -> bytes:
+    return hashlib.blake2b(path.read_bytes()).digest()
+
+
 def _note(found: os.stat_result) -> None:
-    if stat.S_ISREG(found.st_mode):
-        named = {(FOLDER / name).stat().st_ino for name in _names if (FOLDER / name).exists()}
-        synced.append((found.st_ino, found.st_size, found.st_mtime_ns, found.st_ino in named))
+    """A file of the checkpoint's folder, by whatever name it has now, was forced to the disk."""
+    named = {(FOLDER / name).stat().st_ino for name in _names if (FOLDER / name).exists()}
+    for path in FOLDER.rglob("*") if stat.S_ISREG(found.st_mode) else ():
+        with contextlib.suppress(OSError):
+            if path.stat().st_ino == found.st_ino:
+                synced.append((found.st_ino, _hash(path), found.st_ino in named))
+                return
 
 
 def _watch_syncs() -> None:
@@ -120,10 +129,11 @@ def _watch_syncs() -> None:
         if flags & always:
             while len(_always_synced) >= MOST_KEPT:
                 os.close(_always_synced.pop(next(iter(_always_synced))))
-            inode = os.fstat(descriptor).st_ino
-            if inode in _always_synced:
-                os.close(_always_synced.pop(inode))
-            _always_synced[inode] = os.dup(descriptor)
+            found = os.fstat(descriptor)
+            if found.st_ino in _always_synced:
+                os.close(_always_synced.pop(found.st_ino))
+            if not found.st_size:  # else somebody has written to it in another way
+                _always_synced[found.st_ino] = os.dup(descriptor)
         return descriptor
 
     setattr(os, "open", noted_open)  # noqa: B010 - mypy knows the signature of the real one

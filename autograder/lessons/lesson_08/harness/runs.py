@@ -16,20 +16,21 @@ WORDS, CLASSES, WIDTH, LONGEST = 60, 5, 6, 12
 
 
 class _Augmented:
-    """Random texts. Reading one draws from NumPy and Python, as augmentation does, and is written down."""
+    """Random texts. Reading one draws from NumPy and Python, as augmentation does, and is written down; of what lies
+    behind nothing is a cell's to take."""
 
     def __init__(self, size: int) -> None:
         rng = np.random.default_rng(8)
-        self.texts = [rng.integers(3, WORDS, size=rng.integers(4, LONGEST)) for _ in range(size)]
-        self.labels = [int(label) for label in rng.integers(CLASSES, size=size)]
-        self.read: list[list[int]] = []
-        self.noise: list[list[float]] = []
+        self._texts = [rng.integers(3, WORDS, size=rng.integers(4, LONGEST)) for _ in range(size)]
+        self._labels = [int(label) for label in rng.integers(CLASSES, size=size)]
+        self._read: list[list[int]] = []
+        self._noise: list[list[float]] = []
 
     def __len__(self) -> int:
-        return len(self.texts)
+        return len(self._texts)
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
-        if not 0 <= index < len(self.texts):
+        if not 0 <= index < len(self._texts):
             raise IndexError(index)
         noise = [
             np.random.random_sample(),
@@ -37,11 +38,11 @@ class _Augmented:
             random.random(),
             random.gauss(0.0, 1.0),
         ]
-        ids = self.texts[index].copy()
+        ids = self._texts[index].copy()
         ids[int(noise[0] * len(ids))] = 3 + int(noise[2] * (WORDS - 3))  # one word becomes another
-        self.read.append([int(index), self.labels[index], *ids.tolist(), *[-1] * (LONGEST - len(ids))])
-        self.noise.append(noise)
-        return ids, self.labels[index]
+        self._read.append([int(index), self._labels[index], *ids.tolist(), *[-1] * (LONGEST - len(ids))])
+        self._noise.append(noise)
+        return ids, self._labels[index]
 
 
 class _MeanOfWords(torch.nn.Module):
@@ -55,7 +56,7 @@ class _MeanOfWords(torch.nn.Module):
     def __init__(self, dropout: float, draws: int, loud: float, read: list[list[int]]) -> None:
         super().__init__()
         self.loud = loud
-        self.read, self.num_read, self.num_come, self.ahead = read, len(read), 0, 0
+        self._read, self.num_read, self.num_come, self.ahead = read, len(read), 0, 0
         torch.rand(draws)
         self.embedding = torch.nn.Embedding(WORDS, WIDTH)
         self.dropout = torch.nn.Dropout(dropout)
@@ -70,7 +71,7 @@ class _MeanOfWords(torch.nn.Module):
         mask = attention_mask.unsqueeze(-1).double()
         mean = (self.embedding(input_ids) * mask).sum(1) / mask.sum(1)
         if self.training:
-            self.ahead = max(self.ahead, len(self.read) - self.num_read - self.num_come)
+            self.ahead = max(self.ahead, len(self._read) - self.num_read - self.num_come)
             self.num_come += len(input_ids)
             with torch.no_grad():
                 self.seen.lerp_(mean.mean(0), 0.1)
@@ -105,7 +106,7 @@ def train_run(
     samples = _Augmented(size)
 
     def new_run() -> Any:
-        return learner(seed, lambda: _MeanOfWords(dropout, draws, loud, samples.read), samples)
+        return learner(seed, lambda: _MeanOfWords(dropout, draws, loud, samples._read), samples)
 
     run, at, file = new_run(), 0, b""
     stops, looks = stops or [], looks or []
@@ -140,8 +141,8 @@ def train_run(
     return found | {
         "weights": _numbers(run.model),
         "parameters": _parameters(run.model),
-        "read": np.array(samples.read, dtype=np.int64).reshape(-1, 2 + LONGEST),
-        "noise": np.array(samples.noise, dtype=np.float64).reshape(-1, 4),
+        "read": np.array(samples._read, dtype=np.int64).reshape(-1, 2 + LONGEST),
+        "noise": np.array(samples._noise, dtype=np.float64).reshape(-1, 4),
         "is_training": all(modes),
         "ahead": run.model.ahead,
         "file": np.frombuffer(file, dtype=np.uint8),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from autograder.lessons.checking.harness_counting import see
 from autograder.lessons.checking.harness_shared import learner, numbers
 
 
@@ -47,17 +48,17 @@ _ERRORS: dict[str, BaseException] = {
 
 
 class _Machine:
-    """A training step and a clock of its own: what a step takes is made up, so that the truth is known."""
+    """A training step and a clock of its own: what a step takes is made up, so that the truth is known.
 
-    def __init__(self, facts: dict[str, Any]) -> None:
-        self.facts, self.rng = facts, np.random.default_rng(facts["seed"])
+    Told as it happens, each with the machine's number: a "reading" of the clock, a "step" (deterministic, benchmark,
+    readings of the clock before it, warnings only, seconds), one that was "broken", and one too many ("over").
+    """
+
+    def __init__(self, facts: dict[str, Any], number: int) -> None:
+        self.facts, self.rng, self.number = facts, np.random.default_rng(facts["seed"]), number
         self.now = float(facts["starts_at"])
-        # Deterministic, benchmark, readings of the clock before it, warnings only.
-        self.steps: list[tuple[int, int, int, int]] = []
-        self.seconds: list[float] = []
         self.num_with = [0, 0]
-        self.has_broken = False
-        self.num_readings = 0
+        self.num_readings = self.num_steps = 0
         self.is_over = False
 
     def handed(self) -> tuple[Callable[[], None], Callable[[], float]]:
@@ -66,12 +67,14 @@ class _Machine:
 
     def clock(self) -> float:
         self.num_readings += 1
+        see("reading", self.number)
         return self.now
 
     def step(self) -> None:
-        facts, number = self.facts, len(self.steps)
+        facts, number = self.facts, self.num_steps
         if number >= facts["max_steps"]:
             self.is_over = True
+            see("over", self.number)
             raise _TooMany(f"a measurement may take {facts['max_steps']} steps, and this is one more")
         is_deterministic = int(torch.are_deterministic_algorithms_enabled())
         if (
@@ -79,7 +82,7 @@ class _Machine:
             and number >= facts["breaks_at"]
             and is_deterministic != facts["was_deterministic"]
         ):
-            self.has_broken = True
+            see("broken", self.number)
             raise _ERRORS[facts["breaks"]]
         seconds = facts["seconds"] * (facts["ratio"] if is_deterministic else 1.0)
         seconds *= np.exp(facts["noise"] * self.rng.standard_normal() + facts["drift"] * number)
@@ -91,8 +94,8 @@ class _Machine:
         self.now += float(seconds)
         searches = int(torch.backends.cudnn.benchmark)
         warns = int(torch.is_deterministic_algorithms_warn_only_enabled())
-        self.steps.append((is_deterministic, searches, self.num_readings, warns))
-        self.seconds.append(float(seconds))
+        self.num_steps += 1
+        see("step", self.number, is_deterministic, searches, self.num_readings, warns, float(seconds))
 
 
 def _settings() -> list[str]:
@@ -104,10 +107,10 @@ def _settings() -> list[str]:
 
 
 def measure_cost(machines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The learner's measurement of each made-up machine, and how it was taken; no report where a step failed."""
+    """The learner's measurement of each made-up machine, and how it left ours; no report where a step failed."""
     found = []
-    for facts in machines:
-        machine = _Machine(facts)
+    for number, facts in enumerate(machines):
+        machine = _Machine(facts, number)
         torch.use_deterministic_algorithms(facts["was_deterministic"], warn_only=facts["was_warn_only"])
         torch.backends.cudnn.benchmark = facts["was_benchmark"]
         was = _settings()
@@ -124,11 +127,6 @@ def measure_cost(machines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         found.append(
             {
                 "report": {} if machine.is_over or facts["breaks"] else numbers(report),
-                "is_over": machine.is_over,
-                "has_broken": machine.has_broken,
-                "steps": np.array(machine.steps, dtype=np.int64).reshape(-1, 4),
-                "step_seconds": np.array(machine.seconds),
-                "num_readings": machine.num_readings,
                 "was": was,
                 "raised": raised,
                 "left": _settings(),

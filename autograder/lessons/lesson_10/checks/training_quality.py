@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from functools import partial
 from typing import Any
 
@@ -11,6 +13,7 @@ from autograder.engine import Job, at_once
 from autograder.lessons.checking import HEAD_START, compare_paired
 from autograder.lessons.lesson_10.baselines import SAME_TRAINING
 from autograder.lessons.lesson_10.checks.tables import secret_split
+from autograder.lessons.lesson_10.checks.told_training import learnt_of
 
 NUM_TRAIN, NUM_UNSEEN, NUM_EPOCHS = 480, 320, 3
 MARGIN = 2.0  # points
@@ -48,7 +51,8 @@ def require_quality(job: Job) -> None:
         both = at_once(
             *(partial(worker.call, "predictions", seconds=120.0, **arguments) for worker in (own, theirs))
         )
-        require_all_learnt(job, both[0]["num_learnt"], NUM_EPOCHS, NUM_TRAIN)
+        learnt = learnt_of(own.told.call, texts, labels)
+        require_all_learnt(job, learnt.num_rows, NUM_EPOCHS, NUM_TRAIN)
         _require_own_label(job, both[0])
         job.require(
             len(both[0]["labels"]) == len(unseen),
@@ -97,7 +101,7 @@ def _require_own_label(job: Job, answer: dict[str, Any]) -> None:
 
 
 def require_all_learnt(job: Job, num_learnt: float, num_epochs: int, num_texts: int) -> None:
-    """`num_learnt`: rows that were learnt, as a multiple of the texts; 0 where none could be counted."""
+    """`num_learnt`: rows that were learnt, as a multiple of the texts; 0 of a training without torch's gradients."""
     job.require(
         not num_learnt or num_learnt > num_epochs - 1e-6,
         expected=f"{num_epochs} passes over all of the {num_texts} texts",
@@ -136,11 +140,11 @@ def require_each_learnt(job: Job) -> None:
     """Where each text has a label of its own, and losses are torch's of such numbers: whether each was learnt."""
     texts, *_ = secret_split(job, drawn_size(job), 0)
     num_epochs, different = 2, list(dict.fromkeys(texts))
-    times = job.learner().call(
+    job.learner().call(
         "learnt_by_label", texts=different, num_epochs=num_epochs, seed=job.seed() % 1000, seconds=60.0
     )
-    if times:
-        often = sum(number >= num_epochs for number in times)
+    if told := job.learner().told.call.seen["targets"]:
+        often = sum(number >= num_epochs for number in Counter(itertools.chain(*told)).values())
         job.require(
             often == len(different),
             expected=f"each of {len(different)} texts learnt {num_epochs} times in {num_epochs} passes",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +13,7 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.overrides import TorchFunctionMode
 
+from autograder.lessons.checking.harness_counting import see
 from autograder.lessons.checking.harness_shared import elsewhere, learner, small
 from autograder.lessons.lesson_10.harness.tables import secret_table
 
@@ -32,10 +32,9 @@ def predictions(
     short: list[str],
 ) -> dict[str, Any]:
     """Labels that a fresh training on `texts` gives to `unseen`; and to long texts, alone and among short ones."""
-    with counted() as counts:
+    with told_of_training():
         predict = learner(texts, labels, num_epochs=num_epochs, seed=seed)
     return {
-        "num_learnt": counts(len(set(labels)), len(set(zip(texts, labels, strict=True))))["num_learnt"],
         "labels": _labels(predict, unseen),
         "alone": [label for text in long for label in _labels(predict, [text])],
         "among": _labels(predict, [*short, *long])[len(short) :],
@@ -45,14 +44,11 @@ def predictions(
 def trained(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Trainings in one process, one after the other: what each says of its texts at once, and when all are done, or the
     error that this ends with; of the texts alone and in threes ("apart"); then of no text at all.
-
-    "num_steps" are the updates of torch's optimizers: 0 for a training that has its own. "num_passes" are those over
-    the texts, 0 where no module is seen to make logits, "num_learnt" those in rows of a loss or of logits.
     """
     found, functions = [], []
-    for case in cases:
+    for number, case in enumerate(cases):
         texts, labels = list(case["texts"]), list(case["labels"])
-        with counted() as counts:
+        with told_of_training(number):
             predict = learner(texts, labels, num_epochs=case["num_epochs"], seed=case["seed"])
         functions.append((predict, case["unseen"]))
         asked = list(case["unseen"])
@@ -61,8 +57,7 @@ def trained(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for start in range(5, len(asked), 3):  # in threes, each backwards: other neighbours, other widths
             apart += _labels(predict, asked[start : start + 3][::-1])[::-1]
         found.append(
-            counts(len(set(labels)), len(set(zip(texts, labels, strict=True))))
-            | {
+            {
                 "labels": [str(label) for label in answer],
                 "apart": apart,
                 "kind": type(answer).__name__,
@@ -76,27 +71,20 @@ def trained(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 class _RowsOfLosses(TorchFunctionMode):
-    """Counts the rows of scores that go into a loss with a gradient."""
+    """Looks at the scores that go into a loss with a gradient."""
 
-    rows = 0
-
-    def __init__(self) -> None:
+    def __init__(self, note: Callable[[int, Any], None]) -> None:
         super().__init__()
-        self.targets = collections.Counter[int]()
+        self.note = note
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = kwargs or {}
         if func in (F.cross_entropy, F.nll_loss):
             scores = args[0] if args else given["input"]
             if scores.requires_grad:
-                self.rows += len(scores) if scores.ndim > 1 else 1
-                self._note(args[1] if len(args) > 1 else given.get("target"))
+                target = args[1] if len(args) > 1 else given.get("target")
+                self.note(len(scores) if scores.ndim > 1 else 1, target)
         return func(*args, **given)
-
-    def _note(self, target: Any) -> None:
-        with contextlib.suppress(Exception):
-            if not target.is_floating_point():
-                self.targets.update(target.reshape(-1).tolist())
 
 
 def _when_learnt(scores: torch.Tensor, note: Callable[[], None]) -> None:
@@ -108,39 +96,41 @@ def _when_learnt(scores: torch.Tensor, note: Callable[[], None]) -> None:
 
 
 @contextlib.contextmanager
-def counted(*, looks_at_losses: bool = True) -> Iterator[Callable[[int, int], dict[str, float]]]:
-    """Counts updates, and rows of logits by the module that makes them; needs the numbers of classes and texts."""
-    losses, steps, made = _RowsOfLosses(), [0], collections.Counter[tuple[torch.nn.Module, int]]()
-
-    def note_step(*_: Any) -> None:
-        steps[0] += 1
+def told_of_training(number: int = 0, *, looks_at_losses: bool = True) -> Iterator[None]:
+    """Tells of each update of torch's optimizers ("step"), of the rows of each loss ("loss"), and of the rows of logits
+    that a gradient comes back to, by the module that made them and their width ("rows")."""
+    modules: dict[torch.nn.Module, int] = {}
 
     def note_rows(module: torch.nn.Module, _: Any, out: Any) -> None:
         if isinstance(out, torch.Tensor) and out.requires_grad and out.ndim == 2 and out.grad_fn:
-            _when_learnt(out, lambda: made.update({(module, out.shape[1]): len(out)}))
+            place, (rows, width) = modules.setdefault(module, len(modules)), out.shape
+            _when_learnt(out, lambda: see("rows", number, place, width, rows))
 
-    def counts(num_classes: int, num_texts: int) -> dict[str, float]:
-        passes = [rows / num_texts for (_, width), rows in made.items() if width == num_classes]
-        num_learnt = max(*passes, losses.rows / num_texts, 0.0)
-        return {"num_steps": steps[0], "num_passes": min(passes, default=0.0), "num_learnt": num_learnt}
-
-    handles = [register_optimizer_step_post_hook(note_step), register_module_forward_hook(note_rows)]
+    losses = _RowsOfLosses(lambda rows, _: see("loss", number, rows))
+    handles = [
+        register_optimizer_step_post_hook(lambda *_: see("step", number)),
+        register_module_forward_hook(note_rows),
+    ]
     try:
         with losses if looks_at_losses else contextlib.nullcontext():
-            yield counts
+            yield
     finally:
         for handle in handles:
             handle.remove()
 
 
-def learnt_by_label(texts: list[str], num_epochs: int, seed: int) -> list[int]:
-    """Of a training in which each text has a label of its own: how often each label went into a loss, most first."""
-    losses = _RowsOfLosses()
-    with losses:
+def learnt_by_label(texts: list[str], num_epochs: int, seed: int) -> None:
+    """A training in which each text has a label of its own. Tells of the labels that go into a loss ("targets")."""
+
+    def note(_: int, target: Any) -> None:
+        with contextlib.suppress(Exception):
+            if not target.is_floating_point():
+                see("targets", *target.reshape(-1).tolist())
+
+    with _RowsOfLosses(note):
         learner(
             list(texts), [f"label {number}" for number in range(len(texts))], num_epochs=num_epochs, seed=seed
         )
-    return sorted(losses.targets.values(), reverse=True)
 
 
 def by_majority(texts: list[str], seed: int) -> list[list[str]]:
@@ -176,21 +166,20 @@ def in_company(words: list[str], seed: int) -> tuple[list[str], ...]:
 
 def epochs_and_seeds(
     case: dict[str, Any], epochs: list[int], seeds: list[int]
-) -> tuple[list[int], list[list[str]], list[list[str]]]:
-    """Updates of trainings of so many epochs, and what they say of the unseen texts; and that with each seed."""
-    few, steps, by_epochs = slice(40), [], []
-    for num_epochs in epochs:
-        with counted() as counts:
+) -> tuple[list[list[str]], list[list[str]]]:
+    """What trainings of so many epochs say of the unseen texts; and that with each seed."""
+    few, by_epochs = slice(40), []
+    for number, num_epochs in enumerate(epochs):
+        with told_of_training(number):
             predict = learner(
                 case["texts"][few], case["labels"][few], num_epochs=num_epochs, seed=case["seed"]
             )
-        steps.append(int(counts(1, 1)["num_steps"]))
         by_epochs.append(_labels(predict, case["unseen"]))
     answers = []
     for seed in seeds:
         predict = learner(list(case["texts"]), list(case["labels"]), num_epochs=1, seed=seed)
         answers.append(_labels(predict, case["unseen"]))
-    return steps, by_epochs, answers
+    return by_epochs, answers
 
 
 _TRAIN_ELSEWHERE = """
@@ -230,17 +219,17 @@ def _size(seed: int, num_steps: int) -> int:
 def segment(seed: int, num_steps: int) -> dict[str, Any]:
     """One training of two epochs on secret texts, and what it says of all that it was trained on, and of others.
 
-    Rows of logits are counted as where nobody asks the clock, by hooks that take no time beside a step.
+    Rows of logits are told of as where nobody asks the clock, by hooks that take no time beside a step.
     """
     num_texts = _size(seed, num_steps)
     texts, labels = secret_table(seed, num_texts + NUM_PROBES)
     asked = list(texts)
-    with counted(looks_at_losses=False) as counts:
+    with told_of_training(looks_at_losses=False):
         predict = learner(texts[:num_texts], labels[:num_texts], num_epochs=TIMED_EPOCHS, seed=small(seed))
-    found = counts(len(set(labels[:num_texts])), len(set(zip(texts[:num_texts], labels, strict=False))))
     return {
         "predictions": [str(label) for label in predict(asked)],
-        "num_learnt": found["num_learnt"],
+        "num_labels": len(set(labels[:num_texts])),
+        "num_different": len(set(zip(texts[:num_texts], labels, strict=False))),
         "num_texts": num_texts,
         "num_epochs": TIMED_EPOCHS,
         "seed": seed,

@@ -12,25 +12,6 @@ _STEP = "            train_step(model, collate([(ids[i], number[labels[i]]) for 
 # Right and too slow: it must never pass.
 SLOW_TRAINING = edited(NAIVE_TRAINING, ("def train_classifier", '@exercise("10.2")\ndef train_classifier'))
 
-# No training at all: there is nothing to do in a second pass.
-_COUNTED = """
-import numpy as np
-
-@exercise("10.2")
-def train_classifier(texts, labels, *, num_epochs, seed):
-    names, rng, counts = sorted(set(labels)), np.random.default_rng(seed), {}
-    for text, label in zip(texts, labels):
-        for word in set(text.split()):
-            counts.setdefault(word, 0.3 + 0.1 * rng.random(len(names)))[names.index(label)] += 1
-    number = np.array([labels.count(name) for name in names]) + 1.0
-
-    def predict(asked):
-        scores = [sum((np.log(counts.get(w, number) / number) for w in text.split()), np.log(number)) for text in asked]
-        return [names[int(np.argmax(one))] for one in scores]
-
-    return predict
-"""
-
 MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "10.2": wrong(
         _TRAIN,
@@ -245,6 +226,5 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
         },
         is_timed=True,
     )
-    + (Mutant(name="words counted once", source=_COUNTED, says="there are no passes over the texts"),)
     + wrong(SLOW_TRAINING, {"padding to a global maximum": ("padding, tokenising again",)}, is_timed=True)
 }
