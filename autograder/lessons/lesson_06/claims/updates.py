@@ -26,7 +26,8 @@ REPLICA: Claims = {
         "a step as well",
         "gradients left switched off",
     ),
-    "in whose loss each trained parameter has a part.": EXPLAINS,
+    "in whose loss each trained parameter has a part": EXPLAINS,
+    "only its own rows go through a rank's model.": ("every rank computes the samples of all",),
     "All ranks call it, each with a batch of its own size": (
         "an all-reduce on rank 0 alone",
         "sum of rank means",

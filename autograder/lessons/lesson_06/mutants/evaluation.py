@@ -32,6 +32,16 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "6.5": wrong(
         _EVALUATE,
         {
+            "every rank measures the samples of all": (
+                "each rank computes all of them",
+                (
+                    "        for batch in batches:\n",
+                    "        found = [None] * dist.get_world_size()\n"
+                    "        dist.all_gather_object(found, list(batches))\n"
+                    "        for batch in sum(found, []):\n",
+                ),
+                (_REDUCE, ""),
+            ),
             "mean of rank means": (
                 "mean of rank means",
                 _REDUCE,

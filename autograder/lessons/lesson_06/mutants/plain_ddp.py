@@ -36,6 +36,23 @@ MUTANTS: dict[str, tuple[Mutant, ...]] = {
     "6.2": wrong(
         _PLAIN,
         {
+            "every rank computes the samples of all": (
+                "each rank computes all of them",
+                (
+                    '        logits = self.model(batch["input_ids"], batch["attention_mask"])\n',
+                    "        found = [None] * dist.get_world_size()\n"
+                    "        dist.all_gather_object(found, batch)\n"
+                    "        losses = [\n"
+                    '            F.cross_entropy(self.model(b["input_ids"], b["attention_mask"]), b["labels"], '
+                    'reduction="sum")\n'
+                    "            for b in found\n"
+                    "        ]\n"
+                    '        loss = sum(losses) / sum(len(b["labels"]) for b in found)\n'
+                    "        loss.backward()\n"
+                    "        return loss.item()\n"
+                    '        logits = self.model(batch["input_ids"], batch["attention_mask"])\n',
+                ),
+            ),
             "no broadcast at the start": ("nothing is broadcast", _BROADCAST, ""),
             "no broadcast of what is frozen": (
                 "or not every weight",
