@@ -57,6 +57,7 @@ class Exercise:
             reader names it, such as "os.fsync"; ".forward" stands for that attribute of whatever is handed in, "open"
             for files in every way, "multiprocessing" for other processes, "num_workers" for those of a `DataLoader`,
             "clock" for whatever tells the time.
+        is_seeded: whether its results follow from a seed, today and tomorrow.
         without_library: whether it asks to build what `course_lib` has: a solution that imports anything of it, where
             the same stands under several names, is refused by name. All else that is installed may be used.
         short_title: for cards and tables, where its heading in the text is too long.
@@ -69,14 +70,16 @@ class Exercise:
     clock: Clock | None = None
     max_score: int = 10
     allows: tuple[str, ...] = ()
+    is_seeded: bool = False
     without_library: bool = False
     short_title: str = ""
 
     @property
     def means(self) -> tuple[str, ...]:
-        """`allows`, and a clock, unless counts and times are of different runs: by it a cell could tell them apart."""
+        """`allows`, and a clock, unless by it a cell could tell runs that are counted from those that are timed, or give
+        another result tomorrow."""
         is_counted = "count" in self.kinds and self.clock is not None
-        return self.allows if is_counted else (*self.allows, "clock")
+        return self.allows if is_counted or self.is_seeded else (*self.allows, "clock")
 
     @property
     def title(self) -> str:

@@ -9,11 +9,13 @@ LESSON = Lesson(
         Exercise(
             id="5.1",
             entry="sample",
+            is_seeded=True,
             check="checks.samples.check_sampler",
         ),
         Exercise(
             id="5.2",
             entry="run_trials",
+            is_seeded=True,
             check="checks.trials.check_run_trials",
         ),
         Exercise(

@@ -12,6 +12,7 @@ LESSON = Lesson(
         Exercise(
             id="6.1",
             entry="ShardSampler",
+            is_seeded=True,
             check="checks.shards.check_shard_sampler",
         ),
         Exercise(

@@ -14,6 +14,7 @@ LESSON = Lesson(
         Exercise(
             id="8.1",
             entry="seed_everything",
+            is_seeded=True,
             check="checks.seeding.check_seed_everything",
             without_library=True,
             # What it asks for: another generator in the worker's copy of the data set.
@@ -46,6 +47,7 @@ LESSON = Lesson(
         Exercise(
             id="8.4",
             entry="Run",
+            is_seeded=True,
             check="checks.runs.check_run",
         ),
         Exercise(
