@@ -64,7 +64,7 @@ def about_handed_on(cell: Cell, node: ast.Name | ast.Attribute) -> Iterator[str]
             if not is_vars and not attributes.is_step(cell, node):
                 yield f"hands on the module `{text_of(node)}`"
         elif _CLOCK.match(one.path) and not cell.may_read_clocks:
-            yield f"reads a clock by `{one.path}`, which tells when it is counted"
+            yield f"reads a clock by `{one.path}`: what it does could hang on when it runs"
         elif one.path in _ONLY_CALLED and not _is_only_called(cell, node, one):
             yield f"hands on `{text_of(node)}`"
 
