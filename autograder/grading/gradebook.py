@@ -93,7 +93,11 @@ class Entries:
         with self._open() as gradebook:
             try:
                 due = gradebook.find_assignment(lesson.slug).duedate
-                self.entered = {each.student_id for each in gradebook.assignment_submissions(lesson.slug)}
+                # With the extension that somebody was granted: it moves what is late.
+                self.entered = {
+                    each.student_id: str(each.extension or "")
+                    for each in gradebook.assignment_submissions(lesson.slug)
+                }
             except MissingEntry:
                 raise UserError(
                     f"{course} does not have {lesson.slug} yet; there, run: nbgrader generate_assignment {lesson.slug}"
@@ -181,6 +185,8 @@ class Entries:
             self.require_sandbox,
             self.settings,
         ]
+        if extension := self.entered.get(submission.student):
+            made_of.append(extension)
         key = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode())
         key.update(submission.answers.read_bytes() if submission.answers else b"-")
         return key.hexdigest()

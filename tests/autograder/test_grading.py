@@ -256,6 +256,9 @@ def test_a_class_is_graded_whatever_is_in_it(course: Course) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_rule_for_late_work_that_came_later_counts(course: Course) -> None:
+    """And so does an extension that was granted after it."""
+    from nbgrader.api import Gradebook
+
     course.submit("tardy", LESSON_00, course.notebook("source", LESSON_00))
     late = course.root / "submitted" / "tardy" / LESSON_00 / "timestamp.txt"
     late.write_text("2027-02-03 12:00:00 UTC", encoding="utf-8")
@@ -270,9 +273,13 @@ def test_a_rule_for_late_work_that_came_later_counts(course: Course) -> None:
             config.write_text(settings, encoding="utf-8")
             found = workbook(course, "grade", "00", "--students", "tardy")
             scores.append(found["students"]["tardy"]["score"])
+        with Gradebook(f"sqlite:///{course.root / 'gradebook.db'}", "training-workbook") as gradebook:
+            gradebook.grant_extension(LESSON_00, "tardy", days=3)
+        found = workbook(course, "grade", "00", "--students", "tardy")
+        scores.append(found["students"]["tardy"]["score"])
     finally:
         config.write_text(before, encoding="utf-8")
-    assert scores == [1.0, 0.5]
+    assert scores == [1.0, 0.5, 1.0]
 
 
 @pytest.mark.slow
