@@ -7,8 +7,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from course_lib import evaluate, fit, warmup_cosine
-from course_lib.training import resolve_precision
+from course_lib import evaluate, fit, resolve_precision, warmup_cosine
 
 LENGTH = 64
 

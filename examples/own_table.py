@@ -11,8 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import DataLoader
 
-from course_lib import fit
-from course_lib.training import EarlyStopping
+from course_lib import EarlyStopping, fit
 
 # %% The table. Yours is a file: open("flats.csv", newline="").
 draw = random.Random(0)

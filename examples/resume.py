@@ -6,8 +6,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from course_lib import BucketBatchSampler, fit
-from course_lib.training import Checkpointer, TrainState, capture, load_checkpoint, restore
+from course_lib import BucketBatchSampler, Checkpointer, TrainState, capture, fit, load_checkpoint, restore
 
 torch.manual_seed(0)
 x = torch.randn(400, 20)

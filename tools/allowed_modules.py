@@ -228,8 +228,12 @@ _TORCH = {
     ),
     "torch.nn.parallel.distributed": _only("DistributedDataParallel"),
 }
+_OF_RUNS = """
+count_events paired_speedup peak_bytes own_loss own_gradients BetweenSteps Joined tune Search evaluate_run compare_runs export_run Predictor
+check_hf_folder keep_hf_files save_hf_model write_hf_tokenizer
+"""  # they measure, or work on folders
 _COURSE = {
-    name: _but("count_events paired_speedup own_loss own_gradients BetweenSteps", "course_lib")
+    name: _but(_OF_RUNS, "course_lib")
     for name in _words("""
     course_lib course_lib.data course_lib.data.batching course_lib.data.sharding course_lib.data.texts
     course_lib.data.tokenizer course_lib.data.encoding course_lib.distributed course_lib.models

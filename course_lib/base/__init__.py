@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         remove_leftovers,
         to_json,
     )
+    from course_lib.base.keys import Key, KeysDoc, keys_page, keys_text, read_keys
     from course_lib.base.live import LiveOutput, in_kernel, say
     from course_lib.base.machine import environment, hardware, memory_bytes, processor_name, resolve_device
     from course_lib.base.nests import is_nest, leaves, map_leaves

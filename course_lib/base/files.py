@@ -29,7 +29,10 @@ def atomic_file(path: Path) -> Iterator[Path]:
     Raises UserError when the system refuses. After any error or interrupt `path` is what it was.
     """
     with _temporary(path) as temporary:
+        temporary.touch()
+        usual = temporary.stat().st_mode  # as the user's umask has it
         yield temporary
+        temporary.chmod(usual)  # safetensors makes a file of its own, for nobody but its owner
         _force_to_disk(temporary)
         _take_place(temporary, path)
 

@@ -29,11 +29,16 @@ def _nearest(key: str, known: Sequence[str]) -> str:
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
-    """The mapping in a YAML file; {} for an empty one. Raises UserError naming the file and the line."""
+    """The mapping in a YAML file; {} for an empty one. Raises UserError naming the file and the line, also where a key
+    stands twice."""
     import yaml
 
     try:
-        values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
+        _refuse_doubled(yaml.compose(text, Loader=yaml.SafeLoader), path)
+        values = yaml.safe_load(text)
+    except UserError:
+        raise
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UserError(f"cannot read the config {path}: {reason}") from None
@@ -46,6 +51,19 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise UserError(f"{path}: a config is made of 'key: value' lines, this holds a {_kind(values)}")
     return values
+
+
+def _refuse_doubled(node: Any, path: str | Path) -> None:
+    """YAML takes the last of several values in silence."""
+    lines: dict[str, int] = {}
+    for key, _ in node.value if getattr(node, "id", "") == "mapping" else ():
+        line = key.start_mark.line + 1
+        if str(key.value) in lines:
+            first = lines[str(key.value)]
+            raise UserError(
+                f"{path}, line {line}: {key.value!r} stands in line {first} already; keep one of them"
+            )
+        lines[str(key.value)] = line
 
 
 def to_yaml(values: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from course_lib.base import UserError
 from course_lib.cli.common import GOOD, add_config_options, config_from
-from course_lib.runs import AUTO, TrainConfig
+from course_lib.runs import AUTO
 
 
 def add(commands: Any) -> None:
@@ -32,10 +32,10 @@ def _bench(arguments: argparse.Namespace) -> int:
     config = config_from(arguments)
     if arguments.blocks < 1:
         raise UserError(f"--blocks must be at least 1, got {arguments.blocks}")
-    if config.task != "classification" or config.hf_model:
-        raise UserError("bench measures the library's own classifier: leave out task and hf_model")
-    if config.micro_batch_size == AUTO:
-        config = dataclasses.replace(config, micro_batch_size=TrainConfig.micro_batch_size)
+    if config.task != "classification" or config.hf_model or config.model in ("ngrams", "joined"):
+        raise UserError("bench measures the library's own transformer: leave out task, hf_model and model")
+    size = None if config.micro_batch_size == AUTO else config.micro_batch_size
+    config = dataclasses.replace(config, model="transformer", micro_batch_size=size)
     from course_lib.base import atomic_write_text, environment, hardware, render, resolve_device, to_json
     from course_lib.runs import RunFolder, load_data
     from course_lib.tuning import climb

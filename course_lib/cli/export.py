@@ -1,4 +1,4 @@
-"""`course-lib export`: a trained run as one file for other programs."""
+"""`course-lib export`: a trained run as a file or folder for other programs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ def add(commands: Any) -> None:
     export = commands.add_parser(
         "export",
         help="write a trained model for other programs",
-        description="Write the best model of a run as one file, tokenizer and label names inside.",
+        description="Write the best model of a run, tokenizer and label names inside: safetensors (weights), "
+        "torch-export (a graph), or hf (a folder for from_pretrained, of a run with hf_model).",
     )
     export.add_argument("run_folder", metavar="RUN", help="the folder of a run")
-    export.add_argument("--format", choices=("safetensors", "torch-export"), required=True)
-    export.add_argument("--out", metavar="FILE", help="default: RUN/exports/, named by run, step and weights")
+    export.add_argument("--format", choices=("safetensors", "torch-export", "hf"), required=True)
+    export.add_argument("--out", metavar="PATH", help="default: RUN/exports/, named by run, step and weights")
     export.add_argument("--json", action="store_true", help="print JSON alone")
     export.set_defaults(run=_export)
 

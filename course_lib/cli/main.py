@@ -7,17 +7,19 @@ Exit codes: 0 good, 1 the answer is no (a run that diverged), 2 something to cor
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from course_lib.base import UserError, project_version
 from course_lib.cli.common import GOOD, INTERRUPTED, NO, USER_ERROR, complain
+from course_lib.runs import known_keys
 
-COMMANDS = ("train", "tune", "bench", "predict", "export", "compare", "dashboard", "info")
+COMMANDS = ("train", "tune", "bench", "evaluate", "predict", "export", "compare", "dashboard", "info")
 DEBUG_VARIABLE = "COURSE_LIB_DEBUG"
 
 
@@ -49,6 +51,26 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
+    def format_help(self) -> str:
+        if callable(self.epilog):  # what takes time to write is written when it is read
+            self.epilog = self.epilog()
+        return super().format_help()
+
+    def parse_known_args(self, *given: Any, **options: Any) -> tuple[Any, list[str]]:
+        """What is unknown is refused here, by the command it was given to, and not by `course-lib`."""
+        found, unknown = super().parse_known_args(*given, **options)
+        if unknown:
+            self.error(self._about(unknown[0]))
+        return found, unknown
+
+    def _about(self, unknown: str) -> str:
+        name, flags = unknown.partition("=")[0], [*self._option_string_actions]
+        key = name.strip("-").replace("-", "_")
+        if "--set" in flags and key in known_keys():
+            return f"{name} is a key of the config: write --set {key}=VALUE"
+        nearest = difflib.get_close_matches(name, flags, n=1) if name.startswith("-") else []
+        return f"there is no {name} here" + "".join(f", the nearest is {flag}" for flag in nearest)
+
     def error(self, message: str) -> NoReturn:
         self.exit(USER_ERROR, f"{self.prog}: {message}; see {self.prog} --help\n")
 

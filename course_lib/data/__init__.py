@@ -16,9 +16,11 @@ if TYPE_CHECKING:
         pad_fraction,
     )
     from course_lib.data.corpus import load_docstrings, load_source
+    from course_lib.data.ngrams import NgramTokenizer, train_ngrams
+    from course_lib.data.parts import Parts, make_parts
     from course_lib.data.sharding import ShardedOrder, shard_evenly
     from course_lib.data.store import TokenStore, docstring_store, split_store
-    from course_lib.data.tables import load_table
+    from course_lib.data.tables import find_columns, load_table, open_table
     from course_lib.data.texts import Texts, split
     from course_lib.data.tokenizer import (
         load_tokenizer,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,15 +16,15 @@ if TYPE_CHECKING:
     import torch
 
 Sample = tuple[np.ndarray, int | np.ndarray]
-"""Ids [length], and a class or one label per id."""
+"""Ids [length], and a class, a number, float32 [C] of zeros and ones, or one label per id (int64)."""
 
 IGNORE = -100
 """The label of what is no item: padding, special tokens. It stands here because data are made without torch."""
 
 
 class Filler(list[int]):
-    """Indices of a micro-batch that a process computes only because the others do: its labels are all -100,
-    so that it weighs nothing."""
+    """Indices of a micro-batch that a process computes only because the others do: its labels are all -100, or NaN
+    where labels are floats, so that it weighs nothing."""
 
 
 class Samples(Protocol):
@@ -40,13 +41,14 @@ def collate(
     """Pad samples to one width and stack them.
 
     Args:
-        batch: B samples: (1-D integer ids, label); the label an int, or an array as long as the ids.
+        batch: B samples: (1-D integer ids, label); the label an int, a float, an array of floats, or an integer
+            array as long as the ids.
         pad_id: the id that fills the rest of a row.
         pad_to: the width T; None for the longest sample of this batch.
 
     Returns:
-        `input_ids` int64 [B, T], `attention_mask` bool [B, T] (True = a real token), `labels` int64 [B], or
-        [B, T] with -100 at the padding where each sample has labels per id.
+        `input_ids` int64 [B, T], `attention_mask` bool [B, T] (True = a real token), `labels` int64 [B], float32 [B]
+        or [B, C], or int64 [B, T] with -100 at the padding where each sample has labels per id.
 
     Raises:
         UserError: the batch is empty, or a sample is longer than `pad_to`.
@@ -64,11 +66,12 @@ def collate(
     attention_mask = np.arange(width) < lengths[:, None]
     input_ids = np.full(attention_mask.shape, pad_id, dtype=np.int64)
     input_ids[attention_mask] = np.concatenate(texts)
-    labels = np.full_like(input_ids, IGNORE)
-    if isinstance(of_texts[0], np.ndarray):
+    first = of_texts[0]
+    if isinstance(first, np.ndarray) and first.dtype.kind != "f":
+        labels = np.full_like(input_ids, IGNORE)
         labels[attention_mask] = np.concatenate(of_texts)
     else:
-        labels = np.array(of_texts, dtype=np.int64)
+        labels = np.array(of_texts, dtype=np.int64 if isinstance(first, int | np.integer) else np.float32)
     parts = {"input_ids": input_ids, "attention_mask": attention_mask, "labels": labels}
     return {name: torch.from_numpy(part) for name, part in parts.items()}
 
@@ -181,7 +184,7 @@ class Batches:
         for indices in self.order:
             batch = make(indices, pad_to=self._width(indices))
             if isinstance(indices, Filler):
-                batch["labels"].fill_(IGNORE)
+                batch["labels"].fill_(math.nan if batch["labels"].is_floating_point() else IGNORE)
             yield batch
 
     def _collate(self, indices: list[int], *, pad_to: int | None) -> dict[str, torch.Tensor]:

@@ -8,7 +8,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 FORMAT = 3
+_WITH_TARGETS = ("multi-label", "regression")
+_OF_TEXTS = ("classification", *_WITH_TARGETS)
 SPLIT_SEED = 0
 VOCAB_SIZE = 8192
 TOKENIZER_TEXTS = 200_000
@@ -32,8 +34,9 @@ TOKENIZER_TEXTS = 200_000
 class TokenStore:
     """Token ids and labels of n texts. `store[i]` is a sample: (int64 ids [length], label).
 
-    The label is an int (classification) or int64 [length], -100 where there is none: for token
-    classification that of each word stands at its first token; for language modelling it is the next id.
+    The label is an int (classification), a float (regression), float32 [C] of zeros and ones (multi-label), or int64
+    [length], -100 where there is none: for token classification that of each word stands at its first token; for
+    language modelling it is the next id.
 
     On disk: `ids.bin` (all ids end to end), `tags.bin` (the same for token classification),
     `offsets.npy` (n + 1 positions), `labels.npy`, `groups.npy`, `meta.json`, `tokenizer.json`. Ids stay on
@@ -41,9 +44,10 @@ class TokenStore:
 
     Attributes:
         lengths: int64 [n], tokens per text.
-        labels: int64 [n], the class of each text.
-        label_names: the classes of texts or words; () for language modelling.
-        task: "classification", "token-classification" or "language-modelling".
+        labels: of each text its class, int64 [n]; regression: its number, float64 [n]; multi-label: uint8
+            [n, ceil(C / 8)], a bit per label as `np.packbits` sets them.
+        label_names: the C classes of texts or words; () for regression and language modelling.
+        task: "classification", "multi-label", "regression", "token-classification" or "language-modelling".
         fingerprint: SHA-256 of texts, labels, tokenizer, task and max_length (for a subset: and its indices).
         directory: where the files are.
         max_length, vocab_size, pad_id: tokens kept per text, size of the vocabulary, id of padding.
@@ -95,8 +99,8 @@ class TokenStore:
         Texts are read, encoded on all cores and written 128 at a time. Draws a progress bar on stdout.
 
         Raises:
-            UserError: `max_length` has no room for the special tokens, there are no texts, the texts have no
-                word labels (token classification), or the folder cannot be written.
+            UserError: `max_length` has no room for the special tokens, there are no texts, their labels are not of
+                the task, or the folder cannot be written.
         """
         smallest = max(1, tokenizer.num_special_tokens_to_add(False))
         if max_length < smallest:
@@ -105,6 +109,8 @@ class TokenStore:
             raise UserError("there are no texts to tokenise")
         if (task == "token-classification") != (texts.word_labels is not None):
             raise UserError(f"task={task} does not fit: only token classification has labels per word")
+        if (task in _WITH_TARGETS) != (texts.targets is not None):
+            raise UserError(f"task={task} does not fit: give load_table the task, too")
         description = tokenizer.to_str()
         fingerprint = digest(texts.fingerprint, description, task, str(max_length), str(FORMAT))
         target = cache_dir() / f"store-{fingerprint[:20]}"
@@ -121,7 +127,8 @@ class TokenStore:
                 "vocab_size": 1 + max(tokenizer.get_vocab().values()),
                 "pad_id": pad_id(tokenizer),
             }
-            np.save(temporary / "labels.npy", texts.labels.astype(np.int64))
+            labels = texts.labels.astype(np.int64) if texts.targets is None else texts.targets
+            np.save(temporary / "labels.npy", labels)
             np.save(temporary / "groups.npy", texts.group_numbers())
             (temporary / "tokenizer.json").write_text(description, encoding="utf-8")
             (temporary / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
@@ -162,8 +169,8 @@ class TokenStore:
         positions = self._starts[rows][:, None] + columns
         # Past the end of a row stand the ids of the next text: "clip" keeps the last row inside the array.
         input_ids = np.where(is_real, self._ids.take(positions, mode="clip"), np.int64(self.pad_id))
-        if self.task == "classification":
-            labels = self.labels[rows]
+        if self.task in _OF_TEXTS:
+            labels = self._labels_of(rows)
         elif self.task == "token-classification":
             labels = np.where(is_real, self._tags.take(positions, mode="clip"), np.int64(IGNORE))
         else:
@@ -171,6 +178,21 @@ class TokenStore:
             labels[:, :-1] = np.where(is_real[:, 1:], input_ids[:, 1:], IGNORE)
         parts = {"input_ids": input_ids, "attention_mask": is_real, "labels": labels}
         return {name: torch.from_numpy(part) for name, part in parts.items()}
+
+    def _labels_of(self, rows: np.ndarray) -> np.ndarray:
+        """int64 [B], float32 [B] (regression) or float32 [B, C] (multi-label)."""
+        if self.task == "classification":
+            return self.labels[rows]
+        if self.task == "regression":
+            return self.labels[rows].astype(np.float32)
+        return np.unpackbits(self.labels[rows], axis=1, count=len(self.label_names)).astype(np.float32)
+
+    def id_counts(self) -> np.ndarray:
+        """int64 [vocab_size]: how often each id stands in these texts."""
+        counts = np.zeros(self.vocab_size, dtype=np.int64)
+        for start, length in zip(self._starts.tolist(), self.lengths.tolist(), strict=True):
+            np.add.at(counts, self._ids[start : start + length], 1)
+        return counts
 
     def group_numbers(self) -> np.ndarray:
         """int64 [n]: texts with the same number never part in a split."""
@@ -188,8 +210,9 @@ class TokenStore:
         part = slice(start, start + self.lengths[index])
         # A copy in the type that embedding layers want: 8 bytes a token, of this one sample only.
         ids = self._ids[part].astype(np.int64)
-        if self.task == "classification":
-            return ids, int(self.labels[index])
+        if self.task in _OF_TEXTS:
+            label = self._labels_of(np.array([index]))[0]
+            return ids, label if label.ndim else label.item()
         if self.task == "token-classification":
             return ids, self._tags[part].astype(np.int64)
         return ids, np.append(ids[1:], IGNORE)
@@ -216,11 +239,28 @@ def split_store(
     only, evenly taken, at most 200,000 of them. Errors as `split`, `train_tokenizer` and `TokenStore.build`."""
     parts = split(texts, validation=validation, seed=SPLIT_SEED)
     if tokenizer is None:
-        is_seen = np.zeros(len(texts), dtype=bool)
-        is_seen[parts[0][:: 1 + len(parts[0]) // TOKENIZER_TEXTS]] = True
-        tokenizer = train_tokenizer(itertools.compress(texts.texts, is_seen), vocab_size=vocab_size)
+        tokenizer = tokenizer_of(texts, parts[0], vocab_size=vocab_size)
     store = TokenStore.build(texts, tokenizer, max_length=max_length, task=task, progress=progress)
     return store.subset(parts[0]), store.subset(parts[1])
+
+
+def tokenizer_of(
+    texts: Texts, indices: np.ndarray, *, vocab_size: int, kinds: Sequence[str] = ("tokens",)
+) -> Tokenizer:
+    """One trained on the texts at `indices`, evenly taken: of `tokens`, of `ngrams`, or of both, the tokens first.
+    Errors as `train_tokenizer`."""
+    is_seen = np.zeros(len(texts), dtype=bool)
+    is_seen[indices[:: 1 + len(indices) // TOKENIZER_TEXTS]] = True
+    inner = None
+    if "tokens" in kinds:
+        inner = train_tokenizer(itertools.compress(texts.texts, is_seen), vocab_size=vocab_size)
+        if "ngrams" not in kinds:
+            return inner
+    from course_lib.data.ngrams import train_ngrams
+
+    offset = vocab_size if inner else 0
+    made = train_ngrams(itertools.compress(texts.texts, is_seen), inner=inner, offset=offset)
+    return cast("Tokenizer", made)  # it is used as one
 
 
 def docstring_store(*, max_length: int = 1024, progress: bool = True) -> tuple[TokenStore, TokenStore]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,26 +21,32 @@ class Grouped(Protocol):
 
 @dataclass(frozen=True, eq=False)  # two are the same when their fingerprints are
 class Texts:
-    """Texts with one label each, or with one label per word.
+    """Texts with one label each, several, a number, or with one label per word.
 
     Attributes:
         texts: n texts: a list, or a file that is read again each time it is iterated. For token
             classification each text is a list of words.
-        labels: int64 [n], index into `label_names`; with `word_labels` all 0.
+        labels: int64 [n], index into `label_names`; with `word_labels` all 0; with `targets` what a split keeps
+            in equal shares.
         label_names: the classes, in the order of their numbers.
         groups: int64 [n] or None: texts with the same number never part in a split (here: one source file).
-        word_labels: None, or for each text a list with one label per word.
+        word_labels: None, or for each text a list with one label per word; a list, or read again as `texts` are.
+        targets: None; for several labels a text uint8 [n, ceil(C / 8)], a bit per label as `np.packbits` sets them;
+            for a number a text float64 [n].
         fingerprint: SHA-256 of texts, labels, label names and groups.
-        notes: what was left out, mended or is worth knowing, one sentence each.
+        notes: what was found, left out, mended or is worth knowing, one sentence each.
+        columns: the names of the columns that `text` and `label` were read from.
     """
 
     texts: Any  # a sized iterable; its items are str, or list[str] with word_labels
     labels: np.ndarray
     label_names: tuple[str, ...]
     groups: np.ndarray | None = None
-    word_labels: list[list[int]] | None = None
+    word_labels: Any = None  # a sized iterable of list[int]
+    targets: np.ndarray | None = None
     fingerprint: str = ""
     notes: tuple[str, ...] = ()
+    columns: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.texts) != len(self.labels):
@@ -53,16 +59,18 @@ class Texts:
 
     def content_fingerprint(self) -> str:
         """SHA-256 of the content (the notes are not content)."""
-        texts = digest(*map(_as_one, self.texts))
+        texts = digest(*map(as_one, self.texts))
         numbers = (self.labels, self.groups, *(self.word_labels or ()))
-        parts = (b"" if part is None else np.asarray(part, dtype="<i8").tobytes() for part in numbers)
+        parts = [b"" if part is None else np.asarray(part, dtype="<i8").tobytes() for part in numbers]
+        if self.targets is not None:
+            parts.append(self.targets.astype(self.targets.dtype.newbyteorder("<")).tobytes())
         return digest("\x00".join(self.label_names), *parts, texts)
 
     def group_numbers(self) -> np.ndarray:
         """`groups`, or without them a number that texts share when they are equal but for case and spacing."""
         if self.groups is not None:
             return self.groups
-        return np.fromiter((text_key(_as_one(text)) for text in self.texts), dtype=np.int64, count=len(self))
+        return np.fromiter((text_key(as_one(text)) for text in self.texts), dtype=np.int64, count=len(self))
 
 
 def split(texts: Grouped, *, validation: float = 0.1, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -110,7 +118,7 @@ def _take(groups: np.ndarray, sizes: np.ndarray, share: float) -> list[int]:
     return taken or [int(groups[sizes.argmin()])]
 
 
-def _as_one(text: str | list[str]) -> str:
+def as_one(text: str | list[str]) -> str:
     return text if isinstance(text, str) else "\x1f".join(text)
 
 

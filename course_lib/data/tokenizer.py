@@ -6,9 +6,10 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from course_lib.base import UserError, atomic_write_text
+from course_lib.data.ngrams import NGRAMS, NgramTokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -58,7 +59,7 @@ def save_tokenizer(tokenizer: Tokenizer, path: str | Path) -> None:
 
 
 def load_tokenizer(path: str | Path) -> Tokenizer:
-    """Read a tokenizer that `save_tokenizer` wrote, or that of a Hugging Face model.
+    """Read a tokenizer that `save_tokenizer` wrote, of tokens or of n-grams, or that of a Hugging Face model.
 
     Raises:
         UserError: the file is missing or is not a tokenizer.
@@ -67,7 +68,10 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
 
     fix = "Give the tokenizer.json of a run or of a Hugging Face model."
     try:
-        return copied(Tokenizer.from_str(Path(path).read_text(encoding="utf-8")))
+        text = Path(path).read_text(encoding="utf-8")
+        if NGRAMS in text[:100]:
+            return cast("Tokenizer", NgramTokenizer.from_str(text))  # it is used as one
+        return copied(Tokenizer.from_str(text))
     except Exception as error:  # the library raises bare Exception
         raise UserError(f"cannot read the tokenizer {path}: {error}. {fix}") from error
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
-    from course_lib.distributed.fsdp import ShardedParts, WholeWeights, shard
+    from course_lib.distributed.fsdp import ShardedParts, WholeWeights, load_whole_weights, shard
     from course_lib.distributed.ranks import (
         TIMEOUT_VARIABLE,
         Ranks,

@@ -78,6 +78,17 @@ def load_sharded(folder: Path, model: nn.Module, optimizer: torch.optim.Optimize
     dcp_state.set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=moments)
 
 
+def load_whole_weights(folder: Path, model: nn.Module) -> None:
+    """The weights alone of a checkpoint, all of them into `model`, which is not split. Errors as `load_sharded`."""
+    parts = {"model": model.state_dict()}
+    try:
+        with _alone_if_need_be():
+            dcp.load(parts, checkpoint_id=folder, no_dist=True)
+    except (dcp.CheckpointException, OSError, RuntimeError) as error:
+        raise UserError(f"cannot read the checkpoint folder {folder} ({type(error).__name__})") from None
+    model.load_state_dict(parts["model"])
+
+
 @contextmanager
 def _alone_if_need_be() -> Iterator[None]:
     """torch warns that there is one process only, which `no_dist` has told it."""

@@ -58,10 +58,8 @@ def add_lora(model: Any, rank: int, alpha: float | None = None) -> Any:
 
 
 def merge_lora(model: Any) -> Any:
-    """Fold the adapters into the weights, in place; returns a model with the layers it had before them.
-
-    A Hugging Face model with low-bit weights keeps its adapters: PEFT cannot add to int8.
-    """
+    """Fold the adapters into the weights, in place; returns a model with the layers it had before them. What was kept
+    in 8 bits is then in fp32 again, as rounded as before."""
     if hasattr(model, "merge_peft_lora"):
         return model.merge_peft_lora()
     for name, layer in list(model.named_modules()):

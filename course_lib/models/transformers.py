@@ -133,8 +133,40 @@ class Encoder(nn.Module):
         return self.final_norm(hidden)
 
 
+class TargetScale(nn.Module):
+    """The last layer where a number is learnt: the network works in standard deviations around the mean of the targets
+    to train on, and answers in their unit. Both are buffers, saved with the weights."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(()))
+        self.register_buffer("std", torch.ones(()))
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """[..., 1] -> fp32 [...]."""
+        return logits.squeeze(-1).float() * self.std + self.mean
+
+
+def set_target_scale(model: nn.Module, mean: float, std: float) -> None:
+    """Tell a model that learns a number in which unit; others have no such layer."""
+    for module in model.modules():
+        if isinstance(module, TargetScale):
+            module.mean.fill_(mean)
+            module.std.fill_(std)
+
+
+def make_head(task: str, width: int, num_classes: int) -> nn.Module:
+    """The last layer: [..., width] -> logits [..., num_classes]; regression: numbers [...]."""
+    if task == "regression":
+        return nn.Sequential(nn.Linear(width, 1), TargetScale())
+    return nn.Linear(width, num_classes)
+
+
 class TextClassifier(Encoder):
-    """Mean over the real tokens, linear head.
+    """Mean over the real tokens, linear head: classes, several labels at once, or a number.
 
     Padding is masked in attention and in the mean, so the logits of a text do not depend on the width it
     was padded to (up to rounding).
@@ -142,10 +174,11 @@ class TextClassifier(Encoder):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
-        self.head = nn.Linear(config.d_model, config.num_classes)
+        self.head = make_head(config.task, config.d_model, config.num_classes)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """`input_ids` int64 [B, T], `attention_mask` [B, T] (True or 1 = real token) -> logits [B, C]."""
+        """`input_ids` int64 [B, T], `attention_mask` [B, T] (True or 1 = real token) -> logits [B, C]; regression:
+        numbers [B] in the unit of the targets."""
         is_real = attention_mask.bool()
         return self.head(masked_mean(self.encode(input_ids, is_real), is_real))
 
@@ -175,6 +208,8 @@ class LanguageModel(Encoder):
 
 _MODELS = {
     "classification": TextClassifier,
+    "multi-label": TextClassifier,
+    "regression": TextClassifier,
     "token-classification": TokenClassifier,
     "language-modelling": LanguageModel,
 }

@@ -1,1 +1,1 @@
-from course_lib.runs.cost import *  # noqa: F403
+from course_lib.runs.watching.cost import *  # noqa: F403

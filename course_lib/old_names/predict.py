@@ -1,1 +1,1 @@
-from course_lib.runs.predict import *  # noqa: F403
+from course_lib.runs.using.predict import *  # noqa: F403

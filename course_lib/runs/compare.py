@@ -15,6 +15,10 @@ from course_lib.runs.folder import RunFolder
 
 SECTIONS = ("config", "data", "resolved", "environment", "hardware")
 WIDTH = 26
+ENDS = {"max_epochs", "max_steps"}
+"""Keys that say when a run is over."""
+ENDLESS_SCHEDULES = ("constant", "plateau")
+"""What follows their warmup does not hang on the number of steps; the warmup stays that of the run's beginning."""
 
 
 def compare_runs(paths: Sequence[str | Path]) -> dict[str, Any]:
@@ -109,11 +113,26 @@ def check_same_config(old: Mapping[str, Any], new: Mapping[str, Any], *, owner: 
         )
 
 
+def check_may_go_on(old: Mapping[str, Any], new: Mapping[str, Any], *, owner: object, folder: Path) -> None:
+    """Raise UserError unless the run of config `old` in `folder` can go on with `new`: with the same, or to another
+    end, where the learning rate of a step does not hang on how many steps there are."""
+    changed = {key for key in {**old, **new} if old.get(key) != new.get(key)} - WITHOUT_EFFECT
+    if not changed or not changed <= ENDS:
+        check_same_config(old, new, owner=owner)
+    elif old["schedule"] not in ENDLESS_SCHEDULES:
+        raise UserError(
+            f"{owner} cannot go on to another end ({'; '.join(differences(old, new))}): schedule={old['schedule']} "
+            f"shapes the learning rate of all steps by their number. Start a new run from its weights: course-lib "
+            f"train --init-from {folder} --out DIR --set max_epochs=N (with schedule=constant a run can go on)"
+        )
+
+
 def check_same_run(
     checkpoint: Mapping[str, Any], *, config: Mapping[str, Any], data_fingerprint: str, path: str | Path
 ) -> None:
-    """Raise UserError, naming what differs, unless the checkpoint is of this config and these data."""
-    check_same_config(checkpoint["config"], config, owner=path)
+    """Raise UserError, naming what differs, unless the checkpoint is of these data, and of this config or one that
+    can go on as this."""
+    check_may_go_on(checkpoint["config"], config, owner=path, folder=Path(path).parents[1])
     if checkpoint["data_fingerprint"] != data_fingerprint:
         raise UserError(
             f"{path} was made with other data (fingerprint {checkpoint['data_fingerprint'][:12]}, "

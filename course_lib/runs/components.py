@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,23 +16,21 @@ from course_lib.data import (
     Batches,
     BucketBatchSampler,
     ShardedOrder,
-    Texts,
-    TokenStore,
     collate,
     evaluation_batches,
-    load_docstrings,
-    load_source,
-    load_table,
-    load_tokenizer,
     shard_evenly,
-    split_store,
 )
 from course_lib.distributed import Ranks, from_main_process
-from course_lib.models import ModelConfig, make_model
-from course_lib.runs.config import AUTO, BUILT_IN_DATA, TrainConfig
+from course_lib.models import ModelConfig, make_model, set_target_scale
+from course_lib.runs.config import AUTO, TrainConfig
+from course_lib.runs.data import KINDS
+from course_lib.runs.data import RunData as RunData
+from course_lib.runs.data import load_data as load_data
 from course_lib.runs.folder import RunFolder
 from course_lib.training import (
     Precision,
+    TaskLoss,
+    choose_optimizer,
     largest_micro_batch_size,
     make_optimizer,
     make_schedule,
@@ -43,6 +38,7 @@ from course_lib.training import (
     resolve_optimizer,
     resolve_precision,
     scaled_learning_rate,
+    task_loss,
     to_device,
 )
 
@@ -50,60 +46,40 @@ MAX_AUTO_BATCH = 512
 """Larger micro-batches seldom gain speed, and take updates away from an epoch."""
 
 
-class RunData(NamedTuple):
-    """What is trained on."""
+def build_model(
+    config: TrainConfig, *, vocab_size: int, num_classes: int, trained: RunFolder | None = None
+) -> nn.Module:
+    """The model of a config on the CPU, randomly initialised (or from `hf_model`), adapters included.
 
-    train: TokenStore
-    validation: TokenStore
-    fingerprint: str
-    notes: list[str]
-
-
-def load_data(config: TrainConfig, folder: RunFolder, *, progress: bool = True) -> RunData:
-    """Texts, split, tokenizer and token store of a config. The tokenizer is the Hugging Face model's, or the
-    one that the run folder already has, or one trained on the training texts. The split does not depend on
-    `config.seed`, so that runs with several seeds are judged on the same texts. Errors are UserErrors."""
-    path = Path(config.hf_model) / "tokenizer.json" if config.hf_model else folder.tokenizer
-    with contextlib.redirect_stdout(sys.stderr):  # progress bars: stdout belongs to the answer
-        texts = _load_texts(config, progress)
-        train, validation = split_store(
-            texts,
-            max_length=config.max_length,
-            tokenizer=load_tokenizer(path) if config.hf_model or path.exists() else None,
-            vocab_size=config.vocab_size,
-            task=config.task,
-            validation=config.validation,
-            progress=progress,
-        )
-    cut = f"{train.num_truncated:,} of {len(texts):,} texts were cut to max_length={config.max_length} tokens"
-    notes = [*texts.notes, cut] if train.num_truncated else [*texts.notes]
-    return RunData(train, validation, texts.fingerprint, notes)
-
-
-def _load_texts(config: TrainConfig, progress: bool) -> Texts:
-    is_built_in, is_of_words = config.data == BUILT_IN_DATA, config.task == "token-classification"
-    if is_built_in:
-        return load_source() if is_of_words else load_docstrings()
-    if is_of_words:
-        raise UserError(
-            f"task={config.task} has no data but data={BUILT_IN_DATA}: give that, or another task"
-        )
-    return load_table(config.data, use_labels=config.task == "classification", progress=progress)
-
-
-def build_model(config: TrainConfig, *, vocab_size: int, num_classes: int) -> nn.Module:
-    """The model of a config on the CPU, randomly initialised (or from `hf_model`), adapters included."""
+    `trained`: the run whose weights will take the place of the first ones. It has all that is needed of `hf_model`.
+    """
     if config.hf_model:
         from course_lib.models import load_hf_model
 
+        is_kept = trained is not None and trained.hf_model.exists()
         model: nn.Module = load_hf_model(
-            config.hf_model, config.task, num_classes, max_length=config.max_length
+            trained.hf_model if trained is not None and is_kept else config.hf_model,
+            config.task,
+            num_classes,
+            max_length=config.max_length,
+            use_weights=not is_kept,
         )
+    elif config.model == "ngrams":
+        from course_lib.models import NgramClassifier
+
+        model = NgramClassifier(config.task, vocab_size, num_classes)
     else:
         names = ("max_length", "task", "d_model", "num_layers", "num_heads", "dropout")
         sizes = {name: getattr(config, name) for name in names}
         # A language model has no classes, and its data name none.
-        model = make_model(ModelConfig(vocab_size=vocab_size, num_classes=max(num_classes, 1), **sizes))
+        sizes |= {"num_classes": max(num_classes, 1)}
+        if config.model == "joined":
+            from course_lib.models import JoinedClassifier
+
+            tokens = ModelConfig(vocab_size=config.vocab_size, **sizes)
+            model = JoinedClassifier(tokens, vocab_size - config.vocab_size)
+        else:
+            model = make_model(ModelConfig(vocab_size=vocab_size, **sizes))
     if config.lora_rank:
         from course_lib.models import add_lora
 
@@ -137,33 +113,57 @@ class Components:
     """The config with every `auto` replaced by what it became: a resumed run starts from these."""
     schedule_numbers: dict[str, Any]
     """What `make_schedule` and `plot_schedule` were given."""
+    loss: TaskLoss | None = None
+    """None: the default one, cross-entropy."""
     is_sharded: bool = False
     """Whether FSDP2 has split the model over processes."""
     reasons: dict[str, str] = field(default_factory=dict)
 
 
 def build_components(
-    config: TrainConfig, data: RunData, device: torch.device, ranks: Ranks, *, settled: TrainConfig | None
+    config: TrainConfig,
+    data: RunData,
+    device: torch.device,
+    ranks: Ranks,
+    *,
+    settled: TrainConfig | None,
+    trained: RunFolder | None = None,
 ) -> Components:
-    """Build everything; `settled` is that of the run to be resumed, None for a new one.
+    """Build everything; `settled` is that of the run to be resumed, in the folder `trained`; None for a new one.
 
     Raises UserError when a wish of the config cannot be met.
     """
     vocab_size, num_classes = data.train.vocab_size, len(data.train.label_names)
-    model = build_model(config, vocab_size=vocab_size, num_classes=num_classes).to(device)
+    if config.init_from and trained is None:
+        trained = RunFolder(config.init_from)
+    model = build_model(config, vocab_size=vocab_size, num_classes=num_classes, trained=trained).to(device)
     chosen = settled or config
     network: Any = getattr(model, "network", None)  # of a Hugging Face model
     width = network.config.hidden_size if network else config.d_model
-    precision = resolve_precision(chosen.precision, device, width=width)
+    has_products = config.model != "ngrams" or chosen.precision != AUTO
+    precision = resolve_precision(chosen.precision if has_products else "32-true", device, width=width)
     if (agreed := from_main_process(precision.name)) != precision.name:  # it was measured, here and there
         precision = resolve_precision(agreed, device, width=width)
     reasons = {"precision": f"{precision.name} ({precision.reason})"}
+    if config.task == "regression":
+        set_target_scale(model, float(data.train.labels.mean()), float(data.train.labels.std()) or 1.0)
+    if config.model in KINDS:
+        _weigh_ngrams(model, data)
+    if config.init_from and settled is None:
+        reasons["init_from"] = _start_from(RunFolder(config.init_from), model, data.train.label_names)
+    loss = task_loss(model)
+    is_sharded = config.sharding == "fsdp"  # on one process only in the form of its checkpoints
+    optimizer_name, why = chosen.optimizer, ""
+    if optimizer_name == AUTO:
+        is_fresh = not (config.hf_model or config.lora_rank)
+        optimizer_name, why = choose_optimizer(model, is_fresh=is_fresh, is_sharded=is_sharded)
     micro_batch_size = chosen.micro_batch_size
     if micro_batch_size == AUTO:
         found = largest_micro_batch_size(
             model,
             _longest_of(data),
-            optimizer=config.optimizer,
+            loss=loss,
+            optimizer=optimizer_name,
             precision=precision,
             max_size=min(MAX_AUTO_BATCH, len(data.train)),
         )
@@ -175,7 +175,10 @@ def build_components(
     order = ShardedOrder(sampler, ranks, grad_accum_steps)
     steps_per_epoch = -(-len(order) // grad_accum_steps)
     max_epochs, reasons["epochs"] = resolve_epochs(
-        steps_per_epoch, max_epochs=config.max_epochs, max_steps=config.max_steps
+        steps_per_epoch,
+        max_epochs=config.max_epochs,
+        max_steps=config.max_steps,
+        **auto_length(config.model, steps_per_epoch),
     )
     max_steps = min(max_epochs * steps_per_epoch, config.max_steps or max_epochs * steps_per_epoch)
     learning_rate = scaled_learning_rate(
@@ -185,25 +188,29 @@ def build_components(
         f"{global_batch_size} samples per update: {micro_batch_size} × {grad_accum_steps} micro-batches × "
         f"{ranks.world_size} processes; peak learning rate {learning_rate:.3g}"
     )
-    is_sharded = config.sharding == "fsdp"  # on one process only in the form of its checkpoints
-    if config.compile:
+    is_compiled = False
+    if chosen.compile != "off":
         from course_lib.training import compile_model
 
-        batch = to_device(_longest_of(data)(micro_batch_size), device)
-        reasons["compile"] = compile_model(model, batch, precision=precision)[1]["reason"]
+        batch = to_device(_typical_of(data, micro_batch_size), device)
+        num_micro_steps = max_steps * grad_accum_steps if chosen.compile == AUTO else None
+        _, measured = compile_model(
+            model, batch, loss=loss, precision=precision, num_micro_steps=num_micro_steps
+        )
+        reasons["compile"], is_compiled = measured["reason"], measured["is_compiled"]
     if is_sharded:  # before the optimizer, which must see the parts
         from course_lib.distributed import shard
 
         model = shard(model, precision=precision.name, cpu_offload=config.cpu_offload)
     optimizer = make_optimizer(
         model,
-        config.optimizer,
+        optimizer_name,
         learning_rate=learning_rate,
         weight_decay=config.weight_decay,
         layer_decay=config.layer_decay,
         embedding_lr_ratio=embedding_lr_ratio(config),
     )
-    reasons["optimizer"] = resolve_optimizer(config.optimizer, model)
+    reasons["optimizer"] = "; ".join(filter(None, [resolve_optimizer(optimizer_name, model), why]))
     schedule_numbers = {
         "warmup_steps": round(config.warmup_fraction * max_steps),
         "final_ratio": config.final_learning_rate_ratio,
@@ -225,11 +232,49 @@ def build_components(
         max_epochs=max_epochs,
         max_steps=max_steps,
         grad_accum_steps=grad_accum_steps,
-        settled=dataclasses.replace(config, precision=precision.name, micro_batch_size=micro_batch_size),
+        settled=dataclasses.replace(
+            config,
+            precision=precision.name,
+            micro_batch_size=micro_batch_size,
+            compile="on" if is_compiled else "off",
+            optimizer=optimizer_name,
+        ),
         schedule_numbers=schedule_numbers,
+        loss=loss,
         is_sharded=is_sharded,
         reasons=reasons,
     )
+
+
+def _weigh_ngrams(model: nn.Module, data: RunData) -> None:
+    """By how many texts to train on hold each: a store names an n-gram once in a text."""
+    from course_lib.models import set_ngram_weights
+
+    tokenizer: Any = data.train.load_tokenizer()
+    counts = data.train.id_counts()[tokenizer.offset :]
+    set_ngram_weights(model, torch.from_numpy(counts), len(data.train), tokenizer.num_words)
+
+
+def _start_from(folder: RunFolder, model: nn.Module, label_names: tuple[str, ...]) -> str:
+    """Take over the best weights of another run; says whose. Raises UserError when they do not belong to this one."""
+    checkpoint = folder.read_checkpoint()
+    theirs = checkpoint["extra"]["label_names"]
+    if theirs != [*label_names]:
+        odd = [f"only one of both has {name!r}" for name in sorted({*theirs} ^ {*label_names})[:1]]
+        raise UserError(
+            f"init_from={folder.directory} has other labels ({len(theirs)}, here {len(label_names)}; "
+            f"{(*odd, 'in another order')[0]}): its weights name those, so give data with the same"
+        )
+    folder.load_weights(checkpoint, model)
+    return f"best weights of {folder.directory}, step {checkpoint['state']['step']}"
+
+
+def auto_length(model: str, steps_per_epoch: int) -> dict[str, Any]:
+    """What `resolve_epochs` is told of a model. A linear model of large batches: 8 epochs, fewer of many texts, and of
+    few texts as many as make 150 steps."""
+    if model != "ngrams":
+        return {}
+    return {"auto_steps": 1100, "auto_epochs": (3, min(100, max(8, -(-150 // steps_per_epoch))))}
 
 
 def embedding_lr_ratio(config: TrainConfig) -> float:
@@ -260,3 +305,9 @@ def _longest_of(data: RunData) -> Callable[[int], dict[str, Tensor]]:
     """Batches of any size of the longest texts: what needs most memory."""
     longest = np.argsort(-data.train.lengths, kind="stable")
     return lambda size: collate([data.train[int(i)] for i in np.resize(longest, size)])
+
+
+def _typical_of(data: RunData, size: int) -> dict[str, Tensor]:
+    """A batch of texts of about the mean length: what a step takes on average."""
+    nearest = np.argsort(np.abs(data.train.lengths - data.train.lengths.mean()), kind="stable")
+    return collate([data.train[int(i)] for i in np.resize(nearest[:size], size)])

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.base import UserError, atomic_write_text, remove_leftovers, to_json
-from course_lib.runs.config import read_config
+from course_lib.runs.config import OLD, read_config
+
+WEIGHTS = ("best", "last")
+"""The weights that a run keeps: those of the best validation, and those of its last step."""
 
 
 class RunFolder:
@@ -23,6 +26,7 @@ class RunFolder:
         self.last = self.directory / "checkpoints" / "last.pt"
         self.best = self.directory / "checkpoints" / "best.pt"
         self.tokenizer = self.directory / "tokenizer.json"
+        self.hf_model = self.directory / "hf_model"  # of its base: config and tokenizer
         self.report = self.directory / "report.html"
 
     @property
@@ -44,12 +48,33 @@ class RunFolder:
         """The values of the run that is here. Raises UserError when none is."""
         if not self.config.exists():
             raise UserError(f"{self.directory} holds no run: give the --out folder of `course-lib train`")
-        return read_config(self.config)
+        return OLD | read_config(self.config)
 
     def remove_leftovers(self) -> None:
         """Remove what a kill in the middle of a save has left beside the whole files."""
         for folder in (self.directory, self.last.parent):
             remove_leftovers(folder)
+
+    def read_checkpoint(self, weights: str = "best") -> dict[str, Any]:
+        """The checkpoint of the `best` or the `last` weights. Raises UserError when there is none."""
+        from course_lib.training import load_checkpoint
+
+        if weights not in WEIGHTS:
+            raise UserError(f"weights must be one of {', '.join(WEIGHTS)}; got {weights!r}")
+        return load_checkpoint(self.best if weights == "best" else self.last)
+
+    def load_weights(self, checkpoint: dict[str, Any], model: Any) -> None:
+        """Put the weights of a checkpoint of this run into `model`. Raises UserError when its shape is another."""
+        try:
+            if "shards" in checkpoint:  # of FSDP2
+                from course_lib.distributed import load_whole_weights
+
+                load_whole_weights(self.last.parent / checkpoint["shards"]["folder"], model)
+            else:
+                model.load_state_dict(checkpoint["model"])
+        except RuntimeError as error:  # torch names each weight in a line of its own
+            first = str(error).partition("\n")[2].partition("\n")[0] or str(error)
+            raise UserError(f"the weights of {self.directory} do not fit this model: {first}") from None
 
     def write_record(self, record: dict[str, Any]) -> None:
         atomic_write_text(self.record, to_json(record) + "\n")

@@ -102,7 +102,10 @@ class ProgressBar(Callback):
             self.shown["samples/s"] = f"{record['samples_per_sec']:,.0f}"
         elif record["kind"] == "validation":
             self.shown["val loss"] = f"{record['loss']:.3f}"
-            self.shown["val acc"] = f"{record['accuracy']:.1%}"
+            if "accuracy" in record:
+                self.shown["val acc"] = f"{record['accuracy']:.1%}"
+            elif "r2" in record:
+                self.shown["val R²"] = f"{record['r2']:.3f}"
         self.bar.set_description(
             f"Epoch {min(state.epoch + 1, self.max_epochs)}/{self.max_epochs}", refresh=False
         )

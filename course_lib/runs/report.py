@@ -7,12 +7,17 @@ import html
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from course_lib.base import COLOURS, atomic_write_text, draw, render
 from course_lib.runs.folder import RunFolder
+from course_lib.training import MAX_MATRIX_LABELS
 
 _FIGURES = {
     "Loss": "loss",
     "Validation accuracy": "accuracy",
+    "Validation macro F1": "macro_f1",
+    "Validation R²": "r2",
     "Validation perplexity": "perplexity",
     "Learning rate": "learning_rate",
     "Gradient norm before clipping": "grad_norm",
@@ -34,6 +39,7 @@ def report_html(name: str, record: dict[str, Any], records: Sequence[dict[str, A
         **record,
         name=name,
         figures=[draw(title, *_curves(title, records)) for title in titles],
+        heat_map=heat_map(record.get("per_class") or [], record.get("confused") or []),
     )
 
 
@@ -62,3 +68,33 @@ def _curves(title: str, records: Sequence[dict[str, Any]]) -> tuple[str, Callabl
         axes.legend(frameon=False)
 
     return f"{'; '.join(ends) or 'not recorded'}.", plot
+
+
+def heat_map(per_class: Sequence[dict[str, Any]], confused: Sequence[dict[str, Any]]) -> Markup:
+    """Labels that are too many for a table of counts, as an SVG: a square for what came often enough, darker for a
+    larger share of its row. Each names itself when it is pointed at; "" for few labels or none."""
+    if len(per_class) <= MAX_MATRIX_LABELS or not confused:
+        return Markup("")
+    totals = {row["label"]: max(1, row["num_samples"]) for row in per_class}
+    place = {label: i for i, label in enumerate(totals)}
+    right = [
+        {
+            "label": row["label"],
+            "predicted": row["label"],
+            "num_samples": round(row["recall"] * row["num_samples"]),
+        }
+        for row in per_class
+    ]
+    squares = [
+        row | {"row": place[row["label"]], "column": place[row["predicted"]]} | {"share": share}
+        for row in [*right, *confused]
+        if (share := row["num_samples"] / totals[row["label"]])
+    ]
+    return Markup(
+        render(
+            "heat_map.html",
+            labels=[label if len(label) <= 28 else label[:27] + "…" for label in totals],
+            squares=squares,
+            size=max(4.0, min(16.0, 720 / len(totals))),
+        )
+    )

@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 
-from course_lib.base import atomic_write_text, environment, hardware, memory_bytes, say, to_yaml
+from course_lib.base import UserError, atomic_write_text, environment, hardware, memory_bytes, say, to_yaml
 from course_lib.distributed import ranks as distributed
-from course_lib.runs.compare import check_same_run
+from course_lib.runs.compare import check_same_run, differences
 from course_lib.runs.components import RunData, build_components
-from course_lib.runs.config import TrainConfig
-from course_lib.runs.cost import CostMeter
+from course_lib.runs.config import OLD, TrainConfig
 from course_lib.runs.folder import RunFolder
 from course_lib.runs.record import RecordWriter
+from course_lib.runs.watching.cost import CostMeter
 from course_lib.training import (
     Callback,
     Checkpointer,
@@ -28,6 +28,10 @@ from course_lib.training import (
     restore,
     seed_everything,
 )
+
+LATER_IS_BETTER = 0.01
+"""How far a later validation of n-grams may fall behind and still be `best`: such a model settles as the learning rate
+falls, and on a thousand texts a score is no surer than this."""
 
 
 class Run:
@@ -52,11 +56,14 @@ class Run:
         self.progress = progress and ranks.is_main_process
         checkpoint = self._checkpoint_to_resume() if resume else None
         seed_everything(config.seed, deterministic=config.is_deterministic)
-        settled = TrainConfig(**checkpoint["extra"]["settled"]) if checkpoint else None
-        self.parts = build_components(config, data, device, ranks, settled=settled)
+        settled = TrainConfig(**OLD | checkpoint["extra"]["settled"]) if checkpoint else None
+        self.parts = build_components(
+            config, data, device, ranks, settled=settled, trained=folder if checkpoint else None
+        )
         # Dropout draws other numbers on each process; the weights above are the same on all.
         seed_everything(ranks.seed(config.seed), deterministic=config.is_deterministic)
         self.state = TrainState()
+        self.trials: list[dict[str, Any]] = []  # of `model=auto`
         self.num_records = 0  # that the checkpoint to resume counts
         self.writer: RecordWriter | None = None
         self.meter = CostMeter(config, device)
@@ -66,8 +73,9 @@ class Run:
             self.checkpoint,
             every_steps=config.checkpoint_every_steps,
             every_seconds=config.checkpoint_every_seconds,
-            monitor=config.monitor,
+            monitor=config.metric,
             higher_is_better=config.higher_is_better,
+            tolerance=LATER_IS_BETTER if config.model == "ngrams" and config.higher_is_better else 0.0,
             keep=config.keep_checkpoints,
             is_async=config.use_async_checkpoints,
             is_main_process=ranks.is_main_process,
@@ -79,16 +87,18 @@ class Run:
         self.started = time.perf_counter()
         if checkpoint:
             self._restore(checkpoint)
-        elif not resume and ranks.is_main_process:
-            folder.create()
-            atomic_write_text(folder.config, to_yaml(config.to_dict()))
+        if ranks.is_main_process:
+            if not resume:
+                folder.create()
+            if not resume or differences(folder.read_config(), config.to_dict()):  # it goes on to another end
+                atomic_write_text(folder.config, to_yaml(config.to_dict()))
 
     def _own_callbacks(self) -> list[Callback]:
         config, callbacks = self.config, list[Callback]()
         if config.early_stopping_patience is not None:
             mode = "max" if config.higher_is_better else "min"
             patience, min_delta = config.early_stopping_patience, config.min_delta
-            callbacks.append(EarlyStopping(config.monitor, mode, patience, min_delta))
+            callbacks.append(EarlyStopping(config.metric, mode, patience, min_delta))
         if self.profiler is not None and self.ranks.is_main_process:
             callbacks.append(self.profiler)
         return callbacks
@@ -116,6 +126,9 @@ class Run:
             say("no checkpoint was written yet; starting from step 0", enabled=self.progress)
             return None
         checkpoint = load_checkpoint(self.folder.last)
+        checkpoint["config"] = TrainConfig.from_dict(
+            OLD | checkpoint["config"]
+        ).to_dict()  # with keys of today
         config, fingerprint = self.config.to_dict(), self.data.fingerprint
         check_same_run(checkpoint, config=config, data_fingerprint=fingerprint, path=self.folder.last)
         for difference in different_conditions(checkpoint):
@@ -128,6 +141,11 @@ class Run:
     def _restore(self, checkpoint: dict[str, Any]) -> None:
         parts, callbacks = self.stateful(), self._saved_callbacks()
         self.state = restore(checkpoint, callbacks=callbacks, rank=self.ranks.rank, **parts)
+        step, end = self.state.step, self.parts.max_steps
+        if step >= end and differences(checkpoint["config"], self.config.to_dict()):
+            raise UserError(
+                f"{self.folder.directory} has made {step} steps, and would end after {end}: set more"
+            )
         self.num_records = checkpoint["extra"]["num_records"]
         self.checkpointer.saved = (self.state.step, self.state.epoch)
         say(f"resuming at step {self.state.step} of {self.parts.max_steps}", enabled=self.progress)
@@ -168,13 +186,16 @@ class Run:
             "process_seconds": time.perf_counter() - self.started,
             "world_size": self.ranks.world_size,
             "resolved": self.parts.reasons,
+            "choice": self.trials,
             "config": self.config.to_dict(),
             "config_fingerprint": self.config.fingerprint,
             "data": {
                 "fingerprint": self.data.fingerprint,
                 "num_train": len(self.data.train),
                 "num_validation": len(self.data.validation),
+                "num_test": len(self.data.test) if self.data.test else 0,
                 "label_names": list(self.data.train.label_names),
+                "columns": dict(self.data.columns),
                 "notes": self.data.notes,
             },
             **self.surroundings,

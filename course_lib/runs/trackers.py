@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from course_lib.base import require, say
-from course_lib.runs.config import tracker_names
+from course_lib.runs.checks import tracker_names
 from course_lib.runs.folder import RunFolder
 from course_lib.runs.record import Tracker, numbers
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,16 +10,19 @@ from typing import Any
 from course_lib.base import in_kernel, resolve_device, say
 from course_lib.data import evaluation_batches, save_tokenizer
 from course_lib.distributed import ranks as distributed
-from course_lib.runs.compare import check_same_config
-from course_lib.runs.components import build_components, load_data
-from course_lib.runs.config import TrainConfig
-from course_lib.runs.cost import peak_flops, utilisation
+from course_lib.runs.choosing.baseline import linear_baseline
+from course_lib.runs.choosing.model import choose_model
+from course_lib.runs.compare import check_may_go_on, differences
+from course_lib.runs.components import build_components
+from course_lib.runs.config import AUTO, TrainConfig
+from course_lib.runs.data import given_frames
 from course_lib.runs.folder import RunFolder
-from course_lib.runs.health import health_table
-from course_lib.runs.predict import load_trained
 from course_lib.runs.record import LivePlot, ProgressBar, RecordWriter
 from course_lib.runs.run import Run
 from course_lib.runs.trackers import make_trackers, require_trackers
+from course_lib.runs.using.predict import load_trained
+from course_lib.runs.watching.cost import peak_flops, utilisation
+from course_lib.runs.watching.health import health_table
 from course_lib.training import (
     Callback,
     InterruptBetweenSteps,
@@ -27,6 +31,7 @@ from course_lib.training import (
     fit,
     load_checkpoint,
     seed_everything,
+    task_loss,
     weights_sha256,
 )
 
@@ -38,21 +43,37 @@ def run_training(
     resume: bool = False,
     progress: bool = True,
     callbacks: Sequence[Callback] = (),
+    data: Any = None,
+    validation_data: Any = None,
+    test_data: Any = None,
 ) -> dict[str, Any]:
     """Train as `config` says, into the run folder `out`; returns the record that `run.json` holds.
 
     With `resume=True` continue the run in `out` from its last checkpoint, or from the start when it has none
-    yet: the weights at the end are those of a run that was never interrupted. What is told goes to stderr.
+    yet: the weights at the end are those of a run that was never interrupted. A larger `max_epochs` or `max_steps`
+    then lets the run go on, also one that is finished, if its schedule is constant or plateau; its warmup stays as it
+    was. What is told goes to stderr.
+
+    `data`, `validation_data`, `test_data`: frames of pandas or polars in place of files, where the config says `frame`:
+    `run_training(TrainConfig(data="frame"), "runs/a", data=the_frame)`. The record knows such data by the fingerprint
+    of their content alone, and a resumed run is given them again.
+
     Under torchrun every process calls this; all but the first return {}.
 
     Raises UserError for data, folder or checkpoint that cannot be used, NonFiniteError when the loss or a
     gradient became NaN. KeyboardInterrupt passes through after the record says so.
     """
+    frames = given_frames(config, data=data, validation_data=validation_data, test_data=test_data)
     folder = RunFolder(out)
     resume = resume or (distributed.is_elastic() and folder.holds_run)  # torchrun started the job again
+    if resume and config.model == AUTO:  # it was chosen when the run began
+        config = dataclasses.replace(config, model=folder.read_config()["model"])
+    config = _from_first(config)
     if resume:
-        check_same_config(folder.read_config(), config.to_dict(), owner=f"the run in {folder.directory}")
-        if folder.read_record().get("status") == "finished":
+        old, owner = TrainConfig.from_dict(folder.read_config()).to_dict(), f"the run in {folder.directory}"
+        check_may_go_on(old, config.to_dict(), owner=owner, folder=folder.directory)
+        is_same = not differences(old, config.to_dict())
+        if is_same and folder.read_record().get("status") == "finished":
             say(f"{folder.directory} is finished already; nothing to resume", enabled=progress)
             return folder.read_record()
     elif folder.holds_run:
@@ -65,12 +86,30 @@ def run_training(
         with distributed.main_process_first(ranks):
             if resume and ranks.is_main_process:
                 folder.remove_leftovers()
-            data = load_data(config, folder, progress=progress and ranks.is_main_process)
-        run = Run(config, data, device, folder, ranks, progress=progress, callbacks=callbacks, resume=resume)
-        run.parts.reasons["device"] = f"{device} ({device_reason})"
+        choice = choose_model(config, folder, device, ranks, progress=progress, frames=frames)
+        config, loaded = choice.config, choice.data
+        run = Run(
+            config, loaded, device, folder, ranks, progress=progress, callbacks=callbacks, resume=resume
+        )
+        run.parts.reasons |= {"device": f"{device} ({device_reason})", "model": choice.reason}
+        run.trials = choice.trials
+        if resume and (before := folder.read_record()).get("choice"):
+            run.trials, run.parts.reasons["model"] = before["choice"], before["resolved"]["model"]
+        for note in loaded.notes:
+            say(f"data: {note}", enabled=run.progress)
         return _run_to_its_end(run)
     finally:
         distributed.cleanup()
+
+
+def _from_first(config: TrainConfig) -> TrainConfig:
+    """With the whole path of the run that this one starts from, and its model where none is named: the weights leave
+    no choice."""
+    if not config.init_from:
+        return config
+    first = RunFolder(Path(config.init_from).expanduser().absolute())
+    model = first.read_config()["model"] if config.model == AUTO else config.model
+    return dataclasses.replace(config, init_from=str(first.directory), model=model)
 
 
 def plan_training(config: TrainConfig, out: str | Path) -> dict[str, str]:
@@ -79,7 +118,9 @@ def plan_training(config: TrainConfig, out: str | Path) -> dict[str, str]:
 
     folder = RunFolder(out)
     device, device_reason = resolve_device(config.device)
-    data = load_data(config, folder)
+    config = _from_first(config)
+    choice = choose_model(config, folder, device, distributed.Ranks(), progress=False)
+    config, data = choice.config, choice.data
     seed_everything(config.seed)
     parts = build_components(config, data, device, distributed.Ranks(), settled=None)
     peak = parts.optimizer.defaults["lr"]
@@ -87,10 +128,13 @@ def plan_training(config: TrainConfig, out: str | Path) -> dict[str, str]:
     folder.directory.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder.directory / "schedule.svg")
     return {
-        "data": f"{len(data.train):,} samples to train on, {len(data.validation):,} to validate on",
+        "data": f"{len(data.train):,} samples to train on, {len(data.validation):,} to validate on"
+        + (f", {len(data.test):,} to test on" if data.test else ""),
+        **({"notes": "\n".join(data.notes)} if data.notes else {}),
         "device": f"{device} ({device_reason})",
         "parameters": f"{sum(p.numel() for p in parts.model.parameters()):,}",
         "steps": f"{parts.max_steps:,}",
+        "model": choice.reason,
         **parts.reasons,
         "schedule": str(folder.directory / "schedule.svg"),
     }
@@ -102,6 +146,12 @@ def _run_to_its_end(run: Run) -> dict[str, Any]:
     if is_main_process:
         if not folder.tokenizer.exists():
             save_tokenizer(run.data.train.load_tokenizer(), folder.tokenizer)
+        if run.config.hf_model:
+            from course_lib.models import keep_hf_files
+
+            first = RunFolder(run.config.init_from or "").hf_model  # it may have outlived the base
+            is_there = run.config.init_from and first.exists()
+            keep_hf_files(first if is_there else run.config.hf_model, folder.hf_model)
         folder.write_record(run.record("running"))
     try:
         _train(run)
@@ -149,6 +199,7 @@ def _train(run: Run) -> None:
                 max_steps=parts.max_steps,
                 max_norm=config.max_norm,
                 grad_accum_steps=parts.grad_accum_steps,
+                loss=parts.loss,
                 precision=parts.precision,
                 label_smoothing=config.label_smoothing,
                 log_every_steps=config.log_every_steps,
@@ -187,23 +238,30 @@ def _finish(run: Run, weights: dict[str, Any]) -> dict[str, Any]:
     device = next(parts.model.parameters()).device
     if not parts.is_sharded:  # what FSDP2 has split may be too large for one device
         best.model.to(device)
-    batches = evaluation_batches(run.data.validation, 2 * int(parts.settled.micro_batch_size))
-    scores = evaluate(best.model, batches, return_predictions=True)
+    batch_size, loss = 2 * int(parts.settled.micro_batch_size or 1), task_loss(best.model)
+    batches = evaluation_batches(run.data.validation, batch_size)
+    scores = evaluate(best.model, batches, loss=loss, return_predictions=True)
     labels, predictions, lengths = (scores.pop(name).numpy() for name in ("labels", "predictions", "lengths"))
     names = run.data.train.label_names
     summary = evaluation_summary(run.config.task, labels, predictions, lengths, names)
+    test = None
+    if run.data.test is not None:
+        test = evaluate(best.model, evaluation_batches(run.data.test, batch_size), loss=loss)
     records = run.folder.read_metrics()
     peak = peak_flops(device, parts.precision.dtype, run.ranks.world_size)
     # A run that ran out of money can go on with a larger budget; one that stopped early is done.
     status = "stopped" if run.state.stop_reason.startswith("budget") else "finished"
     record = run.record(status) | {
+        "baseline": linear_baseline(run.data, run.config.task),
         "weights_sha256": weights_sha256(weights),
         "best_weights_sha256": weights_sha256(best.model),
         "best": run.checkpointer.best,
         "validation": scores,
+        "test": test,
         "per_class": summary["per_class"],
         "slices": summary["slices"],
         "confusion": summary["confusion"],
+        "confused": summary["confused"],
         "health": health_table(records),
         "profile": run.profiler.breakdown if run.profiler else None,
         "cost": run.meter.summary(records)

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from course_lib.training.loop import fit, train_step
     from course_lib.training.memory import apply_activation_checkpointing, compile_model
     from course_lib.training.micro_batch import largest_micro_batch_size
-    from course_lib.training.optim import make_optimizer, resolve_epochs, resolve_optimizer
+    from course_lib.training.optim import (
+        choose_optimizer,
+        make_optimizer,
+        resolve_epochs,
+        resolve_optimizer,
+    )
     from course_lib.training.precision import FULL_PRECISION, Precision, known_gain, resolve_precision
     from course_lib.training.registry import LR_SCALING_POWERS, OPTIMIZERS, PRECISIONS, SCHEDULES
     from course_lib.training.reproducibility import seed_everything, weights_sha256
@@ -34,7 +39,17 @@ if TYPE_CHECKING:
         scaled_learning_rate,
         warmup_cosine,
     )
-    from course_lib.training.scores import evaluation_summary
+    from course_lib.training.scores import (
+        MAX_MATRIX_LABELS,
+        TaskLoss,
+        classification_table,
+        confused_pairs,
+        confusion_matrix,
+        evaluation_summary,
+        macro_f1,
+        perplexity,
+        task_loss,
+    )
     from course_lib.training.window import MicroBatches, NonFiniteError, to_device
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -116,9 +116,9 @@ class Checkpointer(Callback):
 
     `last` is written at the first safe point at least `every_steps` after the one before, and at the end of
     each epoch; with `every_seconds`, at the first one so much later. `best` is written right after a
-    validation whose `monitor` beats all earlier ones. With `is_async` a copy is taken at once and written by
-    a thread, one at a time. Only the main process writes; all must take part. `make_checkpoint(is_best)`
-    gives what to write.
+    validation whose `monitor` beats all earlier ones, or with `tolerance` falls behind the best by no more than that.
+    With `is_async` a copy is taken at once and written by a thread, one at a time. Only the main process writes; all
+    must take part. `make_checkpoint(is_best)` gives what to write.
     """
 
     name = "checkpointer"
@@ -133,6 +133,7 @@ class Checkpointer(Callback):
         every_seconds: float | None = None,
         monitor: str = "loss",
         higher_is_better: bool = False,
+        tolerance: float = 0.0,
         keep: int = 0,
         is_async: bool = False,
         is_main_process: bool = True,
@@ -143,24 +144,29 @@ class Checkpointer(Callback):
         self.monitor, self.sign = monitor, 1.0 if higher_is_better else -1.0
         self.keep = keep
         self.is_main_process = is_main_process
+        self.tolerance = tolerance
         self.best: dict[str, Any] | None = None
+        self.peak = math.nan
         self.saved = (0, 0)  # step and epoch
         self.saved_at = time.perf_counter()
         self.writer = ThreadPoolExecutor(1, "checkpoint") if is_async else None
         self.pending: Future[None] | None = None
 
     def state_dict(self) -> dict[str, Any]:
-        return {"best": self.best}
+        return {"best": self.best, "peak": self.peak}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.best = state["best"]
+        self.peak = state.get("peak", self.best["value"] if self.best else math.nan)
 
     def on_record(self, state: TrainState, record: dict[str, Any]) -> None:
         if record["kind"] != "validation":
             return
         value = float(record[self.monitor])
-        best = self.best["value"] if self.best else math.nan
-        if math.isnan(best) or self.sign * value > self.sign * best:  # a NaN could not be beaten
+        is_first = self.best is None or math.isnan(self.peak)  # a NaN could not be beaten
+        lead = math.inf if is_first else self.sign * (value - self.peak)
+        self.peak = value if lead > 0 else self.peak
+        if lead > 0 or (self.tolerance and lead >= -self.tolerance):
             self.best = {"monitor": self.monitor, "value": value, "step": state.step}
             self._write(self.best_path, state.step)
 

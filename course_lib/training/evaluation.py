@@ -41,14 +41,18 @@ def evaluate(
 ) -> dict[str, Any]:
     """Mean `loss` over items and `num_items`, over all processes, with one sync; with the default loss (`train_step`
     says what that is) also `accuracy` in [0, 1] and `macro_f1` (the mean F1 of the classes that occur; for
-    language models `perplexity`).
+    language models `perplexity`), and with a `TaskLoss` the scores of that task.
 
     Dropout is off meanwhile; every module leaves in the mode it came in. With `return_predictions=True` also
     `predictions` and `labels` of this process's batches: int64 tensors [number of items] on the CPU, in the
-    order of `batches`; and `lengths` (real tokens of the item's text) where batches have an `attention_mask`.
+    order of `batches` (floats [N] for numbers, bool and float [N, C] for several labels); and `lengths` (real tokens
+    of the item's text) where batches have an `attention_mask`.
     Raises ValueError when there is no batch, UserError when there is no item or the loss does not fit.
     """
     device = next(model.parameters()).device
+    if loss is not None and hasattr(loss, "judge"):
+        on_device = (to_device(batch, device) for batch in batches)
+        return _judged(model, on_device, loss, precision, return_predictions)
     if loss is not None:
         if return_predictions:
             raise UserError(
@@ -101,6 +105,32 @@ def evaluate(
         is_item = columns[1] != IGNORE
         for name, column in zip(("predictions", "labels", "lengths"), columns, strict=False):
             result[name] = column[is_item].clone()  # a normal tensor again, outside inference mode
+    return result
+
+
+def _judged(
+    model: nn.Module, batches: Iterable[Batch], loss: Any, precision: Precision, return_predictions: bool
+) -> dict[str, Any]:
+    found, kept = [], []
+    with evaluation_mode(model):
+        for batch in batches:
+            with precision.autocast():
+                judged = loss.judge(model, batch)
+            found.append(torch.cat([torch.stack([judged.cost, judged.items.float()]), judged.statistics]))
+            if return_predictions:
+                kept.append((judged.predictions, judged.labels, batch["attention_mask"].sum(dim=1)))
+    if not found:
+        raise ValueError(_NO_BATCH)
+    total, items, *statistics = sum_across_ranks(torch.stack(found).cpu().double().sum(dim=0)).tolist()
+    if not items:
+        raise UserError("there is nothing to judge in the validation data")
+    result: dict[str, Any] = {"loss": total / items, "num_items": int(items)}
+    result |= loss.scores(np.array(statistics), items)
+    if return_predictions:
+        columns = [torch.cat(column).cpu() for column in zip(*kept, strict=True)]
+        is_item = ~columns[1].reshape(len(columns[1]), -1)[:, 0].isnan()
+        for name, column in zip(("predictions", "labels", "lengths"), columns, strict=True):
+            result[name] = column[is_item].clone()
     return result
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from course_lib.measuring import paired_speedup
-from course_lib.training.losses import loss_sum
+from course_lib.distributed import from_main_process
+from course_lib.measuring import paired_speedup, synchronize
+from course_lib.training.losses import Loss, loss_sum
 from course_lib.training.precision import FULL_PRECISION, Precision
+
+MIN_COMPILE_SECONDS = 30.0
+"""What compiling takes at least, forward, backward and evaluation together: two runs' worth of it must be there."""
 
 
 def apply_activation_checkpointing(model: Any) -> Any:
@@ -41,39 +45,77 @@ def compile_model(
     model: nn.Module,
     batch: Mapping[str, Tensor],
     *,
+    loss: Loss | None = None,
     precision: Precision = FULL_PRECISION,
+    num_micro_steps: int | None = None,
     blocks: int = 4,
     min_seconds: float = 0.25,
 ) -> tuple[nn.Module, dict[str, Any]]:
     """Compile the model in place for any batch size and width, and measure forward + backward on `batch`.
+
+    With `num_micro_steps`, those of the whole run, of which `batch` is a typical one, it stays compiled only if it
+    is measured to be faster, and saves more time than it took; a run too short for that is not compiled at all. All
+    processes do as the first one.
 
     Returns the model and a report: `is_compiled`, `reason`, `compile_seconds` (the first step; evaluation
     compiles once more when it first runs), `speedup` (eager time / compiled time, with its interval).
     Without a C++ compiler, or when the compiler fails, the model stays as it was and `reason` says why.
     Weights, names in the state_dict and random generators are left alone, gradients are cleared.
     """
-    eager = model.forward
-    compiled = torch.compile(eager, dynamic=True)
+    eager, run_seconds = model.forward, None
 
     def step(forward: Any) -> None:
         with precision.autocast():
-            logits = forward(batch["input_ids"], batch["attention_mask"])
-            loss = loss_sum(logits, batch["labels"])
-        loss.backward()
+            if loss is None:
+                cost = loss_sum(forward(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+            else:
+                cost, _ = loss(forward, batch)
+        cost.backward()
         model.zero_grad(set_to_none=True)
 
     with torch.random.fork_rng():  # dropout draws numbers
+        if num_micro_steps is not None:
+            run_seconds = num_micro_steps * min(_seconds(lambda: step(eager)) for _ in range(3))
+            if not from_main_process(run_seconds / 2 > MIN_COMPILE_SECONDS):
+                reason = (
+                    f"not compiled: the steps take about {run_seconds:.0f} s, too few to bring in the "
+                    f"{MIN_COMPILE_SECONDS:.0f} s or more that compiling takes"
+                )
+                return model, {"is_compiled": False, "reason": reason}
         start = time.perf_counter()
+        compiled = torch.compile(eager, dynamic=True)  # what it imports takes seconds, too
         try:
             step(compiled)
         except torch._dynamo.exc.TorchDynamoException as error:
             why = str(error).partition("\n")[0].rstrip(".: ")
-            fix = "install a C++ compiler (g++), or set compile=false"
+            fix = "install a C++ compiler (g++), or set compile=off"
+            _pays_on_main_process(run_seconds, False)
             return model, {"is_compiled": False, "reason": f"not compiled: {why}; {fix}"}
         seconds = time.perf_counter() - start
         timing: dict[str, Any] = {"blocks": blocks, "min_seconds": min_seconds}
         speedup = paired_speedup(lambda: step(eager), lambda: step(compiled), **timing)
-    model.forward = compiled  # an attribute: wrapped, all names in the state_dict would begin with _orig_mod
     reason = f"compiled in {seconds:.1f} s, then {speedup.estimate:.2f}× as fast as before"
     measured = {"compile_seconds": seconds, "speedup": speedup.to_dict()}
+    if run_seconds is not None:
+        saved = run_seconds * (1.0 - 1.0 / speedup.estimate)
+        is_kept = _pays_on_main_process(run_seconds, speedup.low > 1.0 and saved > seconds)
+        reason += (
+            f", which saves {saved:.0f} of the steps' {run_seconds:.0f} s: {'kept' if is_kept else 'dropped'}"
+        )
+        if not is_kept:
+            return model, {"is_compiled": False, "reason": reason, **measured}
+    model.forward = compiled  # an attribute: wrapped, all names in the state_dict would begin with _orig_mod
     return model, {"is_compiled": True, "reason": reason, **measured}
+
+
+def _seconds(work: Callable[[], None]) -> float:
+    synchronize()
+    start = time.perf_counter()
+    work()
+    synchronize()
+    return time.perf_counter() - start
+
+
+def _pays_on_main_process(run_seconds: float | None, pays: bool) -> bool:
+    """What the first process found; all ask, also one whose compiler failed."""
+    return pays if run_seconds is None else from_main_process(pays)

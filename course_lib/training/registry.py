@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from course_lib.base import require
+from course_lib.base import UserError, require
 
 SGD_MOMENTUM = 0.9
 
@@ -44,12 +44,14 @@ class OptimizerEntry:
         make: makes it.
         resolves_to: what it comes to, in words; "" for torch's own, which are fused where that can be.
         can_shard: whether it can update parts of a matrix, as FSDP asks for.
+        is_for_matrices: whether it is for the matrices of the model's blocks alone; `adamw` then updates the rest.
     """
 
     about: str
     make: Callable[[Request], Any]
     resolves_to: str = ""
     can_shard: bool = False
+    is_for_matrices: bool = False
 
 
 def _sgd(asked: Request) -> Any:
@@ -75,6 +77,17 @@ def _adafactor(asked: Request) -> Any:
     from torch.optim import Adafactor
 
     return Adafactor(asked.groups, lr=asked.learning_rate)
+
+
+def _muon(asked: Request) -> Any:
+    import torch
+
+    if not hasattr(torch.optim, "Muon"):
+        raise UserError(
+            f"muon needs torch 2.9 or later, here is {torch.__version__}: upgrade torch, or take adamw"
+        )
+    # Scaled so that an entry moves about as far as with AdamW: one learning rate and decay suit both.
+    return torch.optim.Muon(asked.groups, lr=asked.learning_rate, adjust_lr_fn="match_rms_adamw")
 
 
 def _lamb(asked: Request) -> Any:
@@ -105,6 +118,12 @@ OPTIMIZERS = {
         about="Shazeer and Stern, 2018",
         make=_adafactor,
         resolves_to="not fused: torch.optim.Adafactor keeps a row and a column of second moments per matrix",
+    ),
+    "muon": OptimizerEntry(
+        about="Jordan et al., 2024 (scaled as by Liu et al., 2025), for the matrices of blocks; `adamw` for the rest",
+        make=_muon,
+        resolves_to="torch.optim.Muon, one matrix of the blocks after the other; adamw for the rest",
+        is_for_matrices=True,
     ),
     "lamb": OptimizerEntry(
         about="You et al., 2020; needs the extra `optimizers`",

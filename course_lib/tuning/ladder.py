@@ -41,7 +41,7 @@ def training(
     """The naive loop with `changes`, ready to be timed: `run(seed, num_steps)` trains from the same initial
     weights, after one untimed step, on the same `num_steps` batches' worth of texts for each way to train."""
     torch.manual_seed(config.seed)
-    device, size = resolve_device(config.device)[0], int(config.micro_batch_size)
+    device, size = resolve_device(config.device)[0], int(config.micro_batch_size or 32)
     model = build_model(config, vocab_size=store.vocab_size, num_classes=len(store.label_names)).to(device)
     initial, tokenizer = deepcopy(model.state_dict()), store.load_tokenizer()
     widest = int(store.lengths.max())
@@ -100,8 +100,8 @@ def climb(
     obstacles = {}
     if precision.name == FULL_PRECISION.name:
         obstacles[LOW] = f"{precision.name}: {precision.reason}"
-    if device.type == "cpu" and not config.compile:
-        obstacles[COMPILED] = "on a CPU compiling takes a minute: --set compile=true tries it"
+    if device.type == "cpu" and config.compile == "off":
+        obstacles[COMPILED] = "on a CPU compiling takes a minute: --set compile=on tries it"
     way = functools.cache(functools.partial(training, config, store, precision))
     over_naive, rows = 1.0, list[dict[str, Any]]()
     bar = tqdm(total=blocks * (len(CHANGES) + 1), unit="block", file=sys.stderr, disable=not progress)
@@ -119,7 +119,9 @@ def climb(
             continue
         is_kept = speedup.estimate > 1 or change not in (LOW, COMPILED)
         row = {"change": change, "speedup": speedup.to_dict(), "is_kept": is_kept}
-        num_samples = 2 * sum(block.num_steps for block in speedup.blocks) * int(config.micro_batch_size)
+        num_samples = (
+            2 * sum(block.num_steps for block in speedup.blocks) * int(config.micro_batch_size or 32)
+        )
         if not rows:
             rate = num_samples / sum(sum(block.baseline_seconds) for block in speedup.blocks)
             rows = [{"change": NAIVE, "samples_per_sec": rate, "over_naive": 1.0, "is_kept": True}]

@@ -7,13 +7,14 @@ import math
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-from filelock import FileLock
+from typing import TYPE_CHECKING, Any
 
 from course_lib.base import UserError
 from course_lib.runs import TrainConfig
 from course_lib.tuning.search_space import grid_values, make_space
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 DEFAULT_TRIALS = 20
 MAX_GRID = 10_000
@@ -65,4 +66,6 @@ class Search:
         return self.trials or (math.inf if self.max_total_steps or self.minutes else DEFAULT_TRIALS)
 
     def lock(self, name: str) -> FileLock:
+        from filelock import FileLock  # of the extra `tune`, as Optuna
+
         return FileLock(self.out / "locks" / name)

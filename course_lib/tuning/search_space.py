@@ -44,8 +44,9 @@ def make_space(texts: Mapping[str, Any], config: TrainConfig) -> dict[str, Any]:
     if not texts:
         raise UserError(f"the search space is empty: {HOW}")
     check_keys(texts, known_keys(), source="search space")
-    # Outside classification these two decide which tokens the loss is a mean of.
-    of_tokens = set() if config.task == "classification" else {"vocab_size", "max_length"}
+    # Where items are tokens, these two decide of which the loss is a mean.
+    is_of_tokens = config.task in ("token-classification", "language-modelling")
+    of_tokens = {"vocab_size", "max_length"} if is_of_tokens else set()
     for key in (COMPARED | WITHOUT_EFFECT | of_tokens) & texts.keys():
         raise UserError(f"search space: {key} must be the same in all trials, or they cannot be compared")
     return {key: _distribution(key, text, config) for key, text in sorted(texts.items())}

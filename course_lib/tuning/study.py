@@ -12,11 +12,10 @@ import math
 import time
 from typing import Any
 
-from filelock import Timeout
-
 from course_lib.base import UserError, require, resolve_device, say
 from course_lib.distributed import Ranks
 from course_lib.runs import (
+    AUTO,
     RunFolder,
     TrainConfig,
     build_components,
@@ -27,8 +26,6 @@ from course_lib.runs import (
 from course_lib.training import Callback, NonFiniteError, TrainState
 from course_lib.tuning.report import write_study
 from course_lib.tuning.search import Search
-
-optuna = require("optuna", extra="tune")
 
 NUM_RUNGS = 10
 """Validations of a trial that a pruner sees, unless `validate_every_steps` says otherwise."""
@@ -67,6 +64,7 @@ def tune(search: Search, *, progress: bool = True) -> dict[str, Any]:
 
 def open_study(search: Search) -> Any:
     """The Optuna study in the search's folder, created when it is not there yet."""
+    optuna = require("optuna", extra="tune")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warmup = WARMUP_RUNGS * (search.config.validate_every_steps or 1)
     pruners = {
@@ -88,6 +86,7 @@ def open_study(search: Search) -> Any:
 def make_sampler(search: Search, number: int) -> Any:
     """The sampler of one trial. Its seed comes from the trial's number: an interrupted study goes on as if
     nothing had happened, and no two processes draw the same."""
+    optuna = require("optuna", extra="tune")
     if search.sampler == "grid":
         sampler = optuna.samplers.GridSampler(search.grid, seed=search.config.seed)
         sampler.after_trial = lambda *_: None  # it would stop `Study.optimize`
@@ -99,6 +98,10 @@ def make_sampler(search: Search, number: int) -> Any:
 
 def _settle(search: Search, *, progress: bool) -> Search:
     """The search with the config of its study: every `auto` was settled once for all trials."""
+    if (
+        search.config.model == AUTO
+    ):  # trials of several kinds would not compare: what is searched is a transformer
+        search = dataclasses.replace(search, config=dataclasses.replace(search.config, model="transformer"))
     data = load_data(search.config, RunFolder(search.out), progress=progress)
     asked = search.config.to_dict() | {f"search {key}": str(text) for key, text in search.texts.items()}
     asked |= {"sampler": search.sampler, "pruner": search.pruner, "data fingerprint": data.fingerprint}
@@ -111,12 +114,15 @@ def _settle(search: Search, *, progress: bool) -> Search:
         study.set_user_attr("search", {"asked": asked, "config": parts.settled.to_dict() | equal})
     known = study.user_attrs["search"]
     check_same_config(known["asked"], asked, owner=f"the search in {search.out}")
-    return dataclasses.replace(search, config=TrainConfig(**known["config"]))
+    return dataclasses.replace(search, config=TrainConfig(**{"model": "transformer", **known["config"]}))
 
 
 def _take(search: Search, study: Any) -> Any:
     """A trial that a dead process left open, else a new one if the budgets have room; and its lock, which no
     living process holds. None when there is nothing to do."""
+    from filelock import Timeout
+
+    optuna = require("optuna", extra="tune")
     with search.lock("study"):
         trials = study.get_trials(deepcopy=False)
         each = search.config.max_steps or 0  # an open trial may need them all
@@ -135,6 +141,7 @@ def _take(search: Search, study: Any) -> Any:
 
 def _run_trial(search: Search, study: Any, trial: Any) -> str:
     """Train, tell Optuna, and return what came out in words."""
+    optuna = require("optuna", extra="tune")
     # What `ask(distributions)` calls; a value that the trial has already stays.
     values = {key: trial._suggest(key, distribution) for key, distribution in search.space.items()}
     folder = RunFolder(search.out / "trials" / f"{trial.number:04d}")
@@ -168,6 +175,6 @@ class _Reporter(Callback):
         if record["kind"] != "validation" or state.step <= self.last_step:
             return
         self.trial.set_user_attr("seconds", time.perf_counter() - self.started)
-        self.trial.report(record[self.config.monitor], state.step)
+        self.trial.report(record[self.config.metric], state.step)
         if state.step < (self.config.max_steps or 0) and self.trial.should_prune():
             state.stop(f"{PRUNED} at step {state.step}: behind the other trials")

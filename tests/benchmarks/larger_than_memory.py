@@ -83,7 +83,7 @@ def train_within(path: Path, headroom: int, limit: int, steps: int) -> dict[str,
 
     threading.Thread(target=watch, daemon=True).start()
     started = time.perf_counter()
-    config = TrainConfig(data=str(path))
+    config = TrainConfig(data=str(path), model="transformer")
     data = load_data(config, RunFolder(path.parent / "run"), progress=False)
     loaded = time.perf_counter()
     model = TextClassifier(

@@ -25,10 +25,10 @@ import torch
 
 from course_lib.base.machine import hardware
 from course_lib.runs.config import TrainConfig
-from course_lib.runs.cost import CostMeter
 from course_lib.runs.folder import RunFolder
 from course_lib.runs.record import ProgressBar, RecordWriter
 from course_lib.runs.train import run_training
+from course_lib.runs.watching.cost import CostMeter
 from course_lib.training.callbacks import Callback, TrainState
 from course_lib.training.checkpoint import Checkpointer
 
@@ -113,7 +113,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     small = (
         {"max_steps": 6, "d_model": 16, "vocab_size": 300, "log_every_steps": 2} if arguments.quick else {}
     )
-    config = TrainConfig(data=arguments.data, checkpoint_every_seconds=30.0, **{"max_epochs": 1000, **small})
+    config = TrainConfig(
+        data=arguments.data,
+        model="transformer",
+        checkpoint_every_seconds=30.0,
+        **{"max_epochs": 1000, **small},
+    )
     result = {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "hardware": hardware(),

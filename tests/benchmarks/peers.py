@@ -7,8 +7,9 @@ alive; one works while the others sleep. Rounds are interleaved, in random order
 Writes `peers.json` (all samples, hardware, versions) and `peers.md` into the folder, and prints the tables.
 
 - steps: equal batches for all, fp32; seconds per update, data loading and optimizer included, after a warm-up.
-- race: each library batches and computes as its documentation advises (`peers_systems`); seconds until the
-  validation macro-F1 is reached, with the same peak learning rate, schedule and number of steps for all.
+- race: seconds until the validation macro-F1 is reached, with the same optimizer, peak learning rate, schedule and
+  number of steps for all. Each library computes as its documentation advises (`peers_systems`), and batches so too
+  (`--batches own`), or all are handed the batches of our sampler (`--batches ours`), which they pad as they do.
 - memory: equal batches in a fresh process; what training adds to the process at its peak.
 """
 
@@ -131,10 +132,12 @@ def steps(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def race(arguments: argparse.Namespace) -> dict[str, Any]:
-    case = RACE_CASE | {"max_steps": arguments.max_steps} | (QUICK if arguments.quick else {})
+    case = RACE_CASE | {"max_steps": arguments.max_steps, "optimizer": arguments.optimizer}
+    case |= QUICK if arguments.quick else {}
+    is_ours = arguments.batches == "ours"
     if arguments.quick:
         case |= {"max_steps": 6}
-    names = chosen(arguments, OURS, BUCKETED, *PEERS)
+    names = chosen(arguments, OURS, *([HAND] if is_ours else [BUCKETED]), *PEERS)
 
     def measure(workers: dict[str, Worker]) -> dict[str, Any]:
         # This also warms everybody up: what is imported late is imported now. `fit` takes no workers.
@@ -150,12 +153,14 @@ def race(arguments: argparse.Namespace) -> dict[str, Any]:
                 "case": own,
                 "target": target,
                 "every": 2 if arguments.quick else arguments.every,
+                "order": batches(own, own["max_steps"], number) if is_ours else None,
             }
 
         rounds = 1 if arguments.quick else arguments.race_rounds
         return {"num_workers": num_workers, "answers": interleave(workers, rounds, requests)}
 
-    return {"case": case, "target": arguments.target, **with_workers(names, arguments.threads, measure)}
+    shown = case | {"batches": arguments.batches}
+    return {"case": shown, "target": arguments.target, **with_workers(names, arguments.threads, measure)}
 
 
 def better_num_workers(worker: Worker, case: dict[str, Any], is_quick: bool) -> int:
@@ -231,11 +236,12 @@ def markdown(result: dict[str, Any]) -> str:
         parts[-1] += f"\n\n{OURS} / {TUTORIAL}: {ratio:.2f}"
     if "race" in result:
         found = result["race"]
-        times = {
-            name: [answer["seconds"] for answer in answers] for name, answers in found["answers"].items()
-        }
-        title = f"Time to macro-F1 {found['target']}: {describe(found['case'])}"
-        parts.append(table(title, "s", ratios(times, OURS), OURS, 1.0))
+        for clock, says in (("seconds", "Time"), ("cpu_seconds", "CPU time")):
+            times = {
+                name: [answer[clock] for answer in answers] for name, answers in found["answers"].items()
+            }
+            title = f"{says} to macro-F1 {found['target']}: {describe(found['case'])}"
+            parts.append(table(title, "s", ratios(times, OURS), OURS, 1.0))
         ours = found["answers"][OURS]
         for name in ("pad_fraction", "data_wait_fraction"):
             share = statistics.median(answer[name] for answer in ours)
@@ -246,7 +252,14 @@ def markdown(result: dict[str, Any]) -> str:
         parts.append(
             table(f"Memory that training adds: {describe(found['case'])}", "MiB", rows, OURS, 2**-20)
         )
+    parts.append("Load average " + " to ".join(f"{load:.1f}" for load in result["load"]))
     return "\n\n".join(parts) + "\n"
+
+
+def default_of(key: str) -> Any:
+    from course_lib.runs.config import TrainConfig
+
+    return getattr(TrainConfig(data="docstrings"), key)
 
 
 def describe(case: dict[str, Any]) -> str:
@@ -264,6 +277,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--micro-batch-size", type=int, default=16, help="of the steps part")
     parser.add_argument("--rounds", type=int, default=9, help="of the steps part")
     parser.add_argument("--race-rounds", type=int, default=3, help="of the race, a seed each")
+    parser.add_argument("--batches", default="own", choices=["own", "ours"], help="of the race: whose")
+    parser.add_argument(
+        "--optimizer", default=default_of("optimizer"), help="of the race: one name for all systems"
+    )
     parser.add_argument("--target", type=float, default=0.65, help="macro-F1 of the race")
     parser.add_argument("--max-steps", type=int, default=1000, help="of the race: the schedule ends there")
     parser.add_argument("--every", type=int, default=50, help="steps between evaluations in the race")
@@ -274,10 +291,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "hardware": hardware(),
         "threads": arguments.threads,
+        "load": [os.getloadavg()[0]],
         "versions": {name: version(name) for name in packages},
     }
     for part in arguments.parts:
         result[part] = PARTS[part](arguments)
+    result["load"].append(os.getloadavg()[0])
     text = markdown(result)
     if arguments.out:
         arguments.out.mkdir(parents=True, exist_ok=True)

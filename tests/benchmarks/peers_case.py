@@ -16,7 +16,7 @@ from course_lib.data import TokenStore, docstring_store
 from course_lib.data.batching import evaluation_batches
 from course_lib.models.transformers import ModelConfig, make_model
 from course_lib.training.evaluation import evaluate
-from course_lib.training.optim import parameter_groups
+from course_lib.training.optim import make_optimizer, parameter_groups
 from course_lib.training.precision import resolve_precision
 from course_lib.training.schedules import make_schedule
 
@@ -43,6 +43,8 @@ class Case:
     max_norm: float = 1.0
     max_steps: int = 100
     precision: str = "32-true"
+    optimizer: str = "adamw"
+    """One for all systems: AdamW as each library's documentation has it, any other as `course_lib` makes it."""
     seed: int = 0
     num_workers: int = 0
     is_fused: bool = True
@@ -94,8 +96,16 @@ class Job:
         self.details: dict[str, Any] = {}
         self._on_step = on_step
 
-    def optimizer(self, *, is_fused: bool = True) -> torch.optim.AdamW:
+    def optimizer(self, *, is_fused: bool = True) -> torch.optim.Optimizer:
         case = self.case
+        if case.optimizer != "adamw":
+            return make_optimizer(
+                self.model,
+                case.optimizer,
+                learning_rate=case.learning_rate,
+                weight_decay=case.weight_decay,
+                embedding_lr_ratio=case.embedding_lr_ratio,
+            )
         groups = [
             {
                 "params": group["params"],
@@ -129,20 +139,25 @@ class Job:
 
 
 class Clock:
-    """Seconds since it was made, less those in `pause`."""
+    """Seconds since it was made, less those in `pause`: of the wall's clock and of this process's own, which other
+    programs on the machine disturb less (loader processes are not in it)."""
 
     def __init__(self) -> None:
-        self.start = time.perf_counter()
-        self.paused = 0.0
+        self.start = self._now()
 
-    def seconds(self) -> float:
-        return time.perf_counter() - self.start - self.paused
+    def _now(self) -> tuple[float, float]:
+        return time.perf_counter(), time.process_time()
+
+    def seconds(self) -> tuple[float, float]:
+        wall, own = self._now()
+        return wall - self.start[0], own - self.start[1]
 
     def pause(self, work: Callable[[], Any]) -> Any:
         """`work()` off the clock."""
-        start = time.perf_counter()
+        before = self.seconds()
         result = work()
-        self.paused += time.perf_counter() - start
+        wall, own = self._now()
+        self.start = wall - before[0], own - before[1]
         return result
 
 

@@ -47,6 +47,7 @@ def course_lib(job: Job) -> None:
     precision = resolve_precision(case.precision, torch.device("cpu"), width=case.d_model)
     optimizer = make_optimizer(
         job.model,
+        case.optimizer,
         learning_rate=case.learning_rate,
         weight_decay=case.weight_decay,
         embedding_lr_ratio=case.embedding_lr_ratio,

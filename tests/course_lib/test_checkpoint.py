@@ -239,3 +239,23 @@ def test_a_run_stopped_in_the_middle_of_an_epoch_goes_on_to_the_same_weights(tmp
         assert again["weights_sha256"] == whole["weights_sha256"]
         assert again["best_weights_sha256"] == whole["best_weights_sha256"]
         assert again["best"] == whole["best"]
+
+
+def test_with_a_tolerance_a_later_validation_is_best_unless_it_falls_behind(tmp_path):
+    written = []
+    keeper = Checkpointer(
+        tmp_path / "last.pt",
+        tmp_path / "best.pt",
+        lambda is_best: {"is_best": is_best},
+        every_steps=100,
+        monitor="accuracy",
+        higher_is_better=True,
+        tolerance=0.01,
+    )
+    for step, value in enumerate((0.90, 0.895, 0.889, 0.92, 0.911, 0.909), start=1):
+        keeper.on_record(TrainState(step=step), {"kind": "validation", "accuracy": value})
+        written.append(keeper.best["step"])
+    assert written == [1, 2, 2, 4, 5, 5]  # behind the best of all, not the one before
+    resumed = Checkpointer(tmp_path / "last.pt", tmp_path / "best.pt", dict, every_steps=1)
+    resumed.load_state_dict(keeper.state_dict())
+    assert resumed.peak == 0.92

@@ -25,6 +25,7 @@ def test_the_fingerprint_changes_with_every_value_that_shapes_the_weights():
         "dropout": 0.0, "micro_batch_size": 8, "learning_rate": 1.0, "final_learning_rate_ratio": 0.5,
         "warmup_fraction": 0.0, "weight_decay": 0.0, "max_norm": 2.0, "max_epochs": 2, "max_steps": 2, "seed": 1,
         "is_deterministic": True, "device": "cpu", "monitor": "accuracy", "validate_every_steps": 3,
+        "init_from": "runs/a", "model": "ngrams",
         "task": "token-classification", "hf_model": "bert", "lora_rank": 4, "grad_accum_steps": 2,
         "global_batch_size": 128, "lr_scaling": "sqrt", "base_batch_size": 64, "optimizer": "sgd",
         "layer_decay": 0.9, "embedding_lr_ratio": 3.0, "label_smoothing": 0.1, "schedule": "cosine", "num_cycles": 2,
@@ -34,7 +35,9 @@ def test_the_fingerprint_changes_with_every_value_that_shapes_the_weights():
     without_effect = {
         "data": "b.csv", "log_every_steps": 3, "checkpoint_every_steps": 3, "checkpoint_every_seconds": 5.0,
         "keep_checkpoints": 2, "use_async_checkpoints": True, "price_per_hour": 1.0, "currency": "USD",
-        "target": 0.9, "trackers": "mlflow", "profile_steps": 3,
+        "target": 0.9, "trackers": "mlflow", "profile_steps": 3, "text_column": "body", "label_column": "intent",
+        "encoding": "cp1252", "has_header": False, "validation_data": "dev.csv", "test_data": "test.csv",
+        "time_limit": 60.0,
     }  # fmt: skip
     only_with_others = {"budget", "use_low_bit_base"}  # and the two they need are above
     assert {*changed, *without_effect, *only_with_others} == set(known_keys())

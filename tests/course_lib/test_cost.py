@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from course_lib.measuring.stages import step_breakdown
 from course_lib.models.transformers import ModelConfig, make_model
 from course_lib.runs.config import TrainConfig
-from course_lib.runs.cost import (
+from course_lib.runs.folder import RunFolder
+from course_lib.runs.train import run_training
+from course_lib.runs.watching.cost import (
     CostMeter,
     cost,
     data_sheet_peak,
@@ -23,8 +25,6 @@ from course_lib.runs.cost import (
     time_to_target,
     utilisation,
 )
-from course_lib.runs.folder import RunFolder
-from course_lib.runs.train import run_training
 from course_lib.training.callbacks import Callback, TrainState
 from course_lib.training.checkpoint import load_checkpoint
 from course_lib.training.loop import fit
@@ -78,7 +78,7 @@ def test_time_to_target_is_that_of_the_first_validation_that_is_good_enough(valu
 def test_a_validation_that_was_nan_reaches_no_target():
     rows = [(1.0, None), (2.0, 0.2)]  # NaN is null in metrics.jsonl
     records = [{"kind": "validation", "elapsed_seconds": seconds, "loss": loss} for seconds, loss in rows]
-    assert time_to_target(records, TrainConfig(data="docstrings", target=0.3)) == 2.0
+    assert time_to_target(records, TrainConfig(data="docstrings", monitor="loss", target=0.3)) == 2.0
 
 
 def test_the_summary_says_units_and_what_is_not_known():

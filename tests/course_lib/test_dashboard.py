@@ -8,8 +8,8 @@ from record_runs import train, write_csv
 
 from course_lib.base.errors import UserError
 from course_lib.cli.main import main
-from course_lib.runs.dashboard import dashboard_html, read_runs
 from course_lib.runs.folder import RunFolder
+from course_lib.runs.watching.dashboard import dashboard_html, read_runs
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -45,12 +45,29 @@ def test_the_page_shows_them_and_draws_only_what_compares(directory):
     for name in ("study/trial-2", "trial-10", "free", "begun"):
         assert name in page
     (scatter,) = re.findall(r'aria-label="([^"]+)"', page)
-    assert scatter.startswith("Best accuracy against cost to target: ")
+    assert scatter.startswith("Best accuracy against cost to target (1: texts.csv, classification): ")
     assert "trial-10: " in scatter and "free" not in scatter  # monitors loss, has no price
     assert "http" not in re.sub(
         r"http://www\.w3\.org|https://matplotlib|http://purl|http://creativecommons", "", page
     )
     assert "—" in page
+
+
+def test_unlike_runs_share_no_figure_and_the_table_says_what_they_are(directory):
+    rows = read_runs(directory)
+    other = [
+        dict(row, run=f"other/{row['run']}", data="more.csv", judged_on=["f", 0.1, None]) for row in rows
+    ]
+    page = dashboard_html("runs", [*rows, *other])
+    figures = re.findall(r'aria-label="([^"]+)"', page)
+    told = [re.findall(r"([\w/-]+): [\d.]+ for", figure) for figure in figures]
+    assert sorted(map(sorted, told)) == [
+        ["other/study/trial-2", "other/trial-10"],
+        ["study/trial-2", "trial-10"],
+    ]
+    assert "more.csv" in figures[1] and "texts.csv" in figures[0]
+    cells = re.findall(r'<td class="text" data-value="([^"]*)"', page)
+    assert cells.count("more.csv") == 4 and cells.count("classification") >= 6
 
 
 def test_the_command_writes_one_file(directory, tmp_path, capsys):
@@ -86,12 +103,12 @@ def test_a_heading_sorts_the_rows_by_mouse_and_by_keyboard(directory, tmp_path):
         run.press("Enter")
         assert column(1) == ["trial-10", "study/trial-2", "free", "begun"]
         steps.click()
-        numbers = [int(text) for text in column(3)]
+        headings = [text.strip() for text in page.locator("#runs thead th").all_inner_texts()]
+        numbers = [int(text) for text in column(headings.index("steps") + 1)]
         assert numbers == sorted(numbers) and numbers[0] == 0
         assert page.locator("th[aria-sort=ascending]").inner_text() == "steps"
         page.get_by_role("button", name="cost", exact=True).click()
-        headings = page.locator("#runs thead th").all_inner_texts()
-        costs = column([heading.strip() for heading in headings].index("cost") + 1)
+        costs = column(headings.index("cost") + 1)
         assert costs[-2:] == ["—", "—"] and float(costs[0]) <= float(costs[1])
         page.get_by_role("button", name="cost", exact=True).click()
         costs = column([heading.strip() for heading in headings].index("cost") + 1)

@@ -65,7 +65,8 @@ def test_the_tokenizer_of_the_run_folder_or_of_a_checkpoint_is_used(table, tmp_p
         data = load(table, tmp_path, **values)
         assert data.train.load_tokenizer().to_str() == trained.to_str()
         assert data.train.vocab_size == trained.get_vocab_size()
-    with pytest.raises(UserError, match="cannot read the tokenizer"):
+    (tmp_path / "run" / "tokenizer.json").unlink()
+    with pytest.raises(UserError, match=r"hf_model=.*absent"):
         load(table, tmp_path, hf_model=str(tmp_path / "absent"))
 
 
@@ -81,6 +82,7 @@ def test_a_hugging_face_tokenizer_keeps_its_own_special_tokens(table, tmp_path):
     tokenizer.enable_padding(length=20)
     (tmp_path / "model").mkdir()
     tokenizer.save(str(tmp_path / "model" / "tokenizer.json"))
+    (tmp_path / "model" / "config.json").write_text("{}")
     config = TrainConfig(data=str(table), max_length=6, hf_model=str(tmp_path / "model"))
     data = load_data(config, RunFolder(tmp_path / "run"), progress=False)
     ids, _ = data.train[0]
@@ -89,8 +91,8 @@ def test_a_hugging_face_tokenizer_keeps_its_own_special_tokens(table, tmp_path):
     assert data.train.num_truncated == 300 and "300 of 300 texts were cut" in data.notes[-1]
 
 
-def test_token_classification_has_built_in_data_only(table, tmp_path):
-    with pytest.raises(UserError, match="task=token-classification has no data but data=docstrings"):
+def test_token_classification_of_a_table_needs_columns_of_lists(table, tmp_path):
+    with pytest.raises(UserError, match=r"no one column 'label'|is no list: task=token-classification takes"):
         load(table, tmp_path, task="token-classification")
 
 

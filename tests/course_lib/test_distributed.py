@@ -173,12 +173,12 @@ def two_processes(tmp_path_factory):
     return [torch.load(folder / f"rank{rank}.pt", weights_only=True) for rank in range(2)]
 
 
-def train_alone(grad_accum_steps, dtype=torch.float64, num_samples=83, **sizes):
+def train_alone(grad_accum_steps, dtype=torch.float64, num_samples=83, optimizer="adamw", **sizes):
     model = make_model(dtype, **sizes)
     fit(
         model,
         make_batches(Ranks(), grad_accum_steps, num_samples),
-        make_optimizer(model),
+        make_optimizer(model, optimizer),
         max_epochs=2,
         max_norm=MAX_NORM,
         grad_accum_steps=grad_accum_steps,
@@ -187,9 +187,10 @@ def train_alone(grad_accum_steps, dtype=torch.float64, num_samples=83, **sizes):
 
 
 @pytest.mark.further
-def test_two_processes_equal_one_that_accumulates_bit_for_bit(two_processes):
-    assert weights_sha256(two_processes[0]["single"]["weights"]) == weights_sha256(
-        train_alone(2, torch.float32, num_samples=80)
+@pytest.mark.parametrize(("case", "optimizer"), [("single", "adamw"), ("muon", "muon")])
+def test_two_processes_equal_one_that_accumulates_bit_for_bit(two_processes, case, optimizer):
+    assert weights_sha256(two_processes[0][case]["weights"]) == weights_sha256(
+        train_alone(2, torch.float32, num_samples=80, optimizer=optimizer)
     )
 
 
@@ -208,7 +209,7 @@ def test_accumulation_on_two_processes_equals_one(two_processes, case, arguments
         torch.testing.assert_close(tensor, alone[key], rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("case", ["plain", "single", "accumulated", "two_buckets", "starved"])
+@pytest.mark.parametrize("case", ["plain", "single", "accumulated", "muon", "two_buckets", "starved"])
 def test_all_ranks_end_equal_and_gradients_travel_once_per_update(two_processes, case):
     first, second = (result[case] for result in two_processes)
     assert weights_sha256(first["weights"]) == weights_sha256(second["weights"])

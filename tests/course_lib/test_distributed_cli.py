@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from course_lib.runs.folder import RunFolder
-from course_lib.runs.predict import load_trained
+from course_lib.runs.using.predict import load_trained
 from course_lib.training.checkpoint import load_checkpoint
 from tests.course_lib.scripts.small import SCRIPTS, torchrun, torchrun_command
 from tests.everyday import first_of
@@ -99,7 +99,15 @@ def test_one_process_writes_and_speaks(folder, undisturbed):
 
 @pytest.mark.further
 def test_two_processes_train_what_one_with_the_same_global_batch_trains(folder):
-    same = (*SMALL, "micro_batch_size=16", "global_batch_size=64", "max_epochs=2", "dropout=0")
+    # Muon computes in 16 bits, and turns other rounding into another direction where a gradient has hardly any.
+    same = (
+        *SMALL,
+        "micro_batch_size=16",
+        "global_batch_size=64",
+        "max_epochs=2",
+        "dropout=0",
+        "optimizer=adamw",
+    )
     records = [json.loads(run(folder, f"same{n}", *options(*same), processes=n).stdout) for n in (1, 2)]
     one, two = (load_checkpoint(RunFolder(folder / f"same{n}").last)["model"] for n in (1, 2))
     for name in one:

@@ -14,9 +14,9 @@ from course_lib.cli.main import main
 from course_lib.data.tokenizer import save_tokenizer, train_tokenizer
 from course_lib.models.transformers import ModelConfig, make_model
 from course_lib.runs.config import TrainConfig
-from course_lib.runs.export import export_run
-from course_lib.runs.predict import load_trained
 from course_lib.runs.train import run_training
+from course_lib.runs.using.export import export_run
+from course_lib.runs.using.predict import load_trained
 from tests.everyday import first_of
 
 safetensors = pytest.importorskip("safetensors")

@@ -70,3 +70,19 @@ def test_a_refusal_of_the_system_names_the_file_and_the_fix(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"cannot write .*new\.txt.*COURSE_LIB_CACHE.*--out"):
         atomic_write_text(tmp_path / "file" / "new.txt", "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
+@pytest.mark.parametrize("umask", [0o022, 0o027])
+def test_a_file_has_the_modes_of_the_umask_whoever_writes_it(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        with atomic_file(tmp_path / "own") as temporary:
+            temporary.write_text("whole")
+        with atomic_file(tmp_path / "replaced") as temporary:  # as safetensors does
+            (tmp_path / "private").write_text("whole")
+            (tmp_path / "private").chmod(0o600)
+            (tmp_path / "private").replace(temporary)
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o666 & ~umask}

@@ -130,7 +130,7 @@ def test_one_process_keeps_its_model_as_it_is(tmp_path):
     assert torch.equal(model.head.bias, before["head.bias"])
 
 
-@pytest.mark.parametrize("optimizer", ["adafactor", "lamb", "adamw-8bit"])
+@pytest.mark.parametrize("optimizer", ["adafactor", "muon", "lamb", "adamw-8bit"])
 def test_an_optimizer_that_must_see_whole_matrices_is_refused(optimizer):
     with pytest.raises(UserError, match="take adamw"):
         TrainConfig(data="docstrings", sharding="fsdp", optimizer=optimizer)

@@ -31,8 +31,14 @@ def as_csv(header, rows):
 
 
 def no_column(rng):
-    header = rng.choice([["text"], ["label"], ["txt", "lbl"], ["", ""], [words(rng, 1) + "x", "label"]])
-    return as_csv(header, [row[: len(header)] for row in good_rows(rng)])
+    """None for the texts or the labels, or several that could be meant."""
+    header = rng.choice(
+        [["text"], ["label"], ["text", "", ""], ["text", "one", "two"], ["one", "two", "label"]]
+    )
+    rows = [[text, ["yes", "no"][i % 2], ["no", "yes"][i % 2]] for i, (text, _) in enumerate(good_rows(rng))]
+    if header[-1] == "label":
+        rows = [[text, text[::-1], label] for text, label, _ in rows]
+    return as_csv(header, [row[: len(header)] for row in rows])
 
 
 def doubled_column(rng):
@@ -63,7 +69,9 @@ def open_quote(rng):
 
 def bad_bytes(rng):
     data = bytearray(as_csv(["text", "label"], good_rows(rng)))
-    data[rng.randrange(len(data)) : 0] = rng.choice([b"\xff", b"\xc3\x28", b"\x00", b"\xed\xa0\x80"])
+    data[rng.randrange(len(data)) : 0] = rng.choice(
+        [b"\x00", b"\x81", b"\xff\xfe\xff\xfe", b"\xe9 caf\xc3\xa9"]
+    )
     return bytes(data)
 
 
@@ -107,7 +115,7 @@ def wrong_value(rng):
         [
             ("max_epochs", [0, -1, 2.5, "many", [], {}, True, 10**30, "1e400"]),
             ("learning_rate", [0, -1, "fast", ".nan", "[1]", True, "1e999"]),
-            ("micro_batch_size", [0, -4, "largest", 1.5, ""]),
+            ("micro_batch_size", [0, -4, "largest", 1.5]),
             ("dropout", [1, 2, -0.1, "none"]),
             ("optimizer", ["adamx", 3, "", "AdamW "]),
             ("schedule", ["cosin", "[]"]),
@@ -120,7 +128,11 @@ def wrong_value(rng):
             ("monitor", ["f1", 2]),
             ("budget", [5]),  # without a price
             ("use_low_bit_base", [True]),  # without adapters
-            ("task", ["regression"]),
+            ("task", ["regressions", "multi_label"]),
+            ("has_header", ["perhaps", 2]),
+            ("encoding", ["utf-9", "rot13", 8]),
+            ("label_column", ["nowhere"]),
+            ("validation_data", ["/nowhere.csv"]),
             ("is_deterministic", ["maybe", 1, "0"]),
             ("hf_model", ["/nowhere/at/all"]),
             ("trackers", ["tensorflow"]),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib.runs.health import LOOK_AT, health_table, health_text
+from course_lib.runs.watching.health import LOOK_AT, health_table, health_text
 
 
 def sound_run(num_logs=40):

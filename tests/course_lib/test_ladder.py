@@ -187,7 +187,7 @@ def test_climb_measures_each_change_against_the_way_before(store):
         COMPILED,
         TOGETHER,
     ]
-    assert "compile=true" in rows[-2]["obstacle"]
+    assert "compile=on" in rows[-2]["obstacle"]
     measured = [row for row in rows if "obstacle" not in row]
     assert all(row["samples_per_sec"] > 0 for row in measured)
     product = 1.0
@@ -246,7 +246,7 @@ def command(tmp_path):
 @pytest.mark.exhaustive
 def test_bench_writes_numbers_with_their_provenance_and_a_page(command, tmp_path):
     settings = ["d_model=16", "num_layers=1", "micro_batch_size=8", "vocab_size=300", "max_length=32"]
-    settings.append("compile=true")
+    settings.append("compile=on")
     options = [option for setting in settings for option in ("--set", setting)]
     done = command("--out", "b", "--blocks", "1", "--json", *options)
     assert done.returncode == 0, done.stderr

@@ -125,5 +125,5 @@ def test_without_a_compiler_the_model_stays_and_the_reason_is_told(tmp_path):
         timeout=120,
     )
     assert result.returncode == 0, result.stderr
-    assert "C++ compiler" in result.stdout and "compile=false" in result.stdout
+    assert "C++ compiler" in result.stdout and "compile=off" in result.stdout
     assert "\n" not in result.stdout.strip()

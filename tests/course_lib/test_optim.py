@@ -1,6 +1,8 @@
 """Each optimizer against its plain twin, to equal weights; what decays; how fast each layer learns; resume."""
 
+import copy
 import io
+import re
 import subprocess
 import sys
 
@@ -16,6 +18,7 @@ from course_lib.models.transformers import ModelConfig, TextClassifier
 from course_lib.runs.config import CHOICES
 from course_lib.training.loop import train_step
 from course_lib.training.optim import (
+    choose_optimizer,
     make_optimizer,
     parameter_groups,
     resolve_epochs,
@@ -122,6 +125,88 @@ def test_trains_and_resumes_to_the_bit(name):
     assert all(map(torch.equal, model.parameters(), resumed[0].parameters()))
 
 
+def test_muon_ends_to_the_bit_where_two_optimizers_of_torch_end_one_beside_the_other():
+    ours, theirs = make_model(), make_model()
+    inside = [p for p in theirs.blocks.parameters() if p.ndim == 2]
+    outside = [theirs.token_embedding.weight, theirs.position_embedding.weight, theirs.head.weight]
+    vectors = [p for p in theirs.parameters() if p.ndim < 2]
+    assert len(inside) == 8 and len(inside + outside + vectors) == len(list(theirs.parameters()))
+    optimizer = make_optimizer(ours, "muon", learning_rate=1e-2, weight_decay=0.1)
+    by_hand = [
+        torch.optim.Muon(inside, lr=1e-2, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(
+            [{"params": outside, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}],
+            lr=1e-2,
+            fused=True,
+        ),
+    ]
+    for number in range(4):
+        batches = [make_batch(2 * number, rows=8), make_batch(2 * number + 1, rows=16)]
+        train_step(ours, batches, optimizer, max_norm=0.5)
+        theirs.zero_grad()
+        for batch in batches:
+            logits = theirs(batch["input_ids"], batch["attention_mask"])
+            (F.cross_entropy(logits, batch["labels"], reduction="sum") * (1 / torch.tensor(24))).backward()
+        torch.nn.utils.clip_grad_norm_(theirs.parameters(), 0.5)
+        for one in by_hand:
+            one.step()
+    assert all(map(torch.equal, ours.parameters(), theirs.parameters()))
+
+
+def test_muon_is_one_optimizer_to_schedules_copies_counters_and_scalers():
+    model = make_model()
+    optimizer = make_optimizer(model, "muon", learning_rate=0.5, embedding_lr_ratio=4.0)
+    assert optimizer.defaults["lr"] == 0.5
+    held = [p for group in optimizer.param_groups for p in group["params"]]
+    assert sorted(map(id, held)) == sorted(map(id, model.parameters()))
+    schedule = make_schedule(optimizer, "linear", max_steps=10)
+    with count_events(model) as counts:
+        train_step(model, make_batch(), optimizer, scheduler=schedule)
+    assert counts.num_optimizer_steps == 1
+    assert [group["lr"] / group["lr_scale"] for group in optimizer.param_groups] == pytest.approx([0.45] * 4)
+    twin, copied = copy.deepcopy((model, optimizer))
+    for one, update in ((model, optimizer), (twin, copied)):
+        train_step(one, make_batch(1), update)
+    assert all(map(torch.equal, model.parameters(), twin.parameters()))
+    before = [p.detach().clone() for p in model.parameters()]
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
+    loss = F.cross_entropy(model(*list(make_batch(2).values())[:2]), make_batch(2)["labels"])
+    scaler.scale(loss * torch.inf).backward()
+    scaler.step(optimizer)
+    assert all(map(torch.equal, model.parameters(), before))  # a step to be skipped is skipped by all parts
+
+
+def test_auto_takes_muon_where_it_can_be_and_says_why_not(monkeypatch):
+    model = make_model()
+    assert choose_optimizer(model, is_fresh=True) == ("muon", "auto: it needs fewer steps than adamw")
+    pretrained = choose_optimizer(model, is_fresh=False)
+    sharded = choose_optimizer(model, is_fresh=True, is_sharded=True)
+    without_blocks = choose_optimizer(nn.Linear(2, 2), is_fresh=True)
+    monkeypatch.delattr(torch.optim, "Muon")
+    old = choose_optimizer(model, is_fresh=True)
+    for found, why in (
+        (pretrained, "trained before"),
+        (sharded, "fsdp splits"),
+        (without_blocks, "no blocks"),
+        (old, "needs torch 2.9 or later"),
+    ):
+        assert found[0] == "adamw" and found[1].startswith("auto: ") and why in found[1]
+
+
+@pytest.mark.parametrize(
+    "model", [nn.Linear(2, 2), nn.ModuleDict({"tables": nn.ModuleList([nn.Embedding(4, 2)])})]
+)
+def test_without_matrices_in_blocks_there_is_no_muon(model):
+    with pytest.raises(UserError, match=r"^muon needs a model with an nn.ModuleList of blocks.*$"):
+        make_optimizer(model, "muon")
+
+
+def test_an_old_torch_has_no_muon_and_says_so_in_one_line(monkeypatch):
+    monkeypatch.delattr(torch.optim, "Muon")
+    with pytest.raises(UserError, match=r"^muon needs torch 2.9 or later, here is 2[^\n]*take adamw$"):
+        make_optimizer(make_model(), "muon")
+
+
 def state_bytes(optimizer):
     tensors = [v for state in optimizer.state.values() for v in state.values() if isinstance(v, torch.Tensor)]
     return sum(tensor.nbytes for tensor in tensors)
@@ -200,7 +285,7 @@ def test_layers_near_the_input_learn_more_slowly(name):
     for path, rate in rate_of(model, optimizer).items():
         depth = {"blocks.0": 1, "blocks.1": 2}.get(path[:8], 0 if "embedding" in path else 3)
         assert rate == 0.5 ** (3 - depth), path
-    names = [group["name"] for group in optimizer.param_groups]
+    names = [group["name"] for group in optimizer.param_groups if not group["name"].endswith("matrices")]
     assert names[0] == "embeddings.decay"
     assert names[-2:] == ["head.decay", "head.no_decay"]
     assert "blocks.1.no_decay" in names
@@ -288,10 +373,10 @@ def test_one_entry_of_the_registry_is_all_that_an_optimizer_needs(monkeypatch):
 
 
 def test_config_command_line_and_documentation_know_what_the_registry_knows():
-    assert CHOICES["optimizer"] == tuple(OPTIMIZERS)
+    assert CHOICES["optimizer"] == ("auto", *OPTIMIZERS)
     assert CHOICES["schedule"] == SCHEDULES
     assert CHOICES["precision"] == ("auto", *DTYPES)
-    help_text = " ".join(keys_help().replace("or ", "").replace(",", "").split())
+    help_text = re.sub("or |[(),]", "", keys_help())
     for name, entry in OPTIMIZERS.items():
         assert name in help_text.split() and f"`{name}`: {entry.about}" in make_optimizer.__doc__
     assert {*SCHEDULES, *DTYPES} <= set(help_text.split())

@@ -9,14 +9,19 @@ import sys
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from course_lib.base.errors import UserError
 from course_lib.cli.main import main
 from course_lib.data.tokenizer import train_tokenizer
 from course_lib.models.transformers import ModelConfig, make_model
 from course_lib.runs.config import TrainConfig
-from course_lib.runs.predict import Predictor, TrainedModel, load_trained
+from course_lib.runs.folder import RunFolder
 from course_lib.runs.train import run_training
+from course_lib.runs.using.predict import Predictor, TrainedModel, load_trained
+from course_lib.runs.using.tables import predict_table, predict_texts
+from course_lib.runs.using.writing import write_table
 
 TOPICS = {"cooking": "onion garlic oven bake flour", "sport": "team goal match coach player"}
 SIZES = {"d_model": 16, "num_layers": 1, "vocab_size": 300, "max_length": 40, "max_epochs": 6}
@@ -207,3 +212,151 @@ def test_command_line_errors_are_one_line_and_write_nothing(runs, command, tmp_p
         assert code == 2 and out == ""
         assert len(error.splitlines()) == 1 and "unexpected" not in error
     assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
+
+
+def read_csv(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return [*csv.reader(file)]
+
+
+ROWS = [
+    ["3", "onion, garlic and flour", "a", "x", "007"],
+    ["1", "", "b", "", " "],
+    ["2", "the coach of\nthe team", 'c "d"', "0", "1.50"],
+    ["1", "  ", "b", "é", "1.50"],
+]
+
+
+def test_every_row_and_column_stays_as_it_was_and_in_its_place(runs, command, tmp_path):
+    header = ["id", "text", "label", "", "n"]
+    with (tmp_path / "in.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([header, *ROWS])
+    before = (tmp_path / "in.csv").read_bytes()
+    code, out, error = command(runs / "topics", "--file", "in.csv", "--out", "out.csv", "--all")
+    assert (code, out) == (0, "") and "2 texts are blank" in error
+    first, *rows = read_csv(tmp_path / "out.csv")
+    added = ["predicted_label", "probability", "probability of cooking", "probability of sport"]
+    assert first == [*header, *added] and [row[:5] for row in rows] == ROWS
+    assert [row[5] for row in rows][::2] == ["cooking", "sport"]
+    for row in rows:
+        assert float(row[7]) + float(row[8]) == pytest.approx(1) and float(row[6]) == max(map(float, row[7:]))
+    assert (tmp_path / "in.csv").read_bytes() == before
+    assert command(runs / "topics", "--file", "in.csv", "--out", "again.tsv", "--top-k", "5")[0] == 0
+    ranked = [line.split("\t") for line in (tmp_path / "again.tsv").read_text().splitlines()]
+    assert ranked[0][5:] == [
+        "predicted_label",
+        "probability",
+        "label_2",
+        "probability_2",
+    ]  # there are but two
+    assert ranked[1][5] == "cooking" and ranked[1][7] == "sport"
+
+
+CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.lists(CELLS, min_size=3, max_size=3).filter(lambda row: any(map(str.strip, row))), min_size=1)
+)
+def test_any_cells_come_back(runs, tmp_path_factory, rows):
+    folder = tmp_path_factory.mktemp("cells")
+    with (folder / "in.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows([["text", "b", "c"], *rows])
+    found = predict_table(runs / "topics", folder / "in.csv")
+    write_table(folder / "out.csv", found.columns, found, like=found.table)
+    assert [row[:3] for row in read_csv(folder / "out.csv")[1:]] == rows
+
+
+def test_json_lines_keep_every_key_and_nested_values(runs, command, tmp_path):
+    rows = [{"text": "onion and garlic", "n": 1, "tags": ["a", {"b": None}]}, {"text": None, "new": True}]
+    rows = [rows[0], *([{"text": "the team"}] * 1500), rows[1]]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert command(runs / "topics", "--file", "in.jsonl", "--out", "out.jsonl")[0] == 0
+    found = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert len(found) == len(rows)
+    assert found[0] | rows[0] == found[0] and found[0]["label"] == "cooking" and found[-1]["new"] is True
+    assert list(found[0]) == ["text", "n", "tags", "new", "label", "probability"]
+    code, out, _ = command(runs / "topics", "--file", "in.jsonl", "--json")
+    assert code == 0 and json.loads(out) == found
+
+
+def test_parquet_keeps_its_types(runs, command, tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    import datetime
+
+    table = arrow.table(
+        {"day": [datetime.date(2026, 1, 2), None], "text": ["onion and garlic", ""], "n": [1, 2]}
+    )
+    parquet.write_table(table, tmp_path / "in.parquet")
+    assert command(runs / "topics", "--file", "in.parquet", "--out", "out.parquet")[0] == 0
+    found = parquet.read_table(tmp_path / "out.parquet")
+    assert found.select(table.column_names).equals(table)
+    assert found.column_names[3:] == ["label", "probability"] and found["label"][0].as_py() == "cooking"
+    assert str(found.schema.field("probability").type) == "double"
+
+
+def test_the_column_of_the_run_is_taken_or_the_one_that_is_named(runs, command, tmp_path):
+    (tmp_path / "in.csv").write_text("review,id\nonion and garlic,1\n")
+    code, out, error = command(runs / "topics", "--file", "in.csv")
+    assert code == 0 and out.startswith("cooking\t") and out.endswith("\tonion and garlic\n")
+    assert error.startswith('course-lib: text = "review"')
+    code, out, _ = command(runs / "topics", "--file", "in.csv", "--set", "text_column=id")
+    assert code == 0 and out.endswith("\t1\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "out", "says"),
+    [
+        ("in.csv", b"text,label\nonion,x\n", "in.csv", "never written over"),
+        ("in.csv", b"text,label\nonion,x\n", "./sub/../in.csv", "never written over"),
+        ("in.csv", b"text,label\nonion,x\n", "link.csv", "never written over"),
+        ("in.csv", b"text\nonion\n", "out.xlsx", "must end in one of .csv"),
+        ("in.xlsx", b"PK\x03\x04 and more\nonion\n", "out.csv", "Excel"),
+        ("in.pdf", b"%PDF-1.7\nonion\n", "out.csv", "PDF"),
+        ("in.gz", b"\x1f\x8b\x00\x01", "out.csv", "gzip"),
+        ("in.csv", b'text,label\n"onion,x\nteam,y\n', "out.csv", "row 2"),
+        ("in.csv", b"text,label\nonion,x\na,b,c\n", "out.csv", "row 3"),
+        ("in.jsonl", b'{"text": "onion"}\nnonsense\n', "out.csv", "row 2"),
+        ("in.parquet", b"onion\n", "out.csv", "in.parquet"),
+        ("in.txt", b"onion\x00\n", "out.csv", "NUL"),
+        ("in.txt", b"caf\xe9\n", "out.csv", "not UTF-8"),
+    ],
+)
+def test_what_is_no_table_is_refused_and_nothing_is_touched(
+    runs, command, tmp_path, name, content, out, says
+):
+    (tmp_path / name).write_bytes(content)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "link.csv").symlink_to(tmp_path / name)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    code, printed, error = command(runs / "topics", "--file", name, "--out", out)
+    assert (code, printed) == (2, "") and says in error and error.count("\n") == 1
+    assert "fault of course-lib" not in error
+    assert (
+        sorted(path.name for path in tmp_path.iterdir()) == before
+        and (tmp_path / name).read_bytes() == content
+    )
+
+
+def test_a_ranking_is_the_order_of_the_probabilities(runs, command):
+    (answer,) = Predictor.load(runs / "words").answers(["the onion"])
+    expected = by_hand(load_trained(runs / "words"), "the onion")[-1].softmax(-1).sort(descending=True)
+    assert [p for _, p in answer.top(5)] == pytest.approx(expected.values[:5].tolist(), abs=1e-5)
+    code, out, _ = command(runs / "words", "the onion", "--top-k", "3")
+    fields = out.rstrip("\n").split("\t")
+    assert code == 0 and len(fields) == 7 and fields[-1] == "the onion"
+    code, out, error = command(runs / "words", "the onion", "--all")
+    assert code == 2 and "--top-k 10" in error and out == ""
+    code, out, _ = command(runs / "topics", "onion", "--all")
+    assert out.split("\t")[::2] == ["cooking", "sport", "onion\n"]
+    assert command(runs / "topics", "onion", "--json", "--top-k", "2")[1].count("probability_2") == 1
+
+
+def test_last_and_best_weights_answer_each_for_themselves(runs, command):
+    steps = {weights: load_trained(runs / "topics", weights=weights).step for weights in ("best", "last")}
+    assert steps["best"] <= steps["last"] == RunFolder(runs / "topics").read_record()["step"]
+    (answer,) = predict_texts(runs / "topics", ["garlic"], weights="last").answered()
+    last = load_trained(runs / "topics", weights="last")
+    assert answer[1].scores == pytest.approx(by_hand(last, "garlic").softmax(-1).numpy(), abs=1e-5)
+    assert command(runs / "topics", "garlic", "--weights", "last")[0] == 0

@@ -20,6 +20,7 @@ class Page(HTMLParser):
     def __init__(self, page):
         super().__init__()
         self.tags, self.pictures, self.links, self.headings, self.cells = [], [], [], [], []
+        self.squares = {}  # of a heat map: what it says, and how often that came
         self.feed(page)
         self.close()
 
@@ -33,6 +34,9 @@ class Page(HTMLParser):
     def handle_data(self, data):
         if self.tags[-1:] == ["h2"] and data.strip():
             self.headings.append(data.strip())
+        if self.tags[-2:] == ["rect", "title"] and data.strip():
+            name, _, count = data.rpartition(": ")
+            self.squares[name] = int(count.replace(",", ""))
         if self.tags[-1:] in (["td"], ["th"]):
             self.cells.append(data.strip())
 
@@ -64,7 +68,7 @@ def test_the_page_holds_all_there_is_to_say(folder):
 
 def test_pictures_are_told_in_words_and_nothing_comes_from_elsewhere(folder):
     page = Page(folder.report.read_text())
-    assert len(page.pictures) == 6
+    assert len(page.pictures) == 7
     assert all(re.search(r": (train|validation) from [\d.e+-]+ at step \d+ to", p) for p in page.pictures)
     assert "http" not in "".join(link for link in page.links if not link.startswith("#"))
     assert not [link for link in page.links if not link.startswith("#")]
@@ -89,6 +93,14 @@ def test_many_labels_show_what_they_are_mistaken_for_and_other_tasks_their_own_s
     record["data"]["label_names"], record["config"]["task"] = names, "token-classification"
     page = Page(report_html("tokens", {**record, **summary}, records))
     assert {"most often mistaken for", "tokens", "kind 7", "kind 8"} <= set(page.cells)
+    heat = page.pictures[-1]  # too many labels for a table of counts
+    assert heat.startswith("What was taken for what: 30 labels") and "taken for" in page.cells
+    assert (
+        page.squares["kind 7 taken for kind 8"]
+        == (labels == 7).sum()
+        == summary["confused"][0]["num_samples"]
+    )
+    assert page.squares["kind 3"] == (labels == 3).sum() and "kind 7" not in page.squares
 
     summary = evaluation_summary("language-modelling", labels, wrong, labels + 1, ())
     record["validation"] = {"loss": 3.0, "accuracy": 0.4, "perplexity": math.exp(3.0)}

@@ -298,6 +298,35 @@ def test_a_user_error_is_one_line_exit_2_and_nothing_written(run, csv_file, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (
+            ["train", "--dta", "x.csv"],
+            "course-lib train: there is no --dta here, the nearest is --data; see ",
+        ),
+        (
+            ["train", "--learning-rate=1e-3"],
+            "course-lib train: --learning-rate is a key of the config: write --set ",
+        ),
+        (
+            ["predict", "runs/a", "--jsn"],
+            "course-lib predict: there is no --jsn here, the nearest is --json; see ",
+        ),
+        (
+            ["dashboard", "runs", "more"],
+            "course-lib dashboard: there is no more here; see course-lib dashboard --help",
+        ),
+        (["--versoin"], "course-lib: "),
+    ],
+)
+def test_a_typo_of_a_flag_points_to_the_help_of_its_command(capsys, arguments, says):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    out, error = capsys.readouterr()
+    assert stop.value.code == 2 and out == "" and error.startswith(says) and error.count("\n") == 1
+
+
 def test_a_language_model_of_one_token_has_nothing_to_predict(run, csv_file, tmp_path):
     settings = [*SMALL[:-1], "max_steps=1", "task=language-modelling", "max_length=1"]
     done = run("train", "--data", csv_file, "--out", "short", settings=settings)

@@ -33,7 +33,7 @@ from course_lib.tuning.study import make_sampler, tune  # noqa: E402
 TOPICS = {"food": "onion garlic oven flour butter", "sport": "team goal coach season score"}
 COMMON = "the a of and we to it was in on with for this that very my our after before"
 SMALL = {"d_model": 16, "num_layers": 1, "num_heads": 2, "vocab_size": 300, "micro_batch_size": 16}
-SMALL |= {"max_length": 32, "max_steps": 10, "device": "cpu", "precision": "32-true"}
+SMALL |= {"max_length": 32, "max_steps": 10, "device": "cpu", "precision": "32-true", "monitor": "loss"}
 
 
 @pytest.fixture(scope="module")
@@ -94,11 +94,13 @@ def test_a_grid_keeps_the_ends_of_a_range_and_is_even_in_between(low, factor):
 
 def test_whole_numbers_and_choices_have_the_types_of_the_config():
     space = make_space(
-        {"num_layers": "int:1..4", "d_model": [32, "64"], "compile": "choice:true, false",
+        {"num_layers": "int:1..4", "d_model": [32, "64"], "compile": "choice:true, off",
+         "activation_checkpointing": "choice:true, false",
          "micro_batch_size": "log:16..128", "optimizer": "choice:sgd,adamw"}, CONFIG
     )  # fmt: skip
     assert {key: grid_values(part) for key, part in space.items()} == {
-        "compile": [True, False], "d_model": [32, 64], "micro_batch_size": [16, 32, 64, 128],
+        "activation_checkpointing": [True, False], "compile": ["on", "off"], "d_model": [32, 64],
+        "micro_batch_size": [16, 32, 64, 128],
         "num_layers": [1, 2, 3, 4], "optimizer": ["sgd", "adamw"],
     }  # fmt: skip
 

@@ -14,6 +14,7 @@ from course_lib.data.batching import Batches, BucketBatchSampler
 from course_lib.data.sharding import ShardedOrder
 from course_lib.distributed.ranks import Ranks
 from course_lib.models.transformers import ModelConfig, TextClassifier
+from course_lib.training.optim import make_optimizer as make_by_name
 
 NUM_CLASSES, MICRO_BATCH_SIZE, MAX_NORM, LEARNING_RATE = 4, 8, 0.5, 1e-2
 NUM_PEER_SAMPLES, PEER_ACCUM_STEPS = 96, 3  # no ragged window: the other libraries have no answer to one
@@ -40,7 +41,9 @@ def make_model(dtype=torch.float64, **sizes):
     return TextClassifier(config).to(dtype)
 
 
-def make_optimizer(model):
+def make_optimizer(model, name="adamw"):
+    if name == "muon":
+        return make_by_name(model, name, learning_rate=LEARNING_RATE)
     return torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
 
 

@@ -15,7 +15,7 @@ from course_lib.training.evaluation import evaluate
 from course_lib.training.loop import fit
 
 
-def train_ddp(ranks, grad_accum_steps, dtype=torch.float64, num_samples=83, **sizes):
+def train_ddp(ranks, grad_accum_steps, dtype=torch.float64, num_samples=83, optimizer="adamw", **sizes):
     """Two epochs; returns weights, all-reduces, buckets and updates."""
     model = distributed.wrap_ddp(make_model(dtype, **sizes))
     num_reduced: list[int] = []
@@ -32,7 +32,7 @@ def train_ddp(ranks, grad_accum_steps, dtype=torch.float64, num_samples=83, **si
     records = fit(
         model,
         batches,
-        make_optimizer(model),
+        make_optimizer(distributed.unwrap(model), optimizer),
         max_epochs=2,
         max_norm=MAX_NORM,
         grad_accum_steps=grad_accum_steps,
@@ -83,6 +83,7 @@ def main(folder):
         "plain": train_ddp(ranks, 1),
         "accumulated": train_ddp(ranks, 3),
         "single": train_ddp(ranks, 1, torch.float32, num_samples=80),
+        "muon": train_ddp(ranks, 1, torch.float32, num_samples=80, optimizer="muon"),
         "two_buckets": train_ddp(ranks, 3, num_samples=20, d_model=128),
         "starved": train_ddp(ranks, 2, num_samples=33),  # the last window is one sample
         "evaluation": evaluate_shards(ranks),

@@ -1,32 +1,15 @@
-"""Scores of predictions: per class, by length, over all."""
+"""Scores of predicted classes: per class, by length, over all."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-MAX_MATRIX_LABELS = 20  # a wider heat map cannot be read
-
-
-def evaluation_summary(
-    task: str, labels: np.ndarray, predictions: np.ndarray, lengths: np.ndarray, label_names: Sequence[str]
-) -> dict[str, Any]:
-    """What a record says of an evaluation, in JSON values.
-
-    `labels` and `predictions`: int [N], one per item (a text, or a token that has a label); `lengths`: int
-    [N], tokens of the text that the item is or stands in. `slices["length"]`, and for classification of texts
-    and tokens `per_class` (a slice per label) and `confusion` (None for more labels than a table can show).
-    """
-    names = [] if task == "language-modelling" else list(label_names)  # a table over a vocabulary is not made
-    counts = confusion_matrix(labels, predictions, names) if names else None
-    return {
-        "per_class": [] if counts is None else classification_table(counts, names),
-        "slices": {"length": length_slices(lengths, labels, predictions, names)},
-        "confusion": None if counts is None or len(names) > MAX_MATRIX_LABELS else counts.tolist(),
-    }
+MAX_MATRIX_LABELS = 20  # a wider table of counts cannot be read
+MAX_PAIRS = 1000
 
 
 def confusion_matrix(labels: np.ndarray, predictions: np.ndarray, label_names: Sequence[str]) -> np.ndarray:
@@ -51,6 +34,16 @@ def classification_table(confusion: np.ndarray, label_names: Sequence[str]) -> l
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
+def confused_pairs(confusion: np.ndarray, label_names: Sequence[str]) -> list[dict[str, Any]]:
+    """The most frequent errors, from counts [label, prediction]: at most `MAX_PAIRS`, the most frequent first."""
+    errors = confusion - np.diag(np.diag(confusion))
+    order = np.argsort(-errors, axis=None, kind="stable")[: min(MAX_PAIRS, np.count_nonzero(errors))]
+    return [
+        {"label": label_names[i], "predicted": label_names[j], "num_samples": int(errors[i, j])}
+        for i, j in zip(*np.unravel_index(order, errors.shape), strict=True)
+    ]
+
+
 def macro_f1(confusion: np.ndarray) -> float:
     """Mean F1 over the classes that occur, however rare each is, from counts [label, prediction]; 0 for none."""
     actual, predicted = confusion.sum(axis=1), confusion.sum(axis=0)
@@ -67,13 +60,20 @@ def length_slices(
     lengths: np.ndarray, labels: np.ndarray, predictions: np.ndarray, label_names: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
     """Accuracy of the quarters from short to long texts, and macro F1 when there are `label_names`; int [N]."""
-    edges = np.unique(np.quantile(lengths, (0.25, 0.5, 0.75), method="lower")) if len(lengths) else ()
-    quarter, rows = np.searchsorted(edges, lengths), []  # quarter 0: up to and with the first edge
-    for k in np.unique(quarter):
-        sizes, actual, predicted = (values[quarter == k] for values in (lengths, labels, predictions))
-        row = {"slice": f"{sizes.min():,}–{sizes.max():,}", "num_samples": len(sizes)}
-        row["accuracy"] = float((actual == predicted).mean())
+    rows = []
+    for name, is_own in quarters(lengths):
+        actual, predicted = labels[is_own], predictions[is_own]
+        row = {"slice": name, "num_samples": len(actual), "accuracy": float((actual == predicted).mean())}
         if len(label_names):
             row["macro_f1"] = macro_f1(confusion_matrix(actual, predicted, label_names))
         rows.append(row)
     return rows
+
+
+def quarters(lengths: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """The quarters from short to long of int [N]: `"3–17"`, and bool [N] for those in it."""
+    edges = np.unique(np.quantile(lengths, (0.25, 0.5, 0.75), method="lower")) if len(lengths) else ()
+    quarter = np.searchsorted(edges, lengths)  # quarter 0: up to and with the first edge
+    for k in np.unique(quarter):
+        sizes = lengths[quarter == k]
+        yield f"{sizes.min():,}–{sizes.max():,}", quarter == k

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import mode
 from typing import Any
 
 from course_lib.base import UserError, draw, render
@@ -25,6 +24,15 @@ def read_runs(directory: str | Path) -> list[dict[str, Any]]:
             name = path.parent.relative_to(directory).as_posix()
             row = {key: record.get(key) for key in ("status", "step", "train_seconds", "samples_per_sec")}
             row |= {"run": path.parent.resolve().name if name == "." else name}
+            config, data = record.get("config") or {}, record.get("data") or {}
+            row |= {"data": Path(str(config.get("data", ""))).name, "task": config.get("task")}
+            row |= {
+                "judged_on": [
+                    data.get("fingerprint"),
+                    config.get("validation"),
+                    config.get("validation_data"),
+                ]
+            }
             row |= {"monitor": best.get("monitor"), "best": best.get("value")}
             row |= {**scores, **cost, "utilisation": cost.get("mfu", cost.get("matmul_peak_share"))}
             rows.append(row)
@@ -34,10 +42,22 @@ def read_runs(directory: str | Path) -> list[dict[str, Any]]:
 
 
 def dashboard_html(title: str, rows: Sequence[dict[str, Any]]) -> str:
-    """The page as text, from what `read_runs` gave."""
-    monitors = [row["monitor"] for row in rows if row["monitor"]]
-    monitor = mode(monitors) if monitors else "loss"
-    alike = [row for row in rows if row["monitor"] == monitor]
+    """The page as text, from what `read_runs` gave. Only runs that were judged alike share a figure."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["monitor"]:
+            groups.setdefault(str([row["monitor"], row["task"], row["judged_on"]]), []).append(row)
+    alike = sorted(groups.values(), key=len, reverse=True)
+    # A run by itself is no comparison, unless no other is there either.
+    drawn = [group for group in alike if len(group) > 1] or alike[:1]
+    figures = [_figure(group, number if len(alike) > 1 else 0) for number, group in enumerate(drawn, 1)]
+    return render("dashboard.html", title=title, runs=rows, figures=figures)
+
+
+def _figure(alike: Sequence[dict[str, Any]], number: int) -> str:
+    """Runs of one task on the same data, by the same metric. `number`: tells groups apart, 0 for the only one."""
+    first = alike[0]
+    monitor = first["monitor"]
     x_key = next((key for key in _X_AXES if any(row.get(key) is not None for row in alike)), "train_seconds")
     points = [(row["run"], row[x_key], row["best"]) for row in alike if row.get(x_key) is not None]
 
@@ -48,5 +68,5 @@ def dashboard_html(title: str, rows: Sequence[dict[str, Any]]) -> str:
             axes.annotate(name, (x, y), xytext=(5, 4), textcoords="offset points", fontsize=8)
 
     words = "; ".join(f"{name}: {y:.4g} for {x:.4g}" for name, x, y in points)
-    figure = draw(f"Best {monitor} against {_X_AXES[x_key]}", words or "no run to show", plot)
-    return render("dashboard.html", title=title, runs=rows, figures=[figure])
+    of = f" ({number}: {first['data']}, {first['task']})" if number else ""
+    return draw(f"Best {monitor} against {_X_AXES[x_key]}{of}", words or "no run to show", plot)

@@ -46,7 +46,7 @@ def time_to_target(records: Records, config: TrainConfig) -> float | None:
         return None
     sign = 1 if config.higher_is_better else -1
     for record in records:
-        value = record.get(config.monitor) if record["kind"] == "validation" else None  # None: was NaN
+        value = record.get(config.metric) if record["kind"] == "validation" else None  # None: was NaN
         if value is not None and sign * value >= sign * config.target:
             return float(record["elapsed_seconds"])
     return None
