@@ -229,8 +229,8 @@ _TORCH = {
     "torch.nn.parallel.distributed": _only("DistributedDataParallel"),
 }
 _OF_RUNS = """
-count_events paired_speedup peak_bytes own_loss own_gradients BetweenSteps Joined tune Search evaluate_run compare_runs export_run Predictor
-check_hf_folder keep_hf_files save_hf_model write_hf_tokenizer
+count_events paired_speedup peak_bytes own_loss own_gradients BetweenSteps Joined tune Search evaluate_run
+compare_runs export_run Predictor check_hf_folder keep_hf_files save_hf_model write_hf_tokenizer
 """  # they measure, or work on folders
 _COURSE = {
     name: _but(_OF_RUNS, "course_lib")
