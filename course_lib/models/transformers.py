@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -174,7 +175,7 @@ class TextClassifier(Encoder):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
-        self.head = make_head(config.task, config.d_model, config.num_classes)
+        self.head: Any = make_head(config.task, config.d_model, config.num_classes)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """`input_ids` int64 [B, T], `attention_mask` [B, T] (True or 1 = real token) -> logits [B, C]; regression:
