@@ -112,10 +112,11 @@ def test_train_on_a_csv_writes_the_whole_run_folder(run, csv_file, tmp_path):
     assert weights_sha256(best["model"]) == record["best_weights_sha256"]
     assert best["state"]["step"] == record["best"]["step"]
     lines = folder.read_metrics()
-    validation_losses = [line["loss"] for line in lines if line["kind"] == "validation"]
-    assert len(validation_losses) == 15
-    assert record["best"]["value"] == min(validation_losses)
-    assert record["validation"]["loss"] == pytest.approx(min(validation_losses))
+    validations = [line for line in lines if line["kind"] == "validation"]
+    assert len(validations) == 15
+    assert record["best"]["value"] == max(line["macro_f1"] for line in validations)
+    (chosen,) = (line for line in validations if line["step"] == record["best"]["step"])
+    assert record["validation"]["loss"] == pytest.approx(chosen["loss"])
     assert {"learning_rate", "grad_norm", "samples_per_sec", "tokens_per_sec", "pad_fraction",
             "data_wait_fraction"} <= lines[0].keys()  # fmt: skip
     assert list(folder.tensorboard.glob("events.out.tfevents.*"))
@@ -135,7 +136,7 @@ def test_train_on_a_csv_writes_the_whole_run_folder(run, csv_file, tmp_path):
 def check_report(page, record):
     structure = Structure()
     structure.feed(page)
-    assert structure.tags.count("svg") == 6
+    assert structure.tags.count("svg") == 7
     assert all(label and re.search(r"from [\d.e+-]+ at step \d+ to", label) for label in structure.labels)
     assert not [link for link in structure.links if not link.startswith("#")]  # nothing from elsewhere
     assert "script" not in structure.tags
