@@ -76,8 +76,8 @@ class Exercise:
 
     @property
     def means(self) -> tuple[str, ...]:
-        """`allows`, and a clock, unless by it a cell could tell runs that are counted from those that are timed, or give
-        another result tomorrow."""
+        """`allows`, and a clock, unless a cell could tell by it what is counted from what is timed, or give another
+        result tomorrow."""
         is_counted = "count" in self.kinds and self.clock is not None
         return self.allows if is_counted or self.is_seeded else (*self.allows, "clock")
 
