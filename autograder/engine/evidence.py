@@ -92,16 +92,17 @@ def _of_family(exercise_id: str, source: str) -> str:
 def history(exercise_id: str, source: str) -> History:
     """What is on record for this family of code with this hardware and these versions."""
     found, here, begin = History(), (hardware(), versions()), _of_family(exercise_id, source)
-    # Of one file for each text of the family that of the last check goes on from the others.
+    # A file for each text of the family: that of the last check went on from the others.
     paths = [
         path for path in (data_directory() / "evidence").glob(f"{begin}*.json") if "again" not in path.stem
     ]
-    for path in sorted(paths, key=_time):
+    for path in sorted(paths, key=_time, reverse=True):
         with contextlib.suppress(UserError):
             record = read(path)
             if (record["hardware"], record["versions"]) == here:
                 blocks = tuple(map(KeptBlock.of_dict, record["blocks"]))
                 found = History(record["attempts"], record["clock_verdict"], blocks)
+                break  # a class may have hundreds of one family
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
         kept = json.loads(open_blocks(exercise_id, source).read_text(encoding="utf-8"))
         blocks = tuple(map(KeptBlock.of_dict, kept["blocks"]))

@@ -25,9 +25,8 @@ from course_lib.base import UserError
 MAX_INNER_ZIP = 100_000_000  # bytes: a zip within a zip is read into memory
 _CENTRAL = b"PK\x01\x02"  # begins a zip's record of an entry
 _RECORD = 46  # bytes of such a record before the name
-_MAX_EXTRA = (
-    1_000  # bytes of a record beside the name; packers write some tens, and `zipfile` takes them apart slowly
-)
+# Bytes of a record beside the name: packers write some tens, and `zipfile` takes many apart in quadratic time.
+_MAX_EXTRA = 1_000
 _UTF8 = 0x800  # flag of an entry: its name is UTF-8
 _READ = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 Tell = Callable[[str], None]
@@ -110,7 +109,7 @@ class _Readable:
             try:
                 records[place + _RECORD : place + _RECORD + name].decode("utf-8")
             except UnicodeDecodeError:
-                listed[place + 9 : place + 10] = _without_flag(bytes(listed[place + 9 : place + 10]), 0)
+                listed[place + 9] &= ~(_UTF8 >> 8)
                 self._begins.add(*struct.unpack_from("<I", records, place + 42))
             place += _RECORD + name + extra + comment
         return bytes(listed)

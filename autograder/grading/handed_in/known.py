@@ -120,8 +120,9 @@ def _by_moodle(path: Path, number: int, names: list[str], row: list[str], zone: 
                 f"{path}: row {number}: {quoted(text)} is no time in English: set your language in Moodle to English, "
                 "and download the worksheet again"
             )
-    # Behind the identifier, until a grade: whatever of these the site shows.
-    return Known(number=identifier[1], called=tuple(filter(None, row[1:6])), time=_in_utc(time, zone))
+    # Between the identifier and the status: whatever names a site shows.
+    called = row[1 : names.index("status")] if "status" in names else row[1:2]
+    return Known(number=identifier[1], called=tuple(filter(None, called)), time=_in_utc(time, zone))
 
 
 def _in_utc(time: datetime | None, zone: ZoneInfo | None) -> datetime | None:
