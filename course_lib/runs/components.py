@@ -119,6 +119,22 @@ class Components:
     """Whether FSDP2 has split the model over processes."""
     reasons: dict[str, str] = field(default_factory=dict)
 
+    def of_fit(self, config: TrainConfig) -> dict[str, Any]:
+        """What `fit` is given by name, in a run and in a trial of one."""
+        return {
+            "loss": self.loss,
+            "scheduler": self.scheduler,
+            "validation_batches": self.validation_batches,
+            "max_epochs": self.max_epochs,
+            "max_steps": self.max_steps,
+            "max_norm": config.max_norm,
+            "grad_accum_steps": self.grad_accum_steps,
+            "precision": self.precision,
+            "label_smoothing": config.label_smoothing,
+            "log_every_steps": config.log_every_steps,
+            "validate_every_steps": config.validate_every_steps,
+        }
+
 
 def build_components(
     config: TrainConfig,

@@ -193,17 +193,7 @@ def _train(run: Run) -> None:
                 distributed.wrap_ddp(parts.model),
                 parts.batches,
                 parts.optimizer,
-                scheduler=parts.scheduler,
-                validation_batches=parts.validation_batches,
-                max_epochs=parts.max_epochs,
-                max_steps=parts.max_steps,
-                max_norm=config.max_norm,
-                grad_accum_steps=parts.grad_accum_steps,
-                loss=parts.loss,
-                precision=parts.precision,
-                label_smoothing=config.label_smoothing,
-                log_every_steps=config.log_every_steps,
-                validate_every_steps=config.validate_every_steps,
+                **parts.of_fit(config),
                 # In this order: a record is priced, then written, and what is saved counts those written.
                 callbacks=[
                     run.meter,
