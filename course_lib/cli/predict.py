@@ -84,7 +84,8 @@ def _predict(arguments: argparse.Namespace) -> int:
             said = [f"{part:.3f}" if isinstance(part, float) else part for pair in ranked for part in pair]
             print(*(said or _one(answer)), " ".join(str(values[found.text] or "").split()), sep="\t")
     if is_table and found.num_blank:
-        answers = f"{found.num_blank} texts are blank: their answers are those to no words at all"
+        blank = "1 text is blank" if found.num_blank == 1 else f"{found.num_blank} texts are blank"
+        answers = f"{blank}: answered as no words at all"
         print(f"course-lib: {answers}", file=sys.stderr)
     return GOOD
 
