@@ -22,8 +22,8 @@ BAR_WIDTH = 24
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[str, float], None]]:
-    """A bar on stderr (stdout stays clean for `--json`); without a terminal, one line per exercise.
+def progress_bar(does: str = "checking") -> Iterator[Callable[[str, float], None]]:
+    """A bar on stderr (stdout stays clean for `--json`); without a terminal, one line per exercise or lesson.
 
     Yields the function to call with what is being done and how far it is, from 0 to 1.
     """
@@ -40,7 +40,7 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
             rewrite(f"{bar} {one_line(text)}"[: shutil.get_terminal_size().columns - 1])
         elif (exercise_id := text.split(" ", 1)[0]) != last:
             last = exercise_id
-            print(f"checking {exercise_id} …", file=sys.stderr, flush=True)
+            print(f"{does} {exercise_id} …", file=sys.stderr, flush=True)
 
     try:
         yield show
