@@ -10,8 +10,10 @@ from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
     from autograder.course.hints import hint
+    from autograder.kernel.diagnoses import diagnose, reveal
     from autograder.kernel.exercises import check, exercise
     from autograder.kernel.predictions import compare, predict, predicted
+    from autograder.kernel.program import so_far, yours
     from autograder.quizzes.acting import answer, check_quiz
     from autograder.quizzes.showing import exam, quiz
     from autograder.show.score import Score

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
         read_answers,
     )
     from autograder.kept.predictions import (
+        kept_diagnosis,
         kept_prediction,
         parse_number,
         prediction_file,
+        save_diagnosis,
         save_prediction,
         why_key,
     )

@@ -28,7 +28,7 @@ from course_lib.base import UserError, atomic_write_text
 
 MAX_BYTES = 5_000_000  # a whole lesson's answers are a few kilobytes; a submission's file is never trusted
 _MAX_NAME = 20  # characters of what a file says of itself
-_OF_LESSON = re.compile(r"(?:predict:|why:)?(\d{1,2})(?:\.|[a-z]|$)")  # "01.3", "09.1.3", "predict:1a"
+_OF_LESSON = re.compile(r"(?:[a-z_]+:)?(\d{1,2})(?:\.|[a-z]|$)")  # "01.3", "09.1.3", "predict:1a"
 Entry = dict[str, Any]  # of the file, which may be of a later version or of a forger
 
 

@@ -35,6 +35,19 @@ def kept_prediction(file: AnswersFile, name: str) -> float | None:
     return float(value) if abs(value) < 1e300 else None
 
 
+def kept_diagnosis(name: str) -> str | None:
+    """The letter that was chosen under this name, or None."""
+    choice = prediction_file(name).entries().get(f"diagnosis:{name}", {}).get("choice")
+    return choice if isinstance(choice, str) and len(choice) == 1 else None
+
+
+def save_diagnosis(name: str, choice: str) -> None:
+    """Keep a choice, and the first one beside it. Raises `UserError`."""
+    file = prediction_file(name)
+    file.save(f"diagnosis:{name}", lambda old: {"choice": choice, "first": old.get("first", choice)})
+    progress.record_visit(file.lesson_id, f"prediction {name}")
+
+
 def why_key(name: str) -> str:
     """Where the learner's reason is kept in the answers file."""
     return f"why:{name}"

@@ -7,6 +7,7 @@ a check or an answer: what could not be written waits in this process, and goes 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sqlite3
@@ -103,9 +104,10 @@ def learner_name() -> str:
     return os.environ.get("JUPYTERHUB_USER") or os.environ.get("WORKBOOK_PROFILE") or "learner"
 
 
-def record_check(result: Mapping[str, Any]) -> None:
-    """Keep the result of one exercise's check (the dict of the engine)."""
+def record_check(result: Mapping[str, Any], source: str = "") -> None:
+    """Keep the result of one exercise's check (the dict of the engine), and which text of a cell it is of."""
     more = {
+        "source": _digest(source) if source else None,
         "verdict": result["verdict"],
         "speedup": (result.get("speedup") or {}).get("estimate"),
         "seconds": result.get("seconds"),
@@ -113,6 +115,20 @@ def record_check(result: Mapping[str, Any]) -> None:
     }
     lesson_id = result["id"].partition(".")[0].zfill(2)
     _record(lesson_id, "exercise", result["id"], result["score"], result["max_score"], **more)
+
+
+def has_passed(exercise_id: str, source: str) -> bool:
+    """Whether this text of an exercise's cell has passed its check; one whose clock was undecided is right."""
+    found, _ = events("WHERE learner = ? AND kind = 'exercise' AND name = ?", learner_name(), exercise_id)
+    return any(
+        event.more.get("source") == _digest(source) and event.more.get("verdict") in ("pass", "inconclusive")
+        for event in found or []
+    )
+
+
+def _digest(source: str) -> str:
+    """Of a cell's text, as it is compared: without blank lines about it."""
+    return hashlib.sha256(source.strip().encode(errors="replace")).hexdigest()[:16]
 
 
 def record_answer(lesson_id: str, question_id: str, choice: str, is_right: bool | None = None) -> None:

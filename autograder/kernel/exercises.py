@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from autograder.common import Reason, Result
 from autograder.engine import EngineDied, EngineService
@@ -19,6 +19,7 @@ from course_lib.base import LiveOutput
 
 T = TypeVar("T")
 _SOURCES: dict[str, str] = {}
+_DEFINED: dict[str, object] = {}
 _ENGINE = EngineService()
 _DID_NOT_STOP = (
     "Nothing is lost, and no points are given or taken. The process that checks was ended: the next check starts "
@@ -35,7 +36,7 @@ def exercise(exercise_id: str) -> Callable[[T], T]:
     remember_cells()
 
     def keep(definition: T) -> T:
-        _SOURCES[exercise_id] = source
+        _SOURCES[exercise_id], _DEFINED[exercise_id] = source, definition
         if in_kernel():
             _ENGINE.start()  # warm before the learner asks
         return definition
@@ -91,12 +92,20 @@ def check(exercise_id: str) -> Score:
     if result.verdict == "stopped":
         show_html(Score(0, result)._repr_html_(), result_text(result))
         raise CheckStopped from None  # so that the cells below do not run either
-    progress.record_check(result.to_dict())
+    progress.record_check(result.to_dict(), source)
     for line in filter(None, [busy, *lines]):
         print(line)  # beside the card: what a person runs is no part of a result
     if not in_kernel():  # a notebook shows the card
         print(result_text(result))
     return Score(result.score, result)
+
+
+def passed_definition(exercise_id: str) -> Any:
+    """What this kernel's cell of an exercise defined, if this text of the cell has passed its check; else None."""
+    from autograder.kept import progress
+
+    source = _SOURCES.get(exercise_id, "")
+    return _DEFINED.get(exercise_id) if source and progress.has_passed(exercise_id, source) else None
 
 
 def _busy_programs(result: Result) -> str:

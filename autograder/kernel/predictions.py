@@ -80,10 +80,16 @@ def compare(name: str, measured: float, unit: str = "", digits: int = 2, why: st
 
     if why is not None:
         print(f"Your reason is saved in {file.path.name}")
-    elif kept is not None:
+    elif kept is not None and compared.said not in (_SAME, _CLOSE):  # else there is no difference to explain
         reason = plain(str(file.entries().get(why_key(name), {}).get("text", "")))
         kept_reason = f"Your reason: {reason}\n" if reason else ""
         show_widget(build, f'{kept_reason}Why do they differ? One sentence: compare("{name}", …, why="…")')
+
+
+_SAME_RATIO, _SAME_POINTS = 1.05, 1.0
+_SAME = "The same."
+_CLOSE = "Close enough to call it the same."
+"""Of a prediction within 5 percent, or within a point of a share."""
 
 
 @dataclass(frozen=True)
@@ -102,19 +108,22 @@ def _compared(kept: float | None, measured: float, unit: str, digits: int) -> _C
     shown = "nothing" if kept is None else _shown(kept, unit, digits)
     missing = "To predict is the point of this: type a number into the box above, then run this cell again."
     figures = [("You predicted", shown), ("Measured here", _shown(measured, unit, digits))]
-    return _Compared(figures, missing if kept is None else _difference(kept, measured))
+    return _Compared(figures, missing if kept is None else _difference(kept, measured, unit))
 
 
-def _difference(kept: float, measured: float) -> str:
-    """How far apart, without praise or blame."""
+def _difference(kept: float, measured: float, unit: str) -> str:
+    """How far apart, without praise or blame: in points where it is a share already."""
     side = "high" if kept > measured else "low"
     if kept == measured:
-        return "The same."
+        return _SAME
+    if unit == "%":
+        apart = abs(kept - measured)
+        return f"The prediction is {apart:.2g} points too {side}." if apart >= _SAME_POINTS else _CLOSE
     if min(kept, measured) <= 0:
         return f"The prediction is {abs(kept - measured):.3g} too {side}."
     ratio = max(kept, measured) / min(kept, measured)
-    if ratio < 1.005:
-        return "The same to within half a percent."
+    if ratio < _SAME_RATIO:
+        return _CLOSE
     return f"The prediction is {ratio:.3g} times too {side}."
 
 

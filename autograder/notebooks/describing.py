@@ -20,7 +20,7 @@ _TITLE = re.compile(r"^# (?:\d\d · )?(.+)$", re.MULTILINE)
 _MINUTES = re.compile(r"^\*(?:About )?(?:\d+ to )?(\d+) minutes", re.MULTILINE)
 _GOAL = re.compile(r"^\| \[(\d\d) · .+?\]\(.+?\) \| (.+) \|$", re.MULTILINE)
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-_PLACE = re.compile(r"""^(?:@?(exercise|predict|quiz|exam))\(\s*["']([\w.]+)["']""", re.MULTILINE)
+_PLACE = re.compile(r"""^(?:@?(exercise|predict|diagnose|quiz|exam))\(\s*["']([\w.]+)["']""", re.MULTILINE)
 _EXERCISE = re.compile(r"^### (\d+\.\d+) · (.+)$", re.MULTILINE)
 _HINT = re.compile(r"<details><summary>(Hint.*?)</summary>\s*(.*?)\s*</details>", re.DOTALL)
 _LINK = re.compile(r"\[([^\]\n]+)\]\([^)\n]*\)")
@@ -65,7 +65,11 @@ def _sections(notebook: NotebookNode) -> dict[str, list[str]]:
             section = [heading, cell.id]
             sections.setdefault(heading, section)
         for what, name in _PLACE.findall(cell.source) if cell.cell_type == "code" else ():
-            place = {"exercise": f"exercise {name}", "predict": f"prediction {name}"}.get(what, "quiz")
+            place = {
+                "exercise": f"exercise {name}",
+                "predict": f"prediction {name}",
+                "diagnose": f"prediction {name}",
+            }.get(what, "quiz")
             sections.setdefault(place, section)
     return sections
 

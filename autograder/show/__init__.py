@@ -8,6 +8,7 @@ from course_lib.base.lazy import attach
 if TYPE_CHECKING:
     from autograder.show.card import WORDS, result_text
     from autograder.show.evidence_page import page
+    from autograder.show.plots import bars, figure, show
     from autograder.show.rich import (
         BLUE,
         GREEN,

@@ -1,4 +1,4 @@
-"""Parts of the lessons' experiments that worker processes import: a notebook's own classes cannot be.
+"""Samples that worker processes import: a notebook's own classes cannot be.
 
 Where processes are started afresh (macOS, Windows, Linux from Python 3.14), a `DataLoader` worker cannot load
 a class that was defined in a notebook cell.
@@ -46,3 +46,25 @@ class OwnNoise:
 
     def __getitem__(self, index: int) -> float:
         return float(self.rng.random())
+
+
+class Tokenised:
+    """Texts that are tokenised each time they are read: a list of `(ids, label)` that works for each of its items."""
+
+    def __init__(
+        self, texts: Sequence[str], labels: Sequence[int], tokenizer: Any, *, max_length: int
+    ) -> None:
+        """
+        Args:
+            tokenizer: of the library `tokenizers`.
+            max_length: longer texts are cut at this many ids.
+        """
+        self.texts, self.labels = list(texts), [int(label) for label in labels]
+        self.tokenizer, self.max_length = tokenizer, max_length
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
+        ids = self.tokenizer.encode(self.texts[index]).ids[: self.max_length]
+        return np.array(ids, dtype=np.int64), self.labels[index]

@@ -53,10 +53,7 @@ def lesson_body(notebook: NotebookNode) -> str:
     )
     body, _ = exporter.from_notebook_node(shown)
     # A region that scrolls can be reached by keyboard.
-    body = body.replace(
-        '<div class="highlight hl-ipython3"><pre>', '<div class="highlight"><pre tabindex="0">'
-    )
-    body = body.replace("<pre>", '<pre tabindex="0">').replace("<table>", '<table tabindex="0">')
+    body = re.sub(r"<(pre|table)\b(?![^>]*tabindex)", r'<\1 tabindex="0"', body)
     return _LESSON_LINK.sub(lambda link: f'href="{link[1]}.html{link[2] or ""}"', body)
 
 
