@@ -13,40 +13,40 @@
 # %% [markdown]
 # # 02 · Mixed precision
 #
-# *About 100 minutes: 35 of reading and quiz, 65 for 5 exercises*
+# *About 80 minutes: 15 of reading and quiz, 65 for 5 exercises*
 #
 # Every number of your training takes 32 bits. Most of them do well with 16: less memory, and on hardware made for it
-# a multiple of the speed. A few do not, and then the loss stands still, or is NaN. In this lesson you learn which are
-# which, you measure what 16 bits give on *this* machine, and you repair a model that breaks.
+# a multiple of the speed. A few do not, and then the loss stands still, or is NaN. You begin with a step in fp32, and
+# bring it down to 16 bits without losing a gradient.
 #
-# | Part | What happens there |
+# | Part | What you build there |
 # |---|---|
-# | [Why it matters](#Why-it-matters) | two slow stations, and what a number costs |
-# | [Watch it happen](#Watch-it-happen) | four formats drawn; updates and gradients that vanish; speed and memory, measured |
-# | [Worked example](#Worked-example) | fp32, bf16 and fp16 in plain torch, then the same with `course_lib` |
-# | [GradScaler, step by step](#GradScaler,-step-by-step) | the scaler by hand, and its trace |
-# | [Metric parity](#Metric-parity) | is the model as good? Paired seeds say |
-# | [Exercises](#Exercises) | 2.1 to 2.5, each checked by measurement |
-# | [In the wild](#In-the-wild) | the same in Hugging Face Trainer, Accelerate and Lightning |
-# | [When it goes wrong](#When-it-goes-wrong) | eight mistakes, reproduced |
-# | [Drills](#Drills), [checklist](#The-five-minute-checklist), [quiz](#Quiz) | practice, a page to keep, the test |
+# | [The program](#The-program) | a step in fp32, and the bytes it keeps |
+# | [Ask the hardware](#Ask-the-hardware) | 2.1, which precision this machine deserves |
+# | [Gradients that vanish](#Gradients-that-vanish) | 2.2, a step in fp16 that loses none |
+# | [What autocast casts](#What-autocast-casts) | 2.3, a step in bf16 |
+# | [As good as before?](#As-good-as-before?) | 2.4, an epoch in either |
+# | [The challenge](#The-challenge) | 2.5, find the operation that breaks, and repair it |
+# | [Checklist](#The-five-minute-checklist), [quiz](#Quiz) | a page to keep, the test |
+# | [More](#More) | outside the 80 minutes: tf32, the scaler by hand, frameworks, mistakes, drills |
 #
-# You need [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb): its loop, clipping, schedules and
-# paired speedups are used here without a word. A CPU is enough for everything that is graded, fp16 included. The code of
-# the figures is folded; the three dots open it. No cell outside the exercises depends on your solutions.
+# You need [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb): its loop, clipping and paired
+# speedups are used here without a word. A CPU is enough for everything that is graded, fp16 included. Cells that are
+# folded draw pictures or set things up; the three dots open them.
 
-# %%
+# %% jupyter={"source_hidden": true}
 import importlib.util
-import io
 import math
 import tempfile
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder import check, check_quiz, compare, exercise, predict, quiz
+from autograder import check, check_quiz, compare, diagnose, exercise, predict, quiz, reveal
+from autograder import so_far, yours
 from autograder.lessons.lesson_02.fragile import FragileClassifier
 from autograder.plots import BLUE, GREEN, GREY, ORANGE, RED, bars, figure, mark, show
 from course_lib import data, loop, precision
@@ -61,33 +61,11 @@ device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} thread")
 
 # %% [markdown]
-# ## Why it matters
+# ## The program
 #
-# You rent a GPU by the hour. Its data sheet names several speeds, and they differ by a factor of 16: an NVIDIA A100 does
-# 19.5 TFLOPS in fp32, 156 in tf32, and 312 in bf16 or fp16
-# ([NVIDIA](https://www.nvidia.com/en-us/data-center/a100/)). A plain loop uses the first.
-#
-# Take the assembly line of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Why-it-matters):
-#
-# > load → batch → **forward → backward** → step
-#
-# When loading and padding are mended, forward and backward are the slowest stations, and their work is matrix products.
-# **Mixed precision gives these two stations 16-bit numbers, and leaves the rest of the line at 32.** The word to watch is
-# *mixed*. Three things stay in fp32: the weights, the optimizer, and the operations that need it.
-#
-# Whether it pays depends on the hardware. So ask it first. The probe looks for units that multiply 16-bit numbers; on a
-# CPU that has them it also times one layer both ways, for about a second.
+# The texts are those of lesson 01, the short ones, so that all of this stays quick. Here is the step in fp32.
 
-# %%
-for width in (32, 256):
-    resolved = precision.resolve_precision("auto", device, width=width)
-    print(f"layers {width:>3} wide: {resolved.name}")
-    print(f"    because: {resolved.reason}")
-
-# %% [markdown]
-# The model and the data are those of lesson 01, with short texts, so that all of this stays quick.
-
-# %%
+# %% jupyter={"source_hidden": true}
 train, validation = data.docstring_store(max_length=1024)
 NUM_CLASSES, VOCAB_SIZE, MAX_LENGTH = len(train.label_names), train.vocab_size, 48
 
@@ -120,324 +98,68 @@ def new_model(seed=0, **sizes):
 
 
 train_batches, held_out_batches = batches_of(pool), batches_of(held_out, rows=96)
+wide_batch = loop.to_device(data.collate(pool[:64]), device)
 print(f"{len(train_batches)} batches of 16 short texts, {NUM_CLASSES} classes")
 
-# %% [markdown]
-# ## Watch it happen
-#
-# ### Four formats
-#
-# A floating-point number is a sign, an *exponent* and a *fraction*. The exponent says how large the number is, the
-# fraction says where it stands between two powers of two. With 16 bits you must choose: many exponent bits give
-# **range**, many fraction bits give **precision**.
 
 # %%
-predict("2a", "How many different numbers has bf16 from 1 up to, not including, 2?")
-
-# %%
-FORMATS = {  # exponent bits, fraction bits
-    "fp32": (8, 23),
-    "tf32": (8, 10),  # https://blogs.nvidia.com/blog/tensorfloat-32-precision-format/
-    "bf16": (8, 7),
-    "fp16": (5, 10),
-}
+def fp32_step(model, batch, optimizer):
+    loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    return {"loss": loss.detach()}
 
 
-def facts(exponent_bits, fraction_bits):
-    bias = 2 ** (exponent_bits - 1) - 1
+program = SimpleNamespace(step=fp32_step)
+
+
+def bytes_of_a_step():
+    """Where the memory of the program's step goes, in megabytes."""
+    model = new_model(d_model=64, num_layers=4, num_heads=4)
+    optimizer = make_optimizer(model)
+    with count_events(model) as counts:
+        program.step(model, wide_batch, optimizer)
+    state = [t for s in optimizer.state.values() for t in s.values() if t.ndim]
+    sizes = {
+        "weights": list(model.parameters()),
+        "gradients": [p.grad for p in model.parameters()],
+        "AdamW's averages": state,
+    }
+    found = {name: sum(t.nbytes for t in tensors) for name, tensors in sizes.items()}
     return {
-        "largest": (2 - 2.0**-fraction_bits) * 2.0**bias,
-        "smallest normal": 2.0 ** (1 - bias),
-        "smallest": 2.0 ** (1 - bias - fraction_bits),
-        "step at 1": 2.0**-fraction_bits,
+        n: b / 1e6 for n, b in (found | {"kept for backward": counts.peak_saved_bytes}).items()
     }
 
 
-table = {name: facts(*bits) for name, bits in FORMATS.items()}
-print(f"{'':6}" + "".join(f"{column:>17}" for column in table["fp32"]))
-for name, row in table.items():
-    print(f"{name:6}" + "".join(f"{value:17.3g}" for value in row.values()))
-
-for name, dtype in {
-    "fp32": torch.float32,
-    "bf16": torch.bfloat16,
-    "fp16": torch.float16,
-}.items():
-    info = torch.finfo(dtype)  # torch agrees
-    assert (info.max, info.tiny, info.eps) == (
-        table[name]["largest"], table[name]["smallest normal"], table[name]["step at 1"]
-    )  # fmt: skip
-
-compare("2a", 1 / table["bf16"]["step at 1"])
+memory = bytes_of_a_step()
 
 # %% jupyter={"source_hidden": true}
-fig, ax = figure(height=2.3)
-PALE = "#DCE6EE"
-for row, (exponent, fraction) in enumerate(FORMATS.values()):
-    for bit in range(1 + exponent + fraction):
-        color = GREY if bit == 0 else ORANGE if bit <= exponent else BLUE
-        ax.barh(row, 0.86, left=bit, color=color, height=0.62)
-    ax.annotate(f"1 + {exponent} + {fraction} bits", (1 + exponent + fraction, row), (6, 0),
-                textcoords="offset points", va="center")  # fmt: skip
-ax.set_yticks(range(len(FORMATS)), labels=list(FORMATS))
-ax.invert_yaxis()
-ax.set_xlim(-0.3, 39)
-ax.set_xticks([])
-ax.spines["bottom"].set_visible(False)
-ax.spines["left"].set_visible(False)
-ax.tick_params(axis="y", length=0)
-ax.set_title("Sign, exponent (orange: range), fraction (blue: precision)")
-show(fig, alt="Four rows of bits, sign + exponent + fraction: "
-     + ", ".join(f"{name} 1 + {e} + {f}" for name, (e, f) in FORMATS.items()) + ".")  # fmt: skip
+fig, ax = figure(height=1.9)
+bars(ax, list(memory), memory.values(), unit="MB", colors=[GREY, GREY, GREY, BLUE])
+ax.set_title("One step in fp32, 64 texts")
+show(fig, alt="Megabytes of a step in fp32: "
+     + ", ".join(f"{name} {size:.1f}" for name, size in memory.items()))  # fmt: skip
 
-# %% jupyter={"source_hidden": true}
-fig, (left, right) = figure(1, 2, height=2.7, width_ratios=[1.25, 1.0])
-for row, (_name, found) in enumerate(table.items()):
-    low, normal, high = (
-        math.log10(found[key]) for key in ("smallest", "smallest normal", "largest")
-    )
-    left.barh(row, high - normal, left=normal, color=ORANGE, height=0.5)
-    left.barh(row, normal - low, left=low, color="#F6DFB0", height=0.5)
-    step = found["step at 1"]
-    points = np.arange(0, 1 / 32 + 1e-9, max(step, 1 / 8192))
-    if step < 1 / 8192:  # too many to draw one by one
-        right.barh(row, 1 / 32, left=1, color=BLUE, height=0.5)
-    else:
-        right.vlines(1 + points, row - 0.25, row + 0.25, color=BLUE, linewidth=1.3)
-for ax in (left, right):
-    ax.set_yticks(range(len(table)), labels=list(table))
-    ax.invert_yaxis()
-    ax.tick_params(axis="y", length=0)
-left.set_xticks([-40, -20, 0, 20, 40], labels=["1e-40", "1e-20", "1", "1e20", "1e40"])
-left.set(title="Range: positive numbers", xlim=(-46, 40))
-right.set(title="Precision: from 1 to 1.031", xlim=(0.9985, 1.0325))
-right.set_xticks([1, 1 + 1 / 64, 1 + 1 / 32], labels=["1", "1.016", "1.031"])
-show(fig, alt="Left: fp32, tf32 and bf16 reach from about 1e-38 to 3e38, fp16 from 6e-5 to 65,504, "
-     "and with fewer digits (pale) down to 6e-8. Right: between 1 and 1.031 fp32 has "
-     f"{2**18:,} numbers, tf32 and fp16 32, bf16 4.")  # fmt: skip
+
+def kept_megabytes():
+    """The number that the program is judged by: what autograd keeps from forward for backward."""
+    return bytes_of_a_step()["kept for backward"]
+
 
 # %% [markdown]
-# - **fp32** has plenty of both.
-# - **tf32** exists inside NVIDIA's units only: a tensor stays fp32 in memory, and its product reads 19 of the bits.
-# - **bf16** is fp32 with the last 16 bits cut off: the same range, two to three decimal digits.
-# - **fp16** has more digits and little range: above 65,504 is infinity, and less than half its smallest number, 6e-8, is
-#   zero. In the pale part, below 6e-5, its digits run out one by one.
+# Backward needs what forward computed: the **activations**. Autograd keeps them until then. On large batches they are most
+# of the memory, so *kept for backward* is the number that this program is judged by. It is counted, and needs no GPU.
 #
-# What a format does to a number, and to a matrix product with fp32 sums, as the units form them:
-
-
-# %%
-def rounded(values, name):
-    """`values` as they come back from a format; tf32 by cutting bits, as no tensor is stored in it."""
-    if name == "tf32":
-        bits = values.view(torch.int32)
-        return ((bits + 0x0FFF + ((bits >> 13) & 1)) & ~0x1FFF).view(torch.float32)
-    types = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-    return values.to(types[name]).float()
-
-
-values = torch.tensor([1.001, 3.14159265, 70_000.0, 1e-8])
-torch.manual_seed(0)
-a, b = torch.randn(256, 256), torch.randn(256, 256)
-exact = a.double() @ b.double()
-print(f"{'':6}{'1.001':>10}{'pi':>10}{'70,000':>10}{'1e-8':>10}{'error of a product':>22}")
-for name in FORMATS:
-    product = rounded(a, name) @ rounded(b, name)
-    error = ((product - exact).norm() / exact.norm()).item()
-    numbers = "".join(f"{value:>10.6g}" for value in rounded(values, name).tolist()[:3])
-    print(f"{name:6}{numbers}{rounded(values, name)[3].item():>10.2g}{error:>22.1e}")
-
-# %% [markdown]
-# A product in tf32 is one switch, and no tensor changes its type: `torch.set_float32_matmul_precision("high")`. It is made
-# for NVIDIA GPUs from Ampere on, and there it is the cheapest change of this lesson.
-
-# %%
-if device.type == "cuda" and torch.cuda.get_device_capability() >= (8, 0):
-    big = torch.randn(4096, 4096, device=device)
-
-    def product_in(setting):
-        def run():
-            torch.set_float32_matmul_precision(setting)
-            return big @ big
-
-        return run
-
-    print(
-        "tf32 over fp32:", paired_speedup(product_in("highest"), product_in("high"), blocks=4)
-    )
-    torch.set_float32_matmul_precision("highest")
-else:
-    print("No NVIDIA GPU from Ampere on: nothing to switch. Nothing later needs it.")
-
-# %% [markdown]
-# ### Why the weights stay in fp32
+# **Mixed precision gives forward and backward 16-bit numbers, and leaves the rest at 32.** The word to watch is *mixed*.
 #
-# An optimizer adds a small number to a large one, many times. Here the large one is 1, the small one 0.001, and it is
-# added 1,000 times.
-
-# %%
-predict("2b", "1 + 1,000 times 0.001, with the sum kept in bf16: what comes out?")
-
-# %%
-for name, dtype in {
-    "fp32": torch.float32,
-    "fp16": torch.float16,
-    "bf16": torch.bfloat16,
-}.items():
-    weight = torch.ones((), dtype=dtype)
-    for _ in range(1000):
-        weight += 0.001
-    print(
-        f"{name}: {weight.item():.4f}   (numbers near 1 are {table[name]['step at 1']:.1g} apart)"
-    )
-compare("2b", weight.item())
-
-# %% [markdown]
-# In bf16 nothing happens at all: 1.001 lies nearer to 1 than to the next number, each time. No error is raised. A model
-# whose weights are bf16 learns in its first steps, when updates are large, and then stands still.
+# ## Ask the hardware
 #
-# So mixed precision keeps the weights, and the optimizer's averages, in fp32. What is 16 bits wide is a *copy* for the
-# product, made anew in each forward pass.
-#
-# ### What autocast casts, and what it keeps
-#
-# `torch.autocast` decides at each operation. Watch it: the inputs are fp32 or 16-bit tensors, and the type that comes out
-# tells what it did.
-
-# %%
-full = torch.randn(4, 8, 16, device=device)
-half = full.to(torch.bfloat16)
-weight = torch.randn(16, 16, device=device)
-labels = torch.zeros(4, dtype=torch.long, device=device)
-operations = {
-    "F.linear(fp32, fp32)": lambda: F.linear(full, weight),
-    "fp32 @ fp32": lambda: full @ weight,
-    "scaled_dot_product_attention(fp32, …)": lambda: F.scaled_dot_product_attention(full, full, full),
-    "F.cross_entropy(16-bit, labels)": lambda: F.cross_entropy(half[:, 0], labels),
-    "F.mse_loss(16-bit, 16-bit)": lambda: F.mse_loss(half, half),
-    "16-bit + fp32": lambda: half + full,
-    "16-bit + 16-bit": lambda: half + half,
-    "F.gelu(16-bit)": lambda: F.gelu(half),
-    "16-bit * 16-bit": lambda: half * half,
-    "softmax(16-bit)": lambda: half.softmax(dim=-1),
-    "F.layer_norm(16-bit)": lambda: F.layer_norm(half, (16,)),
-    "exp(16-bit)": lambda: half.exp(),
-    "sum(16-bit)": lambda: half.sum(),
-}  # fmt: skip
-with torch.autocast(device.type, torch.bfloat16):
-    for name, run in operations.items():
-        print(f"{name:40} -> {str(run().dtype).removeprefix('torch.')}")
-
-# %% [markdown]
-# Three rules cover what you saw ([the full lists](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference)):
-#
-# | Rule | Which operations | Why |
-# |---|---|---|
-# | **cast to 16 bits** | matrix products, convolutions, attention | nearly all FLOPs, and the units add up in fp32 |
-# | **cast to fp32** | losses; on CUDA also softmax, layer norm, exp, log, pow, sum, norms | large sums and steep functions need range and digits |
-# | **leave as it comes** | everything else: `+`, `*`, GELU, ReLU, dropout; the wider type wins | cheap, and mostly harmless |
-#
-# The last four lines of the list depend on the device: CUDA computes them in fp32, a CPU as they come. And "mostly
-# harmless" has one hole: a plain `*` has no guard anywhere. [Exercise 2.5](#2.5-·-Find-and-repair-the-operation-that-breaks)
-# falls into it.
-#
-# ### Why fp16 underflows
-#
-# Backward hands gradients from layer to layer, in the type of the forward pass. The loss is a mean over the samples, and
-# this model takes a mean over the tokens, so each gradient is divided by both numbers. They are small.
-
-# %%
-predict(
-    "2c",
-    "Gradients between the layers, one batch of 64 texts: how many become 0 in fp16?",
-    unit="%",
-)
-
-
-# %%
-def gradients_between_layers(model, batch):
-    """What backward hands to each linear layer's output, all in one row, in fp32."""
-    found = []
-
-    def watch(_module, _inputs, output):
-        output.register_hook(lambda gradient: found.append(gradient.detach().flatten()))
-
-    hooks = [
-        m.register_forward_hook(watch)
-        for m in model.modules()
-        if isinstance(m, torch.nn.Linear)
-    ]
-    loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
-    loss.backward()
-    for hook in hooks:
-        hook.remove()
-    return torch.cat(found).cpu()
-
-
-watched = new_model(num_layers=2)
-optimizer = make_optimizer(watched, learning_rate=3e-3)
-for batch in train_batches:  # a model that has learned something
-    loop.train_step(watched, batch, optimizer)
-wide_batch = loop.to_device(data.collate(pool[:64]), device)
-gradients = gradients_between_layers(watched, wide_batch).abs()
-gradients = gradients[gradients > 0]
-
-
-def lost(scale):
-    """Shares that in fp16, after a multiplication by `scale`, are zero, have fewer digits, are infinite."""
-    scaled = gradients * scale
-    in_fp16 = scaled.half()
-    shares = (in_fp16 == 0, scaled < 2.0**-14, in_fp16.isinf())
-    return [share.float().mean().item() for share in shares]
-
-
-for name, scale in {"as they are": 1.0, "times 65,536": 2.0**16}.items():
-    zero, faint, infinite = (100 * share for share in lost(scale))
-    print(f"{name:13} in fp16: {zero:5.2f} % are zero, {faint:5.2f} % have fewer digits or are zero, "
-          f"{infinite:.2f} % are infinite")  # fmt: skip
-print(
-    f"as they are   in bf16: {100 * (gradients.bfloat16() == 0).float().mean():5.2f} % are zero"
-)
-compare("2c", 100 * lost(1.0)[0], unit="%")
-
-# %% jupyter={"source_hidden": true}
-fig, axes = figure(2, 1, height=3.7, sharex=True)
-exponents = torch.log2(gradients).numpy()
-edges = np.arange(-46, 21)
-for ax, (title, shift) in zip(
-    axes, {"As they are": 0, "Times 65,536": 16}.items(), strict=True
-):
-    ax.axvspan(-14, 16, color="#E3F1E8")
-    ax.axvspan(-25, -14, color="#FBF0D9")
-    ax.hist(exponents + shift, bins=edges, color=BLUE)
-    ax.set_ylim(0, 1.3 * ax.get_ylim()[1])  # room for the words
-    ax.set(title=title, yticks=[], xlim=(-46, 20))
-    ax.spines["left"].set_visible(False)
-axes[0].annotate(
-    "zero in fp16", (-26, 0.9), xycoords=("data", "axes fraction"), ha="right", va="top"
-)
-axes[0].annotate(
-    "fewer digits", (-19.5, 0.9), xycoords=("data", "axes fraction"), ha="center", va="top"
-)
-axes[0].annotate(
-    "all digits", (1, 0.9), xycoords=("data", "axes fraction"), ha="center", va="top"
-)
-axes[1].set_xticks([-40, -25, -14, 0, 16], labels=["2⁻⁴⁰", "2⁻²⁵", "2⁻¹⁴", "1", "2¹⁶"])
-axes[1].set_xlabel("size of a gradient between two layers")
-show(fig, alt=f"Two histograms of gradient sizes. As they are, half lie below {2**float(np.median(exponents)):.1e} "
-     f"and {100 * lost(1.0)[0]:.1f} % become zero in fp16. Times 65,536 they lie in fp16's range.")  # fmt: skip
-
-# %% [markdown]
-# Few are zero, but nearly all have lost digits, and a [fainter loss](#No-loss-scaling-with-fp16) sinks them all. Times
-# 65,536 they are whole. That is the idea of **loss scaling**: multiply the loss by a large number, and by the chain rule
-# every gradient of backward is multiplied too. Divide the *weights'* gradients by the same number before the step: they
-# are fp32, so nothing is lost ([Micikevicius et al., 2018](https://arxiv.org/abs/1710.03740)). bf16 has the range of fp32
-# and needs none of it.
-#
-# ### Speed: ask the hardware, then believe
-#
-# The probe from above times one transformer layer, forward and backward. A layer 64 wide and one 256 wide: the second
-# does 16 times the arithmetic for 4 times the memory traffic.
+# You rent a GPU by the hour. Its data sheet names several speeds, and they differ by a factor of 16: an NVIDIA A100 does
+# 19.5 TFLOPS in fp32, 156 in tf32, and 312 in bf16 or fp16
+# ([NVIDIA](https://www.nvidia.com/en-us/data-center/a100/)). A plain loop uses the first. Whether 16 bits pay depends on
+# the hardware *and* on the model. So ask: time one transformer layer both ways, on this machine.
 
 # %%
 predict(
@@ -445,7 +167,7 @@ predict(
 )
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 def gain_of(width):
     """Time of a layer in fp32 / in bf16."""
     if device.type == "cpu":
@@ -468,6 +190,7 @@ def gain_of(width):
     return paired_speedup(step(False), step(True), blocks=4, min_seconds=0.05).estimate
 
 
+# %%
 gains = {width: gain_of(width) for width in (32, 64, 128, 256)}
 compare("2d", gains[256], unit="×")
 
@@ -481,10 +204,14 @@ ax.set_title(
 show(fig, alt="Speedup of a layer in bf16 over fp32: "
      + ", ".join(f"{width} wide {gain:.2f} times" for width, gain in gains.items()))  # fmt: skip
 
-# %%
+# %% jupyter={"source_hidden": true}
 if gains[256] >= precision.MIN_LAYER_GAIN:
     print("This machine has units for bf16, and wide layers gain.")
-    print("Where a bar is below 1, the conversions cost more than the products save.")
+    if gains[32] < gains[256]:
+        print(
+            "Narrow layers gain less: autocast converts weights and activations, which grows with the width,"
+        )
+        print("and speeds up arithmetic, which grows with its square.")
 else:
     print("Nothing to gain here: this machine emulates bf16, or its units are too slow.")
     print(
@@ -492,362 +219,7 @@ else:
     )
 
 # %% [markdown]
-# **Why does the width matter?** Decide before you open this.
-#
-# <details><summary>An answer</summary>
-#
-# Autocast has to convert: weights once a forward pass, activations before each product. That is memory traffic, and it
-# grows with the width. The arithmetic that it speeds up grows with the *square* of the width. Small layers are all
-# conversion. This is why "bf16 is twice as fast" is no fact about a machine, only about a machine *and* a model.
-#
-# </details>
-#
-# ### Memory: what shrinks, and what does not
-#
-# Backward needs what forward computed: the **activations**. Autograd keeps them until then, and on large batches they are
-# most of the memory. The counter below adds up the bytes that it keeps, and needs no GPU.
-
-# %%
-predict("2e", "Bytes that autograd keeps under bf16 autocast, as a share of fp32's?", unit="%")
-
-
-# %%
-def bytes_of_a_step(is_mixed):
-    """Where the memory of a step goes, in bytes."""
-    model = new_model(d_model=64, num_layers=4, num_heads=4)
-    optimizer = make_optimizer(model)
-    with count_events(model) as counts:
-        with torch.autocast(device.type, torch.bfloat16, enabled=is_mixed):
-            logits = model(wide_batch["input_ids"], wide_batch["attention_mask"])
-            loss = F.cross_entropy(logits, wide_batch["labels"])
-        loss.backward()
-        optimizer.step()
-    num_weights = sum(p.numel() for p in model.parameters())
-    state = [t for s in optimizer.state.values() for t in s.values()]
-    return {
-        "weights": 4 * num_weights,
-        "gradients": sum(p.grad.numel() * p.grad.element_size() for p in model.parameters()),
-        "AdamW's averages": sum(t.numel() * t.element_size() for t in state if t.ndim),
-        "kept for backward": counts.peak_saved_bytes,
-    }
-
-
-memory = {"fp32": bytes_of_a_step(False), "bf16-mixed": bytes_of_a_step(True)}
-kept = [found["kept for backward"] for found in memory.values()]
-compare("2e", 100 * kept[1] / kept[0], unit="%")
-
-# %% jupyter={"source_hidden": true}
-fig, axes = figure(1, 2, height=2.1)
-for ax, (name, found) in zip(axes, memory.items(), strict=True):
-    bars(
-        ax,
-        list(found),
-        [size / 1e6 for size in found.values()],
-        unit="MB",
-        colors=[GREY, GREY, GREY, BLUE],
-    )
-    ax.set_xlim(0, 1.35 * max(memory["fp32"].values()) / 1e6)
-    ax.set_title(name)
-axes[1].set_yticklabels([])
-show(fig, alt="Megabytes of a step. " + ". ".join(
-    f"{name}: " + ", ".join(f"{k} {v / 1e6:.1f}" for k, v in found.items())
-    for name, found in memory.items()) + ".")  # fmt: skip
-
-# %% [markdown]
-# Three of the four bars do not move: weights, gradients and the optimizer's averages stay fp32. What is kept for backward
-# shrinks, though not to one half. Autocast's 16-bit copies of the weights are among it, and what the layer norms and the
-# residual stream keep is fp32. On a CPU `course_lib` also computes attention in fp32, because torch's kernel is slow in
-# bf16 there. The larger the batch, the more of your memory is in the bar that shrinks.
-#
-# ## Worked example
-#
-# ### Three steps, in plain torch
-#
-# The fp32 step of lesson 01, and what changes.
-
-
-# %%
-def fp32_step(model, batch, optimizer, max_norm=1.0):
-    loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    optimizer.step()
-    return loss.detach()
-
-
-def bf16_step(model, batch, optimizer, max_norm=1.0):
-    with torch.autocast(device.type, torch.bfloat16):  # forward and loss, nothing else
-        loss = F.cross_entropy(
-            model(batch["input_ids"], batch["attention_mask"]), batch["labels"]
-        )
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()  # outside: each operation goes back in the type that it came in
-    torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    optimizer.step()  # fp32 weights, fp32 gradients
-    return loss.detach()
-
-
-def fp16_step(model, batch, optimizer, scaler, max_norm=1.0):
-    with torch.autocast(device.type, torch.float16):
-        loss = F.cross_entropy(
-            model(batch["input_ids"], batch["attention_mask"]), batch["labels"]
-        )
-    optimizer.zero_grad(set_to_none=True)
-    scaler.scale(loss).backward()  # 1. scale  2. backward
-    scaler.unscale_(optimizer)  # 3. unscale: the true gradients, and a look for infinities
-    torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)  # 4. clip what is true
-    scaler.step(optimizer)  # 5. step, or skip it when there was an infinity
-    scaler.update()  # 6. update: halve the scale after a skip, double it after 2,000 good steps
-    return loss.detach()
-
-
-scaler = torch.amp.GradScaler(device.type)
-steps = {
-    "fp32": fp32_step,
-    "bf16": bf16_step,
-    "fp16": lambda *arguments: fp16_step(*arguments, scaler),
-}
-for name, step in steps.items():
-    model = new_model(seed=1)
-    optimizer = make_optimizer(model, learning_rate=3e-3)
-    losses = [step(model, batch, optimizer) for batch in train_batches[:30]]
-    weights = {str(p.dtype).removeprefix("torch.") for p in model.parameters()}
-    last = torch.stack(losses[-5:]).mean()
-    print(
-        f"{name}: loss {losses[0]:.4f} at first, {last:.4f} over the last five; weights {weights}"
-    )
-
-# %% [markdown]
-# The order of the fp16 step is worth learning by heart:
-#
-# > **scale → backward → unscale → clip → step → update**
-#
-# Two costs to know. `scaler.step` must know whether there was an infinity, which is a sync in each step with most
-# optimizers. And a skipped step is a batch that taught nothing.
-#
-# ### The same with `course_lib`
-
-# %%
-plain_model, library_model = new_model(seed=1), new_model(seed=1)
-plain_optimizer, library_optimizer = (
-    make_optimizer(model, learning_rate=3e-3) for model in (plain_model, library_model)
-)
-plain_scaler = torch.amp.GradScaler(device.type)
-resolved = precision.resolve_precision("16-mixed", device)
-for batch in train_batches[:10]:
-    fp16_step(plain_model, batch, plain_optimizer, plain_scaler)
-    loop.train_step(library_model, batch, library_optimizer, precision=resolved)
-
-pairs = zip(plain_model.parameters(), library_model.parameters(), strict=True)
-largest = max((a - b).abs().max().item() for a, b in pairs)
-size = max(p.abs().max().item() for p in plain_model.parameters())
-print(
-    f"largest difference between the two models' weights: {largest:.1e}, of up to {size:.1f}"
-)
-print(f"scales: {plain_scaler.get_scale():,.0f} and {resolved.scaler.get_scale():,.0f}")
-
-# %% [markdown]
-# | Plain torch | `course_lib` | What changed in meaning |
-# |---|---|---|
-# | you choose the type | `resolve_precision("auto", device, width=…)` | it asks the hardware, and keeps the reason |
-# | `with torch.autocast(…)` | `train_step(…, precision=resolved)` | nothing; the loss is summed over items in fp32 |
-# | `GradScaler`, five calls | the same, inside | nothing; the scaler is there only for `"16-mixed"` |
-# | – | checkpoints of `fit` | the scaler's state is saved and loaded with the rest |
-#
-# The names are Lightning's: `"32-true"`, `"bf16-mixed"`, `"16-mixed"`. *Mixed* says that the weights stay fp32.
-
-# %% [markdown]
-# ## GradScaler, step by step
-#
-# The right scale changes during training, so GradScaler searches for it all the time. The rule is short: **an infinity
-# anywhere in the gradients halves the scale and skips the step; `growth_interval` good steps in a row double it.** Here it
-# is in plain Python, beside torch's.
-
-
-# %%
-class HandScaler:
-    """What torch's GradScaler does, with a sync for each gradient."""
-
-    def __init__(self, scale, growth_interval):
-        self.scale, self.growth_interval, self.num_good = scale, growth_interval, 0
-
-    def backward_and_step(self, loss, model, optimizer, max_norm):
-        (loss * self.scale).backward()
-        gradients = [p.grad for p in model.parameters() if p.grad is not None]
-        is_finite = all(g.isfinite().all() for g in gradients)
-        for g in gradients:
-            g.div_(self.scale)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-        if is_finite:
-            optimizer.step()
-            self.num_good += 1
-            if self.num_good == self.growth_interval:
-                self.scale, self.num_good = 2 * self.scale, 0
-        else:  # the weights stay as they are
-            self.scale, self.num_good = self.scale / 2, 0
-        return is_finite
-
-
-hand_model, torch_model = new_model(seed=2), new_model(seed=2)
-hand_optimizer, torch_optimizer = (
-    torch.optim.SGD(model.parameters(), lr=0.1) for model in (hand_model, torch_model)
-)
-hand = HandScaler(
-    scale=2.0**11, growth_interval=4
-)  # 2,000 is usual: here you want to see it move
-torch_scaler = torch.amp.GradScaler(device.type, init_scale=2.0**11, growth_interval=4)
-trace = {"hand": [], "torch": [], "skipped": []}
-for step, batch in enumerate(train_batches):
-    with torch.autocast(device.type, torch.float16):
-        logits = hand_model(batch["input_ids"], batch["attention_mask"])
-        loss = F.cross_entropy(logits, batch["labels"])
-    hand_optimizer.zero_grad(set_to_none=True)
-    if not hand.backward_and_step(loss, hand_model, hand_optimizer, max_norm=1.0):
-        trace["skipped"].append(step)
-    fp16_step(torch_model, batch, torch_optimizer, torch_scaler)
-    trace["hand"].append(hand.scale)
-    trace["torch"].append(torch_scaler.get_scale())
-
-print(f"traces equal: {trace['hand'] == trace['torch']}; skipped steps: {trace['skipped']}")
-
-# %% jupyter={"source_hidden": true}
-fig, ax = figure(height=2.6)
-ax.step(
-    range(len(trace["torch"])),
-    np.log2(trace["torch"]),
-    where="post",
-    color=BLUE,
-    label="scale after the step",
-)
-for number, step in enumerate(trace["skipped"]):
-    ax.plot(step, np.log2(trace["torch"][step]), "v", color=RED, markersize=8,
-            label=None if number else "step skipped: an infinity")  # fmt: skip
-ax.set(
-    title="GradScaler looks for the largest scale that does not overflow",
-    xlabel="step",
-    ylabel="scale, 2 to the …",
-)
-ax.legend(loc="lower right")
-ax.yaxis.get_major_locator().set_params(integer=True)
-show(fig, alt=f"Scale over {len(trace['torch'])} steps, from 2^11 to 2^{math.log2(trace['torch'][-1]):.0f}: it doubles "
-     f"every 4 good steps and halves at {len(trace['skipped'])} skipped ones.")  # fmt: skip
-
-# %% [markdown]
-# Skipped steps at the start, and one now and then, are health: the scaler has found the ceiling. A scale that *falls and
-# falls* is illness: the loss or the forward pass itself is infinite, and no scale can help. Log the scale, like the
-# learning rate.
-#
-# The state of the scaler is its scale **and** its count of good steps. Both belong in a checkpoint.
-#
-# ### Find the operation that breaks
-#
-# No scaler helps when *forward* overflows. Then you need the operation. torch shows you each one on its way, after autocast
-# has chosen the types: the first infinity names itself.
-
-# %%
-from torch.utils._python_dispatch import TorchDispatchMode
-
-
-class FirstInfinity(TorchDispatchMode):
-    """Notes the first operation that makes an infinity out of finite numbers. A sync at each: to look, not to train."""
-
-    def __init__(self):
-        super().__init__()
-        self.found = None
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        inputs = [a for a in args if isinstance(a, torch.Tensor) and a.is_floating_point()]
-        if self.found is None and inputs and isinstance(result, torch.Tensor):
-            sizes = [a.abs().max().item() for a in inputs if a.numel()]
-            if result.isinf().any() and all(map(math.isfinite, sizes)):
-                largest = max(sizes, default=0)
-                self.found = f"{func} in {result.dtype}, from values up to {largest:,.0f}"
-        return result
-
-
-def softmax_by_hand(scores):
-    return torch.exp(scores) / torch.exp(scores).sum(dim=-1, keepdim=True)
-
-
-scores = torch.tensor([[3.0, 12.0, 9.0]])
-for dtype in (torch.float32, torch.float16):
-    with FirstInfinity() as watch:
-        probabilities = softmax_by_hand(scores.to(dtype))
-    print(
-        f"{dtype}: {[round(p, 3) for p in probabilities[0].tolist()]}   first infinity: {watch.found}"
-    )
-
-# %% [markdown]
-# `exp(12)` is 162,755: fine in fp32, infinite in fp16, and infinity over infinity is NaN. The cure is nearly always one of
-# two: work in fp32 in that one place, or use the operation that torch has for it (`torch.softmax` subtracts the maximum
-# first).
-#
-# ## Metric parity
-#
-# Fast and wrong is no bargain. Is a model trained in 16 bits as good? Train the same model on the same batches from the
-# same weights in each precision, and compare at *each* seed: a **paired** comparison, as with time.
-
-# %%
-predict(
-    "2f", "Accuracy of bf16 minus fp32, mean of three seeds, in points of 100?", unit="points"
-)
-
-
-# %%
-def accuracy_after_training(name, seed):
-    """Accuracy in points of 100 after one epoch over the pool."""
-    model = new_model(seed=seed)
-    optimizer = make_optimizer(model, learning_rate=3e-3)
-    resolved = precision.resolve_precision(name, device)
-    order = np.random.default_rng(seed).permutation(len(train_batches))
-    for i in order:
-        loop.train_step(model, train_batches[i], optimizer, precision=resolved)
-    return 100 * loop.evaluate(model, held_out_batches, precision=resolved)["accuracy"]
-
-
-SEEDS = (0, 1, 2)
-accuracies = {
-    name: [accuracy_after_training(name, seed) for seed in SEEDS]
-    for name in ("32-true", "bf16-mixed", "16-mixed")
-}
-for name, scores in accuracies.items():
-    differences = [
-        score - fp32 for score, fp32 in zip(scores, accuracies["32-true"], strict=True)
-    ]
-    print(f"{name:11} accuracy " + "  ".join(f"{score:5.1f}" for score in scores)
-          + "   minus fp32: " + "  ".join(f"{d:+.1f}" for d in differences))  # fmt: skip
-spread_of_seeds = np.ptp(accuracies["32-true"])
-print(f"fp32 alone differs by up to {spread_of_seeds:.1f} points from seed to seed")
-compare(
-    "2f",
-    float(np.mean(np.subtract(accuracies["bf16-mixed"], accuracies["32-true"]))),
-    unit="points",
-)
-
-# %% jupyter={"source_hidden": true}
-fig, ax = figure(height=2.6)
-for seed, color in zip(SEEDS, (BLUE, ORANGE, GREEN), strict=True):
-    points = [scores[seed] for scores in accuracies.values()]
-    ax.plot(range(3), points, marker="o", color=color, label=f"seed {seed}")
-ax.set_xticks(range(3), labels=["fp32", "bf16", "fp16"])
-ax.set(
-    title="Accuracy after one epoch: a line for each seed", ylabel="points", xlim=(-0.3, 2.9)
-)
-ax.legend(loc="center right")
-show(fig, alt="Accuracy by precision, a line for each of three seeds. " + "; ".join(
-    f"{name} " + ", ".join(f"{s:.1f}" for s in scores) for name, scores in accuracies.items()))  # fmt: skip
-
-# %% [markdown]
-# Look along the lines, not at the height of the points. From seed to seed fp32 differs from *itself*. Only a difference
-# that all lines share, and that is more than a text or two (one of 960 is 0.1 points), says anything about precision.
-# With three seeds that is a first look;
-# [lesson 08](../08_reproducibility/08_reproducibility.ipynb#Compare-runs-honestly) decides such questions properly.
-#
-# ## Exercises
-#
-# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises): write
+# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#How-exercises-work): write
 # where the cell raises `NotImplementedError`, and put all that your code needs into that cell. All checks run on the
 # CPU, fp16 too. Take the device from the model all the same (`next(model.parameters()).device.type`), then your code
 # runs on a GPU. Arguments have the types that stand beside them; numbers among them are finite, and seeds lie between 0
@@ -942,7 +314,242 @@ def resolve_precision(
 # %%
 check("2.1")
 
+# %%
+facts = {
+    "device_type": device.type,
+    "device_name": torch.cuda.get_device_name() if device.type == "cuda" else "this CPU",
+    "bf16_units": torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type == "cuda"
+    else bool(precision.bf16_units()),
+}
+resolve = yours("2.1", None)
+if resolve:
+    print("for layers 32 wide:", resolve("auto", facts, lambda: gains[32])["reason"])
+    print("for layers 256 wide:", resolve("auto", facts, lambda: gains[256])["reason"])
+
 # %% [markdown]
+# ## Gradients that vanish
+#
+# A floating-point number is a sign, an *exponent* and a *fraction*. The exponent says how large the number is, the
+# fraction says where it stands between two powers of two. With 16 bits you must choose: many exponent bits give
+# **range**, many fraction bits give **precision**.
+
+# %%
+predict("2a", "How many different numbers has bf16 from 1 up to, not including, 2?")
+
+# %% jupyter={"source_hidden": true}
+FORMATS = {  # exponent bits, fraction bits
+    "fp32": (8, 23),
+    "tf32": (8, 10),  # https://blogs.nvidia.com/blog/tensorfloat-32-precision-format/
+    "bf16": (8, 7),
+    "fp16": (5, 10),
+}
+
+
+def facts(exponent_bits, fraction_bits):
+    bias = 2 ** (exponent_bits - 1) - 1
+    return {
+        "largest": (2 - 2.0**-fraction_bits) * 2.0**bias,
+        "smallest normal": 2.0 ** (1 - bias),
+        "smallest": 2.0 ** (1 - bias - fraction_bits),
+        "step at 1": 2.0**-fraction_bits,
+    }
+
+
+table = {name: facts(*bits) for name, bits in FORMATS.items()}
+print(f"{'':6}" + "".join(f"{column:>17}" for column in table["fp32"]))
+for name, row in table.items():
+    print(f"{name:6}" + "".join(f"{value:17.3g}" for value in row.values()))
+
+for name, dtype in {
+    "fp32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+}.items():
+    info = torch.finfo(dtype)  # torch agrees
+    assert (info.max, info.tiny, info.eps) == (
+        table[name]["largest"], table[name]["smallest normal"], table[name]["step at 1"]
+    )  # fmt: skip
+
+# %%
+compare("2a", 1 / table["bf16"]["step at 1"])
+
+# %% jupyter={"source_hidden": true}
+fig, ax = figure(height=2.3)
+PALE = "#DCE6EE"
+for row, (exponent, fraction) in enumerate(FORMATS.values()):
+    for bit in range(1 + exponent + fraction):
+        color = GREY if bit == 0 else ORANGE if bit <= exponent else BLUE
+        ax.barh(row, 0.86, left=bit, color=color, height=0.62)
+    ax.annotate(f"1 + {exponent} + {fraction} bits", (1 + exponent + fraction, row), (6, 0),
+                textcoords="offset points", va="center")  # fmt: skip
+ax.set_yticks(range(len(FORMATS)), labels=list(FORMATS))
+ax.invert_yaxis()
+ax.set_xlim(-0.3, 39)
+ax.set_xticks([])
+ax.spines["bottom"].set_visible(False)
+ax.spines["left"].set_visible(False)
+ax.tick_params(axis="y", length=0)
+ax.set_title("Sign, exponent (orange: range), fraction (blue: precision)")
+show(fig, alt="Four rows of bits, sign + exponent + fraction: "
+     + ", ".join(f"{name} 1 + {e} + {f}" for name, (e, f) in FORMATS.items()) + ".")  # fmt: skip
+
+# %% jupyter={"source_hidden": true}
+fig, (left, right) = figure(1, 2, height=2.7, width_ratios=[1.25, 1.0])
+for row, (_name, found) in enumerate(table.items()):
+    low, normal, high = (
+        math.log10(found[key]) for key in ("smallest", "smallest normal", "largest")
+    )
+    left.barh(row, high - normal, left=normal, color=ORANGE, height=0.5)
+    left.barh(row, normal - low, left=low, color="#F6DFB0", height=0.5)
+    step = found["step at 1"]
+    points = np.arange(0, 1 / 32 + 1e-9, max(step, 1 / 8192))
+    if step < 1 / 8192:  # too many to draw one by one
+        right.barh(row, 1 / 32, left=1, color=BLUE, height=0.5)
+    else:
+        right.vlines(1 + points, row - 0.25, row + 0.25, color=BLUE, linewidth=1.3)
+for ax in (left, right):
+    ax.set_yticks(range(len(table)), labels=list(table))
+    ax.invert_yaxis()
+    ax.tick_params(axis="y", length=0)
+left.set_xticks([-40, -20, 0, 20, 40], labels=["1e-40", "1e-20", "1", "1e20", "1e40"])
+left.set(title="Range: positive numbers", xlim=(-46, 40))
+right.set(title="Precision: from 1 to 1.031", xlim=(0.9985, 1.0325))
+right.set_xticks([1, 1 + 1 / 64, 1 + 1 / 32], labels=["1", "1.016", "1.031"])
+show(fig, alt="Left: fp32, tf32 and bf16 reach from about 1e-38 to 3e38, fp16 from 6e-5 to 65,504, "
+     "and with fewer digits (pale) down to 6e-8. Right: between 1 and 1.031 fp32 has "
+     f"{2**18:,} numbers, tf32 and fp16 32, bf16 4.")  # fmt: skip
+
+# %% [markdown]
+# - **fp32** has plenty of both.
+# - **tf32** exists inside NVIDIA's units only: a tensor stays fp32 in memory, and its product reads 19 of the bits.
+# - **bf16** is fp32 with the last 16 bits cut off: the same range, two to three decimal digits.
+# - **fp16** has more digits and little range: above 65,504 is infinity, and less than half its smallest number, 6e-8, is
+#   zero. In the pale part, below 6e-5, its digits run out one by one.
+#
+# An optimizer adds a small number to a large one, many times. Here the large one is 1, the small one 0.001, and it is
+# added 1,000 times.
+
+# %%
+predict("2b", "1 + 1,000 times 0.001, with the sum kept in bf16: what comes out?")
+
+# %%
+for name, dtype in {
+    "fp32": torch.float32,
+    "fp16": torch.float16,
+    "bf16": torch.bfloat16,
+}.items():
+    weight = torch.ones((), dtype=dtype)
+    for _ in range(1000):
+        weight += 0.001
+    print(
+        f"{name}: {weight.item():.4f}   (numbers near 1 are {table[name]['step at 1']:.1g} apart)"
+    )
+compare("2b", weight.item())
+
+# %% [markdown]
+# In bf16 nothing happens at all: 1.001 lies nearer to 1 than to the next number, each time. No error is raised. So mixed
+# precision keeps the weights, and the optimizer's averages, in fp32. What is 16 bits wide is a *copy* for the product,
+# made anew in each forward pass.
+#
+# The other trouble is range. Backward hands gradients from layer to layer, in the type of the forward pass. The loss is a
+# mean over the samples, and this model takes a mean over the tokens, so each gradient is divided by both. They are small.
+
+# %%
+predict(
+    "2c",
+    "Gradients between the layers, one batch of 64 texts: how many become 0 in fp16?",
+    unit="%",
+)
+
+
+# %% jupyter={"source_hidden": true}
+def gradients_between_layers(model, batch):
+    """What backward hands to each linear layer's output, all in one row, in fp32."""
+    found = []
+
+    def watch(_module, _inputs, output):
+        output.register_hook(lambda gradient: found.append(gradient.detach().flatten()))
+
+    hooks = [
+        m.register_forward_hook(watch)
+        for m in model.modules()
+        if isinstance(m, torch.nn.Linear)
+    ]
+    loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+    loss.backward()
+    for hook in hooks:
+        hook.remove()
+    return torch.cat(found).cpu()
+
+
+watched = new_model(num_layers=2)
+optimizer = make_optimizer(watched, learning_rate=3e-3)
+for batch in train_batches:  # a model that has learned something
+    loop.train_step(watched, batch, optimizer)
+gradients = gradients_between_layers(watched, wide_batch).abs()
+gradients = gradients[gradients > 0]
+
+
+def lost(scale):
+    """Shares that in fp16, after a multiplication by `scale`, are zero, have fewer digits, are infinite."""
+    scaled = gradients * scale
+    in_fp16 = scaled.half()
+    shares = (in_fp16 == 0, scaled < 2.0**-14, in_fp16.isinf())
+    return [share.float().mean().item() for share in shares]
+
+
+# %%
+for name, scale in {"as they are": 1.0, "times 65,536": 2.0**16}.items():
+    zero, faint, infinite = (100 * share for share in lost(scale))
+    print(f"{name:13} in fp16: {zero:5.2f} % are zero, {faint:5.2f} % have fewer digits or are zero, "
+          f"{infinite:.2f} % are infinite")  # fmt: skip
+print(
+    f"as they are   in bf16: {100 * (gradients.bfloat16() == 0).float().mean():5.2f} % are zero"
+)
+compare("2c", 100 * lost(1.0)[0], unit="%")
+
+# %% jupyter={"source_hidden": true}
+fig, axes = figure(2, 1, height=3.7, sharex=True)
+exponents = torch.log2(gradients).numpy()
+edges = np.arange(-46, 21)
+for ax, (title, shift) in zip(
+    axes, {"As they are": 0, "Times 65,536": 16}.items(), strict=True
+):
+    ax.axvspan(-14, 16, color="#E3F1E8")
+    ax.axvspan(-25, -14, color="#FBF0D9")
+    ax.hist(exponents + shift, bins=edges, color=BLUE)
+    ax.set_ylim(0, 1.3 * ax.get_ylim()[1])  # room for the words
+    ax.set(title=title, yticks=[], xlim=(-46, 20))
+    ax.spines["left"].set_visible(False)
+axes[0].annotate(
+    "zero in fp16", (-26, 0.9), xycoords=("data", "axes fraction"), ha="right", va="top"
+)
+axes[0].annotate(
+    "fewer digits", (-19.5, 0.9), xycoords=("data", "axes fraction"), ha="center", va="top"
+)
+axes[0].annotate(
+    "all digits", (1, 0.9), xycoords=("data", "axes fraction"), ha="center", va="top"
+)
+axes[1].set_xticks([-40, -25, -14, 0, 16], labels=["2⁻⁴⁰", "2⁻²⁵", "2⁻¹⁴", "1", "2¹⁶"])
+axes[1].set_xlabel("size of a gradient between two layers")
+show(fig, alt=f"Two histograms of gradient sizes. As they are, half lie below {2**float(np.median(exponents)):.1e} "
+     f"and {100 * lost(1.0)[0]:.1f} % become zero in fp16. Times 65,536 they lie in fp16's range.")  # fmt: skip
+
+# %% [markdown]
+# Few are zero, but nearly all have lost digits, and a fainter loss sinks them all. Times 65,536 they are whole. That is
+# the idea of **loss scaling**: multiply the loss by a large number, and by the chain rule every gradient of backward is
+# multiplied too. Divide the *weights'* gradients by the same number before the step: they are fp32, so nothing is lost
+# ([Micikevicius et al., 2018](https://arxiv.org/abs/1710.03740)). bf16 has the range of fp32 and needs none of it.
+#
+# torch's `GradScaler` looks for the right scale all the time. **An infinity anywhere in the gradients halves the scale and
+# skips the step; `growth_interval` good steps in a row double it.** Its state is the scale *and* the count of good steps.
+# The order is worth learning by heart:
+#
+# > **scale → backward → unscale → clip → step → update**
+#
+# Unscale comes before clip, because only then are the gradients the true ones.
+#
 # ### 2.2 · An fp16 step in the right order
 #
 # > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property · imports: all that is installed
@@ -1048,7 +655,71 @@ class Fp16Trainer:
 # %%
 check("2.2")
 
+# %%
+Trainer = yours("2.2", None)
+if Trainer:
+    program.step = lambda model, batch, optimizer: Trainer(model, optimizer).train_step(batch)
+so_far("2.2", "your fp16 step", kept_megabytes, unit="MB", start=memory["kept for backward"])
+
 # %% [markdown]
+# ## What autocast casts
+#
+# `torch.autocast` decides at each operation. Watch it: the inputs are fp32 or 16-bit tensors, and the type that comes out
+# tells what it did.
+
+# %%
+full = torch.randn(4, 8, 16, device=device)
+half = full.to(torch.bfloat16)
+weight = torch.randn(16, 16, device=device)
+labels = torch.zeros(4, dtype=torch.long, device=device)
+operations = {
+    "F.linear(fp32, fp32)": lambda: F.linear(full, weight),
+    "fp32 @ fp32": lambda: full @ weight,
+    "scaled_dot_product_attention(fp32, …)": lambda: F.scaled_dot_product_attention(full, full, full),
+    "F.cross_entropy(16-bit, labels)": lambda: F.cross_entropy(half[:, 0], labels),
+    "F.mse_loss(16-bit, 16-bit)": lambda: F.mse_loss(half, half),
+    "16-bit + fp32": lambda: half + full,
+    "16-bit + 16-bit": lambda: half + half,
+    "F.gelu(16-bit)": lambda: F.gelu(half),
+    "16-bit * 16-bit": lambda: half * half,
+    "softmax(16-bit)": lambda: half.softmax(dim=-1),
+    "F.layer_norm(16-bit)": lambda: F.layer_norm(half, (16,)),
+    "exp(16-bit)": lambda: half.exp(),
+    "sum(16-bit)": lambda: half.sum(),
+}  # fmt: skip
+with torch.autocast(device.type, torch.bfloat16):
+    for name, run in operations.items():
+        print(f"{name:40} -> {str(run().dtype).removeprefix('torch.')}")
+
+# %% [markdown]
+# Three rules cover what you saw ([the full lists](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference)):
+#
+# | Rule | Which operations | Why |
+# |---|---|---|
+# | **cast to 16 bits** | matrix products, convolutions, attention | nearly all FLOPs, and the units add up in fp32 |
+# | **cast to fp32** | losses; on CUDA also softmax, layer norm, exp, log, pow, sum, norms | large sums and steep functions need range and digits |
+# | **leave as it comes** | everything else: `+`, `*`, GELU, ReLU, dropout; the wider type wins | cheap, and mostly harmless |
+#
+# The last four lines of the list depend on the device: CUDA computes them in fp32, a CPU as they come. And "mostly
+# harmless" has one hole: a plain `*` has no guard anywhere. [Exercise 2.5](#2.5-·-Find-and-repair-the-operation-that-breaks)
+# falls into it.
+#
+# One more consequence. Losses, norms and the residual stream stay fp32, and so does what they keep.
+
+# %%
+predict("2e", "Bytes that autograd keeps under bf16 autocast, as a share of fp32's?", unit="%")
+
+# %%
+model = new_model(d_model=64, num_layers=4, num_heads=4)
+with count_events(model) as counts, torch.autocast(device.type, torch.bfloat16):
+    logits = model(wide_batch["input_ids"], wide_batch["attention_mask"])
+    loss = F.cross_entropy(logits, wide_batch["labels"])
+compare("2e", 100 * counts.peak_saved_bytes / 1e6 / memory["kept for backward"], unit="%")
+
+# %% [markdown]
+# Not one half: autocast's 16-bit copies of the weights are among what is kept, and what the layer norms and the residual
+# stream keep is fp32. On a CPU `course_lib` also computes attention in fp32, because torch's kernel is slow in bf16 there.
+#
 # ### 2.3 · Autocast around forward and loss, and nothing else
 #
 # > Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · property, count (at least 90 % of the products' FLOPs in bf16, at most 0.65 of the bytes kept for backward) · imports: all that is installed
@@ -1112,7 +783,74 @@ def mixed_step(
 # %%
 check("2.3")
 
+# %%
+step = yours("2.3", None)
+if step:
+    program.step = lambda model, batch, optimizer: step(model, batch, optimizer, 1.0)
+so_far("2.3", "your bf16 step", kept_megabytes, unit="MB", start=memory["kept for backward"])
+
 # %% [markdown]
+# ## As good as before?
+#
+# Is a model trained in 16 bits as good? Train the same model on the same batches from the same weights in each precision,
+# and compare at *each* seed: a **paired** comparison, as with time.
+
+# %%
+predict(
+    "2f", "Accuracy of bf16 minus fp32, mean of three seeds, in points of 100?", unit="points"
+)
+
+
+# %%
+def accuracy_after_training(name, seed):
+    """Accuracy in points of 100 after one epoch over the pool."""
+    model = new_model(seed=seed)
+    optimizer = make_optimizer(model, learning_rate=3e-3)
+    resolved = precision.resolve_precision(name, device)
+    order = np.random.default_rng(seed).permutation(len(train_batches))
+    for i in order:
+        loop.train_step(model, train_batches[i], optimizer, precision=resolved)
+    return 100 * loop.evaluate(model, held_out_batches, precision=resolved)["accuracy"]
+
+
+SEEDS = (0, 1, 2)
+accuracies = {
+    name: [accuracy_after_training(name, seed) for seed in SEEDS]
+    for name in ("32-true", "bf16-mixed", "16-mixed")
+}
+for name, scores in accuracies.items():
+    differences = [
+        score - fp32 for score, fp32 in zip(scores, accuracies["32-true"], strict=True)
+    ]
+    print(f"{name:11} accuracy " + "  ".join(f"{score:5.1f}" for score in scores)
+          + "   minus fp32: " + "  ".join(f"{d:+.1f}" for d in differences))  # fmt: skip
+spread_of_seeds = np.ptp(accuracies["32-true"])
+print(f"fp32 alone differs by up to {spread_of_seeds:.1f} points from seed to seed")
+compare(
+    "2f",
+    float(np.mean(np.subtract(accuracies["bf16-mixed"], accuracies["32-true"]))),
+    unit="points",
+)
+
+# %% jupyter={"source_hidden": true}
+fig, ax = figure(height=2.6)
+for seed, color in zip(SEEDS, (BLUE, ORANGE, GREEN), strict=True):
+    points = [scores[seed] for scores in accuracies.values()]
+    ax.plot(range(3), points, marker="o", color=color, label=f"seed {seed}")
+ax.set_xticks(range(3), labels=["fp32", "bf16", "fp16"])
+ax.set(
+    title="Accuracy after one epoch: a line for each seed", ylabel="points", xlim=(-0.3, 2.9)
+)
+ax.legend(loc="center right")
+show(fig, alt="Accuracy by precision, a line for each of three seeds. " + "; ".join(
+    f"{name} " + ", ".join(f"{s:.1f}" for s in scores) for name, scores in accuracies.items()))  # fmt: skip
+
+# %% [markdown]
+# Look along the lines, not at the height of the points. From seed to seed fp32 differs from *itself*. Only a difference
+# that all lines share, and that is more than a text or two (one of 960 is 0.1 points), says anything about precision.
+# With three seeds that is a first look;
+# [lesson 08](../08_reproducibility/08_reproducibility.ipynb#Compare-runs-honestly) decides such questions properly.
+#
 # ### 2.4 · An epoch in bf16, faster where the hardware has it
 #
 # > Difficulty ●●●○○ · Importance ●●●●○ · 10 minutes · property, count, speed (at least 1.3× over fp32, where the probe finds bf16 hardware) · imports: all that is installed
@@ -1189,7 +927,59 @@ def train_epoch(
 # %%
 check("2.4")
 
+# %%
+epoch = yours("2.4", None)
+if epoch:
+    program.step = lambda model, batch, optimizer: epoch(
+        model, [batch], optimizer, "bf16-mixed"
+    )
+so_far("2.4", "your epoch", kept_megabytes, unit="MB", start=memory["kept for backward"])
+
 # %% [markdown]
+# ## The challenge
+#
+# No scaler helps when *forward* overflows. Then you need the operation. torch shows you each one on its way, after autocast
+# has chosen the types: the first infinity names itself.
+
+# %%
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class FirstInfinity(TorchDispatchMode):
+    """Notes the first operation that makes an infinity out of finite numbers. A sync at each: to look, not to train."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = None
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        inputs = [a for a in args if isinstance(a, torch.Tensor) and a.is_floating_point()]
+        if self.found is None and inputs and isinstance(result, torch.Tensor):
+            sizes = [a.abs().max().item() for a in inputs if a.numel()]
+            if result.isinf().any() and all(map(math.isfinite, sizes)):
+                largest = max(sizes, default=0)
+                self.found = f"{func} in {result.dtype}, from values up to {largest:,.0f}"
+        return result
+
+
+def softmax_by_hand(scores):
+    return torch.exp(scores) / torch.exp(scores).sum(dim=-1, keepdim=True)
+
+
+scores = torch.tensor([[3.0, 12.0, 9.0]])
+for dtype in (torch.float32, torch.float16):
+    with FirstInfinity() as watch:
+        probabilities = softmax_by_hand(scores.to(dtype))
+    print(
+        f"{dtype}: {[round(p, 3) for p in probabilities[0].tolist()]}   first infinity: {watch.found}"
+    )
+
+# %% [markdown]
+# `exp(12)` is 162,755: fine in fp32, infinite in fp16, and infinity over infinity is NaN. The cure is nearly always one of
+# two: work in fp32 in that one place, or use the operation that torch has for it (`torch.softmax` subtracts the maximum
+# first).
+#
 # ### 2.5 · Find and repair the operation that breaks
 #
 # > Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · property, count (at least 90 % of the products' FLOPs in fp16), validation accuracy within 0.5 points of fp32 · imports: all that is installed
@@ -1226,6 +1016,18 @@ for name in ("32-true", "bf16-mixed", "16-mixed"):
         f"{name:11} loss {first:.2f}, then {last:.2f}; logits of two texts differ by {apart:.2f}{scale}"
     )
 
+# %%
+diagnose(
+    "2j",
+    "What goes wrong in **16-mixed**?",
+    [
+        "gradients underflow: the scale is too small",
+        "an operation of forward overflows, and what is divided by it is zero",
+        "the gradients overflow, so that each step is skipped",
+        "the learning rate is too high for fp16",
+    ],
+)
+
 # %% [markdown]
 # No NaN, no error, the scaler is content, and every text gets the same logits: the model learns how frequent the classes
 # are, and nothing of the text. Find the operation, and repair `forward`. In fp32 your class must give the same numbers as
@@ -1233,7 +1035,7 @@ for name in ("32-true", "bf16-mixed", "16-mixed"):
 #
 # <details><summary>Hint: "where do I look?"</summary>
 #
-# [`FirstInfinity`](#Find-the-operation-that-breaks) names the operation: run the model under it, inside autocast.
+# [`FirstInfinity`](#The-challenge) names the operation: run the model under it, inside autocast.
 #
 # </details>
 # <details><summary>Hint: "the whole forward is taken out of fp16"</summary>
@@ -1292,13 +1094,323 @@ class SturdyClassifier(torch.nn.Module):
 # %%
 check("2.5")
 
+# %% jupyter={"source_hidden": true}
+reveal({
+    "2j": ("16-mixed", "b", "A scale that stands still says that gradients are neither lost nor infinite. "
+           "Logits that do not depend on the text say that forward lost it."),
+})  # fmt: skip
+
 # %% [markdown]
-# ## In the wild
+# ## The five-minute checklist
+#
+# Run this before a long run in 16 bits: five questions, one function, for your own model too. It trains nothing.
+
+
+# %% jupyter={"source_hidden": true}
+def mixed_precision_check(model, batch, name, width):
+    """Ask the hardware (for layers `width` wide), the types, the FLOPs, the range and the loss, on one batch."""
+    resolved = precision.resolve_precision(name, device)
+    best = precision.resolve_precision("auto", device, width=width)
+    print(f"1. {name} asked for; the hardware says {best.name}, because: {best.reason}")
+    types = sorted({str(p.dtype).removeprefix("torch.") for p in model.parameters()})
+    print(
+        f"2. weights: {', '.join(types)}   {'good' if types == ['float32'] else 'LOOK HERE'}"
+    )
+
+    full = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+    with count_events(model) as counts, FirstInfinity() as watch, resolved.autocast():
+        mixed = F.cross_entropy(
+            model(batch["input_ids"], batch["attention_mask"]), batch["labels"]
+        )
+    share = 100 * counts.share_of_flops("bfloat16", "float16")
+    print(f"3. {share:.0f} % of the FLOPs in 16 bits")
+    print(f"4. infinities in forward: {watch.found or 'none'}")
+    print(f"5. loss {mixed.item():.4f}, in fp32 {full.item():.4f}")
+
+
+# %%
+for name in ("bf16-mixed", "16-mixed"):
+    mixed_precision_check(watched, wide_batch, name, width=32)
+print("\nThe fragile model of 2.5:")
+torch.manual_seed(0)
+mixed_precision_check(
+    FragileClassifier(VOCAB_SIZE, NUM_CLASSES).to(device), wide_batch, "16-mixed", width=32
+)
+
+# %% [markdown]
+# | # | Question | If the answer is no |
+# |---|---|---|
+# | 1 | Does the hardware gain from it? | stay in fp32, or tf32; on GPUs without bf16 take fp16 with a scaler |
+# | 2 | Are the weights fp32? | somebody called `.half()`, or loaded a 16-bit checkpoint |
+# | 3 | Are most FLOPs in 16 bits? | autocast is not around the model, or has another device type |
+# | 4 | Is forward free of infinities? | repair that one operation; in bf16 it may be fine as it is |
+# | 5 | Is the loss that of fp32, to two or three digits? | look at 4; then at sums and running totals of your own |
+#
+# ## Quiz
+#
+# You pass with 70 %. Two of the questions are measured on this machine when you answer. Without a mouse:
+# `from autograder import answer`, then `answer("02.3", "b")`.
+
+# %%
+quiz("02")
+
+# %%
+check_quiz("02")
+
+# %% [markdown]
+# ## What next
+#
+# You can now say which precision a machine deserves and why, train in 16 bits without losing gradients or updates, and find
+# the operation that breaks.
+#
+# - Run `course-lib train --data your.csv --set precision=auto --out runs/mixed` and read in `run.json` what it came
+#   to.
+# - Take a training script that you use, and run the checklist on it. Count the FLOPs by type before you believe its config.
+# - [Lesson 03](../03_batch_size_and_accumulation/03_batch_size_and_accumulation.ipynb) spends the memory that you saved:
+#   larger batches, and accumulation, with the scaler in the right place.
+# - The [start page](../00_start_here/00_start_here.ipynb) shows your progress and the map.
+
+# %% [markdown]
+# ## More
+#
+# From here on all is outside the 80 minutes. Take what you need. A piece needs the folded cells of
+# [the program](#The-program) alone, or says what else.
+#
+# ### What a format does to a number
+#
+# And to a matrix product with fp32 sums, as the units form them:
+
+
+# %%
+def rounded(values, name):
+    """`values` as they come back from a format; tf32 by cutting bits, as no tensor is stored in it."""
+    if name == "tf32":
+        bits = values.view(torch.int32)
+        return ((bits + 0x0FFF + ((bits >> 13) & 1)) & ~0x1FFF).view(torch.float32)
+    types = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+    return values.to(types[name]).float()
+
+
+values = torch.tensor([1.001, 3.14159265, 70_000.0, 1e-8])
+torch.manual_seed(0)
+a, b = torch.randn(256, 256), torch.randn(256, 256)
+exact = a.double() @ b.double()
+print(f"{'':6}{'1.001':>10}{'pi':>10}{'70,000':>10}{'1e-8':>10}{'error of a product':>22}")
+for name in FORMATS:
+    product = rounded(a, name) @ rounded(b, name)
+    error = ((product - exact).norm() / exact.norm()).item()
+    numbers = "".join(f"{value:>10.6g}" for value in rounded(values, name).tolist()[:3])
+    print(f"{name:6}{numbers}{rounded(values, name)[3].item():>10.2g}{error:>22.1e}")
+
+# %% [markdown]
+# A product in tf32 is one switch, and no tensor changes its type: `torch.set_float32_matmul_precision("high")`. It is made
+# for NVIDIA GPUs from Ampere on, and there it is the cheapest change of this lesson.
+
+# %%
+if device.type == "cuda" and torch.cuda.get_device_capability() >= (8, 0):
+    big = torch.randn(4096, 4096, device=device)
+
+    def product_in(setting):
+        def run():
+            torch.set_float32_matmul_precision(setting)
+            return big @ big
+
+        return run
+
+    print(
+        "tf32 over fp32:", paired_speedup(product_in("highest"), product_in("high"), blocks=4)
+    )
+    torch.set_float32_matmul_precision("highest")
+else:
+    print("No NVIDIA GPU from Ampere on: nothing to switch. Nothing later needs it.")
+
+# %% [markdown]
+# ### Three steps, in plain torch
+#
+# The fp32 step of lesson 01, and what changes.
+
+
+# %%
+def fp32_step(model, batch, optimizer, max_norm=1.0):
+    loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return loss.detach()
+
+
+def bf16_step(model, batch, optimizer, max_norm=1.0):
+    with torch.autocast(device.type, torch.bfloat16):  # forward and loss, nothing else
+        loss = F.cross_entropy(
+            model(batch["input_ids"], batch["attention_mask"]), batch["labels"]
+        )
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()  # outside: each operation goes back in the type that it came in
+    torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()  # fp32 weights, fp32 gradients
+    return loss.detach()
+
+
+def fp16_step(model, batch, optimizer, scaler, max_norm=1.0):
+    with torch.autocast(device.type, torch.float16):
+        loss = F.cross_entropy(
+            model(batch["input_ids"], batch["attention_mask"]), batch["labels"]
+        )
+    optimizer.zero_grad(set_to_none=True)
+    scaler.scale(loss).backward()  # 1. scale  2. backward
+    scaler.unscale_(optimizer)  # 3. unscale: the true gradients, and a look for infinities
+    torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)  # 4. clip what is true
+    scaler.step(optimizer)  # 5. step, or skip it when there was an infinity
+    scaler.update()  # 6. update: halve the scale after a skip, double it after 2,000 good steps
+    return loss.detach()
+
+
+scaler = torch.amp.GradScaler(device.type)
+steps = {
+    "fp32": fp32_step,
+    "bf16": bf16_step,
+    "fp16": lambda *arguments: fp16_step(*arguments, scaler),
+}
+for name, step in steps.items():
+    model = new_model(seed=1)
+    optimizer = make_optimizer(model, learning_rate=3e-3)
+    losses = [step(model, batch, optimizer) for batch in train_batches[:30]]
+    weights = {str(p.dtype).removeprefix("torch.") for p in model.parameters()}
+    last = torch.stack(losses[-5:]).mean()
+    print(
+        f"{name}: loss {losses[0]:.4f} at first, {last:.4f} over the last five; weights {weights}"
+    )
+
+# %% [markdown]
+# The order of the fp16 step is worth learning by heart:
+#
+# > **scale → backward → unscale → clip → step → update**
+#
+# Two costs to know. `scaler.step` must know whether there was an infinity, which is a sync in each step with most
+# optimizers. And a skipped step is a batch that taught nothing.
+#
+# ### The same with `course_lib`
+
+# %%
+plain_model, library_model = new_model(seed=1), new_model(seed=1)
+plain_optimizer, library_optimizer = (
+    make_optimizer(model, learning_rate=3e-3) for model in (plain_model, library_model)
+)
+plain_scaler = torch.amp.GradScaler(device.type)
+resolved = precision.resolve_precision("16-mixed", device)
+for batch in train_batches[:10]:
+    fp16_step(plain_model, batch, plain_optimizer, plain_scaler)
+    loop.train_step(library_model, batch, library_optimizer, precision=resolved)
+
+pairs = zip(plain_model.parameters(), library_model.parameters(), strict=True)
+largest = max((a - b).abs().max().item() for a, b in pairs)
+size = max(p.abs().max().item() for p in plain_model.parameters())
+print(
+    f"largest difference between the two models' weights: {largest:.1e}, of up to {size:.1f}"
+)
+print(f"scales: {plain_scaler.get_scale():,.0f} and {resolved.scaler.get_scale():,.0f}")
+
+# %% [markdown]
+# | Plain torch | `course_lib` | What changed in meaning |
+# |---|---|---|
+# | you choose the type | `resolve_precision("auto", device, width=…)` | it asks the hardware, and keeps the reason |
+# | `with torch.autocast(…)` | `train_step(…, precision=resolved)` | nothing; the loss is summed over items in fp32 |
+# | `GradScaler`, five calls | the same, inside | nothing; the scaler is there only for `"16-mixed"` |
+# | – | checkpoints of `fit` | the scaler's state is saved and loaded with the rest |
+#
+# The names are Lightning's: `"32-true"`, `"bf16-mixed"`, `"16-mixed"`. *Mixed* says that the weights stay fp32.
+
+# %% [markdown]
+# ### GradScaler, step by step
+#
+# The right scale changes during training, so GradScaler searches for it all the time. The rule is short: **an infinity
+# anywhere in the gradients halves the scale and skips the step; `growth_interval` good steps in a row double it.** Here it
+# is in plain Python, beside torch's.
+
+
+# %%
+class HandScaler:
+    """What torch's GradScaler does, with a sync for each gradient."""
+
+    def __init__(self, scale, growth_interval):
+        self.scale, self.growth_interval, self.num_good = scale, growth_interval, 0
+
+    def backward_and_step(self, loss, model, optimizer, max_norm):
+        (loss * self.scale).backward()
+        gradients = [p.grad for p in model.parameters() if p.grad is not None]
+        is_finite = all(g.isfinite().all() for g in gradients)
+        for g in gradients:
+            g.div_(self.scale)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        if is_finite:
+            optimizer.step()
+            self.num_good += 1
+            if self.num_good == self.growth_interval:
+                self.scale, self.num_good = 2 * self.scale, 0
+        else:  # the weights stay as they are
+            self.scale, self.num_good = self.scale / 2, 0
+        return is_finite
+
+
+hand_model, torch_model = new_model(seed=2), new_model(seed=2)
+hand_optimizer, torch_optimizer = (
+    torch.optim.SGD(model.parameters(), lr=0.1) for model in (hand_model, torch_model)
+)
+hand = HandScaler(
+    scale=2.0**11, growth_interval=4
+)  # 2,000 is usual: here you want to see it move
+torch_scaler = torch.amp.GradScaler(device.type, init_scale=2.0**11, growth_interval=4)
+trace = {"hand": [], "torch": [], "skipped": []}
+for step, batch in enumerate(train_batches):
+    with torch.autocast(device.type, torch.float16):
+        logits = hand_model(batch["input_ids"], batch["attention_mask"])
+        loss = F.cross_entropy(logits, batch["labels"])
+    hand_optimizer.zero_grad(set_to_none=True)
+    if not hand.backward_and_step(loss, hand_model, hand_optimizer, max_norm=1.0):
+        trace["skipped"].append(step)
+    fp16_step(torch_model, batch, torch_optimizer, torch_scaler)
+    trace["hand"].append(hand.scale)
+    trace["torch"].append(torch_scaler.get_scale())
+
+print(f"traces equal: {trace['hand'] == trace['torch']}; skipped steps: {trace['skipped']}")
+
+# %% jupyter={"source_hidden": true}
+fig, ax = figure(height=2.6)
+ax.step(
+    range(len(trace["torch"])),
+    np.log2(trace["torch"]),
+    where="post",
+    color=BLUE,
+    label="scale after the step",
+)
+for number, step in enumerate(trace["skipped"]):
+    ax.plot(step, np.log2(trace["torch"][step]), "v", color=RED, markersize=8,
+            label=None if number else "step skipped: an infinity")  # fmt: skip
+ax.set(
+    title="GradScaler looks for the largest scale that does not overflow",
+    xlabel="step",
+    ylabel="scale, 2 to the …",
+)
+ax.legend(loc="lower right")
+ax.yaxis.get_major_locator().set_params(integer=True)
+show(fig, alt=f"Scale over {len(trace['torch'])} steps, from 2^11 to 2^{math.log2(trace['torch'][-1]):.0f}: it doubles "
+     f"every 4 good steps and halves at {len(trace['skipped'])} skipped ones.")  # fmt: skip
+
+# %% [markdown]
+# Skipped steps at the start, and one now and then, are health: the scaler has found the ceiling. A scale that *falls and
+# falls* is illness: the loss or the forward pass itself is infinite, and no scale can help. Log the scale, like the
+# learning rate.
+#
+# The state of the scaler is its scale **and** its count of good steps. Both belong in a checkpoint.
+
+# %% [markdown]
+# ### In the wild
 #
 # The defaults below are those of Transformers 5.23, Accelerate 1.15 and Lightning 2.6. The cells run the real thing where
 # it is installed, and count the FLOPs by type: a setting says what was asked for, a count says what was done.
 #
-# ### Hugging Face Trainer
+# #### Hugging Face Trainer
 #
 # | This lesson | Argument | Default | What surprises |
 # |---|---|---|---|
@@ -1402,7 +1514,7 @@ if is_installed("transformers"):
     print(f"from_pretrained(folder, dtype=torch.float32):  weights in {as_fp32.dtype}")
 
 # %% [markdown]
-# ### Accelerate
+# #### Accelerate
 #
 # | Argument | Default | What surprises |
 # |---|---|---|
@@ -1437,7 +1549,7 @@ if is_installed("accelerate"):
     forget_precision()
 
 # %% [markdown]
-# ### Lightning
+# #### Lightning
 #
 # | Argument | Default | What surprises |
 # |---|---|---|
@@ -1481,11 +1593,11 @@ if is_installed("lightning"):
         say_flops(f"{asked} -> {trainer.precision}", counts)
 
 # %% [markdown]
-# ## When it goes wrong
+# ### When it goes wrong
 #
-# Eight mistakes, each made here in small. Learn the *symptom*: it is what you will see.
+# Two mistakes that no check catches. Learn the *symptom*: it is what you will see.
 #
-# ### No loss scaling with fp16
+# #### A second loss that is faint
 # *Symptom:* the loss falls more slowly than in fp32, or not at all. No NaN.
 #
 # A second loss often enters with a small weight. Here the only loss has the weight 0.0001. AdamW does not mind: it divides
@@ -1523,209 +1635,11 @@ for name, (losses, zero) in curves.items():
     )
 
 # %% [markdown]
-# *Cure:* GradScaler, always, with fp16. Caught by [2.1](#2.1-·-Resolve-a-precision,-with-the-reason) and
-# [2.2](#2.2-·-An-fp16-step-in-the-right-order).
+# *Cure:* GradScaler, always, with fp16, and one scale for the sum of all losses.
 #
-# ### Clip without unscale
-# *Symptom:* the logged gradient norm is in the thousands, and the model hardly learns with SGD.
-
-
-# %%
-def length_of_the_gradient_used(unscale_first):
-    model = new_model(seed=3)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-    scaler = torch.amp.GradScaler(device.type, init_scale=2.0**10)
-    batch = train_batches[0]
-    with torch.autocast(device.type, torch.float16):
-        loss = F.cross_entropy(
-            model(batch["input_ids"], batch["attention_mask"]), batch["labels"]
-        )
-    scaler.scale(loss).backward()
-    if unscale_first:
-        scaler.unscale_(optimizer)
-    logged = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1).item()
-    scaler.step(optimizer)  # unscales by itself, if nobody has
-    used = torch.nn.utils.get_total_norm([p.grad for p in model.parameters()]).item()
-    return logged, used
-
-
-for unscale_first in (True, False):
-    logged, used = length_of_the_gradient_used(unscale_first)
-    print(
-        f"unscale before clip: {unscale_first!s:5}   norm logged {logged:8.3f}   norm used {used:.6f}, max_norm 0.1"
-    )
-
-# %% [markdown]
-# *Cure:* `scaler.unscale_(optimizer)` before you clip, log or change a gradient. Caught by
-# [2.2](#2.2-·-An-fp16-step-in-the-right-order).
-#
-# ### `.half()` or `.bfloat16()` on the model
-# *Symptom:* less memory than under autocast, and a loss that stops falling when the learning rate is small.
-
-
-# %%
-def share_that_moved(in_16_bits):
-    """Share of the feed-forward weights that differ after 20 steps at a fine-tuning rate."""
-    model = new_model(seed=3)
-    if in_16_bits:
-        model.bfloat16()
-    layer = model.blocks[0].feed_forward_in.weight
-    before = layer.detach().clone()
-    optimizer = make_optimizer(model, learning_rate=3e-6)
-    for batch in train_batches[:20]:
-        with torch.autocast(device.type, torch.bfloat16):
-            loss = F.cross_entropy(
-                model(batch["input_ids"], batch["attention_mask"]), batch["labels"]
-            )
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-    return 100 * (layer != before).float().mean().item()
-
-
-print(
-    f"bf16 under autocast, fp32 weights: {share_that_moved(False):5.1f} % of a layer's weights moved"
-)
-print(f"bf16 weights:                      {share_that_moved(True):5.1f} %")
-
-# %% [markdown]
-# *Cure:* fp32 weights and autocast. Frameworks call the other thing `"bf16-true"`; it needs an optimizer made for it. Caught
-# by [2.2](#2.2-·-An-fp16-step-in-the-right-order), [2.3](#2.3-·-Autocast-around-forward-and-loss,-and-nothing-else) and
-# [2.4](#2.4-·-An-epoch-in-bf16,-faster-where-the-hardware-has-it).
-#
-# ### Autocast around backward
-# *Symptom:* none that you see at once. What you kept in fp32 on purpose is computed in 16 bits on the way back.
-
-
-# %%
-class HeadInFp32(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(0)
-        self.body, self.head = torch.nn.Linear(32, 32), torch.nn.Linear(32, 4)
-
-    def forward(self, inputs):
-        hidden = self.body(inputs)
-        with torch.autocast(device.type, enabled=False):  # an island of fp32, on purpose
-            return self.head(hidden.float())
-
-
-inputs = torch.randn(16, 32, device=device)
-for backward_inside in (False, True):
-    model = HeadInFp32().to(device)
-    with torch.autocast(device.type, torch.bfloat16):
-        loss = model(inputs).square().mean()
-        if backward_inside:
-            with count_events() as counts:
-                loss.backward()
-    if not backward_inside:
-        with count_events() as counts:
-            loss.backward()
-    say_flops("backward inside" if backward_inside else "backward outside", counts)
-
-# %% [markdown]
-# *Cure:* end the `with` after the loss. Caught by
-# [2.3](#2.3-·-Autocast-around-forward-and-loss,-and-nothing-else).
-#
-# ### `scaler.step` without `update`
-# *Symptom:* an error in the *second* step. With a loop that catches errors, or a scaler of your own: a scale that never moves.
-
-# %%
-model = new_model(seed=3)
-optimizer = make_optimizer(model)
-scaler = torch.amp.GradScaler(device.type)
-for step, batch in enumerate(train_batches[:2], start=1):
-    with torch.autocast(device.type, torch.float16):
-        loss = F.cross_entropy(
-            model(batch["input_ids"], batch["attention_mask"]), batch["labels"]
-        )
-    optimizer.zero_grad(set_to_none=True)
-    scaler.scale(loss).backward()
-    try:
-        scaler.step(optimizer)
-        print(f"step {step}: done")
-    except RuntimeError as error:
-        print(f"step {step}: {error}")
-
-# %% [markdown]
-# *Cure:* `scaler.update()` ends each step, once, also when there are several optimizers. Caught by
-# [2.2](#2.2-·-An-fp16-step-in-the-right-order).
-#
-# ### Unscale twice
-# *Symptom:* torch's own method raises an error. By hand it is silent: the gradients are 65,536 times too small.
-
-# %%
-scaler.update()
-with torch.autocast(device.type, torch.float16):
-    loss = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
-optimizer.zero_grad(set_to_none=True)
-scaler.scale(loss).backward()
-scaler.unscale_(optimizer)
-print(
-    f"norm, unscaled once:          {torch.nn.utils.get_total_norm([p.grad for p in model.parameters()]):.2e}"
-)
-try:
-    scaler.unscale_(optimizer)  # in a function that clips, say
-except RuntimeError as error:
-    print(error)
-for parameter in model.parameters():
-    parameter.grad /= scaler.get_scale()
-print(
-    f"norm, once more and by hand:  {torch.nn.utils.get_total_norm([p.grad for p in model.parameters()]):.2e}"
-)
-
-# %% [markdown]
-# *Cure:* one place in your code unscales. Caught by [2.2](#2.2-·-An-fp16-step-in-the-right-order).
-#
-# ### The scaler's state is not saved
-# *Symptom:* after each resume, a few steps teach nothing.
-
-
-# %%
-def fp16_run(model, optimizer, scaler, batches):
-    """Train on a loss that is a sum over samples, whose gradients are large; returns the steps that were skipped."""
-    skipped = 0
-    for batch in batches:
-        with torch.autocast(device.type, torch.float16):
-            logits = model(batch["input_ids"], batch["attention_mask"])
-            loss = F.cross_entropy(logits, batch["labels"], reduction="sum")
-        optimizer.zero_grad(set_to_none=True)
-        scaler.scale(loss).backward()
-        before = scaler.get_scale()
-        scaler.step(optimizer)
-        scaler.update()
-        skipped += scaler.get_scale() < before
-    return skipped
-
-
-model = new_model(seed=3)
-optimizer, scaler = make_optimizer(model), torch.amp.GradScaler(device.type)
-skipped = fp16_run(model, optimizer, scaler, train_batches[:20])
-print(
-    f"first run:             {skipped} of 20 steps skipped, the scale is now {scaler.get_scale():,.0f}"
-)
-file = io.BytesIO()
-torch.save({"model": model.state_dict(), "scaler": scaler.state_dict()}, file)
-for loads_scaler in (True, False):
-    file.seek(0)
-    state = torch.load(file, weights_only=True)
-    model = new_model(seed=3)
-    model.load_state_dict(state["model"])
-    optimizer, scaler = make_optimizer(model), torch.amp.GradScaler(device.type)
-    if loads_scaler:
-        scaler.load_state_dict(state["scaler"])
-    skipped = fp16_run(model, optimizer, scaler, train_batches[20:30])
-    print(
-        f"resumed {'with' if loads_scaler else 'without'} its state: {skipped} of 10 steps skipped"
-    )
-
-# %% [markdown]
-# *Cure:* save and load `scaler.state_dict()` with the optimizer's.
-# [Lesson 04](../04_checkpointing_and_early_stopping/04_checkpointing_and_early_stopping.ipynb) makes the whole
-# checkpoint. Caught by [2.2](#2.2-·-An-fp16-step-in-the-right-order).
-#
-# ### Comparing precisions at different seeds
-# *Symptom:* bf16 is "better" or "worse" by a point, and next week it is the other way round.
+# #### Comparing precisions at different seeds
+# *Symptom:* bf16 is "better" or "worse" by a point, and next week it is the other way round. (The accuracies are those of
+# [As good as before?](#As-good-as-before?).)
 
 # %%
 fp32, bf16 = accuracies["32-true"], accuracies["bf16-mixed"]
@@ -1743,9 +1657,11 @@ print("* equal seeds: the only differences that say something about bf16")
 # [5.2](../05_hyperparameter_tuning/05_hyperparameter_tuning.ipynb#5.2-·-The-same-chance-for-every-trial) and
 # [8.5](../08_reproducibility/08_reproducibility.ipynb#8.5-·-Did-the-change-help?).
 #
-# ## Drills
 #
-# Not graded. Each takes a few minutes: predict, run, then change the value that says `try` and run again.
+# ### Drills
+#
+# Not graded. Each takes a few minutes: predict, run, then change the value that says `try` and run again. Drill 1 needs
+# the [three steps](#Three-steps,-in-plain-torch), drill 3 the [gradients](#Gradients-that-vanish).
 #
 # **Drill 1 · A first scale that is too large.** The scaler halves it at each skipped step. How many steps are lost when
 # it starts at 2 to the 40th?
@@ -1816,72 +1732,3 @@ ax.set(title="Gradients that fp16 loses", xlabel="scale, 2 to the …", ylabel="
 ax.legend(loc="center right")
 show(fig, alt=f"Share of gradients that fp16 loses, by scale. Without a scale {100 * shares[0][1]:.0f} % have fewer digits; "
      f"from 2^{smallest} on nearly none. Infinities begin beyond 2^{largest}.")  # fmt: skip
-
-# %% [markdown]
-# ## The five-minute checklist
-#
-# Run this before a long run in 16 bits: five questions, one function, for your own model too. It trains nothing.
-
-
-# %%
-def mixed_precision_check(model, batch, name, width):
-    """Ask the hardware (for layers `width` wide), the types, the FLOPs, the range and the loss, on one batch."""
-    resolved = precision.resolve_precision(name, device)
-    best = precision.resolve_precision("auto", device, width=width)
-    print(f"1. {name} asked for; the hardware says {best.name}, because: {best.reason}")
-    types = sorted({str(p.dtype).removeprefix("torch.") for p in model.parameters()})
-    print(
-        f"2. weights: {', '.join(types)}   {'good' if types == ['float32'] else 'LOOK HERE'}"
-    )
-
-    full = F.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
-    with count_events(model) as counts, FirstInfinity() as watch, resolved.autocast():
-        mixed = F.cross_entropy(
-            model(batch["input_ids"], batch["attention_mask"]), batch["labels"]
-        )
-    share = 100 * counts.share_of_flops("bfloat16", "float16")
-    print(f"3. {share:.0f} % of the FLOPs in 16 bits")
-    print(f"4. infinities in forward: {watch.found or 'none'}")
-    print(f"5. loss {mixed.item():.4f}, in fp32 {full.item():.4f}")
-
-
-for name in ("bf16-mixed", "16-mixed"):
-    mixed_precision_check(watched, wide_batch, name, width=32)
-print("\nThe fragile model of 2.5:")
-torch.manual_seed(0)
-mixed_precision_check(
-    FragileClassifier(VOCAB_SIZE, NUM_CLASSES).to(device), wide_batch, "16-mixed", width=32
-)
-
-# %% [markdown]
-# | # | Question | If the answer is no |
-# |---|---|---|
-# | 1 | Does the hardware gain from it? | stay in fp32, or tf32; on GPUs without bf16 take fp16 with a scaler |
-# | 2 | Are the weights fp32? | somebody called `.half()`, or loaded a 16-bit checkpoint |
-# | 3 | Are most FLOPs in 16 bits? | autocast is not around the model, or has another device type |
-# | 4 | Is forward free of infinities? | repair that one operation; in bf16 it may be fine as it is |
-# | 5 | Is the loss that of fp32, to two or three digits? | look at 4; then at sums and running totals of your own |
-#
-# ## Quiz
-#
-# You pass with 70 %. Two of the questions are measured on this machine when you answer. Without a mouse:
-# `from autograder import answer`, then `answer("02.3", "b")`.
-
-# %%
-quiz("02")
-
-# %%
-check_quiz("02")
-
-# %% [markdown]
-# ## What next
-#
-# You can now say which precision a machine deserves and why, train in 16 bits without losing gradients or updates, and find
-# the operation that breaks.
-#
-# - Run `course-lib train --data your.csv --set precision=auto --out runs/mixed` and read in `run.json` what it came
-#   to.
-# - Take a training script that you use, and run the checklist on it. Count the FLOPs by type before you believe its config.
-# - [Lesson 03](../03_batch_size_and_accumulation/03_batch_size_and_accumulation.ipynb) spends the memory that you saved:
-#   larger batches, and accumulation, with the scaler in the right place.
-# - The [start page](../00_start_here/00_start_here.ipynb) shows your progress and the map.

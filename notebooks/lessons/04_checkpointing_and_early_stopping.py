@@ -102,7 +102,7 @@ for piece in (10.0, 3.0, 1.0, 0.25):
 
 # %% [markdown]
 # That is what a checkpoint is for. What must be in it follows from the assembly line of
-# [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Why-it-matters):
+# [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#The-program):
 #
 # > load → batch → forward → backward → step
 #
@@ -895,7 +895,7 @@ for path in sorted(folder.glob(f"{stem}*")):
 # %% [markdown]
 # ## Exercises
 #
-# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises): write
+# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#How-exercises-work): write
 # where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. What is
 # counted here is steps, and seconds on a simulated clock. Arguments have the types that stand beside them; numbers
 # among them are finite, and seeds lie between 0 and `2**32 - 1`, unless the text says otherwise.

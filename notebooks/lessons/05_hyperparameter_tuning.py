@@ -925,7 +925,7 @@ print(f"this section: {Trial.steps_paid - before + len(more) * BUDGET} steps; th
 # %% [markdown]
 # ## Exercises
 #
-# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises): write
+# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#How-exercises-work): write
 # where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. No clock
 # runs in this lesson: points rest on **properties** and on **counts** of training steps. Arguments have the types that
 # stand beside them; numbers among them are finite, and seeds lie between 0 and `2**32 - 1`, unless the text says

@@ -72,7 +72,7 @@ if num_cores < 2:
 # [05](../05_hyperparameter_tuning/05_hyperparameter_tuning.ipynb) teach, and a run still takes eight hours. Now a
 # second device can help, up to twice; four of them up to four times. You pay for all of them.
 #
-# In [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Why-it-matters) a training loop was an
+# In [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#The-program) a training loop was an
 # assembly line: load → batch → forward → backward → step.
 # **Data-parallel training builds the same line several times.** Each line has the whole model and its own part of the
 # data. Once in every step, between backward and step, the lines compare notes: they average their gradients. All then
@@ -978,7 +978,7 @@ print(f"two ranks saved, one process loads: equal to the bit: {same}")
 #
 # ## Exercises
 #
-# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises): write
+# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#How-exercises-work): write
 # where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. Here the
 # check also starts the *ranks*, up to eight of them, joined by gloo. Inside your code `dist` is ready, unless the
 # exercise says that you set it up. A *batch* is a dict of `input_ids` int64 [B, T], `attention_mask` bool [B, T] and

@@ -89,7 +89,7 @@ print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} thread"
 # > that was lost
 #
 # Each term has its own cure, and a cure for a small term is wasted. So the method is that of
-# [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Why-it-matters): split the bill, cut the
+# [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#The-program): split the bill, cut the
 # largest part, measure again. What is new: the goal is no longer a fast step but a reached target.
 
 # %%
@@ -967,7 +967,7 @@ print(cost.GPU_ENERGY if device.type == "cuda" else cost.CPU_ENERGY)
 # %% [markdown]
 # ## Exercises
 #
-# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises): write
+# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#How-exercises-work): write
 # where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. Arguments
 # have the types that stand beside them; numbers among them are finite, and seeds lie between 0 and `2**32 - 1`, unless
 # the text says otherwise.

@@ -625,7 +625,7 @@ for points in (2.0, 1.0, 0.5, 0.25):
 # %% [markdown]
 # ## Exercises
 #
-# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#Exercises): write
+# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#How-exercises-work): write
 # where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. All six are
 # of the kind **property**. 8.6 measures time, and is graded on *how* it measures; the number is yours to keep.
 # Arguments have the types that stand beside them; numbers among them are finite, and seeds and epochs lie between 0 and

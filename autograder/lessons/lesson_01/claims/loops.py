@@ -6,7 +6,7 @@ from autograder.lessons.checking import EXPLAINS, Claims
 
 TRAINING: Claims = {
     "This loop is the heart of every training script.": EXPLAINS,
-    "Its order stands in the worked example.": EXPLAINS,
+    "Its order stands above.": EXPLAINS,
     "exact, and with a handful of syncs for the whole epoch": (
         "averaged batch means",
         "a sync every step",
