@@ -86,6 +86,9 @@ def compare(name: str, measured: float, unit: str = "", digits: int = 2, why: st
         show_widget(build, f'{kept_reason}Why do they differ? One sentence: compare("{name}", …, why="…")')
 
 
+MISSING_PREDICTION = (
+    "To predict is the point of this: type a number into the box above, then run this cell again."
+)
 _SAME_RATIO, _SAME_POINTS = 1.05, 1.0
 _SAME = "The same."
 _CLOSE = "Close enough to call it the same."
@@ -106,9 +109,8 @@ class _Compared:
 
 def _compared(kept: float | None, measured: float, unit: str, digits: int) -> _Compared:
     shown = "nothing" if kept is None else _shown(kept, unit, digits)
-    missing = "To predict is the point of this: type a number into the box above, then run this cell again."
     figures = [("You predicted", shown), ("Measured here", _shown(measured, unit, digits))]
-    return _Compared(figures, missing if kept is None else _difference(kept, measured, unit))
+    return _Compared(figures, MISSING_PREDICTION if kept is None else _difference(kept, measured, unit))
 
 
 def _difference(kept: float, measured: float, unit: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from autograder.kernel.predictions import MISSING_PREDICTION
 from autograder.notebooks.site.running import LEARNERS
 from autograder.quizzes import Bank, load_bank
 from autograder.show import plain, rich_html
@@ -108,7 +109,10 @@ def _static(output: NotebookNode) -> NotebookNode:
     """An output without what needs a kernel: a widget is told by its text."""
     data: Mapping[str, Any] = output.get("data", {})
     if "application/vnd.jupyter.widget-view+json" in data:
-        return nbformat.v4.new_output("display_data", {"text/plain": str(data.get("text/plain", ""))})
+        asked = str(data.get("text/plain", "")).partition("\nNothing was predicted")[0]
+        return nbformat.v4.new_output("display_data", {"text/plain": asked.partition("\nWithout a ")[0]})
+    if "text/html" in data:
+        output["data"]["text/html"] = data["text/html"].replace(MISSING_PREDICTION, "")
     return output
 
 
