@@ -9,6 +9,11 @@
     right = true                 # exactly one; the others name their `mistake`
     reason = "…"                 # shown after answering
 
+Answers files hold ids and letters, and are graded by the bank of the day. So a question that is mended, or replaced by
+another, keeps its id, the letter of its key and its intervals; none is added to a quiz or an exam that has been handed
+out: a quiz would ask for more points, and an attempt at an exam that has begun would go on with other questions. What
+the form of the options gives away, `python -m tools.question_form` tells.
+
 A measured question names a function of its lesson's `measured` module (`measured = "…"`) and gives each option
 an interval `low ≤ value < high`; the right option is the one that holds what this machine measures.
 

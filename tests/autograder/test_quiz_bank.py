@@ -36,8 +36,29 @@ def _measured(*intervals: str) -> str:
     return HEAD + question + "".join(options)
 
 
-def test_the_shipped_bank_is_what_its_text_compiles_to() -> None:
-    assert load_bank("01") == compile_bank(LESSONS / "01_quiz.toml")
+@pytest.mark.parametrize("lesson", ["01", "09"])
+def test_the_shipped_bank_is_what_its_text_compiles_to(lesson: str) -> None:
+    assert load_bank(lesson) == compile_bank(LESSONS / f"{lesson}_quiz.toml")
+
+
+# The right letters of each bank, first forms first; "." where this machine decides.
+LETTERS = {
+    "01": "bdbaca.d.cdadcac.b.b",
+    "02": "bdab.c.daccd.a.b",
+    "03": "cadbdbac.acadbcdb.",
+    "04": "cabdac.bbcdada.c",
+    "05": "badc.bdadcab.cbd",
+    "06": "bdbdac.ccadbca.b",
+    "07": "acd.bac.cda.dbb.",
+    "08": "cbadc.bdcbdcab.cad",
+    "09": "cadbca..cbdbadb.cabdca..bdcadba.bdbcbdd.cabdcad.dbacbd..bdcabd..",
+}
+
+
+@pytest.mark.parametrize("lesson", LETTERS)
+def test_an_answer_keeps_what_it_is_worth_when_a_question_is_changed(lesson: str) -> None:
+    """Answers files hold ids and letters: a question that is mended or replaced keeps both."""
+    assert "".join(question.key or "." for question in load_bank(lesson).all_questions) == LETTERS[lesson]
 
 
 def test_nothing_in_the_shipped_bank_gives_a_key_away_at_a_glance() -> None:
