@@ -1,4 +1,4 @@
-"""How long a lesson is to somebody who does it: `python -m tools.lesson_sizes` prints a table of the released notebooks.
+"""How long a lesson is to somebody who does it: `python -m tools.lesson_sizes` prints a table of the notebooks.
 
 What is open is counted: text outside of what is folded away, and the lines of code cells that are not hidden, stubs
 included. The main path ends where the part "More" begins.

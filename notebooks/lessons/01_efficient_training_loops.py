@@ -903,7 +903,7 @@ reports = {
 worker_speedup = paired_speedup(passes[0], passes[4], blocks=3, min_seconds=0.1)
 print(f"4 workers over none: speedup {worker_speedup}")
 compare("1d", worker_speedup.estimate, unit="×")
-del passes  # ends the worker processes
+del passes, one_pass  # ends the worker processes
 
 # %% jupyter={"source_hidden": true}
 fig, ax = figure(height=2.6)

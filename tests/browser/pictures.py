@@ -34,6 +34,11 @@ def take(folder: Path) -> None:
         lesson.write("exercise-1-1", COLLATE)
         lesson.run("exercise-1-1", "check-1-1")
         store(page, card(lesson, "check-1-1"), card(lesson, "check-1-1"), "check", margin=0)
+        grown = cell_with(lesson, 'so_far("1.1"')
+        lesson.run(grown)
+        picture = lesson.outputs(grown).locator("img")
+        picture.wait_for()
+        store(page, lesson.cell(grown), picture, "program")
         take_quiz(lesson, page)
 
 
