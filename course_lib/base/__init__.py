@@ -18,8 +18,16 @@ if TYPE_CHECKING:
         to_json,
     )
     from course_lib.base.keys import Key, KeysDoc, keys_page, keys_text, read_keys
-    from course_lib.base.live import LiveOutput, in_kernel, say
-    from course_lib.base.machine import environment, hardware, memory_bytes, processor_name, resolve_device
+    from course_lib.base.live import LiveOutput, in_kernel, progress_bar, say
+    from course_lib.base.machine import (
+        environment,
+        hardware,
+        memory_bytes,
+        on_device,
+        processor_name,
+        reset_peak_memory,
+        resolve_device,
+    )
     from course_lib.base.nests import is_nest, leaves, map_leaves
     from course_lib.base.settings import as_field, check_keys, read_yaml, to_yaml
 

@@ -7,7 +7,7 @@ import importlib.metadata
 import os
 from pathlib import Path
 
-from course_lib.base.errors import UserError
+from course_lib.base.errors import UserError, require
 
 
 def cache_dir() -> Path:
@@ -20,9 +20,7 @@ def cache_dir() -> Path:
     if chosen:
         path = Path(chosen).expanduser().absolute()
     else:
-        import platformdirs
-
-        path = platformdirs.user_cache_path("training-workbook", appauthor=False)
+        path = Path(require("platformdirs").user_cache_path("training-workbook", appauthor=False))
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -17,13 +17,16 @@ class UserError(ValueError):
         super().__init__(" ".join(message.split()))
 
 
-def require(module: str, *, extra: str) -> Any:
-    """Import an optional package where it is used. Raises UserError naming the extra when it is absent."""
+def require(module: str, *, extra: str = "") -> Any:
+    """Import a package where it is used.
+
+    Raises UserError where it is absent, with what to install: the extra that brings it. Without an `extra` it comes
+    with the library, and is absent where that was installed without what it depends on.
+    """
     try:
         return importlib.import_module(module)
     except ImportError as error:
         if (error.name or "").partition(".")[0] != module.partition(".")[0]:
             raise
-        raise UserError(
-            f'this needs the package {module.partition(".")[0]}: pip install "training-workbook[{extra}]"'
-        ) from None
+        wanted = f'"training-workbook[{extra}]"' if extra else "training-workbook"
+        raise UserError(f"this needs the package {module.partition('.')[0]}: pip install {wanted}") from None

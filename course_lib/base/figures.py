@@ -10,6 +10,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from course_lib.base.errors import require
+
 # Okabe and Ito, "Color Universal Design", 2008: told apart with colour-vision deficiencies too.
 COLOURS = {"train": "#0072B2", "validation": "#D55E00"}
 
@@ -39,12 +41,10 @@ def cell(value: Any) -> str:
 def draw(title: str, alt: str, plot: Callable[[Any], None]) -> Markup:
     """What `plot(axes)` draws, as SVG for a page; `alt` is for those who do not see it. Titles must differ
     within a page: ids of the drawing are made from them."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
+    matplotlib, figures = require("matplotlib"), require("matplotlib.figure")
     # Text stays text (small, selectable).
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": title, "font.size": 10}):
-        figure = Figure(figsize=(4.8, 2.9), layout="constrained")
+        figure = figures.Figure(figsize=(4.8, 2.9), layout="constrained")
         axes = figure.add_subplot()
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(color="#e5e5e5", linewidth=0.8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 MAX_PAUSE = 10.0  # seconds between two pictures of a `LiveOutput`
@@ -21,6 +21,33 @@ def in_kernel() -> bool:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     return shell is not None and hasattr(shell, "kernel")
+
+
+class NoBar:
+    """What is used of a bar of `tqdm`, and draws nothing."""
+
+    def __init__(self, rows: Iterable[Any]) -> None:
+        self.rows = rows
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.rows)
+
+    def update(self, num: int = 1) -> None: ...
+
+    def set_description(self, text: str, refresh: bool = True) -> None: ...
+
+    def set_postfix(self, values: dict[str, str], refresh: bool = True) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def progress_bar(rows: Iterable[Any] = (), description: str = "", **options: Any) -> Any:
+    """A bar of `tqdm`, which takes the `options`; a `NoBar` where that is not installed, for nothing hangs on it."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return NoBar(rows)
+    return tqdm(rows, description, **options)
 
 
 class LiveOutput:

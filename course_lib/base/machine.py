@@ -8,6 +8,7 @@ import os
 import platform
 import re
 import subprocess
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,19 +56,36 @@ def hardware() -> dict[str, Any]:
         "num_cores": os.cpu_count(),
         "num_threads": torch.get_num_threads(),
         "memory_bytes": psutil.virtual_memory().total if psutil else None,
-        "accelerators": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
+        "accelerators": _gpu_names(),
     }
 
 
-def memory_bytes() -> dict[str, int]:
-    """`memory_bytes` and `peak_memory_bytes` of this process: resident set on a CPU, allocator on CUDA.
+def _gpu_names() -> list[str]:
+    """Those that torch may use. Torch starts CUDA to tell their names: unless it is in use, the driver's tool does."""
+    import torch
+
+    num_gpus = torch.cuda.device_count()
+    if torch.cuda.is_initialized() or not num_gpus:
+        return [torch.cuda.get_device_name(i) for i in range(num_gpus)]
+    names: list[str] = []
+    with suppress(OSError, subprocess.SubprocessError):
+        command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+        names = subprocess.check_output(
+            command, text=True, timeout=20, stderr=subprocess.DEVNULL
+        ).splitlines()
+    return names if len(names) == num_gpus else ["unknown"] * num_gpus  # some may be hidden from torch
+
+
+def memory_bytes(device: torch.device) -> dict[str, int]:
+    """`memory_bytes` and `peak_memory_bytes` that this process has on `device`: of the allocator on CUDA, elsewhere the
+    resident set.
 
     Empty where they cannot be known, as in a sandbox that hides processes.
     """
     import torch
 
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        now, peak = torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated()
+    if device.type == "cuda":
+        now, peak = torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device)
         return {"memory_bytes": now, "peak_memory_bytes": peak}
     psutil, resource = _module("psutil"), _module("resource")  # the latter is not on Windows
     if not (psutil and resource):
@@ -79,6 +97,24 @@ def memory_bytes() -> dict[str, int]:
         return {"memory_bytes": psutil.Process().memory_info().rss, "peak_memory_bytes": peak}
     except psutil.Error:
         return {}
+
+
+def reset_peak_memory(device: torch.device) -> None:
+    """From here on `memory_bytes` tells the peak. On a CPU Linux alone can forget one."""
+    import torch
+
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    else:
+        with suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def on_device(device: torch.device) -> AbstractContextManager[object]:
+    """Inside, a GPU is the one that torch takes where none is named: for streams, workspaces and waiting."""
+    import torch
+
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
 def resolve_device(requested: str) -> tuple[torch.device, str]:

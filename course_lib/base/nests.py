@@ -49,6 +49,11 @@ def is_nest(value: Any) -> bool:
 
 def _parts(nest: Any) -> list[Any] | None:
     """What stands directly in a nest; None for a leaf."""
+    kind = type(nest)  # the usual ones first: each step asks for all parts of its batch several times
+    if kind is dict:
+        return list(nest.values())
+    if kind is list or kind is tuple:
+        return list(nest)
     if isinstance(nest, Mapping):
         return list(nest.values())
     if hasattr(nest, "to"):  # a tensor, and a packed sequence, which is a tuple too

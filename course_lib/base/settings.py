@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from course_lib.base.errors import UserError
+from course_lib.base.errors import UserError, require
 
 
 def check_keys(values: Mapping[Any, Any], known: Sequence[str], *, source: str) -> None:
@@ -31,8 +31,7 @@ def _nearest(key: str, known: Sequence[str]) -> str:
 def read_yaml(path: str | Path) -> dict[str, Any]:
     """The mapping in a YAML file; {} for an empty one. Raises UserError naming the file and the line, also where a key
     stands twice."""
-    import yaml
-
+    yaml = require("yaml")
     try:
         text = Path(path).read_text(encoding="utf-8")
         _refuse_doubled(yaml.compose(text, Loader=yaml.SafeLoader), path)
@@ -68,9 +67,8 @@ def _refuse_doubled(node: Any, path: str | Path) -> None:
 
 def to_yaml(values: Mapping[str, Any]) -> str:
     """The values as YAML text, in their order."""
-    import yaml
-
-    return yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True)
+    text: str = require("yaml").safe_dump(dict(values), sort_keys=False, allow_unicode=True)
+    return text
 
 
 def as_field(field: dataclasses.Field[Any], value: Any) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from course_lib.base import UserError, check_keys, keys_text
+from course_lib.base import UserError, check_keys, keys_text, require
 from course_lib.runs import BUILT_IN_DATA, FRAME, TrainConfig, config_keys, known_keys, read_config
 
 GOOD, NO, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
@@ -100,14 +100,13 @@ def complain(message: str, code: int) -> int:
 
 def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
     """`["learning_rate=1e-3"]` -> `{"learning_rate": "1e-3"}`; the values are read as YAML."""
-    import yaml
-
     values: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals:
             raise UserError(f"--set {setting}: write --set key=value, for example --set max_epochs=5")
         check_keys({key.strip(): None}, known_keys(), source="--set")
+        yaml = require("yaml")
         try:
             values[key.strip()] = yaml.safe_load(text)
         except (yaml.YAMLError, ValueError, RecursionError):

@@ -17,14 +17,17 @@ def add(commands: Any) -> None:
 
 
 def _info(arguments: argparse.Namespace) -> int:
-    from course_lib.base import cache_dir, environment, hardware, resolve_device, to_json
+    from course_lib.base import UserError, cache_dir, environment, hardware, resolve_device, to_json
     from course_lib.training import resolve_precision
 
     device, reason = resolve_device("auto")
     precision = resolve_precision("auto", device)
     facts = environment() | hardware()
     facts |= {"device": f"{device} ({reason})", "precision": f"{precision.name} ({precision.reason})"}
-    facts["cache"] = str(cache_dir())
+    try:
+        facts["cache"] = str(cache_dir())
+    except UserError as error:  # what is wrong here is what `info` is asked for
+        facts["cache"] = str(error)
     if arguments.json:
         print(to_json(facts))
         return GOOD

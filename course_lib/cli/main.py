@@ -94,7 +94,10 @@ def _unexpected(error: Exception) -> int:
     if distributed is not None and distributed.is_lost_peer(error):
         lost = "another process of this job ended (see above, or its machine); continue it with --resume"
         return complain(lost, USER_ERROR)
-    if isinstance(error, FileNotFoundError):
+    if isinstance(error, ModuleNotFoundError):
+        package = str(error.name).partition(".")[0]
+        says = f"the package {package} is not installed: pip install {package}"
+    elif isinstance(error, FileNotFoundError):
         says = f"there is no {error.filename or 'such file'}"
     elif isinstance(error, OSError):
         says = f"{error.strerror or error}: {error.filename or 'a file'}; check space and permissions there"

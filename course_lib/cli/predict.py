@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from course_lib.base import UserError
+from course_lib.base import UserError, progress_bar
 from course_lib.cli.common import GOOD, add_table_options, table_settings
 
 DESCRIPTION = """\
@@ -98,9 +98,7 @@ def _one(answer: Any) -> list[str]:
 
 
 def _with_bar(rows: Iterable[Any]) -> Iterator[Any]:
-    from tqdm import tqdm
-
-    return iter(tqdm(rows, "Predicting", unit="text", delay=2))
+    return iter(progress_bar(rows, "Predicting", unit="text", delay=2))
 
 
 def _print_json(rows: Iterable[dict[str, Any]]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from course_lib.base import progress_bar
 from course_lib.data.batching import IGNORE
 from course_lib.data.texts import Texts
 from course_lib.data.tokenizer import copied, parallel_tokenizers
@@ -24,13 +25,12 @@ def encode(
     texts: Texts, tokenizer: Tokenizer, max_length: int, folder: Path, progress: bool
 ) -> dict[str, Any]:
     """Write ids, token labels and offsets as they come; returns what `meta.json` says of them."""
-    from tqdm import tqdm
-
     tokenizer = copied(tokenizer)  # its truncation is nobody else's concern
     tokenizer.enable_truncation(max_length)
     dtype = "uint16" if max(tokenizer.get_vocab().values()) < 2**16 else "int32"
     offsets, num_truncated = array("q", [0]), 0
-    rows = iter(tqdm(texts.texts, "Tokenising", mininterval=0.5, file=sys.stdout, disable=not progress))
+    bar = progress_bar(texts.texts, "Tokenising", mininterval=0.5, file=sys.stdout, disable=not progress)
+    rows = iter(bar)
     word_labels = iter(texts.word_labels or ())
     with (
         (folder / "ids.bin").open("wb") as ids,

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.base import require
+
 NGRAMS = "course_lib n-grams"
 """What stands in a `tokenizer.json` of this kind."""
 NUM_BUCKETS = 2**21
@@ -128,9 +130,7 @@ class NgramTokenizer:
             raise ValueError("its n-grams are of another version")
         inner = None
         if values["inner"] is not None:
-            from tokenizers import Tokenizer
-
-            inner = Tokenizer.from_str(json.dumps(values["inner"]))
+            inner = require("tokenizers").Tokenizer.from_str(json.dumps(values["inner"]))
             inner.no_truncation()
             inner.encode_special_tokens = True  # as `tokenizer.copied` has it
         steps = np.frombuffer(zlib.decompress(base64.b64decode(values["buckets"])), "<i4")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from course_lib.base import UserError, atomic_write_text
+from course_lib.base import UserError, atomic_write_text, require
 from course_lib.data.ngrams import NGRAMS, NgramTokenizer
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def train_tokenizer(texts: Iterable[str], *, vocab_size: int = 8192) -> Tokenize
     Raises:
         UserError: `vocab_size` has no room for the bytes and special tokens.
     """
+    require("tokenizers")
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
     if vocab_size < SMALLEST_VOCAB:
@@ -64,14 +65,17 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     Raises:
         UserError: the file is missing or is not a tokenizer.
     """
-    from tokenizers import Tokenizer
-
     fix = "Give the tokenizer.json of a run or of a Hugging Face model."
     try:
         text = Path(path).read_text(encoding="utf-8")
         if NGRAMS in text[:100]:
             return cast("Tokenizer", NgramTokenizer.from_str(text))  # it is used as one
+        require("tokenizers")
+        from tokenizers import Tokenizer
+
         return copied(Tokenizer.from_str(text))
+    except UserError:
+        raise
     except Exception as error:  # the library raises bare Exception
         raise UserError(f"cannot read the tokenizer {path}: {error}. {fix}") from error
 

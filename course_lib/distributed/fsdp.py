@@ -14,26 +14,40 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import distributed as dist
 from torch import nn
 from torch.distributed import checkpoint as dcp
 from torch.distributed.checkpoint import state_dict as dcp_state
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
 
 from course_lib.base import BUILDING, UserError
-from course_lib.distributed.ranks import Ranks, from_main_process, world_size
+from course_lib.distributed.ranks import Ranks, from_main_process, silent_group, world_size
 
 
-def shard(model: nn.Module, *, precision: str = "32-true", cpu_offload: bool = False) -> nn.Module:
-    """The model itself, its parameters split over all processes; itself untouched when there is one process.
+def shard(
+    model: nn.Module,
+    *,
+    precision: str = "32-true",
+    cpu_offload: bool = False,
+    device: torch.device | None = None,
+) -> nn.Module:
+    """The model itself, its parameters split over all processes; where there is no process group, whole on `device`.
 
     Call it before the optimizer is made. With `"bf16-mixed"` parameters travel and compute in bfloat16 and
     gradients are summed in float32. `cpu_offload` keeps the parts in main memory until they are needed.
+    `device`: where the model computes; None: where it is. One that is on the CPU is brought there block by block, and
+    may be larger than the memory of the device.
     """
-    if world_size() == 1:
-        return model
-    kind = next(model.parameters()).device.type
-    options: dict[str, Any] = {"mesh": init_device_mesh(kind, (world_size(),))}
+    device, group = device or next(model.parameters()).device, silent_group()
+    if group is None and not (dist.is_available() and dist.is_initialized()):
+        return model.to(device)
+    kind = device.type
+    if group is None:
+        mesh = init_device_mesh(kind, (world_size(),))
+    else:  # by a name of its own: torch remembers of equal meshes how they compute, and with which group
+        mesh = DeviceMesh.from_group(group, kind, mesh_dim_names=(f"rehearsal {group.group_name}",))
+    options: dict[str, Any] = {"mesh": mesh}
     if precision == "bf16-mixed":
         options["mp_policy"] = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     if cpu_offload:

@@ -121,8 +121,41 @@ def is_lost_peer(error: BaseException) -> bool:
 
 
 def world_size() -> int:
-    """Number of processes that train together; 1 without a process group."""
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+    """Number of processes that train together; 1 without a process group, and in a `rehearsal`."""
+    is_alone = _silent_group is not None or not (dist.is_available() and dist.is_initialized())
+    return 1 if is_alone else dist.get_world_size()
+
+
+_silent_group: dist.ProcessGroup | None = None
+
+
+def silent_group() -> dist.ProcessGroup | None:
+    """In a `rehearsal` of several processes the group that moves nothing; else None."""
+    return _silent_group
+
+
+@contextlib.contextmanager
+def rehearsal() -> Iterator[None]:
+    """Inside, this process waits for no other, so that a step may fail here and not elsewhere: sums are its own, and
+    what `wrap_ddp` and `shard` make exchanges nothing. That has the parts and buffers of the real thing and takes its
+    memory; what it computes means nothing. All processes must enter."""
+    global _silent_group
+    if world_size() == 1:
+        yield
+        return
+    _silent_group = group = dist.new_group(backend="fake")  # torch's own, for trials on one process
+    try:
+        yield
+    finally:
+        _silent_group = None
+        dist.destroy_process_group(group)
+
+
+def _keep(_, bucket):  # type: ignore[no-untyped-def]  # DDP takes no annotation as a string
+    """What a DDP does with gradients in a rehearsal: nothing."""
+    kept = torch.futures.Future[Tensor]()
+    kept.set_result(bucket.buffer())
+    return kept
 
 
 def sum_across_ranks(tensor: Tensor) -> Tensor:
@@ -167,11 +200,42 @@ def main_process_first(ranks: Ranks) -> Iterator[None]:
 
 def wrap_ddp(model: nn.Module) -> nn.Module:
     """The model in DistributedDataParallel, which averages gradients while backward still runs; the model
-    itself when there is one process, or FSDP2 sees to it. `unwrap` takes it out again."""
-    if world_size() == 1 or hasattr(model, "set_requires_gradient_sync"):
+    itself when there is one process, or FSDP2 sees to it. `unwrap` takes it out again.
+
+    Buffers are the first process's at each forward, as DDP has it, where the model has `moving_buffers`."""
+    group = silent_group()
+    is_alone = world_size() == 1 and group is None
+    if is_alone or hasattr(model, "set_requires_gradient_sync"):
         return model
     # Gradients are views of the buckets that travel: no copy beside them.
-    return DistributedDataParallel(model, gradient_as_bucket_view=True)
+    wrapped = DistributedDataParallel(model, process_group=group, gradient_as_bucket_view=True)
+    # All buffers have just been sent. Those that nothing changes need not travel again before each forward.
+    wrapped.broadcast_buffers = bool(moving_buffers(model))
+    if group is not None:
+        wrapped.register_comm_hook(None, _keep)
+    return wrapped
+
+
+def moving_buffers(model: nn.Module) -> list[Tensor]:
+    """The buffers that training may change, such as the averages of a batch norm.
+
+    All that are saved with the model, but those of modules that say `has_constant_buffers`. What changes and is not
+    saved would be lost at a resume: such buffers are taken for constants, which the model makes itself.
+    """
+    return [
+        buffer
+        for module in model.modules()
+        if not getattr(module, "has_constant_buffers", False)
+        for name, buffer in module.named_buffers(recurse=False)
+        if name not in module._non_persistent_buffers_set
+    ]
+
+
+def share_buffers(model: nn.Module) -> None:
+    """Give all processes the `moving_buffers` of the first one, which are saved: between forwards each has its own."""
+    if world_size() > 1:
+        for buffer in moving_buffers(model):
+            dist.broadcast(buffer, src=0)
 
 
 def unwrap(model: nn.Module) -> nn.Module:
@@ -183,6 +247,16 @@ def unwrap(model: nn.Module) -> nn.Module:
 def whole(tensor: Any) -> Tensor:
     """A tensor that FSDP2 has split over processes, put together; another one as it is. All must call it."""
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where the model computes, and its batches belong: where its parameters are, or with `cpu_offload` of FSDP2, where
+    they rest elsewhere, the device that they are brought to."""
+    parameter: Any = next(model.parameters())
+    mesh = getattr(parameter, "device_mesh", None)
+    if mesh is None or mesh.device_type == parameter.device.type:
+        return parameter.device
+    return torch.device(mesh.device_type, torch.get_device_module(mesh.device_type).current_device())
 
 
 def no_sync(model: Any, *, is_last: bool) -> AbstractContextManager[Any]:

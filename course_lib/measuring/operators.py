@@ -60,6 +60,9 @@ class Operators(TorchDispatchMode):
         self.is_paused = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        split = sys.modules.get("torch.distributed.tensor")
+        if split is not None and split.DTensor in types:
+            return NotImplemented  # what FSDP2 has split comes again, as operators on the part that is here
         with torch._C.DisableTorchFunction():  # `Reads` is for what the author asks of a tensor
             return self._run(func, args, kwargs or {})
 

@@ -28,6 +28,8 @@ class Int8Linear(nn.Module):
 
     weight: Tensor
     scale: Tensor
+    has_constant_buffers = True
+    """Told to `wrap_ddp`: no step changes them, so no step sends them."""
 
     def __init__(self, layer: Any) -> None:
         super().__init__()

@@ -22,6 +22,7 @@ class NgramBag(nn.Module):
 
     inverse_frequency: Tensor
     num_words: Tensor
+    has_constant_buffers = True
     learns_by_sgd = True
     """Told to `make_optimizer`. Adam gives the many rare n-grams as large a say as the frequent ones."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,7 +94,7 @@ class EncoderBlock(nn.Module):
             qkv = qkv.float()
         qkv = qkv.view(rows, width, 3, self.num_heads, dim // self.num_heads)
         query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
-        with torch.autocast("cpu", enabled=False) if is_slow else nullcontext():
+        with _without_autocast("cpu") if is_slow else nullcontext():
             mixed = F.scaled_dot_product_attention(
                 query, key, value, attn_mask=key_mask, is_causal=key_mask is None
             )
@@ -140,6 +140,7 @@ class TargetScale(nn.Module):
 
     mean: Tensor
     std: Tensor
+    has_constant_buffers = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -224,5 +225,12 @@ def make_model(config: ModelConfig) -> Encoder:
 def masked_mean(hidden: Tensor, is_real: Tensor) -> Tensor:
     """Mean of `hidden` [B, T, D] over positions where `is_real` [B, T] -> [B, D]; 0 for a row without any."""
     weights = is_real.to(hidden.dtype)
-    total = torch.einsum("btd,bt->bd", hidden, weights)
+    with _without_autocast(hidden.device.type):  # casting all of it would cost more than so small a product
+        total = torch.einsum("btd,bt->bd", hidden, weights)
     return total / weights.sum(dim=1, keepdim=True).clamp(min=1.0)
+
+
+def _without_autocast(kind: str) -> AbstractContextManager[Any]:
+    """On a kind of device: inside, products are made in the type that their factors have."""
+    is_on = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    return torch.autocast(kind, enabled=False) if is_on else nullcontext()

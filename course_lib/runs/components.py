@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +32,7 @@ from course_lib.training import (
     Precision,
     TaskLoss,
     choose_optimizer,
+    filling_micro_batch_size,
     largest_micro_batch_size,
     make_optimizer,
     make_schedule,
@@ -43,7 +45,7 @@ from course_lib.training import (
 )
 
 MAX_AUTO_BATCH = 512
-"""Larger micro-batches seldom gain speed, and take updates away from an epoch."""
+"""On a CPU larger micro-batches seldom gain speed, and take updates away from an epoch. CUDA has no such bound."""
 
 
 def build_model(
@@ -152,7 +154,10 @@ def build_components(
     vocab_size, num_classes = data.train.vocab_size, len(data.train.label_names)
     if config.init_from and trained is None:
         trained = RunFolder(config.init_from)
-    model = build_model(config, vocab_size=vocab_size, num_classes=num_classes, trained=trained).to(device)
+    model = build_model(config, vocab_size=vocab_size, num_classes=num_classes, trained=trained)
+    is_sharded = config.sharding == "fsdp"  # on one process only in the form of its checkpoints
+    if not is_sharded:  # what is split is brought to the device in parts
+        model.to(device)
     chosen = settled or config
     network: Any = getattr(model, "network", None)  # of a Hugging Face model
     width = network.config.hidden_size if network else config.d_model
@@ -168,22 +173,37 @@ def build_components(
     if config.init_from and settled is None:
         reasons["init_from"] = _start_from(RunFolder(config.init_from), model, data.train.label_names)
     loss = task_loss(model)
-    is_sharded = config.sharding == "fsdp"  # on one process only in the form of its checkpoints
     optimizer_name, why = chosen.optimizer, ""
     if optimizer_name == AUTO:
         is_fresh = not (config.hf_model or config.lora_rank)
         optimizer_name, why = choose_optimizer(model, is_fresh=is_fresh, is_sharded=is_sharded)
+    place = _splitting(config, device, precision) if is_sharded else None
     micro_batch_size = chosen.micro_batch_size
     if micro_batch_size == AUTO:
-        found = largest_micro_batch_size(
+        micro_batch_size, reasons["micro_batch_size"] = largest_micro_batch_size(
             model,
             _longest_of(data),
             loss=loss,
             optimizer=optimizer_name,
             precision=precision,
-            max_size=min(MAX_AUTO_BATCH, len(data.train)),
+            grad_accum_steps=2 if config.global_batch_size else config.grad_accum_steps,
+            place=place,
+            max_size=_max_auto_batch(config, len(data.train), device, ranks),
         )
-        micro_batch_size, reasons["micro_batch_size"] = from_main_process(found)
+        if device.type == "cuda":
+            micro_batch_size, why_enough = filling_micro_batch_size(
+                model,
+                lambda size: _typical_of(data, size),
+                micro_batch_size,
+                loss=loss,
+                optimizer=optimizer_name,
+                precision=precision,
+                place=place,
+            )
+            reasons["micro_batch_size"] = f"{why_enough}; memory: {reasons['micro_batch_size']}"
+        if (divisor := _largest_divisor(micro_batch_size, config, ranks)) != micro_batch_size:
+            micro_batch_size = divisor
+            reasons["micro_batch_size"] += f"; {divisor} taken, for global_batch_size is a multiple of it"
     assert isinstance(micro_batch_size, int)
     grad_accum_steps = _grad_accum_steps(chosen, micro_batch_size, ranks.world_size)
     global_batch_size = micro_batch_size * grad_accum_steps * ranks.world_size
@@ -208,16 +228,15 @@ def build_components(
     if chosen.compile != "off":
         from course_lib.training import compile_model
 
+        model.to(device)
         batch = to_device(_typical_of(data, micro_batch_size), device)
         num_micro_steps = max_steps * grad_accum_steps if chosen.compile == AUTO else None
         _, measured = compile_model(
             model, batch, loss=loss, precision=precision, num_micro_steps=num_micro_steps
         )
         reasons["compile"], is_compiled = measured["reason"], measured["is_compiled"]
-    if is_sharded:  # before the optimizer, which must see the parts
-        from course_lib.distributed import shard
-
-        model = shard(model, precision=precision.name, cpu_offload=config.cpu_offload)
+    if place:  # before the optimizer, which must see the parts
+        model = place(model)
     optimizer = make_optimizer(
         model,
         optimizer_name,
@@ -260,6 +279,31 @@ def build_components(
         is_sharded=is_sharded,
         reasons=reasons,
     )
+
+
+def _splitting(
+    config: TrainConfig, device: torch.device, precision: Precision
+) -> Callable[[nn.Module], nn.Module]:
+    """`shard` as the config has it."""
+    from course_lib.distributed import shard
+
+    return functools.partial(shard, precision=precision.name, cpu_offload=config.cpu_offload, device=device)
+
+
+def _max_auto_batch(config: TrainConfig, num_samples: int, device: torch.device, ranks: Ranks) -> int:
+    """What the search of `micro_batch_size=auto` may find at most."""
+    bounds = [num_samples]
+    if device.type != "cuda":
+        bounds.append(MAX_AUTO_BATCH)
+    if config.global_batch_size:
+        bounds.append(max(1, config.global_batch_size // ranks.world_size))
+    return min(bounds)
+
+
+def _largest_divisor(found: int, config: TrainConfig, ranks: Ranks) -> int:
+    """The largest size up to `found` of which a `global_batch_size` is a multiple; `found` where there is none."""
+    share = (config.global_batch_size or 0) // ranks.world_size
+    return next((size for size in range(found, 0, -1) if share % size == 0), found)
 
 
 def _weigh_ngrams(model: nn.Module, data: RunData) -> None:

@@ -100,8 +100,8 @@ class TrainConfig:
     # Batches
 
     micro_batch_size: int | str | None = None
-    """Samples per forward pass on each process; `auto`: the largest that fits into memory. None: 32, with n-grams 128,
-    64 for `joined`."""
+    """Samples per forward pass on each process; `auto`: the largest that fits into memory, on CUDA the smallest
+    that fills the GPU. None: 32, with n-grams 128, 64 for `joined`."""
     grad_accum_steps: int = 1
     """Micro-batches per update, on each process."""
     global_batch_size: int | None = None

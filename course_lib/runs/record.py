@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any, Protocol
 
-from course_lib.base import LiveOutput, atomic_write_text, in_kernel, say, to_json
+from course_lib.base import LiveOutput, atomic_write_text, in_kernel, progress_bar, say, to_json
 from course_lib.runs.folder import RunFolder
 from course_lib.training import Callback, TrainState
 
@@ -75,16 +75,14 @@ class ProgressBar(Callback):
     """Steps done, time left, latest losses and throughput."""
 
     def __init__(self, max_steps: int, max_epochs: int, *, start: int = 0, enabled: bool = True) -> None:
-        from tqdm import tqdm
-
         self.max_epochs = max_epochs
         self.shown: dict[str, str] = {}
         # In a log file a line that redraws itself is noise: there, one line every 10 s.
         interval = 0.1 if sys.stderr.isatty() else 10.0
-        self.bar = tqdm(
+        self.bar = progress_bar(
             total=max_steps,
             initial=start,
-            desc="Training",
+            description="Training",
             unit="step",
             file=sys.stderr,
             dynamic_ncols=True,

@@ -53,6 +53,7 @@ class Run:
         resume: bool,
     ) -> None:
         self.config, self.data, self.folder, self.ranks = config, data, folder, ranks
+        self.device = device
         self.progress = progress and ranks.is_main_process
         checkpoint = self._checkpoint_to_resume() if resume else None
         seed_everything(config.seed, deterministic=config.is_deterministic)
@@ -131,14 +132,14 @@ class Run:
         ).to_dict()  # with keys of today
         config, fingerprint = self.config.to_dict(), self.data.fingerprint
         check_same_run(checkpoint, config=config, data_fingerprint=fingerprint, path=self.folder.last)
-        for difference in different_conditions(checkpoint):
-            say(f"warning: {difference}; the result may differ in the last bits", enabled=True)
         return checkpoint
 
     def _saved_callbacks(self) -> list[Callback]:
         return [self.meter, *self.callbacks, self.checkpointer]
 
     def _restore(self, checkpoint: dict[str, Any]) -> None:
+        for difference in different_conditions(checkpoint):
+            say(f"warning: {difference}", enabled=True)
         parts, callbacks = self.stateful(), self._saved_callbacks()
         self.state = restore(checkpoint, callbacks=callbacks, rank=self.ranks.rank, **parts)
         step, end = self.state.step, self.parts.max_steps
@@ -179,7 +180,7 @@ class Run:
             "checkpoint_step": self.checkpointer.saved[0],
             "num_parameters": sum(size for size, _ in sizes),
             "num_trainable": sum(size for size, learns in sizes if learns),
-            "peak_memory_bytes": memory_bytes().get("peak_memory_bytes"),
+            "peak_memory_bytes": memory_bytes(self.device).get("peak_memory_bytes"),
             "train_seconds": seconds,
             "samples_per_sec": self.state.num_samples / seconds if seconds else None,
             "tokens_per_sec": self.state.num_tokens / seconds if seconds else None,

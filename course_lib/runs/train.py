@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from course_lib.base import in_kernel, resolve_device, say
+from course_lib.base import in_kernel, on_device, require, resolve_device, say
 from course_lib.data import evaluation_batches, save_tokenizer
 from course_lib.distributed import ranks as distributed
 from course_lib.runs.choosing.baseline import linear_baseline
@@ -50,7 +50,8 @@ def run_training(
     """Train as `config` says, into the run folder `out`; returns the record that `run.json` holds.
 
     With `resume=True` continue the run in `out` from its last checkpoint, or from the start when it has none
-    yet: the weights at the end are those of a run that was never interrupted. A larger `max_epochs` or `max_steps`
+    yet: the weights at the end are those of a run that was never interrupted, on a CPU with as many threads and
+    processes and the same torch bit for bit; what differs from then is said. A larger `max_epochs` or `max_steps`
     then lets the run go on, also one that is finished, if its schedule is constant or plateau; its warmup stays as it
     was. What is told goes to stderr.
 
@@ -79,6 +80,8 @@ def run_training(
     elif folder.holds_run:
         folder.create()  # raises, before any time is spent on data
     require_trackers(config.trackers)
+    for package in ("yaml", "matplotlib"):  # of the config and of the report, which is written last
+        require(package)
     device, device_reason = resolve_device(distributed.Ranks.from_environment().device(config.device))
     ranks = distributed.setup(config.device)
     distributed.quiet_other_ranks()
@@ -86,18 +89,19 @@ def run_training(
         with distributed.main_process_first(ranks):
             if resume and ranks.is_main_process:
                 folder.remove_leftovers()
-        choice = choose_model(config, folder, device, ranks, progress=progress, frames=frames)
-        config, loaded = choice.config, choice.data
-        run = Run(
-            config, loaded, device, folder, ranks, progress=progress, callbacks=callbacks, resume=resume
-        )
-        run.parts.reasons |= {"device": f"{device} ({device_reason})", "model": choice.reason}
-        run.trials = choice.trials
-        if resume and (before := folder.read_record()).get("choice"):
-            run.trials, run.parts.reasons["model"] = before["choice"], before["resolved"]["model"]
-        for note in loaded.notes:
-            say(f"data: {note}", enabled=run.progress)
-        return _run_to_its_end(run)
+        with on_device(device):
+            choice = choose_model(config, folder, device, ranks, progress=progress, frames=frames)
+            config, loaded = choice.config, choice.data
+            run = Run(
+                config, loaded, device, folder, ranks, progress=progress, callbacks=callbacks, resume=resume
+            )
+            run.parts.reasons |= {"device": f"{device} ({device_reason})", "model": choice.reason}
+            run.trials = choice.trials
+            if resume and (before := folder.read_record()).get("choice"):
+                run.trials, run.parts.reasons["model"] = before["choice"], before["resolved"]["model"]
+            for note in loaded.notes:
+                say(f"data: {note}", enabled=run.progress)
+            return _run_to_its_end(run)
     finally:
         distributed.cleanup()
 
@@ -119,10 +123,11 @@ def plan_training(config: TrainConfig, out: str | Path) -> dict[str, str]:
     folder = RunFolder(out)
     device, device_reason = resolve_device(config.device)
     config = _from_first(config)
-    choice = choose_model(config, folder, device, distributed.Ranks(), progress=False)
-    config, data = choice.config, choice.data
-    seed_everything(config.seed)
-    parts = build_components(config, data, device, distributed.Ranks(), settled=None)
+    with on_device(device):
+        choice = choose_model(config, folder, device, distributed.Ranks(), progress=False)
+        config, data = choice.config, choice.data
+        seed_everything(config.seed)
+        parts = build_components(config, data, device, distributed.Ranks(), settled=None)
     peak = parts.optimizer.defaults["lr"]
     figure = plot_schedule(config.schedule, peak, parts.max_steps, **parts.schedule_numbers)
     folder.directory.mkdir(parents=True, exist_ok=True)
@@ -225,20 +230,24 @@ def _finish(run: Run, weights: dict[str, Any]) -> dict[str, Any]:
     from course_lib.runs.report import write_report
 
     best, parts = load_trained(run.folder.directory), run.parts
-    device = next(parts.model.parameters()).device
     if not parts.is_sharded:  # what FSDP2 has split may be too large for one device
-        best.model.to(device)
-    batch_size, loss = 2 * int(parts.settled.micro_batch_size or 1), task_loss(best.model)
-    batches = evaluation_batches(run.data.validation, batch_size)
-    scores = evaluate(best.model, batches, loss=loss, return_predictions=True)
+        best.model.to(run.device)
+    where = next(best.model.parameters()).device.type
+    precision = dataclasses.replace(parts.precision, device_type=where)  # as the run was validated
+
+    def judged(data: Any, **options: Any) -> dict[str, Any]:
+        batch_size, width_multiple = 2 * int(parts.settled.micro_batch_size or 1), precision.width_multiple
+        batches = evaluation_batches(data, batch_size, width_multiple=width_multiple)
+        return evaluate(best.model, batches, loss=task_loss(best.model), precision=precision, **options)
+
+    scores = judged(run.data.validation, return_predictions=True)
     labels, predictions, lengths = (scores.pop(name).numpy() for name in ("labels", "predictions", "lengths"))
     names = run.data.train.label_names
     summary = evaluation_summary(run.config.task, labels, predictions, lengths, names)
-    test = None
-    if run.data.test is not None:
-        test = evaluate(best.model, evaluation_batches(run.data.test, batch_size), loss=loss)
+    test = None if run.data.test is None else judged(run.data.test)
     records = run.folder.read_metrics()
-    peak = peak_flops(device, parts.precision.dtype, run.ranks.world_size)
+    with parts.precision.products():
+        peak = peak_flops(run.device, parts.precision.dtype, run.ranks.world_size)
     # A run that ran out of money can go on with a larger budget; one that stopped early is done.
     status = "stopped" if run.state.stop_reason.startswith("budget") else "finished"
     record = run.record(status) | {

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     )
     from course_lib.training.evaluation import evaluate, evaluation_mode
     from course_lib.training.loop import fit, train_step
-    from course_lib.training.memory import apply_activation_checkpointing, compile_model
+    from course_lib.training.memory import (
+        apply_activation_checkpointing,
+        compile_model,
+        filling_micro_batch_size,
+    )
     from course_lib.training.micro_batch import largest_micro_batch_size
     from course_lib.training.optim import (
         choose_optimizer,
@@ -30,7 +34,14 @@ if TYPE_CHECKING:
         resolve_epochs,
         resolve_optimizer,
     )
-    from course_lib.training.precision import FULL_PRECISION, Precision, known_gain, resolve_precision
+    from course_lib.training.precision import (
+        FULL_PRECISION,
+        Precision,
+        computes_in_tf32,
+        has_bf16_units,
+        known_gain,
+        resolve_precision,
+    )
     from course_lib.training.registry import LR_SCALING_POWERS, OPTIMIZERS, PRECISIONS, SCHEDULES
     from course_lib.training.reproducibility import seed_everything, weights_sha256
     from course_lib.training.schedules import (

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from course_lib.base import memory_bytes
-from course_lib.distributed import from_main_process, whole
+from course_lib.distributed import device_of, from_main_process, share_buffers, whole
 from course_lib.training.callbacks import Callback, TrainState
 from course_lib.training.evaluation import evaluate
 from course_lib.training.losses import Loss
@@ -51,6 +51,7 @@ class BetweenSteps:
         if self.validation_batches is None or self.state.last_validated_step == self.state.step:
             return
         self.state.last_validated_step = self.state.step
+        share_buffers(self.model)
         scores = evaluate(self.model, self.validation_batches, loss=self.loss, precision=self.precision)
         if hasattr(self.scheduler, "step_metric"):
             self.scheduler.step_metric(scores["loss"])
@@ -73,10 +74,9 @@ class BetweenSteps:
         self.validate()
         norms = torch._foreach_norm([parameter.detach() for parameter in self.model.parameters()])
         weight_norm = torch.stack([whole(norm).float() for norm in norms]).norm()
-        self._record(
-            "epoch",
-            {"weight_norm": float(weight_norm), "num_nonfinite": self.state.num_nonfinite, **memory_bytes()},
-        )
+        memory = memory_bytes(device_of(self.model))
+        values = {"weight_norm": float(weight_norm), "num_nonfinite": self.state.num_nonfinite, **memory}
+        self._record("epoch", values)
         self.state.epoch += 1
         self.state.step_in_epoch = 0
         self.pause(validate=False)

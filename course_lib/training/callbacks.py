@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.profiler import profile, schedule
+from torch.profiler import ProfilerActivity, profile, schedule, supported_activities
 
 from course_lib.base import UserError, atomic_file, atomic_write_text
 from course_lib.measuring import mark_stages, step_breakdown
@@ -160,10 +160,10 @@ class StepProfiler(Callback):
         self.directory = Path(directory)
         self.breakdown: dict[str, Any] | None = None
         # The profiler is switched on after the first step, which is thus the first one of the warm-up.
-        steps = schedule(wait=0, warmup=WARMUP_STEPS - 1, active=num_steps, repeat=1)
+        self._schedule = schedule(wait=0, warmup=WARMUP_STEPS - 1, active=num_steps, repeat=1)
         # Else Kineto writes its start and stop to stderr, into the progress bar.
         os.environ.setdefault("KINETO_LOG_LEVEL", "6")
-        self._profile = profile(schedule=steps, on_trace_ready=self._write, acc_events=True)
+        self._profile: Any = None  # made when it is switched on
         self._is_on: bool | None = None
 
     def on_step(self, state: TrainState) -> None:
@@ -173,6 +173,12 @@ class StepProfiler(Callback):
                 self.close()
         elif self._is_on is None:
             self._switch(True)
+            activities = supported_activities()
+            if not torch.cuda.is_initialized():  # it is watched only where it is in use: that would start it
+                activities.discard(ProfilerActivity.CUDA)
+            self._profile = profile(
+                activities=activities, schedule=self._schedule, on_trace_ready=self._write, acc_events=True
+            )
             self._profile.start()
 
     def close(self) -> None:

@@ -1,4 +1,9 @@
-"""Checkpoints that survive `kill -9` and continue a run bit for bit."""
+"""Checkpoints that survive `kill -9`, and continue a run as if nothing had happened.
+
+Bit for bit on a CPU, under equal conditions: the number of threads, the version of torch, the number of processes. On a
+GPU that is asked for with `seed_everything(…, deterministic=True)`, and its kind, their number and the version of CUDA
+must be the same too. `different_conditions` says what is not.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ from typing import Any
 import torch
 
 from course_lib.base import UserError, atomic_file
-from course_lib.distributed import from_main_process, gather_objects
+from course_lib.distributed import from_main_process, gather_objects, world_size
 from course_lib.training.callbacks import Callback, TrainState
 from course_lib.training.reproducibility import rng_state, set_rng_state
 
@@ -59,7 +64,8 @@ def capture(
     extra: Mapping[str, Any] | None = None,
     **parts: Any,
 ) -> dict[str, Any]:
-    """All that a run needs to go on as if nothing had happened, referring to live tensors: save at once.
+    """All that a run needs to go on as if nothing had happened (bit for bit under equal conditions, which it notes),
+    referring to live tensors: save at once.
 
     `parts` (model, optimizer, scheduler, sampler, scaler …) are what has a `state_dict`; so are callbacks
     with a `name`. Every process of a run must call it: each has random generators of its own.
@@ -81,7 +87,8 @@ def restore(
     checkpoint: Mapping[str, Any], *, callbacks: Sequence[Callback] = (), rank: int = 0, **parts: Any
 ) -> TrainState:
     """Put back what `capture` took; returns the state to give to `fit`. Call it last before training: the
-    random generators continue from here."""
+    random generators continue from here, those of GPUs only where there are as many as then; `different_conditions`
+    says so."""
     for name, part in parts.items():
         part.load_state_dict(checkpoint[name])
     for callback in _named(callbacks):
@@ -99,16 +106,36 @@ def _named(callbacks: Sequence[Callback]) -> list[Any]:
 
 
 def _conditions() -> dict[str, Any]:
-    # Sums are split among threads: another number of them rounds differently.
-    return {"num_threads": torch.get_num_threads(), "torch_version": str(torch.__version__)}
+    """Under which a run rounds and draws alike. A GPU that is not in use is not asked: that would start CUDA."""
+    is_on_gpu = torch.cuda.is_initialized()
+    return {
+        # Sums are split among threads: another number of them rounds differently.
+        "num_threads": torch.get_num_threads(),
+        "torch_version": str(torch.__version__),
+        "gpu": torch.cuda.get_device_name() if is_on_gpu else None,
+        "cuda_version": torch.version.cuda if is_on_gpu else None,
+        "num_gpus": torch.cuda.device_count() if is_on_gpu else 0,
+        "num_processes": world_size(),
+    }
 
 
 def different_conditions(checkpoint: Mapping[str, Any]) -> list[str]:
-    """What, outside the config, may make the resumed run round differently: one sentence each."""
+    """What, outside the config, may make the resumed run round or draw differently, and what of it is not restored: one
+    sentence each. Call it when the model is on its device. Checkpoints of before noted less."""
     now = _conditions()
+    different = [name for name in now if name in checkpoint and checkpoint[name] != now[name]]
     return [
-        f"{name}: {checkpoint[name]} then, {now[name]} now" for name in now if checkpoint[name] != now[name]
+        f"{name}: {checkpoint[name]} then, {now[name]} now; {_consequence(name, checkpoint[name], now[name])}"
+        for name in different
     ]
+
+
+def _consequence(name: str, then: Any, now: Any) -> str:
+    if name == "num_gpus":
+        return "random states of GPUs are not restored, so that dropout draws other numbers there"
+    if name == "num_processes":
+        return f"random states of {min(then, now)} are restored, the others draw by their seeds"
+    return "the result may differ in the last bits"
 
 
 class Checkpointer(Callback):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from course_lib.base import UserError
-from course_lib.distributed import sum_across_ranks
+from course_lib.distributed import device_of, sum_across_ranks
 from course_lib.training.losses import (
     IGNORE,
     Loss,
@@ -49,7 +49,7 @@ def evaluate(
     of the item's text) where batches have an `attention_mask`.
     Raises ValueError when there is no batch, UserError when there is no item or the loss does not fit.
     """
-    device = next(model.parameters()).device
+    device = device_of(model)
     if loss is not None and hasattr(loss, "judge"):
         on_device = (to_device(batch, device) for batch in batches)
         return _judged(model, on_device, loss, precision, return_predictions)
@@ -75,10 +75,12 @@ def evaluate(
             corrects.append((predictions == labels).sum())
             counts.append(num_items(labels))
             if has_classes and num_classes <= MAX_CONFUSION_CLASSES:
-                # One more class takes what is ignored: leaving it out would need a sync.
+                if confusion is None:
+                    confusion = labels.new_zeros((num_classes + 1) * num_classes)
+                # One more class takes what is ignored: leaving it out would need a sync, and so would `bincount`,
+                # which must know the largest value.
                 cells = labels.where(labels != IGNORE, num_classes) * num_classes + predictions
-                table = torch.bincount(cells.reshape(-1), minlength=(num_classes + 1) * num_classes)
-                confusion = table if confusion is None else confusion + table
+                confusion.index_add_(0, cells.reshape(-1), torch.ones_like(cells).reshape(-1))
             if return_predictions:
                 columns = [predictions, labels]
                 if len(example.inputs) == 2:
@@ -87,10 +89,13 @@ def evaluate(
                 kept.append([values.reshape(-1) for values in columns])
     if not losses:
         raise ValueError(_NO_BATCH)
+    table = losses[0].new_zeros(0) if confusion is None else confusion
+    columns = [torch.cat(column) for column in zip(*kept, strict=True)]
+    found = _on_host(*map(torch.stack, (losses, corrects, counts)), table, *columns)
     # Apple's GPUs have no float64: sums are made on the CPU.
-    sums = torch.stack([*losses, *corrects, *counts]).cpu().double().reshape(3, -1).sum(dim=1)
-    table = sums.new_empty(0) if confusion is None else confusion.cpu().double()
-    loss, correct, total, *cell_counts = sum_across_ranks(torch.cat([sums, table])).tolist()
+    sums, columns = [values.double().sum() for values in found[:3]], found[4:]
+    totals = sum_across_ranks(torch.cat([torch.stack(sums), found[3].double()]))
+    loss, correct, total, *cell_counts = totals.tolist()
     if not total:
         raise UserError(
             "there is nothing to predict in the validation data: a next token needs two, raise max_length"
@@ -101,7 +106,6 @@ def evaluate(
     if confusion is not None:
         result["macro_f1"] = macro_f1(np.array(cell_counts).reshape(-1, logits.shape[-1])[:-1])
     if return_predictions:
-        columns = [torch.cat(column).cpu() for column in zip(*kept, strict=True)]
         is_item = columns[1] != IGNORE
         for name, column in zip(("predictions", "labels", "lengths"), columns, strict=False):
             result[name] = column[is_item].clone()  # a normal tensor again, outside inference mode
@@ -121,13 +125,14 @@ def _judged(
                 kept.append((judged.predictions, judged.labels, batch["attention_mask"].sum(dim=1)))
     if not found:
         raise ValueError(_NO_BATCH)
-    total, items, *statistics = sum_across_ranks(torch.stack(found).cpu().double().sum(dim=0)).tolist()
+    columns = [torch.cat(column) for column in zip(*kept, strict=True)]
+    rows, *columns = _on_host(torch.stack(found), *columns)
+    total, items, *statistics = sum_across_ranks(rows.double().sum(dim=0)).tolist()
     if not items:
         raise UserError("there is nothing to judge in the validation data")
     result: dict[str, Any] = {"loss": total / items, "num_items": int(items)}
     result |= loss.scores(np.array(statistics), items)
     if return_predictions:
-        columns = [torch.cat(column).cpu() for column in zip(*kept, strict=True)]
         is_item = ~columns[1].reshape(len(columns[1]), -1)[:, 0].isnan()
         for name, column in zip(("predictions", "labels", "lengths"), columns, strict=True):
             result[name] = column[is_item].clone()
@@ -151,6 +156,16 @@ def _mean_loss(
     if not items:
         raise UserError("there is nothing to judge: loss= counts no item in the validation data")
     return {"loss": total / items, "num_items": int(items) if items.is_integer() else items}
+
+
+def _on_host(*tensors: Tensor) -> list[Tensor]:
+    """The same on the CPU, by one copy and one sync, as they are to the bit, of whatever dtype."""
+    parts = [tensor.reshape(-1).view(torch.uint8) for tensor in tensors]
+    copied = torch.cat(parts).cpu().split([len(part) for part in parts])
+    return [  # cloned, for a part may begin where no number of its type can
+        part.clone().view(tensor.dtype).reshape(tensor.shape)
+        for part, tensor in zip(copied, tensors, strict=True)
+    ]
 
 
 @contextmanager

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
-from course_lib.base import UserError
-from course_lib.distributed import unwrap, whole
+from course_lib.base import UserError, on_device
+from course_lib.distributed import device_of, unwrap, whole
 from course_lib.measuring import stage
 from course_lib.training.between_steps import BetweenSteps
 from course_lib.training.callbacks import Callback, TrainState
@@ -68,10 +68,11 @@ def train_step(
         raise UserError("label_smoothing belongs to the default loss: smooth in loss= itself")
     batches = micro_batches(batch)
     optimizer.zero_grad(set_to_none=True)
-    if loss is None:
-        total, items = cross_entropy_gradients(model, batches, precision, label_smoothing)
-    else:
-        total, items = own_gradients(model, batches, optimizer, precision, loss)
+    with precision.casts_once():
+        if loss is None:
+            total, items = cross_entropy_gradients(model, batches, precision, label_smoothing)
+        else:
+            total, items = own_gradients(model, batches, optimizer, precision, loss)
     with stage("optimizer"):
         if precision.scaler is None:
             grad_norm = whole(clip_grad_norm_(model.parameters(), max_norm))
@@ -99,7 +100,7 @@ def train_one_epoch(
 
     Raises ValueError when there is no batch.
     """
-    device = next(model.parameters()).device
+    device = device_of(model)
     model.train()
     window = Window()
     for batch, data_seconds in timed(batches):
@@ -144,9 +145,9 @@ def fit(
     """
     state = state or TrainState()
     run = BetweenSteps(unwrap(model), validation_batches, loss, callbacks, state, scheduler, precision)
-    device = next(model.parameters()).device
+    device = device_of(model)
     model.train()
-    with _told_of_the_end(callbacks, state):
+    with on_device(device), _told_of_the_end(callbacks, state):
         while state.epoch < max_epochs and not run.is_over(max_steps):
             if state.step_in_epoch == 0:
                 begin_epoch(batches, state.epoch)

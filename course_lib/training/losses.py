@@ -193,11 +193,12 @@ def own_gradients(
 def _share(items: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """What an item of this process weighs in the update. DDP averages gradients over processes; times their number,
     the average becomes the sum."""
-    return world_size() / at_least_one(sum_across_ranks(items if dtype is None else items.to(dtype)))
+    share = at_least_one(sum_across_ranks(items if dtype is None else items.to(dtype))).reciprocal()
+    return share if world_size() == 1 else share * world_size()
 
 
 def _backward(loss: Tensor, precision: Precision) -> None:
-    with stage("backward"):
+    with stage("backward"), precision.products():
         (loss if precision.scaler is None else precision.scaler.scale(loss)).backward()
 
 

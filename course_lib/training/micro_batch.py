@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import os
 import re
 from collections.abc import Callable
@@ -13,18 +14,33 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from course_lib.base import UserError
+from course_lib.base import UserError, on_device, require, reset_peak_memory
+from course_lib.distributed import device_of, gather_objects, rehearsal, unwrap, wrap_ddp
 from course_lib.measuring import peak_bytes
 from course_lib.training.loop import train_step
 from course_lib.training.losses import Loss
 from course_lib.training.optim import make_optimizer
 from course_lib.training.precision import FULL_PRECISION, Precision
-from course_lib.training.window import Batch, to_device
+from course_lib.training.reproducibility import kept_rng_state
+from course_lib.training.window import Batch, MicroBatches, to_device
 
 SAFETY = 0.5
 """Share of the free memory that a step may take: resident memory was seen up to 1.75 × the live bytes."""
-# The last is what oneDNN says when the allocator refuses it.
-_NO_MEMORY = "MemoryError|you tried to allocate|bad_alloc|could not create a primitive"
+CUDA_SAFETY = 0.9
+"""There the allocator itself counts. The rest is for what it does not: its gaps, workspaces, NCCL's buffers."""
+_NO_MEMORY = re.compile(
+    "|".join(
+        [
+            r"MemoryError|bad_alloc|tried to allocate|(?:can't|cannot) allocate memory",  # CPUs
+            r"could not create a primitive",  # what oneDNN says when the allocator refuses it
+            r"out of memory|OutOfMemory",  # the allocators of CUDA and MPS, CUDA's driver, Metal's queue
+            r"STATUS_ALLOC_FAILED",  # cuBLAS, cuDNN, cuSOLVER, cuSPARSE
+            r"CUBLAS_STATUS_NOT_INITIALIZED",  # cuBLAS has no room for its handle
+            r"Invalid buffer size|Insufficient Memory",  # Metal: one tensor, all of them
+        ]
+    ),
+    re.IGNORECASE,
+)
 
 
 def largest_micro_batch_size(
@@ -34,23 +50,32 @@ def largest_micro_batch_size(
     loss: Loss | None = None,
     optimizer: str = "adamw",
     precision: Precision = FULL_PRECISION,
+    grad_accum_steps: int = 1,
+    place: Callable[[nn.Module], nn.Module] | None = None,
     max_size: int = 512,
     memory_limit_bytes: int | None = None,
 ) -> tuple[int, str]:
     """Most samples per micro-batch for a training step of `model` with `optimizer`, and why.
 
     `make_batch(size)` gives a batch of `size` samples of the greatest length that can come; `loss` is as in
-    `train_step`. Steps run on a copy of the model (its weights are in memory twice meanwhile) and the random state
-    is put back, so training afterwards is the same as without the search. Wrap or compile the model after it.
-    Raises UserError when 1 does not fit.
+    `train_step`. `place(model)` brings a copy that is on the CPU to where the run will have it and wraps it, such as
+    `shard` with `device=`; None: `wrap_ddp`, on the device of `model`. With `grad_accum_steps` above 1 gradients are
+    there while the next micro-batch is computed.
+
+    Of several processes each searches by itself (`rehearsal`), and all get the smallest answer. Steps run on copies
+    of the model, which waits on the CPU meanwhile; the random state is put back and the device's peak of memory
+    forgotten, so training afterwards is the same as without the search. Wrap or compile the model after it.
+    Raises UserError, on all processes, when 1 does not fit on one.
     """
-    device = next(model.parameters()).device
-    trial = copy.deepcopy(model).train()
+    home = next(model.parameters()).device
+    place = place or (lambda copied: wrap_ddp(copied.to(home)))
     precision = replace(precision, scaler=None)  # nothing is learnt here, and the run's scale must not move
 
     def try_step(size: int) -> int:
-        trial.zero_grad(set_to_none=True)
-        batch, update = to_device(make_batch(size), device), make_optimizer(trial, optimizer)
+        give_back_memory()
+        trial = place(copy.deepcopy(model)).train()  # a new one: a step that failed leaves FSDP in its middle
+        device, update = device_of(trial), make_optimizer(unwrap(trial), optimizer)
+        batch = MicroBatches([to_device(make_batch(size), device)] * min(2, grad_accum_steps))
 
         def steps() -> None:
             for _ in range(2):  # the second meets the state that the optimizer made in the first
@@ -58,11 +83,53 @@ def largest_micro_batch_size(
 
         return peak_bytes(steps, device)
 
-    # Processes of one machine share its memory; each GPU has its own.
-    num_sharing = 1 if device.type == "cuda" else int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    limit = memory_limit_bytes or int(SAFETY * available_memory_bytes(device) / num_sharing)
-    with torch.random.fork_rng():
-        return find_executable_micro_batch_size(try_step, max_size=max_size, memory_limit_bytes=limit)
+    model.cpu()
+    try:
+        with rehearsal(), kept_rng_state():
+            trial = place(copy.deepcopy(model))
+            device = device_of(trial)
+            limit = memory_limit_bytes or _limit(device)
+            del trial
+            with on_device(device):
+                found = _found(try_step, max_size=max_size, memory_limit_bytes=limit)
+    finally:
+        give_back_memory()
+        model.to(home)
+    reset_peak_memory(device)
+    every = gather_objects(found)
+    size, reason = min(every)
+    if not size:
+        raise UserError(reason)
+    return size, reason if len(every) == 1 else f"{reason}; the least of {len(every)} processes"
+
+
+def _found(try_step: Callable[[int], int], **limits: int) -> tuple[int, str]:
+    """With size 0 where none fits: the other processes must hear of it."""
+    try:
+        return find_executable_micro_batch_size(try_step, **limits)
+    except UserError as error:
+        return 0, str(error)
+
+
+def _limit(device: torch.device) -> int:
+    if device.type == "cuda":
+        return int(CUDA_SAFETY * available_memory_bytes(device))
+    num_sharing = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # processes share the memory of their machine
+    return int(SAFETY * available_memory_bytes(device) / num_sharing)
+
+
+def is_no_memory(error: BaseException) -> bool:
+    """Whether an operator failed for want of memory, of whatever library."""
+    return _NO_MEMORY.search(repr(error)) is not None
+
+
+def give_back_memory() -> None:
+    """To the device, what torch keeps unused."""
+    gc.collect()  # a wrapped model is in a cycle
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+    elif torch.backends.mps.is_available():
+        torch.mps.empty_cache()
 
 
 def find_executable_micro_batch_size(
@@ -85,7 +152,7 @@ def find_executable_micro_batch_size(
         try:
             needs = needs if needs > memory_limit_bytes else try_step(size)
         except (MemoryError, RuntimeError) as error:
-            if not re.search(_NO_MEMORY, repr(error)):
+            if not is_no_memory(error):
                 raise
             needs = float("inf")
         if needs <= memory_limit_bytes:
@@ -100,12 +167,12 @@ def find_executable_micro_batch_size(
 
 
 def available_memory_bytes(device: torch.device) -> int:
-    """Bytes that can still be taken: the free ones on CUDA, else the least of what the machine, the container
-    (cgroup) and the process's own limit (`ulimit -v`) leave."""
+    """Bytes that can still be taken: on CUDA the free ones and those that torch holds unused, else the least of what
+    the machine, the container (cgroup) and the process's own limit (`ulimit -v`) leave."""
     if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    import psutil
-
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + unused
+    psutil = require("psutil")
     process, group = psutil.Process(), Path("/sys/fs/cgroup")
     found = [psutil.virtual_memory().available]
     if hasattr(process, "rlimit") and (limit := process.rlimit(psutil.RLIMIT_AS)[0]) >= 0:

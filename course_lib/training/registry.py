@@ -143,5 +143,5 @@ SCHEDULES = ("constant", "linear", "cosine", "cosine-restarts", "step", "one-cyc
 LR_SCALING_POWERS = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
 """With what power of the batch size the learning rate grows (`schedules.scaled_learning_rate`)."""
 
-PRECISIONS = {"32-true": "float32", "bf16-mixed": "bfloat16", "16-mixed": "float16"}
+PRECISIONS = {"32-true": "float32", "tf32-mixed": "float32", "bf16-mixed": "bfloat16", "16-mixed": "float16"}
 """The number format in which matrix products are computed, by its name in torch (`precision`)."""

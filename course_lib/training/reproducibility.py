@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -39,19 +40,34 @@ def rng_state() -> dict[str, Any]:
         "python": [version, list(internal), gauss_next],
         "numpy": [name, torch.from_numpy(np.asarray(keys, dtype=np.int64)), position, has_gauss, cached],
         "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        # Where CUDA is not in use, nothing has been drawn there: asking would start it.
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
+        "mps": torch.mps.get_rng_state() if torch.backends.mps.is_available() else None,
     }
 
 
 def set_rng_state(state: Mapping[str, Any]) -> None:
-    """Put back what `rng_state` gave. A CUDA state is skipped where the number of devices differs."""
+    """Put back what `rng_state` gave. States of GPUs are skipped where there is another number of them, and where they
+    are of another kind."""
     version, internal, gauss_next = state["python"]
     random.setstate((version, tuple(internal), gauss_next))
     name, keys, position, has_gauss, cached = state["numpy"]
     np.random.set_state((name, keys.numpy().astype(np.uint32), position, has_gauss, cached))
     torch.set_rng_state(state["torch"])
-    if state["cuda"] and torch.cuda.is_available() and torch.cuda.device_count() == len(state["cuda"]):
+    if torch.cuda.is_initialized() and torch.cuda.device_count() == len(state["cuda"]):
         torch.cuda.set_rng_state_all(state["cuda"])
+    if torch.backends.mps.is_available() and state.get("mps") is not None:
+        torch.mps.set_rng_state(state["mps"])
+
+
+@contextmanager
+def kept_rng_state() -> Iterator[None]:
+    """After the block all generators stand where they stood before it."""
+    state = rng_state()
+    try:
+        yield
+    finally:
+        set_rng_state(state)
 
 
 def weights_sha256(weights: nn.Module | Mapping[str, Tensor]) -> str:

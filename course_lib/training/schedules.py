@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
-from course_lib.base import UserError
+from course_lib.base import UserError, require
 from course_lib.training.registry import LR_SCALING_POWERS, SCHEDULES
 
 ONE_CYCLE_RISE, ONE_CYCLE_START = 0.3, 1 / 25
@@ -125,9 +125,8 @@ def schedule_values(name: str, peak: float, max_steps: int, **numbers: Any) -> n
 
 def plot_schedule(name: str, peak: float, max_steps: int, **numbers: Any) -> Any:
     """A matplotlib Figure of `schedule_values`, which takes the same arguments."""
-    from matplotlib.figure import Figure  # not pyplot: no global state, no window
-
-    figure = Figure(figsize=(6, 2.5), layout="constrained")
+    figures = require("matplotlib.figure")  # not pyplot: no global state, no window
+    figure = figures.Figure(figsize=(6, 2.5), layout="constrained")
     axes = figure.subplots()
     axes.plot(schedule_values(name, peak, max_steps, **numbers))
     axes.set(title=name, xlabel="step", ylabel="learning rate", ylim=(0, None))

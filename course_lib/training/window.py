@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NoReturn
 
@@ -59,7 +60,8 @@ class Window:
             self.num_rows += num_samples(micro_batch)
         self.losses.append(metrics["loss"])
         self.grad_norms.append(metrics["grad_norm"])
-        self.items.append(metrics.get("num_items", torch.tensor(self.num_rows - num_rows)))
+        items = metrics.get("num_items")
+        self.items.append(torch.tensor(self.num_rows - num_rows) if items is None else items)
         self.data_seconds += data_seconds
 
     def read(self) -> dict[str, float]:
@@ -70,8 +72,11 @@ class Window:
         `skips_nonfinite` such steps are left out of the means and counted.
         """
         num_steps = len(self.losses)
-        items = torch.stack(self.items).to(self.losses[0].device)
-        on_device = torch.stack([*self.losses, *self.grad_norms, *items])
+        # Beside an offloaded model its norms are on the CPU, and so are counts of rows.
+        device = self.losses[0].device
+        on_device = torch.cat(
+            [torch.stack(values).to(device) for values in (self.losses, self.grad_norms, self.items)]
+        )
         values = on_device.cpu().double().numpy().reshape(3, num_steps)  # Apple's GPUs have no float64
         is_good = np.isfinite(values).all(axis=0)
         if not self.skips_nonfinite and not is_good.all():
@@ -132,9 +137,10 @@ def num_samples(batch: Batch) -> int:
 
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
-    """The batch on `device`; itself when it is there already. Copies from pinned memory do not block.
+    """The batch on `device`; itself when it is there already.
 
-    What is no tensor goes along as it is, unless it has a method `to` of its own.
+    What is no tensor goes along as it is, unless it has a method `to` of its own. For CUDA, Python does not wait: it
+    queues steps ahead of the GPU, and a batch travels while those before it are computed.
     """
 
     def is_elsewhere(leaf: Any) -> bool:
@@ -143,9 +149,37 @@ def to_device(batch: Batch, device: torch.device) -> Batch:
     if not any(map(is_elsewhere, leaves(batch))):
         return batch
     with stage("transfer"):
-        return map_leaves(
-            lambda leaf: leaf.to(device, non_blocking=True) if is_elsewhere(leaf) else leaf, batch
-        )
+        if device.type == "cuda":
+            return _by_side_stream(batch, device, is_elsewhere)
+        return map_leaves(lambda leaf: leaf.to(device) if is_elsewhere(leaf) else leaf, batch)
+
+
+def _by_side_stream(batch: Batch, device: torch.device, is_elsewhere: Callable[[Any], bool]) -> Batch:
+    """Copied from pinned memory by a stream of its own. In the stream that computes, a copy would wait its turn behind
+    all kernels queued before, and from memory that is not pinned Python would wait with it."""
+    computing, copying = torch.cuda.current_stream(device), _copy_stream(device)
+
+    def copy(leaf: Any) -> Any:
+        if not is_elsewhere(leaf):
+            return leaf
+        if not (isinstance(leaf, Tensor) and leaf.device.type == "cpu" and leaf.layout is torch.strided):
+            return leaf.to(device)
+        pinned = (
+            leaf if leaf.is_pinned() else leaf.pin_memory()
+        )  # a copy on the host, into memory that is kept
+        with torch.cuda.stream(copying):
+            there = pinned.to(device, non_blocking=True)  # torch keeps `pinned` until it has been read
+        there.record_stream(computing)  # its memory is of the other stream, which must not reuse it too early
+        return there
+
+    there = map_leaves(copy, batch)
+    computing.wait_stream(copying)
+    return there
+
+
+@functools.cache
+def _copy_stream(device: torch.device) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device)
 
 
 def begin_epoch(batches: object, epoch: int) -> None:

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
-from course_lib.base import UserError, resolve_device
+from course_lib.base import UserError, progress_bar, resolve_device
 from course_lib.data import Batches, BucketBatchSampler, TokenStore
 from course_lib.measuring import RunSegment, naive_epoch, paired_segments, synchronize
 from course_lib.runs import TrainConfig, build_model
@@ -104,7 +103,7 @@ def climb(
         obstacles[COMPILED] = "on a CPU compiling takes a minute: --set compile=on tries it"
     way = functools.cache(functools.partial(training, config, store, precision))
     over_naive, rows = 1.0, list[dict[str, Any]]()
-    bar = tqdm(total=blocks * (len(CHANGES) + 1), unit="block", file=sys.stderr, disable=not progress)
+    bar = progress_bar(total=blocks * (len(CHANGES) + 1), unit="block", file=sys.stderr, disable=not progress)
     options |= {"blocks": blocks, "min_steps": MIN_STEPS, "on_block": lambda _block: bar.update()}
     for change in (*CHANGES, TOGETHER):
         bar.set_description(change)

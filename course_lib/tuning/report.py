@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from typing import Any
 
-from course_lib.base import atomic_write_text, render, to_json, to_yaml
+from course_lib.base import atomic_write_text, render, require, to_json, to_yaml
 from course_lib.tuning.search import Search
 
 STATES = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed", "RUNNING": "open"}
@@ -50,9 +50,8 @@ def _draw(search: Search, study: Any, num_complete: int) -> dict[str, float]:
     """Optuna's plots as SVG files: history, the value over each key, importance. Returns the share of each key in
     what separates good trials from the others (PED-ANOVA, Watanabe, Bansal and Hutter, 2023), {} while it would
     be noise."""
-    import matplotlib
+    matplotlib, pyplot = require("matplotlib"), require("matplotlib.pyplot")
     import optuna
-    from matplotlib import pyplot
     from optuna.visualization import matplotlib as plots
 
     importance = dict[str, float]()

@@ -15,6 +15,7 @@ import argparse
 import csv
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -67,6 +68,7 @@ TABLES = {
         train="bbc.csv", text="text", label="category", source="D. Greene, P. Cunningham, BBC news, 2006"
     ),
 }
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 MODELS = ("course_lib", "TF-IDF + LR", "word + char LinearSVC")
 Rows = tuple[list[str], list[str]]
 
@@ -158,18 +160,12 @@ def _in_own_process(*arguments: Any) -> dict[str, Any]:
     )
     command = [sys.executable, "-c", code, json.dumps([str(arguments[0]), *arguments[1:]])]
     with tempfile.TemporaryDirectory() as cache:
-        environment = {**_environment(), "COURSE_LIB_CACHE": cache}
+        environment = {**os.environ, **dict.fromkeys(THREADS, "1"), "COURSE_LIB_CACHE": cache}
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         raise SystemExit(done.stderr)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
-
-
-def _environment() -> dict[str, str]:
-    import os
-
-    return {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 def compare(folder: Path, seeds: Sequence[int], settings: dict[str, Any]) -> list[dict[str, Any]]:
@@ -229,8 +225,10 @@ def main() -> None:
     from course_lib.cli.common import parse_settings
 
     rows = compare(arguments.folder, arguments.seeds, parse_settings(arguments.set))
+    if not rows:
+        raise SystemExit(f"no table is in {arguments.folder}")
     print(as_markdown(rows))
-    print("\ncourse_lib: " + rows[-1]["course_lib"][-1]["model"] if rows else "no table was found")
+    print(f"\ncourse_lib: {rows[-1]['course_lib'][-1]['model']}")
 
 
 if __name__ == "__main__":

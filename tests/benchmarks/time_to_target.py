@@ -6,9 +6,8 @@ Both train the same model on the same split from the same initial weights, in on
 turns, a segment of steps at a time: the one that is further from the target goes next, so that whatever else the
 machine does meets both. Clocks run while one trains, data and logs included; evaluation is outside.
 
-- naive: `course_lib.measuring.naive` (padded to 256, fp32, batches of 64 in random order, AdamW at a constant
-3e-4, a sync per
-  step);
+- naive: `course_lib.measuring.naive` (padded to 256, fp32, batches of 64 in random order, AdamW at a constant 3e-4, a
+  sync per step);
 - ours: what `course-lib train` does with `model=transformer`, its default config and `--max-steps`.
 
 `--without-naive` trains ours alone, `--max-steps` long unless the target comes first: with `--target 2`, what an

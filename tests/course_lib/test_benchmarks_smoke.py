@@ -19,6 +19,7 @@ from tests.benchmarks import (
     peers_case,
     peers_systems,
     peers_worker,
+    tables,
     time_to_target,
 )
 from tests.everyday import first_of
@@ -154,6 +155,25 @@ def test_by_hand_times_both_on_the_same_batches(stores, kind, monkeypatch):
     rows = [{"kind": kind, "size": 4, "speedup": found.to_dict()}]
     page = by_hand.markdown({"clock": "cpu", "rows": rows, "load": [1.0, 2.0]})
     assert f"| {kind} | 4 |" in page and "Load average 1.0 to 2.0" in page
+
+
+def test_tables_are_read_split_and_told(tmp_path, capsys, monkeypatch):
+    lines = [f"{'ham' if number % 4 else 'spam'},text {number} é" for number in range(40)]
+    (tmp_path / "sms_spam.csv").write_text("\n".join(["v1,v2", *lines]), encoding="latin-1")
+    (texts, labels), (held_out, truth) = tables.read_parts(tmp_path, tables.TABLES["SMS spam"])
+    assert (len(texts), len(held_out)) == (32, 8)
+    assert {*texts, *held_out} == {f"text {number} é" for number in range(40)}
+    assert (labels.count("spam"), truth.count("spam")) == (8, 2)
+
+    def ran(_folder, _table, model, seed, _settings):
+        found = {"accuracy": 0.9 + seed / 100, "cpu_seconds": 4.0 if model == "course_lib" else 2.0}
+        return found | ({"whole_seconds": 5.0, "model": "joined"} if model == "course_lib" else {})
+
+    monkeypatch.setattr(tables, "_in_own_process", ran)
+    rows = tables.compare(tmp_path, [0, 1], {})
+    cells = "| 0.9050 (0.9000 to 0.9100); 4.0 s [5.0] | 0.9000; 2.0 s | 0.9000; 2.0 s | 2.00 |"
+    assert f"| SMS spam {cells}" in tables.as_markdown(rows)
+    assert "Banking77: banking77_train.csv, banking77_test.csv not in" in capsys.readouterr().err
 
 
 def list_of(batch):

@@ -13,7 +13,14 @@ from course_lib.runs.config import TrainConfig
 from course_lib.runs.folder import RunFolder
 from course_lib.runs.train import run_training
 from course_lib.training.callbacks import Callback, EarlyStopping, TrainState
-from course_lib.training.checkpoint import Checkpointer, capture, load_checkpoint, restore, save_checkpoint
+from course_lib.training.checkpoint import (
+    Checkpointer,
+    capture,
+    different_conditions,
+    load_checkpoint,
+    restore,
+    save_checkpoint,
+)
 from tests.benchmarks.made_csv import make_csv
 from tests.everyday import first_of
 
@@ -165,6 +172,34 @@ def test_callbacks_with_a_name_are_saved_and_put_back(tmp_path):
     assert (again.step, again.should_stop) == (3, False)
     fresh.on_record(again, {"kind": "validation", "loss": 2.0})
     assert again.should_stop  # the second time in a row: the first was before
+
+
+def test_what_differs_from_the_interrupted_run_is_said_and_what_is_not_restored(monkeypatch):
+    def conditions(gpu, cuda, num_gpus):
+        monkeypatch.setattr(torch.cuda, "is_initialized", lambda: gpu is not None)
+        monkeypatch.setattr(torch.cuda, "get_device_name", lambda: gpu)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: num_gpus)
+        monkeypatch.setattr(torch.cuda, "get_rng_state_all", lambda: [torch.zeros(1)] * num_gpus)
+        monkeypatch.setattr(torch.version, "cuda", cuda)
+
+    conditions("NVIDIA H100", "12.8", 8)
+    checkpoint = capture(state=TrainState())
+    assert different_conditions(checkpoint) == []
+    conditions("NVIDIA A100", "13.0", 4)
+    bits = "the result may differ in the last bits"
+    lost = "random states of GPUs are not restored, so that dropout draws other numbers there"
+    assert different_conditions(checkpoint) == [
+        f"gpu: NVIDIA H100 then, NVIDIA A100 now; {bits}",
+        f"cuda_version: 12.8 then, 13.0 now; {bits}",
+        f"num_gpus: 8 then, 4 now; {lost}",
+    ]
+    conditions(None, "13.0", 4)  # a CPU run there: CUDA is not asked
+    assert f"num_gpus: 8 then, 0 now; {lost}" in different_conditions(checkpoint)
+    of_four = {**checkpoint, "num_gpus": 0, "gpu": None, "cuda_version": None, "num_processes": 4}
+    said = "num_processes: 4 then, 1 now; random states of 1 are restored, the others draw by their seeds"
+    assert different_conditions(of_four) == [said]
+    of_before = {name: checkpoint[name] for name in ("num_threads", "torch_version", "rng")}
+    assert different_conditions(of_before) == []
 
 
 class Pickled:

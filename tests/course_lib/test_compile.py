@@ -1,8 +1,11 @@
 """`compile: auto | on | off`: what old configs say still counts; a short run is not compiled, a long one if it pays."""
 
+from functools import partial
+
 import pytest
 import torch
 import yaml
+from torch._dynamo.testing import CompileCounter
 
 from course_lib.base import UserError
 from course_lib.runs.config import TrainConfig
@@ -10,7 +13,10 @@ from course_lib.runs.folder import RunFolder
 from course_lib.runs.train import plan_training, run_training
 from course_lib.training.callbacks import Callback
 from course_lib.training.checkpoint import load_checkpoint, save_checkpoint
+from course_lib.training.evaluation import evaluate
+from course_lib.training.loop import train_step
 from course_lib.training.memory import MIN_COMPILE_SECONDS, compile_model
+from course_lib.training.optim import make_optimizer
 from tests.benchmarks.made_csv import make_csv
 from tests.course_lib.test_memory import make, make_batch
 
@@ -78,6 +84,29 @@ def test_it_stays_compiled_only_if_that_was_measured_to_save_more_than_it_took(n
     assert pays or not report["is_compiled"]
     assert report["reason"].startswith(f"compiled in {report['compile_seconds']:.1f} s, then ")
     assert MIN_COMPILE_SECONDS > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [(8, 24), (24, 24)])  # as many rows as columns, too
+def test_batches_of_any_width_are_compiled_once_to_train_and_once_to_judge(monkeypatch, first):
+    torch._dynamo.reset()
+    frames = CompileCounter()
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=frames))
+    model = make(d_model=16, num_layers=1)
+
+    def batch_of(rows, width):
+        ids = torch.randint(1, 40, (rows, width))
+        return {"input_ids": ids, "attention_mask": ids > 5, "labels": ids[:, 0] % 3}
+
+    _, report = compile_model(model, batch_of(*first), blocks=1, min_seconds=0.001)
+    assert report["is_compiled"] and frames.frame_count == 1
+    optimizer = make_optimizer(model)
+    widths = (7, 9, 11, 12, 13, 16, 18)
+    for rows, width in [(8, width) for width in widths] + [(3, 8)]:
+        train_step(model, batch_of(rows, width), optimizer)
+    assert frames.frame_count == 1
+    evaluate(model, [batch_of(16, width) for width in widths])
+    assert frames.frame_count == 2
 
 
 class StopAt(Callback):

@@ -17,8 +17,8 @@ from course_lib.runs.train import run_training
 from course_lib.runs.watching.cost import (
     CostMeter,
     cost,
-    data_sheet_peak,
     energy_joules,
+    energy_source,
     flops_per_token,
     peak_flops,
     readings,
@@ -247,25 +247,29 @@ def test_utilisation_is_arithmetic_done_over_arithmetic_possible_without_the_war
     assert utilisation([], model, [10], (1.0, "measured: here")) == {}
 
 
-def test_peaks_by_name_and_by_measurement():
-    assert data_sheet_peak("NVIDIA H100 80GB HBM3") == 989.4e12
-    assert data_sheet_peak("NVIDIA H100 PCIe") == 756e12
-    assert data_sheet_peak("NVIDIA A100-SXM4-80GB") == 312e12
-    assert data_sheet_peak("NVIDIA GH200 480GB") == 989.4e12
-    assert data_sheet_peak("NVIDIA L40S") == 362e12
-    assert data_sheet_peak("NVIDIA L4") == 121e12
-    assert data_sheet_peak("NVIDIA GeForce RTX 9999") is None  # no figure is invented
-    peak, source = peak_flops(CPU, torch.float32)
-    assert 1e8 < peak < 1e14 and source.startswith("measured") and "float32" in source
-    assert peak_flops(CPU, torch.float32, world_size=3)[0] == 3 * peak  # measured once
-
-
 def test_readings_of_a_machine_without_a_gpu():
     found = readings(CPU)
     assert 0.0 <= found["cpu_load"] <= 1.0 and found["process_memory_bytes"] > 1e6
     first = energy_joules(CPU)
     sum(i * i for i in range(200_000))
     assert energy_joules(CPU) > first
+
+
+def test_energy_that_was_not_measured_is_not_called_so():
+    gpu = torch.device("cuda")
+    assert energy_source(gpu, 5.0).startswith("measured: NVML")
+    assert energy_source(CPU, 5.0).startswith("estimated: ")
+    assert energy_source(gpu, math.nan).startswith("not known: NVML") and "[gpu]" in energy_source(
+        gpu, math.nan
+    )
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_run_on_a_gpu_without_nvml_says_that_its_energy_is_not_known():
+    gpu = torch.device("cuda")
+    assert readings(gpu) == {} and math.isnan(energy_joules(gpu))
+    summary = CostMeter(TrainConfig(data="docstrings"), gpu).summary([])
+    assert math.isnan(summary["energy_watt_hours"]) and summary["energy_source"].startswith("not known")
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -58,7 +58,7 @@ def test_environment_and_hardware():
     assert machine["num_threads"] == torch.get_num_threads()
     assert machine["memory_bytes"] > 2**28
     assert len(machine["accelerators"]) == torch.cuda.device_count()
-    used = memory_bytes()
+    used = memory_bytes(torch.device("cpu"))
     assert 0 < used["memory_bytes"] <= max(used["peak_memory_bytes"], machine["memory_bytes"])
 
 

@@ -107,6 +107,40 @@ def test_a_folder_gets_its_name_when_it_is_whole(sharded, tmp_path):
         fsdp.load_sharded(tmp_path / "none", model, make_optimizer(model))
 
 
+@pytest.fixture(scope="module")
+def searches(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("searches")
+    torchrun(SCRIPTS / "two_searches.py", folder, timeout=400)
+    return [torch.load(folder / f"rank{rank}.pt", weights_only=True) for rank in range(2)]
+
+
+@pytest.mark.further
+def test_processes_with_unequal_memory_end_on_the_smallest_micro_batch(searches, alone):
+    first, second = searches
+    assert first["alone"][0] < second["alone"][0]  # each by itself would take another
+    for kind in ("ddp", "fsdp", "accumulated", "fails", "too little"):
+        assert first[kind] == second[kind]
+    assert first["ddp"][0] == first["alone"][0]
+    assert first["ddp"][1].endswith("; the least of 2 processes")
+    # Of the second alone steps of 5 failed, in backward, where the first would wait for it.
+    assert first["fails"][0] == 4
+    assert first["too little"][0] == 0 and first["too little"][1].startswith("no micro-batch fits in 0.0 MB")
+
+
+@pytest.mark.further
+def test_a_search_takes_steps_of_the_split_model_and_leaves_no_trace(searches, alone):
+    first, second = searches
+    whole = sum(tensor.numel() for tensor in alone.values())
+    assert first["rehearsed"]["ddp"] == ("DistributedDataParallel", whole)
+    assert first["rehearsed"]["fsdp"] == second["rehearsed"]["fsdp"] == ("FSDPTextClassifier", whole // 2)
+    assert first["accumulated"][0] < first["fsdp"][0]  # whole gradients wait for the last micro-batch
+    for one in searches:
+        assert one["is as it was"] and all(one["gradients"])
+        assert (one["world_size"], one["sum"]) == (2, 3)
+    for name, tensor in first["trained"].items():  # split and trained after all that
+        torch.testing.assert_close(tensor, alone[name], rtol=0, atol=1e-11)
+
+
 def test_the_folder_in_force_outlives_saves_whose_checkpoint_file_was_never_written(tmp_path):
     model = make_model()
     parts = fsdp.ShardedParts(tmp_path, model, make_optimizer(model), keep=0)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from course_lib.data.batching import Batches, BucketBatchSampler, collate, evaluation_batches
 from course_lib.measuring.counters import count_events
@@ -19,6 +20,7 @@ from course_lib.training.loop import NonFiniteError, evaluate, fit, train_one_ep
 from course_lib.training.optim import make_optimizer
 from course_lib.training.reproducibility import seed_everything, weights_sha256
 from course_lib.training.schedules import schedule_values, warmup_cosine
+from course_lib.training.scores import task_loss
 from tests.course_lib.scripts.small import NUM_CLASSES, Samples
 
 
@@ -175,6 +177,36 @@ def test_evaluate_is_exact_restores_every_mode_and_takes_no_gradient():
     assert result["accuracy"] == pytest.approx((logits.argmax(1) == whole["labels"]).float().mean().item())
     assert result["num_items"] == 33
     assert (result["predictions"] == result["labels"]).double().mean() == pytest.approx(result["accuracy"])
+
+
+@pytest.mark.parametrize(
+    "task", ["classification", "token-classification", "language-modelling", "regression", "multi-label"]
+)
+@pytest.mark.parametrize("return_predictions", [False, True])
+def test_a_judgement_of_any_task_is_one_sync_however_many_batches(task, return_predictions):
+    model = make_model(ModelConfig(vocab_size=60, num_classes=3, max_length=32, task=task, d_model=16))
+    rng, samples = np.random.default_rng(0), []
+    for _ in range(33):
+        ids = rng.integers(3, 60, rng.integers(2, 20))
+        labels = {
+            "token-classification": ids % 3,
+            "language-modelling": ids,
+            "regression": float(ids[0]),
+            "multi-label": (rng.random(3) < 0.5).astype(np.float32),
+        }
+        samples.append((ids, labels.get(task, int(ids[0]) % 3)))
+    made = [collate(samples[start : start + 7]) for start in range(0, 33, 7)]
+    loss = task_loss(model)
+    with count_events(model) as counts:
+        evaluate(model, made, loss=loss, return_predictions=return_predictions)
+    assert (counts.num_forwards, counts.num_syncs) == (5, 1)
+
+
+def test_a_judgement_by_a_loss_of_ones_own_is_one_sync():
+    model = nn.Linear(3, 1)
+    with count_events(model) as counts:
+        evaluate(model, [torch.ones(2, 3)] * 5, loss=lambda model, batch: (model(batch).sum(), len(batch)))
+    assert (counts.num_forwards, counts.num_syncs) == (5, 1)
 
 
 def test_a_nan_is_named_with_its_step_and_nothing_is_saved_after_it():

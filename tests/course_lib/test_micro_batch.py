@@ -10,8 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course_lib.base.errors import UserError
+from course_lib.distributed.ranks import Ranks
 from course_lib.measuring.counters import peak_bytes
 from course_lib.models.transformers import ModelConfig, TextClassifier
+from course_lib.runs import components
+from course_lib.runs.config import TrainConfig
+from course_lib.training import micro_batch
 from course_lib.training.loop import train_step
 from course_lib.training.micro_batch import (
     SAFETY,
@@ -30,6 +34,19 @@ OUT_OF_MEMORY = [
     torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB"),
     RuntimeError("std::bad_alloc"),
     RuntimeError("could not create a primitive"),
+    RuntimeError(
+        "[enforce fail at alloc_cpu.cpp:118] DefaultCPUAllocator: not enough memory: you tried to allocate 9"
+    ),
+    RuntimeError("CUDA error: out of memory"),  # the driver
+    RuntimeError("CUDA driver error: out of memory"),
+    RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    RuntimeError("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`"),
+    RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+    RuntimeError(
+        "MPS backend out of memory (MPS allocated: 8.88 GB, other allocations: 1.2 GB, max allowed: 9.07 GB)"
+    ),
+    RuntimeError("Invalid buffer size: 24.00 GiB"),  # Metal
+    RuntimeError("Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)"),
 ]
 
 
@@ -163,6 +180,62 @@ def test_the_optimizer_s_state_counts_beside_the_activations():
         return peak_bytes(lambda: [train_step(model, batch, optimizer) for _ in range(2)], CPU)
 
     assert peak_of_the_second_step(size) <= limit < peak_of_the_second_step(size + 1)
+
+
+def test_while_gradients_add_up_they_are_there_beside_the_activations():
+    limit = 12_000_000
+    alone, _ = largest_micro_batch_size(make_model(128), make_batch, memory_limit_bytes=limit)
+    added, _ = largest_micro_batch_size(
+        make_model(128), make_batch, memory_limit_bytes=limit, grad_accum_steps=8
+    )
+    assert 1 <= added < alone
+
+
+def test_on_cuda_all_but_a_tenth_of_what_is_free_may_be_taken_and_the_peak_is_forgotten(monkeypatch):
+    """Counts of a GPU that is not there: 9 MB free in the driver's eyes, 3 MB that torch holds and does not use."""
+    told, gpu = [], torch.device("cuda", 0)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (9_000_000, 10**9))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 5_000_000)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 2_000_000)
+    monkeypatch.setattr(torch.cuda, "_exchange_device", lambda index: 0)
+    monkeypatch.setattr(torch.cuda, "_maybe_exchange_device", lambda index: 0)
+    monkeypatch.setattr(
+        torch.cuda, "reset_peak_memory_stats", lambda device: told.append((device, "forgotten"))
+    )
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "8")  # each has a GPU of its own
+    monkeypatch.setattr(micro_batch, "device_of", lambda model: gpu)
+    monkeypatch.setattr(micro_batch, "to_device", lambda batch, device: batch)
+
+    def count(steps, device):
+        told.append((device, "a step"))
+        return peak_bytes(steps, CPU)
+
+    monkeypatch.setattr(micro_batch, "peak_bytes", count)
+    size, reason = largest_micro_batch_size(make_model(), make_batch)
+    assert f"auto: {size} samples" in reason and "of 10.8 MB" in reason
+    assert told[-2:] == [(gpu, "a step"), (gpu, "forgotten")]
+
+
+@pytest.mark.parametrize(
+    ("device", "config", "expected"),
+    [
+        ("cuda:0", {}, 9000),  # as many as there are
+        ("cpu", {}, 512),
+        ("cuda:0", {"global_batch_size": 96}, 48),
+        ("cpu", {"global_batch_size": 1}, 1),
+    ],
+)
+def test_what_a_run_may_find_at_most(device, config, expected):
+    config = TrainConfig(data="docstrings", micro_batch_size="auto", **config)
+    assert components._max_auto_batch(config, 9000, torch.device(device), Ranks(0, 0, 2)) == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "whole", "expected"), [(48, 96, 48), (47, 96, 24), (30, 96, 24), (7, None, 7)]
+)
+def test_a_global_batch_is_a_multiple_of_what_was_found(found, whole, expected):
+    config = TrainConfig(data="docstrings", micro_batch_size="auto", global_batch_size=whole)
+    assert components._largest_divisor(found, config, Ranks(0, 0, 2)) == expected
 
 
 def test_no_sample_fits():

@@ -29,7 +29,11 @@ LIMITS = {
     "RLIMIT_NOFILE": 1024,  # of one process; what each holds in the kernel is no process's
 }
 # The last: Windows starts no program without it.
-_KEPT_VARIABLES = ("LANG", "LC_ALL", "CUDA_VISIBLE_DEVICES", "SYSTEMROOT")
+_KEPT_VARIABLES = ("LANG", "LC_ALL", "SYSTEMROOT")
+# No check computes on a GPU, and a driver is reach. NVIDIA's takes an empty list as none. AMD's takes an empty HIP list
+# as unset, hence -1; torch counts by it, and by ROCr's only where HIP's is not there. Apple's cannot be hidden.
+# NVIDIA_VISIBLE_DEVICES is read where a container is started, by no process in it.
+_NO_GPU = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "-1", "ROCR_VISIBLE_DEVICES": ""}
 _SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix")
 _SYSTEM_FILES = (
     "/etc/ld.so.cache",
@@ -37,7 +41,7 @@ _SYSTEM_FILES = (
     "/etc/nsswitch.conf",
     "/sys/devices/system",
 )
-_DEVICES = ("null", "zero", "full", "random", "urandom", "nvidia*")
+_DEVICES = ("null", "zero", "full", "random", "urandom")
 STORAGE_FOLDER = Path("/storage")  # where a worker with a file system of its own finds what it waits for
 _FIRST_USER = 2 * 10**9  # root's workers become a user that nobody else is
 # What a cell reads it can say in its own feedback: neither who works on this machine nor what it is called.
@@ -103,13 +107,13 @@ def limits() -> dict[str, int]:
 def environment() -> dict[str, str]:
     """All that a worker knows of the user's environment, and where it finds the data."""
     kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-    return kept | {
+    own = {
         "PATH": "/usr/bin:/bin",
         "COURSE_LIB_CACHE": _cache_folder(),
-        "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
         "OMP_NUM_THREADS": "1",
         "USER": "learner",  # the number of the user may have no name inside
     }
+    return kept | _NO_GPU | own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,8 +170,6 @@ def _bubblewrap(is_shared: bool, storage: Path | None) -> list[str]:
     for path in map(Path, _SYSTEM_FOLDERS):
         if path.is_symlink():
             arguments += ["--symlink", str(path.readlink()), str(path)]
-    for device in Path("/dev").glob("nvidia*"):
-        arguments += ["--dev-bind-try", str(device), str(device)]
     # Made by a bind, the folders above it would be open to this user alone.
     for folder in sorted({parent for path in _needed() for parent in path.parents}):
         arguments += ["--dir", str(folder)]
@@ -200,8 +202,7 @@ def _needed() -> list[Path]:
 def _rules() -> Iterator[tuple[Path, str]]:
     for path in _needed():
         yield from _around(path.resolve(), WORKER_FOLDER.parent)
-    for pattern in _DEVICES:
-        yield from ((path, "use") for path in Path("/dev").glob(pattern))
+    yield from ((Path("/dev", name), "use") for name in _DEVICES)
 
 
 def _around(path: Path, hidden: Path) -> Iterator[tuple[Path, str]]:

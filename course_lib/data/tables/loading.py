@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.base import UserError, digest
+from course_lib.base import UserError, digest, progress_bar
 from course_lib.data.tables import cells
 from course_lib.data.tables.columns import Columns, find_columns
 from course_lib.data.tables.labels import Labels, make_labels
@@ -69,8 +69,6 @@ def load_table(
             too few fields, a quote that is not closed, or a label that is not of the task; there is no usable
             row, or just one label.
     """
-    from tqdm import tqdm
-
     task = task if use_labels else "language-modelling"
     if task not in TASKS:
         raise UserError(f"task must be one of {', '.join(TASKS)}; got {task!r}")
@@ -85,7 +83,7 @@ def load_table(
         left_out: dict[str, list[int]] = defaultdict(list)
         keys, content = array("q"), hashlib.sha256()
         rows = column.rows(left_out)
-        for row, text, label in tqdm(
+        for row, text, label in progress_bar(
             rows, "Reading", delay=2, mininterval=0.5, file=sys.stdout, disable=not progress
         ):
             labels.add(label, row)

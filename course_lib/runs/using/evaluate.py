@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from course_lib.base import UserError
+from course_lib.base import UserError, progress_bar
 from course_lib.runs.checks import FRAME
 from course_lib.runs.config import TrainConfig
 from course_lib.runs.folder import RunFolder
@@ -48,8 +48,6 @@ def evaluate_run(
         UserError: there is no run, no table, no column with texts or labels, no row that can be judged, or none
             whose label the run knows.
     """
-    from tqdm import tqdm
-
     folder = RunFolder(run_folder)
     trained = load_trained(run_folder, weights=weights)
     config = trained.config
@@ -61,7 +59,8 @@ def evaluate_run(
     rows = LabelledTable(table, columns, config.task, slices)
     predictor = Predictor(trained)
     judge = make_judge(config.task, trained.label_names)
-    num_rows = _judge_all(judge, predictor, tqdm(rows, "Judging", unit="row", delay=2, disable=not progress))
+    bar = progress_bar(rows, "Judging", unit="row", delay=2, disable=not progress)
+    num_rows = _judge_all(judge, predictor, bar)
     names = {"text": columns.text} | ({} if columns.label is None else {"label": columns.label})
     if not num_rows:
         wanted = " and a ".join(table.columns[i] for i in names.values())

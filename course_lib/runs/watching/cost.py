@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import importlib
 import math
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,21 +14,20 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from course_lib.distributed import from_main_process
-from course_lib.measuring import count_events, synchronize
+from course_lib.measuring import count_events
 from course_lib.runs.config import TrainConfig
+from course_lib.runs.watching.peaks import data_sheet_peak as data_sheet_peak
+from course_lib.runs.watching.peaks import peak_flops as peak_flops
 from course_lib.training import Callback, TrainState, evaluation_mode
 
 Records = Sequence[Mapping[str, Any]]
 
-DENSE_BF16_TERAFLOPS = {
-    **{"B200": 2250.0, "H200": 989.4, "GH200": 989.4, "H100 PCIe": 756.0, "H100 NVL": 835.5, "H100": 989.4},
-    **{"A100": 312.0, "A40": 149.7, "A10": 125.0, "L40S": 362.0, "L40": 181.0, "L4": 121.0},
-}
-"""Peak of dense bf16 matrix products by words of the device's name, the more special name first. Source: NVIDIA's
-data sheets of these products; where one prints the figure "with sparsity", half of it."""
 WATTS_PER_BUSY_CORE = 6.0
 """For the estimate of energy on a CPU: server processors are rated at 4 to 7 W per core."""
 GPU_ENERGY = "measured: NVML's counter of this process's GPU"
+NO_ENERGY = (
+    'not known: NVML is not installed, or counts none on this GPU (pip install "training-workbook[gpu]")'
+)
 CPU_ENERGY = f"estimated: {WATTS_PER_BUSY_CORE:g} W for each core that this process keeps busy"
 
 
@@ -108,8 +105,15 @@ class CostMeter(Callback):
             "time_to_target_seconds": reached,
             "cost_to_target": cost(reached, config.price_per_hour),
             "energy_watt_hours": totals["energy_joules"] / 3600,
-            "energy_source": GPU_ENERGY if self.device.type == "cuda" else CPU_ENERGY,
+            "energy_source": energy_source(self.device, totals["energy_joules"]),
         }
+
+
+def energy_source(device: torch.device, joules: float) -> str:
+    """How `joules` of a run on `device` were found, or that they were not."""
+    if device.type != "cuda":
+        return CPU_ENERGY
+    return NO_ENERGY if math.isnan(joules) else GPU_ENERGY
 
 
 def energy_joules(device: torch.device) -> float:
@@ -184,38 +188,3 @@ def flops_per_token(model: nn.Module, lengths: Any) -> float:
         logits = model(input_ids, input_ids == 0)
         torch.autograd.grad(logits.sum(), trained, allow_unused=True)
     return counts.total_flops / width
-
-
-def peak_flops(device: torch.device, dtype: torch.dtype, world_size: int = 1) -> tuple[float, str]:
-    """FLOP/s that `world_size` such devices can do at most, and the source: `data_sheet_peak` of a known GPU,
-    else matrix products measured here (on a GPU in bf16, on a CPU in `dtype` with the threads of now)."""
-    if device.type == "cuda":
-        name, dtype = torch.cuda.get_device_name(device), torch.bfloat16
-        if (peak := data_sheet_peak(name)) is not None:
-            return world_size * peak, f"data sheet: dense bf16 of {name}"
-    peak = _measured_peak(device, dtype, torch.get_num_threads())
-    return (
-        world_size * peak,
-        f"measured: the fastest of several {str(dtype).removeprefix('torch.')} matrix products",
-    )
-
-
-def data_sheet_peak(device_name: str) -> float | None:
-    """FLOP/s in dense bf16 of a GPU by its name, None for one that is not in the table."""
-    found = [peak for words, peak in DENSE_BF16_TERAFLOPS.items() if re.search(rf"\b{words}\b", device_name)]
-    return found[0] * 1e12 if found else None
-
-
-@cache
-def _measured_peak(device: torch.device, dtype: torch.dtype, _num_threads: int) -> float:
-    """Takes about a quarter of a second."""
-    size = 768 if device.type == "cpu" else 8192
-    generator = torch.Generator(device).manual_seed(0)  # its own: the run's random numbers stay as they were
-    left, right = torch.randn(2, size, size, device=device, dtype=dtype, generator=generator)
-    fastest, end = float("inf"), time.perf_counter() + 0.25
-    while time.perf_counter() < end:
-        start = time.perf_counter()
-        left @ right
-        synchronize()
-        fastest = min(fastest, time.perf_counter() - start)
-    return 2 * size**3 / fastest

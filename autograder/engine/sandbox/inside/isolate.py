@@ -34,7 +34,7 @@ _ACCESS = {
     "write": (1 << 16) - 1,
 }
 _ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
-_PROC = ("self", "cpuinfo", "meminfo", "stat", "loadavg", "uptime", "filesystems", "sys", "driver")
+_PROC = ("self", "cpuinfo", "meminfo", "stat", "loadavg", "uptime", "filesystems", "sys")
 
 
 @functools.cache

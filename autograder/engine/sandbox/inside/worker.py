@@ -157,10 +157,15 @@ def _pin(threads: int) -> dict[str, int]:
 
 
 def _synchronize() -> None:
-    """Wait for the GPU, if one is in use: its kernels run behind the clock's back."""
+    """Wait for a GPU, if one is in use: its kernels run behind the clock's back.
+
+    Apple's cannot be hidden from a worker. Where a worker reaches devices, its cell may bring another back.
+    """
     torch = sys.modules["torch"]
     if torch.cuda.is_initialized():
         torch.cuda.synchronize()
+    elif torch.backends.mps.is_available():
+        torch.mps.synchronize()
 
 
 def _plain(value: Any) -> Any:
