@@ -26,11 +26,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 
 VERBS = (
-    "start test doctor check release collect grade report calibrate progress certificate reset build".split()
-)
+    "start test doctor check release collect grade report return regrade extend calibrate progress certificate "
+    "reset build package"
+).split()
 USAGE = """usage: python3 workbook.py VERB [options]
 
-  start     open the course in JupyterLab      (--no-browser, --port N, --dir FOLDER)
+  start     open the course in JupyterLab      (--no-browser, --port N, --dir FOLDER, --ip ADDRESS)
   test      run the project's own tests
   doctor    look for what could go wrong here, with one fix for each
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
+    from autograder.course.draws import drawn
     from autograder.course.hints import hint
+    from autograder.kernel.asking import ask
     from autograder.kernel.diagnoses import diagnose, reveal
     from autograder.kernel.exercises import check, exercise
     from autograder.kernel.predictions import compare, predict, predicted

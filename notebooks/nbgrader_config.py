@@ -25,6 +25,10 @@ c.GenerateAssignment.force = True
 # nbgrader would leave a page of feedback as it is, whatever came since: a comment, points by hand, a corrected check.
 c.GenerateFeedback.force = True
 
+# A page of feedback loads nothing from the network, and shows what a student asked about the grade.
+c.GenerateFeedback.exporter_class = bridge.Page
+c.GenerateFeedback.preprocessors = bridge.FEEDBACK_PREPROCESSORS
+
 # The answers file travels with a submission; an instructor's own must never reach a learner.
 c.GenerateAssignment.post_convert_hook = "autograder.nbgrader_bridge.withhold_answers"
 c.Autograde.exclude_overwriting = bridge.answers_files(course_root)
@@ -33,6 +37,9 @@ c.Autograde.exclude_overwriting = bridge.answers_files(course_root)
 # for `Execute`.
 c.Autograde.sanitize_preprocessors = bridge.SANITIZE_PREPROCESSORS
 c.Autograde.autograde_preprocessors = bridge.AUTOGRADE_PREPROCESSORS
+
+# Why a person should look at a solution is for whoever teaches. With this, students read it on their pages, too.
+# c.Flags.on_students_pages = True
 
 # nbgrader's own table writes a name as it is, and a spreadsheet runs what begins as a formula does.
 c.ExportApp.plugin_class = "autograder.grading.exports.Csv"

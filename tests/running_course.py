@@ -22,7 +22,7 @@ class Course:
 
     def __init__(self, process: subprocess.Popen[str], printed: list[str], seconds: float) -> None:
         self.process, self.printed, self.seconds = process, printed, seconds
-        match = re.search(r"(http://127\.0\.0\.1:(\d+))/lab/tree/(\S+)\?token=([^\s&]+)", printed[-1])
+        match = re.search(r"(http://127\.0\.0\.\d+:(\d+))/lab/tree/(\S+)\?token=([^\s&]+)", printed[-1])
         assert match, printed
         self.address, self.port, self.page, self.token = match[1], int(match[2]), match[3], match[4]
 

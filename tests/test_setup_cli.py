@@ -112,7 +112,7 @@ def test_check_of_a_solved_notebook_says_yes(start_page: Path, tmp_path: Path) -
     mine.write_text(json.dumps(notebook))
     done = workbook("check", str(mine))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "✓ 0.1" in done.stdout and "1 of 1 points" in done.stdout
+    assert "✓ 0.1" in done.stdout and "1 of 1 point\n" in done.stdout
     assert done.stderr == "checking 0.1 …\n"  # without a terminal, one line an exercise
 
 

@@ -83,6 +83,16 @@ def test_serves_the_start_page_with_this_python_and_stops_cleanly(
     ]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere 127.0.0.2 is no address of the machine")
+def test_it_listens_where_it_is_told_to_and_nowhere_else(tmp_path: Path, env: dict[str, str]) -> None:
+    port = free_port()
+    options = ("--port", str(port), "--ip", "127.0.0.2")
+    with course(start_command(sys.executable, tmp_path / "c", *options), env):
+        socket.create_connection(("127.0.0.2", port), timeout=5).close()
+        with pytest.raises(OSError):
+            socket.create_connection(("127.0.0.1", port), timeout=5)
+
+
 @pytest.mark.further
 @pytest.mark.measures
 def test_the_second_start_of_a_checkout_is_ready_within_ten_seconds(

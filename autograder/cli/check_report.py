@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from autograder.common import Result, one_line
+from autograder.common import Result, in_points, one_line
 from autograder.quizzes import headline
 from autograder.show import folded, result_text
 
@@ -74,11 +74,13 @@ def table(report: Report) -> str:
     for result in report.exercises:
         lines += [folded(result_text(result)), *_evidence_page(result), ""]
     if report.exercises:
-        lines.append(f"Exercises: {report.score:g} of {report.max_score:g} points")
+        lines.append(f"Exercises: {in_points(report.score, report.max_score)}")
     if quiz := report.quiz:
-        passed = "passed" if quiz.passed else "not passed yet"
-        counted = f"{quiz.score:g} of {quiz.max_score:g}, {passed}" if quiz.score is not None else ""
-        lines.append(f"Quiz: {counted or headline(quiz)}")
+        said = headline(quiz)
+        if quiz.score is not None and not quiz.handed_in:
+            passed = "passed" if quiz.passed else "not passed yet"
+            said = f"{quiz.score:g} of {quiz.max_score:g}, {passed}"
+        lines.append(f"Quiz: {said}")
     return "\n".join([*lines, one_line(report.record.says)] if report.record else lines)
 
 

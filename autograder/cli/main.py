@@ -14,12 +14,15 @@ from importlib.util import find_spec
 from io import TextIOWrapper
 from pathlib import Path
 
+from autograder.cli import of_a_checkout as cli_checkout
 from autograder.cli import of_a_course as cli_course
+from autograder.cli import of_feedback as cli_feedback
 from autograder.cli.of_a_course import SANDBOX_LEVELS, WEAKER, Verb, answer
 from autograder.common import one_line
 from autograder.show import say
 from course_lib.base import project_version
 
+_OURS = "{} (a mistake of ours: please report it; WORKBOOK_DEBUG=1 shows where it happened)"
 _MAX_COMPLAINT_BYTES = 4_000  # a path may have as many
 
 
@@ -54,13 +57,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:
+        if os.environ.get("WORKBOOK_DEBUG"):
+            raise
+        if error.filename is None:
+            return _complain(_OURS.format(f"{type(error).__name__}: {error}"))
+        return _complain(
+            f"cannot read or write {error.filename}: {error.strerror}; mend that file or its rights"
+        )
     except Exception as error:
         if os.environ.get("WORKBOOK_DEBUG"):
             raise
         what = " ".join(f"{type(error).__name__}: {error}".split())
-        return _complain(
-            f"{what} (a mistake of ours: please report it; WORKBOOK_DEBUG=1 shows where it happened)"
-        )
+        return _complain(_OURS.format(what))
 
 
 def _complain(message: str) -> int:
@@ -89,6 +98,12 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--port", type=int, metavar="N", help="default: the first free one from 8888 on")
     start.add_argument(
         "--dir", type=Path, metavar="FOLDER", help="where your notebooks are; default: ~/training-workbook"
+    )
+    start.add_argument(
+        "--ip",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="to listen at; default: 127.0.0.1, this machine alone. 0.0.0.0 in a container whose port is published",
     )
     test = verb("test", _test, "run the project's own tests (in a checkout)", answers=False)
     test.description = (
@@ -145,13 +160,20 @@ def _parser() -> argparse.ArgumentParser:
     pages.add_argument("lesson", nargs="*", help='numbers, such as "01"; without any, all')
     pages.add_argument("--out", type=Path, required=True, metavar="DIR", help="a folder for the pages")
     cli_course.add_verbs(verb)
+    cli_checkout.add_verbs(verb)
+    cli_feedback.add_verbs(verb)
     return parser
 
 
 def _start(arguments: argparse.Namespace) -> int:
     from autograder.cli.jupyterlab import start
 
-    return start(directory=arguments.dir, port=arguments.port, open_browser=not arguments.no_browser)
+    return start(
+        directory=arguments.dir,
+        port=arguments.port,
+        open_browser=not arguments.no_browser,
+        address=arguments.ip,
+    )
 
 
 def _test(arguments: argparse.Namespace) -> int:

@@ -11,6 +11,16 @@ if TYPE_CHECKING:
     from autograder.common.limits import MAX_ATTEMPTS, MAX_SPREAD
     from autograder.common.locks import locked
     from autograder.common.result import CHECKS_WITHOUT_RESULT, Reason, Result, Speed, Verdict
-    from autograder.common.texts import MARK, as_json, named, one_line, printable, quoted, shortened
+    from autograder.common.tables import read_table
+    from autograder.common.texts import (
+        MARK,
+        as_json,
+        in_points,
+        named,
+        one_line,
+        printable,
+        quoted,
+        shortened,
+    )
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -40,6 +40,12 @@ def as_json(value: object) -> str:
     return _with_escapes(text, lambda char: json.dumps(char)[1:-1])
 
 
+def in_points(score: float, most: float | None = None) -> str:
+    """ "3 points", "1 point", "0.5 of 1 point", "7 of 10 points"."""
+    of = "" if most is None else f" of {most:g}"
+    return f"{score:g}{of} {'point' if (score if most is None else most) == 1 else 'points'}"
+
+
 def shortened(text: str, most: int) -> str:
     """`printable`, in at most `most` bytes of UTF-8 (over 100); where something is left out, the end says so."""
     return cut(printable(text[:most]), most, len(text))

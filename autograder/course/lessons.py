@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import importlib
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from autograder.course.written import written
 Kind = Literal["property", "count"]
 LESSONS = Path(__file__).parents[1] / "lessons"
 LOW_PRECISION = (
-    *("autocast", "torch.bfloat16", "torch.float16", "torch.half"),
+    *("autocast", "torch.bfloat16", "torch.float16", "torch.half", ".bfloat16", ".half"),
     # What `torch.autocast` does itself.
     *("torch.set_autocast_enabled", "torch.set_autocast_dtype", "torch.clear_autocast_cache"),
     *("torch.autocast_increment_nesting", "torch.autocast_decrement_nesting"),
@@ -54,9 +55,12 @@ class Exercise:
         clock: None where nothing is timed.
         max_score: points for a pass.
         allows: means that it asks for: elsewhere a person is asked to look at a cell that uses them. Each is as the
-            reader names it, such as "os.fsync"; ".forward" stands for that attribute of whatever is handed in, "open"
-            for files in every way, "multiprocessing" for other processes, "num_workers" for those of a `DataLoader`,
-            "clock" for whatever tells the time.
+            reader names it, such as "os.fsync"; ".half" stands for that attribute of whatever it is of, and so does a
+            method of torch's under its full name, such as "torch.Tensor.half"; "open" for files in every way,
+            "multiprocessing" for other processes, "num_workers" for those of a `DataLoader`, "clock" for whatever
+            tells the time.
+        draws: what each student has of their own: name → what it is drawn from (`drawn`). Its cell says whose values it
+            is for, `STUDENT = "ada"`, and the check has them as `job.drawn`.
         is_seeded: whether its results follow from a seed, today and tomorrow.
         without_library: whether it asks to build what `course_lib` has: a solution that imports anything of it, where
             the same stands under several names, is refused by name. All else that is installed may be used.
@@ -70,6 +74,7 @@ class Exercise:
     clock: Clock | None = None
     max_score: int = 10
     allows: tuple[str, ...] = ()
+    draws: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
     is_seeded: bool = False
     without_library: bool = False
     short_title: str = ""
@@ -122,6 +127,11 @@ class Lesson:
 def lesson_ids() -> list[str]:
     """The lessons that exist, in order: "00", "01", …"""
     return sorted(path.name.removeprefix("lesson_") for path in LESSONS.glob("lesson_*") if path.is_dir())
+
+
+def has_references() -> bool:
+    """Whether the references are installed: what students install has none (docs/grading.md)."""
+    return any(LESSONS.glob("lesson_*/references.py"))
 
 
 def harness_source(folder: Path) -> str:

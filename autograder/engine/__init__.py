@@ -9,11 +9,12 @@ if TYPE_CHECKING:
     from autograder.engine.calibration import calibrate
     from autograder.engine.check import blank_result, check_source
     from autograder.engine.job import CheckFailed, Job, Progress, Worker, failure
-    from autograder.engine.measure import APPLIES_FROM, Inconclusive, measure_speedup
+    from autograder.engine.measure import APPLIES_FROM, Inconclusive, TooSlow, measure_speedup
     from autograder.engine.rules import key_of
     from autograder.engine.service import EngineDied, EngineService, EngineStuck
     from autograder.engine.source.choosing import Chosen
-    from autograder.engine.source.marks import exercise_ids, is_stub, marked_ids
+    from autograder.engine.source.drawn import student_in
+    from autograder.engine.source.marks import bound_names, exercise_ids, is_stub, marked_ids
     from autograder.engine.source.notebook import (
         apart_or_by_text,
         choose_cells,

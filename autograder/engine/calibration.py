@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from autograder.common import MAX_SPREAD, data_directory
-from autograder.course import Exercise, find_exercise, lesson_ids, load_lesson
+from autograder.course import Exercise, find_exercise, has_references, lesson_ids, load_lesson
 from autograder.engine.evidence import hardware
 from autograder.engine.job import CheckFailed, Job, WorkerFailed
 from autograder.engine.measure import APPLIES_FROM, Inconclusive
@@ -64,8 +64,13 @@ def calibrate(on_progress: Callable[[str, float], None]) -> Found:
     """Measure every reference, keep each as it is measured, and return what `load` does.
 
     Goes on where an interrupted calibration stopped; with nothing left to measure, it starts anew.
-    Raises `UserError` when a reference does not run to the end.
+    Raises `UserError` when a reference does not run to the end, or none is installed.
     """
+    if not has_references():
+        raise UserError(
+            "what students install holds no solution that could be measured, so each bar is asked as its lesson states "
+            "it; calibrate where the whole project is installed"
+        )
     ids = [e.id for number in lesson_ids() for e in load_lesson(number).exercises if e.clock]
     if load().keys() >= set(ids):
         _save({})
@@ -78,8 +83,10 @@ def calibrate(on_progress: Callable[[str, float], None]) -> Found:
 def load() -> Found:
     """What each reference reaches.
 
-    Empty where nothing was calibrated on this hardware with these versions. Never raises.
+    Empty where nothing was calibrated on this hardware with these versions, or no reference is installed. Never raises.
     """
+    if not has_references():
+        return {}
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         return {
             exercise_id: reached
@@ -117,6 +124,7 @@ def reference_source(exercise: Exercise) -> str:
 def _measure(exercise_id: str, on_progress: Callable[[str, float], None]) -> Reached:
     (lesson, exercise), reason = find_exercise(exercise_id), ""
     job = Job.of(exercise, reference_source(exercise), lesson.harness)
+    job.is_reference = True
     job.progress = lambda text, part: on_progress(f"{exercise_id}  {text}", part)
     try:
         exercise.part(exercise.check)(job)

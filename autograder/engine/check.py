@@ -13,9 +13,10 @@ from autograder.common import CHECKS_WITHOUT_RESULT, Reason, Result, Verdict
 from autograder.course import Exercise, find_exercise
 from autograder.engine import calibration, evidence, review
 from autograder.engine.job import CheckFailed, Job, Progress, WorkerFailed
-from autograder.engine.measure import Inconclusive
+from autograder.engine.measure import Inconclusive, TooSlow
 from autograder.engine.sandbox import LEVELS, Level, Stop, probe
 from autograder.engine.source.cell import read_cell
+from autograder.engine.source.drawn import student_in
 from course_lib.base import UserError
 
 NOTHING_LOST = "Nothing is lost, and no points are given or taken."
@@ -83,6 +84,8 @@ def check_source(
             )
         if exercise.without_library and (line := review.imported(cell.source)):
             return blank_result(exercise_id, "fail", _imported(exercise, line))
+        if exercise.draws and not student_in(cell.source):
+            return blank_result(exercise_id, "fail", _nobody(exercise))
         job = Job.of(exercise, cell.source, lesson.harness)
         job.stop = stop or job.stop
 
@@ -127,6 +130,8 @@ def _run(exercise: Exercise, job: Job, required: Level | None, again: bool) -> R
         exercise.part(exercise.check)(job)
     except CheckFailed as error:
         verdict, score, reason = "fail", 0, error.reason
+        if isinstance(error, TooSlow) and error.earns:
+            score = exercise.clock_free_score
     except Inconclusive as error:
         verdict, score, reason = "inconclusive", exercise.clock_free_score, error.reason
     except Exception as error:
@@ -170,6 +175,15 @@ def _beyond_numbers(what: str) -> Reason:
         got=f"a number that is NaN, infinite or beyond what a float holds ({what})",
         likely="a division by zero, a logarithm of 0, or a number that grew without bound",
         next="print what your code returns for a small input, and look for nan, inf, or a number of many digits",
+    )
+
+
+def _nobody(exercise: Exercise) -> Reason:
+    return Reason(
+        expected='your id in the cell: `STUDENT = "ada"`',
+        got="no such line with a text",
+        likely="the line is gone, or stands in another cell",
+        next=f'write it above `{exercise.entry}`; `drawn("{exercise.id}", STUDENT)` shows the values that are yours',
     )
 
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from autograder.common import Speed
-from autograder.course import Exercise
+from autograder.course import Exercise, values_of
 from autograder.engine import told
 from autograder.engine.sandbox import Stop
 from autograder.engine.sandbox import start as sandbox
+from autograder.engine.source.drawn import student_in
 from autograder.engine.timing import KeptBlock
 from autograder.engine.workers import CheckFailed, Worker, WorkerFailed, at_once, failure
 
@@ -42,10 +43,14 @@ class Job:
     """Means that the exercise asks for, as `Exercise.allows` has them."""
     progress: Progress = lambda text, fraction: None
     stop: Stop = field(default_factory=Stop)
+    drawn: dict[str, Any] = field(default_factory=dict)
+    """The values of the student whom the cell names, of an exercise that `draws`."""
     threads: int = 1
     bar: float = 0.0
     """The speedup asked for, of a timed exercise; and the frozen baseline's source, under the learner's name."""
     baseline: str = ""
+    is_reference: bool = False
+    """Whether its source is our reference: `workbook calibrate` wants its time, whatever it is."""
     talks: bool = False
     """Its workers start processes that talk to each other over loopback. Set before the first worker is made."""
     serves: bool = False
@@ -70,6 +75,7 @@ class Job:
         """A job for one exercise, with random numbers of its own."""
         job = cls(exercise.id, exercise.entry, source, harness, np.random.default_rng())
         job.allows = exercise.allows
+        job.drawn = values_of(exercise, student_in(source)) if exercise.draws else {}
         if exercise.clock:
             job.bar, job.baseline = exercise.clock.bar, exercise.part(exercise.clock.baseline)
         return job

@@ -60,6 +60,8 @@ def _deciding(exercise_id: str, root: Path) -> frozenset[Path]:
     places = [exercise.check, *((exercise.clock.baseline,) if exercise.clock else ())]
     begin = {lesson.joinpath(*place.split(".")[:-1]).with_suffix(".py") for place in places}
     begin |= {*(lesson / "harness").glob("*.py"), lessons / "checking" / "harness_shared.py"}
+    if exercise.draws:
+        begin |= {root / "autograder" / "course" / "draws.py"}
     begin |= {root / "autograder" / "course" / "lessons.py"}  # how a harness is put together
     begin |= {engine / "check.py", *(engine / "sandbox" / "inside").glob("*.py")}
     data = {path for path in lesson.glob("*.json") if path.name != "quiz.json"}

@@ -15,6 +15,7 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +23,18 @@ from filelock import FileLock
 
 from autograder.common import Result, one_line
 from autograder.course import Lesson
-from autograder.grading.keys import grading_bank, keys_path
 from autograder.grading.submissions import Submission, as_read, stage, unfit_name
+from autograder.grading.terms import (
+    exam_doubts,
+    extend,
+    for_others,
+    grading_bank,
+    granted_in,
+    granted_to,
+    keys_path,
+)
 from autograder.grading.units import FOLDER, Results, cannot_write, units_of
-from autograder.quizzes import has_quiz
+from autograder.quizzes import has_quiz, is_exam, time_name
 from course_lib.base import UserError, atomic_write_text
 
 if TYPE_CHECKING:
@@ -58,7 +67,7 @@ def nbgrader_api(course: Path, require_sandbox: str | None = None) -> NbGraderAP
     from nbgrader.apps.api import NbGraderAPI
     from traitlets.config.loader import PyFileConfigLoader
 
-    from autograder.grading.nbgrader import prepare_environment
+    from autograder.grading.nbgrader import FEEDBACK, prepare_environment
 
     prepare_environment()
     if not (course / "nbgrader_config.py").is_file():
@@ -68,13 +77,42 @@ def nbgrader_api(course: Path, require_sandbox: str | None = None) -> NbGraderAP
     if str(course) not in sys.path:
         # A plugin of the course's own is found, as by nbgrader; it hides no module.
         sys.path.append(str(course))
-    config = PyFileConfigLoader("nbgrader_config.py", path=str(course)).load_config()
+    try:
+        config = PyFileConfigLoader("nbgrader_config.py", path=str(course)).load_config()
+    except OSError:
+        raise
+    except Exception as error:  # it is Python, and may raise anything
+        what = one_line(f"{type(error).__name__}: {error}")
+        raise UserError(f"{course / 'nbgrader_config.py'} cannot be read: {what}; mend it") from None
     config.CourseDirectory.submitted_directory = f"{FOLDER}/staged"
+    for name, value in FEEDBACK.items():  # of a course that was made before they were
+        config.GenerateFeedback.setdefault(name, value)
     if require_sandbox:
         config.MeasuredGrades.require_sandbox = require_sandbox
     api = NbGraderAPI(config=config)
     api.log.handlers.clear()  # what it says is told in a line, not poured over the progress bar
+    _require_database(api.coursedir.db_url)
     return api
+
+
+def _require_database(url: str) -> None:
+    """Raises UserError where the file of SQLite's gradebook holds another thing; a new course has none yet."""
+    path = Path(url.removeprefix("sqlite:///"))
+    if not url.startswith("sqlite:///") or not path.exists():
+        return
+    if path.is_file():
+        with path.open("rb") as file:
+            if file.read(16) in (b"", b"SQLite format 3\0"):
+                return
+    raise UserError(f"{path} is no gradebook: put your copy of it back")
+
+
+def turn_of(course: Path, api: NbGraderAPI, student: str) -> FileLock:
+    """Graders at work at once in one course take turns with a student, and with a database for one writer."""
+    name = "gradebook" if api.coursedir.db_url.startswith("sqlite") else student
+    folder = course / FOLDER / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    return FileLock(folder / f"{name}.lock")
 
 
 class Entries:
@@ -90,9 +128,11 @@ class Entries:
         if has_quiz(lesson.id):
             grading_bank(course, lesson)  # nobody's quiz can be graded where the keys are gone
         self.course, self.lesson, self.require_sandbox = course, lesson, require_sandbox
+        self.granted = granted_in(course)
         with self._open() as gradebook:
             try:
                 due = gradebook.find_assignment(lesson.slug).duedate
+                extend(gradebook, lesson.slug, self.granted)
                 # With the extension that somebody was granted: it moves what is late.
                 self.entered = {
                     each.student_id: str(each.extension or "")
@@ -105,6 +145,7 @@ class Entries:
         # Points, penalties and the sandbox level are the course's own: a change of them grades everybody again.
         release = course / "release" / lesson.slug / f"{lesson.slug}.ipynb"
         rules = [release, keys_path(course, lesson.id), *sorted(course.glob("*.py"))]
+        rules += [release.with_name(time_name(lesson.id))]
         self.settings = [
             str(due),
             *(hashlib.sha256(path.read_bytes()).hexdigest() for path in rules if path.is_file()),
@@ -118,7 +159,7 @@ class Entries:
         if why := unfit_name(submission.student):
             return Grade(look=submission.problems, error=why)
         try:
-            with self._alone(submission.student):
+            with turn_of(self.course, self.api, submission.student):
                 return self._enter(submission, results)
         except UserError:
             raise
@@ -129,13 +170,6 @@ class Entries:
         except Exception as error:
             why = one_line(f"{type(error).__name__}: {error}")
         return Grade(look=submission.problems, error=f"it could not be entered in the gradebook ({why})")
-
-    def _alone(self, student: str) -> FileLock:
-        """Graders at work at once in one course take turns with a student, and with a database for one writer."""
-        name = "gradebook" if self.api.coursedir.db_url.startswith("sqlite") else student
-        folder = self.course / FOLDER / "locks"
-        folder.mkdir(parents=True, exist_ok=True)
-        return FileLock(folder / f"{name}.lock")
 
     def _enter(self, submission: Submission, results: Results) -> Grade:
         found = [result for unit in units_of(submission, self.lesson) if (result := results.get(unit))]
@@ -159,7 +193,12 @@ class Entries:
             r"No space left on device|disk is full|disk I/O error", error.replace(submission.student, "")
         ):
             raise cannot_write(self.course, full[0])
-        look = (*submission.problems, *_to_look_at(found))
+        look = (
+            *submission.problems,
+            *exam_doubts(self.course, self.lesson, submission),
+            *for_others(submission, self.lesson),
+            *_to_look_at(found),
+        )
         if not outcome["success"]:
             return Grade(look=look, error=error)
         atomic_write_text(mark, json.dumps({"key": key, "told": {"look": look, "error": ""}}))
@@ -185,14 +224,19 @@ class Entries:
             self.require_sandbox,
             self.settings,
         ]
-        if extension := self.entered.get(submission.student):
+        granted = granted_to(self.granted, submission.student, self.lesson.id)
+        if extension := self.entered.get(submission.student, _extension(granted.days)):
             made_of.append(extension)
+        if granted.exam_time and has_quiz(self.lesson.id) and is_exam(self.lesson.id):
+            made_of.append(f"{granted.exam_time:g} × the time")
         key = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode())
         key.update(submission.answers.read_bytes() if submission.answers else b"-")
         return key.hexdigest()
 
     def _introduce(self, student: str) -> None:
-        """nbgrader looks for a student and then makes one, and fails where another grader has made it in between."""
+        """Enter a student, with the extension that the table gives.
+
+        nbgrader looks for a student and then makes one, and fails where another grader has made it in between."""
         from nbgrader.api import MissingEntry, Student
         from sqlalchemy.exc import IntegrityError
 
@@ -202,6 +246,11 @@ class Entries:
             except MissingEntry:
                 gradebook.db.add(Student(id=student))
                 gradebook.db.commit()
+            days = granted_to(self.granted, student, self.lesson.id).days
+            if days and student not in self.entered:  # nbgrader asks what is late before there is a grade
+                gradebook.update_or_create_submission(
+                    self.lesson.slug, student, extension=timedelta(days=days)
+                )
 
     def _grade(self, student: str, look: Iterable[str]) -> Grade:
         """With the points as they are now: some by hand may have come since."""
@@ -214,6 +263,11 @@ class Entries:
         from nbgrader.api import Gradebook
 
         return Gradebook(self.api.coursedir.db_url, self.api.coursedir.course_id)
+
+
+def _extension(days: float | None) -> str:
+    """As `Entries.entered` has it."""
+    return str(timedelta(days=days)) if days else ""
 
 
 def _to_look_at(results: list[Result]) -> list[str]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import bisect
 import html
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -22,6 +24,7 @@ from autograder.quizzes import Bank
 MAX_BYTES = 50_000_000
 MIN_CODE = 20  # letters and digits of a line of code; shorter ones are anybody's
 MIN_PHRASE = 8
+_MAX_QUOTE = 120
 _REGIONS = {"SOLUTION": "the solution", "HIDDEN TESTS": "the hidden tests"}
 _REGION = re.compile(r"^\s*#+ BEGIN (SOLUTION|HIDDEN TESTS)\b.*?^\s*#+ END \1\b", re.M | re.S)
 _MARK = re.compile(r"^\s*#+ BEGIN (SOLUTION|HIDDEN TESTS)\b", re.M)
@@ -40,10 +43,21 @@ _BINARY = {
 
 @dataclass(frozen=True, order=True)
 class Leak:
-    """`what` the `file` (relative to the release's folder) gives away."""
+    """`what` the `file` (relative to the release's folder) gives away.
+
+    Attributes:
+        place: "line 3" of a text, "cell 5, line 3" of a notebook; "" where it stands in no text, or in a coded one.
+        quote: what stands there.
+    """
 
     file: str
     what: str
+    place: str = ""
+    quote: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.file}, {self.place}" if self.place else self.file
+        return f"{where}: {self.what}" + (f": “{self.quote}”" if self.quote else "")
 
 
 def scan(folder: Path, source: Path, bank: Bank | None) -> list[Leak]:
@@ -60,39 +74,78 @@ def scan(folder: Path, source: Path, bank: Bank | None) -> list[Leak]:
     found: set[Leak] = set()
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        found |= {Leak(name, what) for what in _in_file(path, name, secrets, keys)}
+        found |= {
+            Leak(name, what, *(_place(path, secret) if secret else ()))
+            for what, secret in _in_file(path, name, secrets, keys)
+        }
     return sorted(found)
 
 
-def _in_file(path: Path, name: str, secrets: dict[str, str], keys: list[re.Pattern[str]]) -> Iterator[str]:
+def _place(path: Path, secret: str) -> tuple[str, str]:
+    """Where a secret stands that was found in a file, and the words there."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    for number, cell in enumerate(_cells(text), start=1):
+        if line := _line(cell, secret):
+            return f"cell {number}, line {line[0]}", line[1]
+    line = _line(text, secret)
+    return (f"line {line[0]}", line[1]) if line else ("in a coded part of it", "")
+
+
+def _cells(text: str) -> list[str]:
+    try:
+        return ["".join(cell["source"]) for cell in json.loads(text)["cells"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return []
+
+
+def _line(text: str, secret: str) -> tuple[int, str] | None:
+    """The number of the line that a secret begins in, and what stands in the lines that it takes."""
+    lines = text.splitlines()
+    ends = list(itertools.accumulate(len(_squeezed(line)) for line in lines))
+    start = "".join(map(_squeezed, lines)).find(secret)
+    if start < 0:
+        return None
+    first, last = bisect.bisect_right(ends, start), bisect.bisect_left(ends, start + len(secret))
+    words = " ".join(" ".join(lines[first : last + 1]).split())
+    return first + 1, words if len(words) <= _MAX_QUOTE else f"{words[:_MAX_QUOTE]}…"
+
+
+Finding = tuple[str, str]
+"""What is given away, and the letters by which it was found; "" for what stands nowhere in a text."""
+
+
+def _in_file(
+    path: Path, name: str, secrets: dict[str, str], keys: list[re.Pattern[str]]
+) -> Iterator[Finding]:
     if path.is_symlink():
-        yield "a link, which leads out of the folder"
+        yield "a link, which leads out of the folder", ""
         return
     if not path.is_file():
         return
     if ".ipynb_checkpoints" in path.parts:
-        yield "an older version of a notebook, kept by Jupyter"
+        yield "an older version of a notebook, kept by Jupyter", ""
     if "_answers" in path.name:
-        yield "somebody's answers"
+        yield "somebody's answers", ""
     if path.stat().st_size > MAX_BYTES:
-        yield f"larger than {MAX_BYTES // 1_000_000} MB, too large to be searched"
+        yield f"larger than {MAX_BYTES // 1_000_000} MB, too large to be searched", ""
         return
     data = path.read_bytes()
-    yield from (what for magic, what in _BINARY.items() if data.startswith(magic))
+    yield from ((what, "") for magic, what in _BINARY.items() if data.startswith(magic))
     for text in _readings(data):
         yield from _in_text(text, secrets, keys)
-        yield from _in_document(text)
+        yield from ((what, "") for what in _in_document(text))
 
 
-def _in_text(text: str, secrets: dict[str, str], keys: list[re.Pattern[str]]) -> Iterator[str]:
+def _in_text(text: str, secrets: dict[str, str], keys: list[re.Pattern[str]]) -> Iterator[Finding]:
     squeezed = _squeezed(text)
-    yield from (what for secret, what in secrets.items() if secret in squeezed)
-    told = sum(bool(key.search(text)) for key in keys)
-    if told >= max(2, len(keys) / 2):
-        yield f"the right answers of {told} questions"
-    yield from (f"{_REGIONS[match[1]]}, marked as such" for match in _MARK.finditer(text))
-    if re.search(r"^\s*right\s*=\s*true\b", text, re.M):
-        yield "the text of a quiz, with its right options"
+    yield from ((what, secret) for secret, what in secrets.items() if secret in squeezed)
+    told = [match for key in keys if (match := key.search(text))]
+    if len(told) >= max(2, len(keys) / 2):
+        yield f"the right answers of {len(told)} questions", _squeezed(told[0][0])
+    for match in _MARK.finditer(text):
+        yield f"{_REGIONS[match[1]]}, marked as such", _squeezed(match[0])
+    if match := re.search(r"^\s*right\s*=\s*true\b", text, re.M):
+        yield "the text of a quiz, with its right options", _squeezed(match[0])
 
 
 def _in_document(text: str) -> Iterator[str]:
@@ -174,7 +227,7 @@ def _parts(source: Path) -> tuple[list[tuple[str, str]], str]:
 
 
 def _code(hidden: list[tuple[str, str]], shown: str) -> dict[str, str]:
-    lines = ((_squeezed(line), f"{what}: {line.strip()[:60]}") for line, what in hidden)
+    lines = ((_squeezed(line), what) for line, what in hidden)
     return {line: what for line, what in lines if len(line) >= MIN_CODE and line not in shown}
 
 
@@ -187,7 +240,7 @@ def _sealed(bank: Bank, shown: str) -> dict[str, str]:
         for mistake in question.mistakes:
             secret = _squeezed(mistake)
             if secret not in shown and secret not in asked:
-                found.setdefault(secret, f"a mistake of question {question.id}: {mistake}")
+                found.setdefault(secret, f"a mistake of question {question.id}")
     return {secret: what for secret, what in found.items() if len(secret) >= MIN_PHRASE}
 
 

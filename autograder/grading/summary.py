@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autograder.common import named, one_line
 from autograder.engine.sandbox import CheckStopped
 from autograder.grading.marking import Graded, OnProgress
+
+_MOST_NAMES = 10  # of a line: all are in --json and in the report
 
 
 @contextlib.contextmanager
@@ -39,6 +41,19 @@ def progress_bars() -> Iterator[OnProgress]:
             bar.close()
 
 
+def _by_reason(looks: Mapping[str, Sequence[str]]) -> list[str]:
+    """Each line once, with those whom it is about: what many share would else hide what is one student's alone."""
+    whose: dict[str, list[str]] = {}
+    for name, told in looks.items():
+        for line in dict.fromkeys(map(one_line, told)):
+            whose.setdefault(line, []).append(named(name))
+    told = []
+    for line, names in whose.items():
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        told.append(f"  {', '.join(names[:_MOST_NAMES])}{more}: {line}")
+    return told
+
+
 def graded_text(found: Graded) -> str:
     """The outcome in lines: how many, then each student with something for a person to look at."""
     scores = [each.score for each in found.students.values() if each.score is not None]
@@ -52,5 +67,7 @@ def graded_text(found: Graded) -> str:
     looks = {name: [*filter(None, [each.error]), *each.look] for name, each in found.students.items()}
     if any(looks.values()):
         lines += ["", "For a person to look at:"]
-        lines += [f"  {named(name)}: {one_line(line)}" for name, told in looks.items() for line in told]
+        lines += _by_reason(looks)
+        if any(each.look for each in found.students.values()):
+            lines.append(f"`workbook report {found.lesson}` groups them by equal code as well.")
     return "\n".join(lines)

@@ -7,6 +7,7 @@ its own exercise and nothing else, and a grader that was killed goes on with wha
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import json
 import threading
@@ -25,7 +26,7 @@ from course_lib.base import UserError, atomic_write_text
 
 FOLDER = ".workbook"  # of what grading keeps, in the course
 _MAX_TRIES = 2
-_MAX_SECONDS = 10 * 60.0  # of a check, some times what any takes; then it is held up on purpose, or hangs
+MAX_SECONDS = 10 * 60.0  # of a check, some times what any takes; then it is held up on purpose, or hangs
 MOST_WITHOUT = 2
 _LANE_SECONDS = 0.2  # between looks for a free one
 _own = threading.local()
@@ -81,10 +82,14 @@ class Results:
 
 
 def cannot_write(folder: Path, why: object) -> UserError:
-    """What there is to do about a full disk, in a line."""
+    """What there is to do about a disk that fails, in a line: the file is named where the error knows it."""
+    number = getattr(why, "errno", None)
+    is_full = number in (None, errno.ENOSPC, errno.EDQUOT)
+    place = folder if is_full else getattr(why, "filename", None) or folder
+    fix = "Free space there" if is_full else "Mend that file or its rights"
     return UserError(
-        f"cannot write in {folder}: {getattr(why, 'strerror', None) or why}. "
-        "Free space or rights there, then run the same command: what was finished is kept"
+        f"cannot {'write in' if is_full else 'read or write'} {place}: {getattr(why, 'strerror', None) or why}. "
+        f"{fix}, then run the same command: what was finished is kept"
     )
 
 
@@ -98,7 +103,7 @@ def check_unit(unit: Unit) -> Result:
 
     An engine that dies is tried once more, on a new process; then the result says so, with verdict "error".
     """
-    with _lane() if unit.is_timed else contextlib.nullcontext():
+    with lane() if unit.is_timed else contextlib.nullcontext():
         return _checked(unit)
 
 
@@ -106,7 +111,7 @@ def _checked(unit: Unit) -> Result:
     died = ""
     for _ in range(_MAX_TRIES):
         try:
-            if result := _service().check(unit.exercise_id, unit.source, lambda *_: None, _MAX_SECONDS):
+            if result := _service().check(unit.exercise_id, unit.source, lambda *_: None, MAX_SECONDS):
                 return result
         except EngineDied as error:
             died = str(error)
@@ -118,7 +123,7 @@ def _checked(unit: Unit) -> Result:
 
 
 @contextlib.contextmanager
-def _lane() -> Iterator[None]:
+def lane() -> Iterator[None]:
     """One of as many places for timed work as this machine has cores, which all its graders share. The verdict's error
     rates were measured with every core taken by another process; with more than one they are not known."""
     folder = data_directory() / "locks"
@@ -129,14 +134,14 @@ def _lane() -> Iterator[None]:
     try:
         yield
     finally:
-        for lane in lanes:
-            lane.release()  # those that others hold stay theirs
+        for each in lanes:
+            each.release()  # those that others hold stay theirs
 
 
-def _is_taken_now(lane: FileLock) -> bool:
+def _is_taken_now(place: FileLock) -> bool:
     with contextlib.suppress(Timeout):
-        lane.acquire(timeout=0)
-    return lane.is_locked
+        place.acquire(timeout=0)
+    return place.is_locked
 
 
 def check_died(unit: Unit, why: str) -> Result:

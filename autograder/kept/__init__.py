@@ -34,5 +34,6 @@ if TYPE_CHECKING:
         summary,
     )
     from autograder.kept.progress_file import Event, progress_path, with_database
+    from autograder.kept.questions import MAX_QUESTION, question_key, questions_in
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

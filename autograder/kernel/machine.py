@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from autograder.course import lesson_ids, load_lesson
+from autograder.course import has_references, lesson_ids, load_lesson
 from autograder.engine import calibration
 from autograder.engine.sandbox import start as sandbox
 from autograder.engine.timing import num_cores
@@ -111,7 +111,7 @@ def _advice(cores: int, memory: float, status: sandbox.SandboxStatus, calibrated
         return f"{memory:.0f} GiB of memory is little. Close other programs before you run a check."
     if status.fix and status.level == "limits":
         return wall
-    if not calibrated:
+    if not calibrated and has_references():
         minutes = calibration.MINUTES
         return (
             f"Better: calibrate, so that no check asks for a speedup that this machine cannot show. Run "

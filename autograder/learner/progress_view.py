@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from autograder.common import in_points
 from autograder.course import lesson_href
 from autograder.kept import Summary, progress
 from autograder.learner.handout import pending_updates
@@ -107,14 +108,15 @@ class _Total:
 
 def _row(standing: Standing) -> _Row:
     part, max_score = standing.part, standing.max_score
-    unit = "right" if standing.is_exam else "points"
     return _Row(
         id=part.id,
         title=part.title,
         goal=part.goal,
         href=lesson_href(part.id),
         percent=min(100, round(100 * standing.score / max_score)),
-        points=f"{standing.score:g} of {max_score:g} {unit}",
+        points=f"{standing.score:g} of {max_score:g} right"
+        if standing.is_exam
+        else in_points(standing.score, max_score),
         test=standing.quiz_words if standing.quiz_words != NOT_BEGUN else "",
         test_name="exam" if standing.is_exam else "quiz",
         time=_time(standing.seconds, part.minutes),
@@ -130,7 +132,7 @@ def _total(found: list[Standing]) -> _Total:
     return _Total(
         percent=min(100, round(100 * score / max_score)),
         parts=f"{num_passed} of {len(needed)} done",
-        points=f"{score:g} of {max_score:g} points",
+        points=in_points(score, max_score),
         time=_time(sum(s.seconds for s in found), sum(s.part.minutes for s in found)),
     )
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from autograder.common import in_points
 from autograder.course import Part, Section, answers_path, load_lesson, parts
 from autograder.kept import BestCheck, BestQuiz, LastPlace, LessonSummary, Summary, read_answers
 from autograder.quizzes import (
@@ -138,7 +139,7 @@ def _standing(part: Part, found: LessonSummary | None) -> Standing:
     max_score = float(sum(exercise.max_score for exercise in exercises))
     missing = []
     if score < enough(max_score):
-        missing.append(f"{score:g} of {max_score:g} points, {enough(max_score)} are needed")
+        missing.append(f"{in_points(score, max_score)}, {enough(max_score)} are needed")
     open_places = [
         f"exercise {exercise.id}"
         for exercise in exercises

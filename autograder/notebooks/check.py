@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autograder.common import Result
+from autograder.common import Result, in_points
 from autograder.course import Lesson, load_lesson
 from autograder.engine import Progress, blank_result, check_source, evidence, sources_in, told_in
 from autograder.engine.sandbox import CheckStopped, Level, Stop
@@ -142,7 +142,7 @@ def check_evidence(
     confirmed: bool | None = (then["verdict"], then["score"]) == (now.verdict, now.score)
     if not confirmed and {then["verdict"], now.verdict} & {"inconclusive", "error"}:
         confirmed = None
-    says = f"On record: {then['verdict']}, {then['score']:g} points ({record['finished']}). {_CONFIRMED[confirmed]}"
+    says = f"On record: {then['verdict']}, {in_points(then['score'])} ({record['finished']}). {_CONFIRMED[confirmed]}"
     compared = Record(verdict=then["verdict"], score=then["score"], confirmed=confirmed, says=says)
     return Report(lesson=then["id"].partition(".")[0].zfill(2), exercises=(now,), record=compared)
 
@@ -171,7 +171,8 @@ def _grade_quiz(
     if not has_quiz(lesson.id):
         return None
     bank = bank_for(lesson) if bank_for else bank_in(folder, lesson.id)
-    return grade_quiz(lesson.id, read_answers(folder / f"{lesson.slug}_answers.json"), bank=bank)
+    grade = grade_quiz(lesson.id, read_answers(folder / f"{lesson.slug}_answers.json"), bank=bank)
+    return replace(grade, handed_in=bank_for is not None)
 
 
 def _prefixed(on_progress: Progress | None, exercise_id: str) -> Progress | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from autograder.common import named, one_line
+from autograder.common import in_points, named, one_line
 
 if TYPE_CHECKING:
     from autograder.course import Lesson
@@ -96,5 +96,5 @@ class QuizItem(_Item):
             pytest.skip(f"Quiz: {headline(quiz)}")
         if not quiz.passed:
             raise NotPassed(
-                f"Quiz: {quiz.score:g} of {quiz.max_score:g} points; {PASS_MARK:.0%} are needed to pass."
+                f"Quiz: {in_points(quiz.score, quiz.max_score)}; {PASS_MARK:.0%} are needed to pass."
             )

@@ -11,8 +11,9 @@ from autograder.kept import Answer, AnswersFile, answers_file, progress
 from autograder.quizzes import exams
 from autograder.quizzes.bank import SECOND, Bank, unanswered
 from autograder.quizzes.card import feedback_text, grade_html, grade_text
+from autograder.quizzes.exam_time import is_over
 from autograder.quizzes.grade import QuizGrade
-from autograder.quizzes.grading import bank_in, grade_quiz, is_exam, load_bank
+from autograder.quizzes.grading import bank_in, exam_bank, grade_quiz, is_exam, load_bank
 from autograder.quizzes.question import Judgement, Question
 from autograder.show import Score, in_kernel, told
 from course_lib.base import UserError
@@ -74,9 +75,9 @@ def give_answer(question_id: str, choice: str, *, file: AnswersFile | None = Non
     lesson_id, dot, _ = str(question_id).partition(".")
     if not dot:
         raise UserError(f'"{question_id}" names no question; write lesson.number, for instance "01.3"')
-    bank = load_bank(lesson_id)
+    load_bank(lesson_id)  # that there is one is said before anything else
     file = file or answers_file(lesson_id)
-    bank = _open_paper(bank, file) if is_exam(lesson_id) else bank_in(file.path.parent, lesson_id)
+    bank = _open_paper(lesson_id, file) if is_exam(lesson_id) else bank_in(file.path.parent, lesson_id)
     question = _find(bank, question_id)
     choice = question.parsed(str(choice))
     problem = ""
@@ -98,7 +99,8 @@ def hand_in(lesson_id: str, file: AnswersFile, *, incomplete: bool = False) -> Q
     """Close the open attempt at an exam, if there is one, and grade all that are closed.
 
     Args:
-        incomplete: also one with questions left open; else it stays open, and `problem` names them.
+        incomplete: also one with questions left open; else it stays open, and `problem` names them, unless its time is
+            over.
 
     Raises:
         UserError: it could not be saved.
@@ -108,9 +110,10 @@ def hand_in(lesson_id: str, file: AnswersFile, *, incomplete: bool = False) -> Q
     if place is None:
         problem = f'No attempt has begun: run exam("{lesson_id}").'
     elif place.is_open:
-        questions = exams.paper(load_bank(lesson_id), place).questions
+        bank = exam_bank(file.path.parent, lesson_id, entries)
+        questions = exams.paper(bank, place).questions
         missing = unanswered(questions, entries)
-        if missing and not incomplete:
+        if missing and not incomplete and not is_over(bank, entries, place.attempt):
             left = f"{len(missing)} of {len(questions)} questions have no answer yet: {', '.join(missing)}"
             problem = f"Attempt {place.attempt} is not handed in. {left}."
         else:
@@ -144,14 +147,20 @@ def _record(grade: QuizGrade) -> None:
     progress.record_quiz(grade.lesson, grade.score, grade.max_score, passed=grade.passed)
 
 
-def _open_paper(bank: Bank, file: AnswersFile) -> Bank:
+def _open_paper(lesson_id: str, file: AnswersFile) -> Bank:
     """The questions that an exam takes answers to."""
-    place = exams.place_in(file.entries())
+    entries = file.entries()
+    place, bank = exams.place_in(entries), exam_bank(file.path.parent, lesson_id, entries)
     if place is None:
         raise UserError(f'no attempt has begun: exam("{bank.lesson}") begins it')
     if not place.is_open:
         more = f'exam("{bank.lesson}", new_attempt=True) begins another'
         raise UserError(f"attempt {place.attempt} is handed in and takes no more answers; {more}")
+    if is_over(bank, entries, place.attempt):
+        raise UserError(
+            f"the {bank.minutes:g} minutes of attempt {place.attempt} are over, and it takes no more answers: "
+            f'check_quiz("{bank.lesson}") hands it in as it is'
+        )
     return exams.paper(bank, place)
 
 

@@ -24,6 +24,7 @@ class Bank:
         second_forms: other questions on the same decisions; empty where there are none.
         draw: how many questions an attempt at an exam has; 0 in a quiz.
         min_measured: how many of them are measured.
+        minutes: how long an attempt may take; 0 where no clock runs (`exam_time`). In no file: each learner has theirs.
         attempt: whose paper it is, from 1; 0 in what is no paper.
         is_open: whether that attempt still takes answers; None in what is no paper.
     """
@@ -35,6 +36,7 @@ class Bank:
     second_forms: tuple[Question, ...] = ()
     draw: int = 0
     min_measured: int = 0
+    minutes: float = 0.0
     attempt: int = 0
     is_open: bool | None = None
 

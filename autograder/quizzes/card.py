@@ -68,8 +68,8 @@ def grade_text(grade: QuizGrade) -> str:
     return "\n".join([f"Quiz {grade.lesson}: {headline(grade)}", *problem, *rows, *after])
 
 
-def grade_html(grade: QuizGrade, *, handed_in: bool = False) -> str:
-    """The grade as a card; with `handed_in`, as of one whose answers can no longer be changed."""
+def grade_html(grade: QuizGrade) -> str:
+    """The grade as a card."""
     is_open = grade.score is None or not grade.num_answered
     return render(
         "grade.html",
@@ -80,7 +80,7 @@ def grade_html(grade: QuizGrade, *, handed_in: bool = False) -> str:
         colour=GREEN if grade.passed else GREY if is_open else ORANGE,
         label=f"Result of quiz {grade.lesson}",
         headline=headline(grade),
-        handed_in=handed_in,
+        handed_in=grade.handed_in,
     )
 
 
@@ -90,6 +90,8 @@ def headline(grade: QuizGrade) -> str:
         return "no attempt is handed in yet"
     if grade.score is None:
         return f"{grade.num_answered} of {grade.max_score:g} answered: {BY_INSTRUCTOR}"
+    if grade.handed_in:
+        return f"{grade.score:g} of {grade.max_score:g} right"
     at_once = sum(question.right_first for question in grade.questions)
     verdict = f"{'passed' if grade.passed else 'not passed yet'} ({PASS_MARK:.0%} are needed)"
     if grade.attempts is not None:  # an exam says nothing between two tries

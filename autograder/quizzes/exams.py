@@ -4,7 +4,7 @@
 
 `09.1.3` is question 3 of attempt 1. The answers file keeps a seed, never a question: which ones an attempt has, in
 which order and with which letters, follows from the bank, the seed and the attempt, for the learner after a restart
-or on another machine as for the grader. An edit of that entry therefore gains another draw and nothing else: one of
+or on another machine as for the grader. An edit of the seed therefore gains another draw and nothing else: one of
 `NUM_SEEDS`, to which the answers given so far do not belong. It chooses no question and moves no key. That an attempt
 is handed in binds honest people only, for whoever edits the file could as well keep a copy of it from before; the
 keys of a practice release are no better hidden (`question`). For the same reason the grader counts an open attempt
@@ -22,6 +22,7 @@ import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from autograder.kept import AnswersFile, Entry
@@ -68,23 +69,36 @@ def place_in(answers: Mapping[str, Any]) -> Place | None:
     return None
 
 
-def begin(file: AnswersFile, *, new_attempt: bool = False) -> Place:
+def begin(file: AnswersFile, *, new_attempt: bool = False, more_time: float | None = None) -> Place:
     """The attempt to go on with. Begins the first, and another when it is asked for and the last is handed in.
+
+    Args:
+        more_time: how many times the usual time the learner says was granted; what was said before, by default.
 
     Raises:
         UserError: the place could not be saved: without it, a restart would draw other questions.
     """
 
+    def started(old: Entry, place: Place) -> Entry:
+        began = old.get("began")
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        times = {**(began if isinstance(began, dict) else {}), str(place.attempt): now}
+        return {**old, **asdict(place), "began": times}
+
     def next_place(old: Entry) -> Entry:  # asked under the lock: two kernels begin one attempt
         place = place_in({KEY: old})
+        if more_time is not None:
+            old = {**old, "more_time": more_time}
         if place is None:
-            return asdict(Place(seed=secrets.randbelow(NUM_SEEDS), attempt=1, handed_in=0))
+            seed = secrets.randbelow(NUM_SEEDS)
+            told = {"more_time": more_time} if more_time is not None else {}
+            return started(told, Place(seed=seed, attempt=1, handed_in=0))
         if new_attempt and not place.is_open and place.attempt < MAX_ATTEMPTS:
-            return asdict(replace(place, attempt=place.attempt + 1))
+            return started(old, replace(place, attempt=place.attempt + 1))
         return old
 
     place = place_in(file.entries())
-    if place is None or (new_attempt and not place.is_open):
+    if place is None or (new_attempt and not place.is_open) or more_time is not None:
         file.save(KEY, next_place)
         place = place_in(file.entries())
         assert place is not None, "it has just been saved"

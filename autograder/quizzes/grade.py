@@ -69,6 +69,7 @@ class QuizGrade:
         problem: what was wrong with the answers file, or "".
         forms: of a quiz with two forms the score of each that was begun, in order; else None.
         attempts: of an exam each that counts; None for a quiz.
+        handed_in: whether it is of answers that can no longer be changed: they earn points, and pass nothing.
     """
 
     lesson: str
@@ -79,6 +80,7 @@ class QuizGrade:
     problem: str = ""
     forms: tuple[float, ...] | None = None
     attempts: tuple[Attempt, ...] | None = None
+    handed_in: bool = False
 
     @property
     def num_answered(self) -> int:

@@ -13,6 +13,7 @@ from autograder.course import load_lesson
 from autograder.kept import Answer
 from autograder.quizzes import exams
 from autograder.quizzes.bank import PASS_MARK, Bank
+from autograder.quizzes.exam_time import in_time, late_text, minutes_in, timed
 from autograder.quizzes.grade import Attempt, GradedQuestion, QuizGrade
 from autograder.quizzes.question import Judgement, Question
 from course_lib.base import UserError
@@ -58,6 +59,11 @@ def keyless_name(lesson_id: str) -> str:
     return f"{load_lesson(lesson_id).slug}_quiz.json"
 
 
+def exam_bank(folder: Path, lesson_id: str, answers: Mapping[str, Any]) -> Bank:
+    """The questions of an exam, with the time that an attempt has in a folder. Raises UserError as `load_bank` does."""
+    return timed(load_bank(lesson_id), minutes_in(folder, lesson_id), answers)
+
+
 def is_exam(lesson_id: str) -> bool:
     """Whether the quiz of a lesson is drawn anew for each attempt."""
     return load_bank(lesson_id).is_exam
@@ -74,7 +80,8 @@ def grade_quiz(
     Args:
         answers: by question id; an entry of the answers file, or the letter alone.
         open_counts: False leaves an attempt out that is not handed in.
-        bank: the questions, if not the lesson's own.
+        bank: the questions, if not the lesson's own. In an exam with `minutes`, what was answered after them is left
+            out.
     """
     bank = bank or load_bank(lesson_id)
     if bank.is_keyless:
@@ -83,11 +90,17 @@ def grade_quiz(
         return _better_form(bank, answers)
     place = exams.place_in(answers)
     papers = [exams.paper(bank, place, attempt + 1) for attempt in range(place.attempt)] if place else []
-    found = [(paper, graded(paper, answers)) for paper in papers if not paper.is_open or open_counts]
+    found = [
+        (paper, graded(paper, in_time(bank, answers, paper.attempt)))
+        for paper in papers
+        if not paper.is_open or open_counts
+    ]
     found = [(paper, grade) for paper, grade in found if not paper.is_open or grade.num_answered]
     problem = str(answers.get("problem", ""))
     if exams.KEY in answers and place is None:
         problem = f'The entry "{exams.KEY}" of the answers file is none that this course writes.'
+    late = [late_text(bank, answers, paper.attempt) for paper, _ in found]
+    problem = ". ".join(filter(None, [problem, *late]))
     blank = QuizGrade(
         lesson=bank.lesson,
         score=0.0,
@@ -99,7 +112,7 @@ def grade_quiz(
     grades = [grade for _, grade in found]
     attempts = tuple(Attempt(attempt=paper.attempt, score=grade.score or 0.0) for paper, grade in found)
     best = max(grades, key=_score, default=blank)
-    return replace(best, questions=(grades or [blank])[-1].questions, attempts=attempts)
+    return replace(best, questions=(grades or [blank])[-1].questions, attempts=attempts, problem=problem)
 
 
 def _waiting(bank: Bank, answers: Mapping[str, Any]) -> QuizGrade:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         told,
     )
     from autograder.show.score import Score
-    from autograder.show.speed_words import out_of_time, too_slow, undecided
+    from autograder.show.speed_words import NOT_SHOWN, RIGHT_BUT_SLOW, out_of_time, too_slow, undecided
     from autograder.show.terminal import folded, say
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from autograder.common import MAX_ATTEMPTS, Result, Speed
+from autograder.common import MAX_ATTEMPTS, Result, Speed, in_points
 from autograder.show.rich import GREEN, GREY, ORANGE, render
 
 WORDS = {
@@ -22,7 +22,7 @@ _LABEL_HEIGHT = 12
 def result_text(result: Result) -> str:
     """One exercise in a few plain lines."""
     words, _, mark = WORDS[result.verdict]
-    points = f": {result.score:g} of {result.max_score:g} points" if has_points(result) else ""
+    points = f": {in_points(result.score, result.max_score)}" if has_points(result) else ""
     lines = [f"{mark} {result.id} {words}{points}", str(result.reason)]
     lines += [f"  {name}: {value}" for name, value in _counts(result)]
     if facts := _facts(result):
@@ -31,14 +31,18 @@ def result_text(result: Result) -> str:
     return "\n".join(lines)
 
 
-def result_html(result: Result) -> str:
-    """The same as a card, with the plot of the paired measurements where there are any."""
+def result_html(result: Result, *, flags: bool = True) -> str:
+    """The same as a card, with the plot of the paired measurements where there are any.
+
+    flags: whether the reasons for a person to look stand on it; a student's own card has none.
+    """
     from markupsafe import Markup
 
     words, colour, mark = WORDS[result.verdict]
     return render(
         "result.html",
         result=result,
+        flags=result.review if flags else (),
         words=words,
         colour=colour,
         mark=mark,

@@ -26,4 +26,4 @@ class Score(float):
         return f"{float(self):g}"
 
     def _repr_html_(self) -> str:
-        return result_html(self.result) if isinstance(self.result, Result) else ""
+        return result_html(self.result, flags=False) if isinstance(self.result, Result) else ""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from autograder.common import MAX_SPREAD, Reason, Speed
 
+NOT_SHOWN = "Right, surely below the bar, and no count shows that the idea was used: no points."
+RIGHT_BUT_SLOW = "Right, and surely below the bar: the points that need no clock are yours."
+
 
 def too_slow(speed: Speed, likely: str, look: str, note: str = "") -> Reason:
     """The reason of a fail."""

@@ -34,7 +34,8 @@ from autograder import check_quiz, exam
 #
 # - **15 questions**, at least one from each lesson, drawn from a bank of 64. You pass with 70 %, which is 11 right
 #   answers.
-# - **Take your time.** No clock runs. Paper, the lessons and this Python are allowed; in your work they are, too.
+# - **Take your time.** No clock runs, unless your course sets one: then the exam says so before it begins. Paper, the
+#   lessons and this Python are allowed; in your work they are, too.
 # - **Each answer is saved when you give it**, in a file beside this notebook. Close the page, restart the kernel, take
 #   the folder to another machine: the same questions are there, with your answers.
 # - **Reasons come at the end.** Until you hand in, you may change every answer. Then the attempt is closed, and each

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import re
 import shlex
 from importlib.util import find_spec
@@ -14,8 +16,10 @@ import pytest
 from nbgrader.apps.nbgraderapp import NbGraderApp
 
 from autograder.cli.main import _parser
+from autograder.course.draws import values_of
 from autograder.course.lessons import Clock, Exercise, find_exercise, load_lesson
 from autograder.engine.job import CheckFailed, Job
+from autograder.engine.measure import measure_speedup
 from autograder.engine.source.notebook import exercise_sources
 from autograder.lessons.checking.mutants import EXPLAINS, Mutant, edited, wrong
 from autograder.notebooks.building import source_notebook
@@ -106,6 +110,8 @@ def test_its_exercise_is_solved_and_each_wrong_solution_is_named(tmp_path: Path)
     assert marked == ["exercise-1-7", "check-1-7"]
     assert exercise.id not in {known.id for known in load_lesson("01").exercises}
     _check(exercise, exercise_sources(jupytext.read(path))["1.7"])
+    path.write_text(block("what each lacks of the longest"), encoding="utf-8")
+    _check(exercise, exercise_sources(jupytext.read(path))["1.7"])
     mutants = _run(block("_SHARE ="))["MUTANTS"]["1.7"]
     assert len(mutants) >= 3
     claims = _run(block('"The share of padded places"'))["PADDING"]
@@ -119,10 +125,41 @@ def test_its_exercise_is_solved_and_each_wrong_solution_is_named(tmp_path: Path)
             _check(exercise, mutant.source)
 
 
+def test_its_drawn_exercise_is_another_for_each_student(tmp_path: Path) -> None:
+    exercise = eval(block('entry="padded_width"'), {"Exercise": Exercise})
+    path = tmp_path / "01_lesson.py"
+    path.write_text(block("STUDENT = "), encoding="utf-8")
+    source = exercise_sources(jupytext.read(path))["1.8"]
+    names: dict[str, Any] = {"Job": Job}
+    exec(f"from __future__ import annotations\n{block('def check_padded_width')}", names)
+    harness = 'learner = globals().get("learner")\n' + block("def padded_widths")
+
+    def check(source: str) -> None:
+        with contextlib.closing(Job.of(exercise, source, harness)) as job:
+            names["check_padded_width"](job)
+
+    check(source)
+    multiples = {name: values_of(exercise, name)["multiple"] for name in map("s{}".format, range(40))}
+    assert len(set(multiples.values())) >= 6
+    other = next(name for name, multiple in multiples.items() if multiple != 20)
+    with pytest.raises(CheckFailed, match="that of another student"):
+        check(source.replace('"me"', f'"{other}"'))
+    check(source.replace('"me"', f'"{other}"').replace("= 20", f"= {multiples[other]}"))
+
+
 def test_its_clock_is_that_of_the_exercise_it_names() -> None:
     names: dict[str, Any] = {"Clock": Clock}
     exec(block("clock = Clock("), names)
     assert names["clock"] == find_exercise("1.1")[1].clock
+
+
+def test_it_shows_each_argument_of_the_clock_as_1_1_gives_it() -> None:
+    arguments = inspect.signature(measure_speedup).parameters
+    rows = re.findall(r"^\| (`.*?) \|", PROSE[PROSE.index("| Argument |") :], re.MULTILINE)
+    told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert arguments.keys() - {"job"} <= told
+    shown = " ".join(block('function="collate_segment"').split())
+    assert shown in " ".join(_text("autograder/lessons/lesson_01/checks/batches.py").split())
 
 
 def test_its_question_compiles(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from autograder.engine.job import CheckFailed, Job
-from autograder.engine.measure import measure_speedup
+from autograder.engine.measure import TooSlow, measure_speedup
 from autograder.engine.measure.sides import Side
 from autograder.engine.timing.blocks import KeptBlock
 from autograder.engine.timing.conditions import Conditions, core_seconds, num_cores
@@ -42,13 +42,15 @@ def job() -> Iterator[Job]:
         yield job
 
 
-def measure(job: Job, *, baseline: str = SLOW, bar: float = 1.5, part: str = "") -> None:
+def measure(
+    job: Job, *, baseline: str = SLOW, bar: float = 1.5, part: str = "", shows_idea: bool = True
+) -> None:
     def compare(a: dict[str, int], b: dict[str, int]) -> None:
         assert a == b
 
     said = {"likely": "it is", "look": "here"}
     job.baseline, job.bar = baseline, bar
-    measure_speedup(job, compare=compare, function="segment", part=part, **said)
+    measure_speedup(job, compare=compare, function="segment", part=part, shows_idea=shows_idea, **said)
 
 
 def test_a_clear_pass_takes_the_fewest_blocks_and_says_what_the_machine_did(job: Job) -> None:
@@ -67,6 +69,23 @@ def test_a_clear_pass_takes_the_fewest_blocks_and_says_what_the_machine_did(job:
 def test_a_clear_fail_says_what_was_expected(job: Job) -> None:
     with pytest.raises(CheckFailed, match="Expected: a speedup of 9× over the baseline"):
         measure(job, bar=9.0)
+
+
+def test_who_is_right_and_below_the_bar_earns_what_needs_no_clock(job: Job) -> None:
+    """Three times as fast as the baseline, where nine times is asked for."""
+    with pytest.raises(TooSlow, match="the points that need no clock are yours") as failed:
+        measure(job, bar=9.0)
+    assert failed.value.earns
+    with pytest.raises(TooSlow, match="Expected: a speedup of 9") as failed:
+        measure(job, bar=9.0, shows_idea=False)
+    assert not failed.value.earns and "are yours" not in str(failed.value)
+
+
+def test_who_is_slower_than_the_baseline_earns_nothing(job: Job) -> None:
+    job.source = WORK.format(size=900_000)
+    with pytest.raises(TooSlow, match="Slower than the baseline") as failed:
+        measure(job)
+    assert not failed.value.earns
 
 
 def test_a_bar_that_our_reference_hardly_reaches_here_is_not_asked_of_the_clock(job: Job) -> None:

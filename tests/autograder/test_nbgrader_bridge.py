@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
+import nbformat
 import pytest
 from nbformat.v4 import new_code_cell
 from nbgrader.converters import Autograde
 from nbgrader.utils import determine_grade
 
 from autograder.grading.nbgrader import bridge
+from tests.autograder.solutions import reference_sources
 
 
 def graded_cell(points: float = 10.0) -> bridge.NotebookNode:
@@ -60,3 +63,14 @@ def test_lists_are_nbgraders_own_but_for_four_steps() -> None:
     assert [name.replace("MeasuredGrades", "Execute") for name in ours if name != "PlainCode"] == stock[
         "autograde_preprocessors"
     ]
+
+
+def test_a_card_shows_the_points_of_the_course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An instructor gave the check another weight: page and gradebook say the same."""
+    monkeypatch.chdir(tmp_path)
+    solved = new_code_cell(reference_sources("00")["0.1"])
+    path = tmp_path / "00_start_here.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[solved]), path)
+    answer = bridge._answers(path, {"check-0-1": 20.0}, None, "ada")["check-0-1"]
+    assert (answer.score, answer.max_score) == (1.0, 1.0)
+    assert "<strong>20</strong> of 20 points" in answer.html

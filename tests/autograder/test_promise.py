@@ -45,8 +45,9 @@ IMPOSSIBLE: dict[str, References] = {
         "a wait for the core, made by priorities",
         "a wait for the core, made by oneself",
     ),
-    "To gain by being slow: far below the bar is a `fail`, and who stalls, crashes or prints without end while the clock runs earns no more than a solution that is plainly too slow.": (
+    "To gain by being slow: slower than the baseline is a `fail` without points, and who stalls, crashes or prints without end while the clock runs earns no more than a solution that is plainly too slow.": (
         f"{HERE}/test_sides.py::test_far_below_the_baseline_is_a_fail",
+        f"{HERE}/test_measure.py::test_who_is_slower_than_the_baseline_earns_nothing",
         f"{HERE}/test_sides.py::test_stalling_is_a_fail_with_its_own_reason",
         f"{HERE}/test_sides.py::test_crashing_and_flooding_are_no_measurement",
         "stalling where no clock runs",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import errno
 import functools
 import gzip
 import json
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -21,11 +23,12 @@ import pytest
 from autograder.cli.main import main
 from autograder.course.lessons import load_lesson
 from autograder.grading.gradebook import nbgrader_api
-from autograder.grading.keys import grading_bank
 from autograder.grading.leaks import scan
 from autograder.grading.nbgrader.bridge import prepare_environment
 from autograder.grading.releasing import release
-from autograder.grading.reporting import report
+from autograder.grading.reports.reporting import report
+from autograder.grading.terms.keys import grading_bank
+from autograder.grading.units import cannot_write
 from autograder.kept import progress
 from autograder.kept.answers import AnswersFile
 from autograder.learner import certificate
@@ -271,22 +274,88 @@ def test_no_lesson_as_it_stands_is_a_finding(tmp_path: Path) -> None:
         assert not scan(NOTEBOOKS / "release" / text.stem, source, None), text.stem
 
 
-def test_what_gives_something_away_is_not_released(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (course / "source" / LESSON_01 / "key.txt").write_text(f"01.1 a\n01.2 b\n{REASON}")
-    keys = course / ".workbook" / "keys" / "01.json"
-    before = keys.read_bytes()
+def state_of(course: Path) -> dict[str, bytes]:
+    """Every file of a course but those where a release is made and withheld, and the gradebook's tables as text."""
+    with sqlite3.connect(course / "gradebook.db") as db:
+        tables = {"gradebook": "\n".join(db.iterdump()).encode()}
+    apart = ("releasing", "withheld")
+    files = [path for path in course.rglob("*") if path.is_file() and not {*apart} & {*path.parts}]
+    return tables | {str(path): path.read_bytes() for path in files if path.name != "gradebook.db"}
+
+
+def test_a_release_that_is_withheld_changes_nothing(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Asked for with another question, so that points, questions and keys would be others."""
+    (course / "source" / LESSON_01 / "key.txt").write_text(f"Hello\n\n01.1 a\n01.2 b\n{REASON}")
+    notebook = cell_with(source=f"x = 1\n# {REASON}")
+    (course / "source" / LESSON_01 / "more.ipynb").write_bytes(notebook)
+    third = BANK.split("[[question]]")[1].replace("01.1", "01.3").replace("Of a step", "Of steps")
+    third = third.replace(REASON, "It is no matter of how far a step leads, only of how soon it is over.")
+    (course / "banks" / "01_quiz.toml").write_text(f"{BANK}[[question]]{third}")
+    before = state_of(course)
     assert main(["release", "01", "--graded", "--course", str(course)]) == 1
     said = capsys.readouterr().out
-    assert (
-        "key.txt: the right answers of 2 questions" in said and "key.txt: a reason of question 01.1" in said
-    )
-    assert not files_of(course).exists() and keys.read_bytes() == before
+    assert "key.txt, line 3: the right answers of 2 questions: “01.1 a”" in said
+    assert f"key.txt, line 5: a reason of question 01.1: “{REASON}”" in said
+    assert f"more.ipynb, cell 1, line 2: a reason of question 01.1: “# {REASON}”" in said
+    assert "as they were" in said
+    assert state_of(course) == before
     assert (course / ".workbook" / "withheld" / LESSON_01 / "key.txt").exists()
-    (course / "source" / LESSON_01 / "key.txt").unlink()
+    for name in ("key.txt", "more.ipynb"):
+        (course / "source" / LESSON_01 / name).unlink()
     assert main(["release", "01", "--graded", "--course", str(course), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["released"] and found["questions"] == QUIZ_POINTS
-    assert (files_of(course) / f"{LESSON_01}.ipynb").exists()
+    assert found["released"] and found["questions"] == QUIZ_POINTS + 1
+    assert quiz_points(files_of(course) / f"{LESSON_01}.ipynb") == QUIZ_POINTS + 1
+
+
+def test_a_release_that_nbgrader_refuses_changes_nothing(course: Path) -> None:
+    """A cell that was lost its mark half-way stops nbgrader, after the questions were written."""
+    source = course / "source" / LESSON_01 / f"{LESSON_01}.ipynb"
+    notebook = nbformat.read(source, as_version=4)
+    marked = [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
+    marked[1].metadata["nbgrader"]["grade_id"] = marked[0].metadata["nbgrader"]["grade_id"]
+    nbformat.write(notebook, source)
+    (course / "banks" / "01_quiz.toml").write_text(BANK.replace("Of a step", "Of steps"))
+    before = state_of(course)
+    with pytest.raises(UserError, match="nbgrader could not make the release"):
+        release("01", course, graded=True)
+    assert state_of(course) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "verb"),
+    [
+        ("gradebook.db", "grade"),
+        ("gradebook.db", "report"),
+        ("nbgrader_config.py", "release"),
+        (f"source/{LESSON_01}/{LESSON_01}.ipynb", "release"),
+        ("banks/01_quiz.toml", "release"),
+        (".workbook/keys/01.json", "grade"),
+    ],
+)
+def test_a_damaged_file_of_a_course_is_named(
+    course: Path, capsys: pytest.CaptureFixture[str], name: str, verb: str
+) -> None:
+    handed_in = course / "submitted" / "ada" / LESSON_01
+    shutil.copytree(files_of(course), handed_in)
+    (course / name).write_bytes(b"\xff{ not what it was")
+    graded = ["--graded"] if verb == "release" else []
+    capsys.readouterr()
+    assert main([verb, "01", *graded, "--course", str(course)]) == 2
+    (said,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("workbook: ")]
+    assert Path(name).name in said and "mistake of ours" not in said and "ree space" not in said
+
+
+def test_what_a_disk_refuses_names_the_file_and_what_helps() -> None:
+    """Rights that root always has, and a full disk."""
+    refused = PermissionError(errno.EACCES, "Permission denied", "/course/late.py")
+    assert str(cannot_write(Path("/course"), refused)).startswith(
+        "cannot read or write /course/late.py: Permission denied. Mend that file or its rights"
+    )
+    full = OSError(errno.ENOSPC, "No space left on device", "/course/.workbook/x.json")
+    assert str(cannot_write(Path("/course"), full)).startswith(
+        "cannot write in /course: No space left on device. Free space there"
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,16 @@ import pytest
 
 from autograder.common.result import Reason
 from autograder.course.lessons import load_lesson
-from autograder.grading import reporting as report
-from autograder.grading.class_report import Alike, ClassReport, OfExercise, OfQuestion, Points, Speedups
+from autograder.grading.reports import reporting as report
+from autograder.grading.reports.class_report import (
+    Alike,
+    ClassReport,
+    Look,
+    OfExercise,
+    OfQuestion,
+    Points,
+    Speedups,
+)
 from autograder.grading.submissions import Submission
 from autograder.quizzes import exams
 from autograder.quizzes.grading import load_bank
@@ -52,7 +60,9 @@ FOUND = ClassReport(
         )
         for discrimination in (0.45, -0.1, None)
     ],
-    review=[f"{ATTACK}, 3.5: faster than `1.5 ×`"],
+    review=["s1, 3.5: faster than `1.5 ×`"],
+    looks=[Look(id="3.5", why=f"{ATTACK}: faster than `1.5 ×`", alike=[["s1", ATTACK], ["s2"]])],
+    granted={ATTACK: f"3 days more, {ATTACK}"},
     problems={ATTACK: [f"{ATTACK}.ipynb: not valid JSON"]},
     alike=[Alike(id="3.5", students=["s1", ATTACK])] * 11,
 )

@@ -21,7 +21,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from autograder.engine.check import check_source
-from autograder.grading import reporting as report
+from autograder.grading.reports import reporting as report
 from autograder.kept import progress
 from autograder.learner import certificate
 from autograder.learner.standing import required, standings

@@ -19,6 +19,7 @@ from autograder.cli.jupyterlab.settings import lab_arguments, write_settings
 from course_lib.base import UserError
 
 HOST = "127.0.0.1"
+_ANY = ("0.0.0.0", "")  # stands for all of a machine's addresses, and is none that answers
 READY_SECONDS = 120.0
 
 
@@ -37,16 +38,19 @@ class Lab:
 
 
 @contextlib.contextmanager
-def running_lab(folder: Path, page: str, *, port: int, token: str, layouts: Path) -> Iterator[Lab]:
-    """Serve `folder` until the block ends. `page` is what the bare address opens; `layouts` remembers the windows.
+def running_lab(
+    folder: Path, page: str, *, port: int, token: str, layouts: Path, address: str = HOST
+) -> Iterator[Lab]:
+    """Serve `folder` until the block ends. `page` is what the bare address opens; `layouts` remembers the windows;
+    `address` is of the machine's own ones that which is listened at.
 
     Raises UserError with the server's last words if it does not come up.
     """
     with tempfile.TemporaryDirectory(prefix="workbook-jupyter-") as name:
         settings = Path(name)
         log = settings / "server.log"
-        process = _serve(folder, page, port, token, layouts, settings, log)
-        lab = Lab(process, f"http://{HOST}:{port}", log)
+        process = _serve(folder, page, (address, port), token, layouts, settings, log)
+        lab = Lab(process, f"http://{HOST if address in _ANY else address}:{port}", log)
         try:
             _wait_until_ready(lab)
             yield lab
@@ -62,13 +66,19 @@ def open_here(url: str, timeout: float) -> bytes:
 
 
 def _serve(
-    folder: Path, page: str, port: int, token: str, layouts: Path, settings: Path, log: Path
+    folder: Path,
+    page: str,
+    place: tuple[str, int],
+    token: str,
+    layouts: Path,
+    settings: Path,
+    log: Path,
 ) -> subprocess.Popen[bytes]:
     command = [
         # -P: a learner's file named like a module of the standard library must not stop the server.
         *(sys.executable, "-P", "-m", "jupyterlab", "--no-browser"),
-        f"--ServerApp.ip={HOST}",
-        f"--ServerApp.port={port}",
+        f"--ServerApp.ip={place[0]}",
+        f"--ServerApp.port={place[1]}",
         "--ServerApp.port_retries=0",
         f"--ServerApp.root_dir={folder}",
         f"--LabApp.default_url={page}",

@@ -22,8 +22,17 @@ from course_lib.base import UserError
 FIRST_PORT = 8888
 
 
-def start(*, directory: Path | None = None, port: int | None = None, open_browser: bool = True) -> int:
+def start(
+    *,
+    directory: Path | None = None,
+    port: int | None = None,
+    open_browser: bool = True,
+    address: str = HOST,
+) -> int:
     """Hand out the notebooks, serve them until Ctrl-C, and return the exit status.
+
+    Args:
+        address: that is listened at: this machine's own by default, where nobody else reaches it.
 
     Raises UserError if the folder cannot be written, the port cannot be had or the server does not come up.
     """
@@ -43,7 +52,7 @@ def start(*, directory: Path | None = None, port: int | None = None, open_browse
     page = f"/lab/tree/{START_PAGE.as_posix()}"
     layouts = data_directory() / "jupyterlab"
     try:
-        with running_lab(folder, page, port=chosen, token=token, layouts=layouts) as lab:
+        with running_lab(folder, page, port=chosen, token=token, layouts=layouts, address=address) as lab:
             # The files in the side bar begin with the folder of all lessons, not with that of the start page.
             url = f"{lab.address}{page}?token={token}&file-browser-path=/"
             print(f"JupyterLab is ready: {url}")

@@ -6,6 +6,6 @@ from typing import TYPE_CHECKING
 from course_lib.base.lazy import attach
 
 if TYPE_CHECKING:
-    from autograder.engine.measure.speedup import APPLIES_FROM, Inconclusive, measure_speedup
+    from autograder.engine.measure.speedup import APPLIES_FROM, Inconclusive, TooSlow, measure_speedup
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

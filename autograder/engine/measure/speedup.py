@@ -14,12 +14,12 @@ import numpy as np
 
 from autograder.common import Reason, Speed
 from autograder.engine.job import CheckFailed, Job
-from autograder.engine.measure.sides import Prepare, Side, Sides
+from autograder.engine.measure.sides import FAR_BELOW, Prepare, Side, Sides
 from autograder.engine.sandbox import Stopped
-from autograder.engine.timing.blocks import KeptBlock, decide_on
+from autograder.engine.timing.blocks import KeptBlock, are_surely_below, decide_on
 from autograder.engine.timing.conditions import Conditions, disturbance
-from autograder.engine.timing.verdict import ALPHA_PASS, MAX_BLOCKS, Decision
-from autograder.show import too_slow, undecided
+from autograder.engine.timing.verdict import ALPHA_PASS, MAX_BLOCKS, MAX_SECONDS, Decision
+from autograder.show import NOT_SHOWN, RIGHT_BUT_SLOW, too_slow, undecided
 from course_lib.measuring import bootstrap_interval, hodges_lehmann
 
 Compare = Callable[[Any, Any], None]
@@ -37,6 +37,19 @@ class Inconclusive(Exception):
         self.reason = Reason(note=reason) if isinstance(reason, str) else reason
 
 
+class TooSlow(CheckFailed):
+    """Right, and surely below the bar.
+
+    Attributes:
+        earns: whether the points that need no clock are earned: counts show that the idea was used, and it is not
+            surely slower than what it was to improve on.
+    """
+
+    def __init__(self, reason: Reason, *, earns: bool) -> None:
+        super().__init__(reason)
+        self.earns = earns
+
+
 def measure_speedup(
     job: Job,
     *,
@@ -48,6 +61,7 @@ def measure_speedup(
     look: str,
     part: str = "",
     review_from: float = REVIEW_FROM,
+    shows_idea: bool = True,
 ) -> None:
     """Decide whether the learner's speedup over the job's `baseline` reaches its `bar`.
 
@@ -64,8 +78,11 @@ def measure_speedup(
         part: of an exercise with several measurements, the name of this one. Its blocks are its own; all parts have
             one bar, and the reference speedup is that of the slowest part.
         review_from: from how many times our reference's speedup on a person should look.
+        shows_idea: whether counts before the clock have shown that the idea was used. Where they have not, a solution
+            that is surely too slow earns nothing.
 
-    Returns on a pass. Raises `CheckFailed` or `Inconclusive`, and `Stopped` with `job.speed` of the blocks until then.
+    Returns on a pass. Raises `TooSlow`, `CheckFailed` or `Inconclusive`, and `Stopped` with `job.speed` of the blocks
+    until then.
     """
     sides, conditions = Sides(job, function, prepare), Conditions()
     job.progress("Warming up both sides", 0.0)
@@ -95,12 +112,34 @@ def measure_speedup(
         job.flag(f"it sets torch's threads to {found['threads']}, where the check gives {job.threads}")
     job.stop.raise_if_pressed()
     if decision.outcome == "fail":
-        raise CheckFailed(too_slow(speed, likely, look))
+        is_slower = are_surely_below([*_prior(job, part), *blocks], slowest_that_earns(job.bar))
+        earns = shows_idea and not is_slower
+        note = RIGHT_BUT_SLOW if earns else "" if is_slower else NOT_SHOWN
+        raise TooSlow(too_slow(speed, likely, look, note), earns=earns)
     if decision.outcome == "inconclusive" and sides.has_dawdled:
         raise sides.late()
     if decision.outcome == "inconclusive":
         ours = sum(side.cores for side in sides.both) / 2  # they take turns
         raise Inconclusive(undecided(speed, disturbance(meanwhile, ours)))
+
+
+def slowest_that_earns(bar: float) -> float:
+    """The speedup from which a solution that fails by the clock still earns the points that need none: the baseline's.
+
+    A bar below 1× is the price of an idea, which the baseline does not pay: there it is half of the bar.
+    """
+    return 1.0 if bar >= 1.0 else bar / FAR_BELOW
+
+
+def goes_on(decision: Decision, blocks: list[KeptBlock], bar: float, seconds: float, limit: int) -> bool:
+    """Whether more blocks are to be measured: the question is open; or it is decided that the solution is too slow, and
+    not yet whether it is slower than what still earns, as it seems to be."""
+    if decision.outcome != "fail":
+        return decision.outcome is None
+    floor = slowest_that_earns(bar)
+    seems_slower = math.exp(hodges_lehmann(_log_speedups(blocks))) < floor
+    is_over = len(blocks) >= limit or seconds >= MAX_SECONDS
+    return seems_slower and not is_over and not are_surely_below(blocks, floor)
 
 
 def _run_blocks(job: Job, sides: Sides, compare: Compare, part: str) -> tuple[list[KeptBlock], Decision]:
@@ -111,7 +150,7 @@ def _run_blocks(job: Job, sides: Sides, compare: Compare, part: str) -> tuple[li
     decision = decide_on(kept, job.bar, max_blocks=limit)
     num_steps = 0
     with contextlib.suppress(Stopped):  # what was measured until then is kept, less the block in hand
-        while not blocks or decision.outcome is None:
+        while not blocks or goes_on(decision, [*kept, *blocks], job.bar, sides.seconds, limit):
             if sides.is_far_below:
                 block = sides.short_block(MIN_SECONDS)
             else:

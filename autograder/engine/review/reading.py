@@ -27,6 +27,8 @@ from autograder.engine.review.values import TooEntangled
 
 _MOST = 8  # sentences
 _NAMED = re.compile(r"`([^`]*)`")
+# A method of these may be called on whatever is handed in: what that is, a cell does not say.
+_OBJECTS = ("torch.Tensor.", "torch.nn.Module.")
 
 
 def read(source: str, counts: bool, allowed: Collection[str], given: str, entry: str = "") -> list[str]:
@@ -147,6 +149,7 @@ def _is_allowed(what: str, allowed: Collection[str]) -> bool:
         or (name.endswith(".*") and about.startswith(name[:-1]))
         or (name.startswith("__") and about.endswith(f".{name}"))
         or (name.startswith(".") and about.endswith(name))
+        or (name.startswith(_OBJECTS) and about.endswith(f".{name.rpartition('.')[2]}"))
         for name in allowed
     )
 

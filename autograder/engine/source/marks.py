@@ -82,6 +82,12 @@ def _text(node: ast.expr) -> str:
     return str(node.value) if is_id else ""  # type: ignore[attr-defined]
 
 
+def bound_names(source: str) -> set[str]:
+    """The names that a text binds as a cell; none where it is no Python."""
+    tree = parse(source) if len(source) <= MAX_CELL else None
+    return set() if tree is None else names_in(tree)
+
+
 def names_in(tree: ast.Module) -> set[str]:
     """The names that a cell binds for the cells below it."""
     found, ahead = set[str](), list[ast.AST](tree.body)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from autograder.engine.timing.verdict import MAX_BLOCKS, Decision, decide
+from autograder.engine.timing.verdict import MAX_BLOCKS, Decision, decide, is_surely_below
 
 if TYPE_CHECKING:
     from course_lib.measuring import Block
@@ -54,6 +54,13 @@ class KeptBlock:
         if not self.part:
             del found["part"]
         return found
+
+
+def are_surely_below(blocks: Sequence[KeptBlock], speedup: float) -> bool:
+    """`is_surely_below` on blocks as they are kept."""
+    return is_surely_below(
+        [block.y for block in blocks], speedup, are_short=[block.is_short for block in blocks]
+    )
 
 
 def decide_on(

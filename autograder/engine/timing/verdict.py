@@ -55,6 +55,19 @@ def successes_needed(trials: int, alpha: float) -> int:
     return next((s for s in range(trials + 1) if sign_wealth(s, trials) >= 1 / alpha), trials + 1)
 
 
+def is_surely_below(log_speedups: Sequence[float], speedup: float, *, are_short: Sequence[bool] = ()) -> bool:
+    """Whether "the true speedup is at least this one" is rejected at `ALPHA_FAIL`, at whichever block.
+
+    Arguments as of `decide`.
+    """
+    threshold, below = math.log(speedup), 0
+    for count, (value, is_short) in enumerate(zip_longest(log_speedups, are_short, fillvalue=False), start=1):
+        below += value < (min(0.0, threshold) if is_short else threshold)
+        if below >= successes_needed(count, ALPHA_FAIL):
+            return True
+    return False
+
+
 def decide(
     log_speedups: Sequence[float],
     bar: float,

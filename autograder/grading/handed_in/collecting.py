@@ -20,6 +20,7 @@ from autograder.grading.handed_in.archives import Tell, files_in_zip
 from autograder.grading.handed_in.collected import Collected, Unassigned
 from autograder.grading.handed_in.files import HandedIn, file_at, files_in_folder
 from autograder.grading.handed_in.known import Known
+from autograder.grading.handed_in.origins import keep_origin
 from autograder.grading.handed_in.placing import is_of_answers, paths_in, put
 from autograder.grading.handed_in.roster import Roster, groups_of
 from autograder.grading.handed_in.taking import Lines
@@ -60,14 +61,7 @@ def collect(
     roster = Roster(course, known, takes_new=takes_new)
     found = Collected(lesson.id)
     for path in paths:
-        lines = Lines()
-        try:
-            handed_in = grouped(_files(path, lesson, roster, lines.add), lesson)
-        except _UnclearError as error:
-            found.unassigned.append(Unassigned(path.name, str(error)))
-            continue
-        found.problems.extend(lines)
-        by_student = _assigned(handed_in, roster, found)
+        by_student = hand_ins(path, lesson, roster, found)
         for done, (student, each) in enumerate(by_student.items(), start=1):
             on_progress("collecting", done, len(by_student))
             if student != each.name:
@@ -77,7 +71,10 @@ def collect(
             row = roster.known_of(each)
             each.time = row.time if row else None
             try:
-                found.of(put(course / "submitted" / student, each, lesson, found)).append(student)
+                outcome = put(course / "submitted" / student, each, lesson, found)
+                if outcome != "kept":
+                    keep_origin(course, lesson.slug, student, each)
+                found.of(outcome).append(student)
                 _note_what_lacks(course / "submitted" / student / lesson.slug, each, lesson, found)
             except UserError:
                 raise
@@ -86,6 +83,19 @@ def collect(
                     raise
                 found.failed[student] = one_line(str(error) or type(error).__name__)
     return found
+
+
+def hand_ins(path: Path, lesson: Lesson, roster: Roster, found: Collected) -> dict[str, HandIn]:
+    """Student → hand-in of a folder, zip or notebook; what belongs to nobody known, and what a person should know, goes
+    into `found`."""
+    lines = Lines()
+    try:
+        handed_in = grouped(_files(path, lesson, roster, lines.add), lesson)
+    except _UnclearError as error:
+        found.unassigned.append(Unassigned(path.name, str(error)))
+        return {}
+    found.problems.extend(lines)
+    return _assigned(handed_in, roster, found)
 
 
 def _note_what_lacks(folder: Path, handed_in: HandIn, lesson: Lesson, found: Collected) -> None:

@@ -8,7 +8,6 @@ Identifier,Full name,…,Last modified (submission),…
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from autograder.common import quoted
+from autograder.common import quoted, read_table
 from course_lib.base import UserError
 
 _IDENTIFIER = re.compile(r"\D+(\d+)")
@@ -62,7 +61,7 @@ def read_known(paths: Iterable[Path], time_zone: str = "") -> list[Known]:
 
 
 def _read(path: Path, zone: ZoneInfo | None) -> list[Known]:
-    header, rows = _table(path)
+    header, rows = read_table(path)
     names = [name.strip().casefold() for name in header]
     if {"name", "student"} <= set(names):
         return [_by_a_person(path, number, dict(zip(names, row, strict=True)), zone) for number, row in rows]
@@ -71,24 +70,6 @@ def _read(path: Path, zone: ZoneInfo | None) -> list[Known]:
     raise UserError(
         f"{path}: its first row must name the columns name and student; or give Moodle's worksheet"
     )
-
-
-def _table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The first row, and each other with its number."""
-    try:
-        data = path.read_bytes()
-        text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
-        first = text.partition("\n")[0]
-        table = list(csv.reader(text.splitlines(), delimiter=max(",;\t", key=first.count)))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    except (UnicodeDecodeError, csv.Error):
-        raise UserError(f"{path}: no table as text: save it as CSV UTF-8") from None
-    header, rows = (table or [[]])[0], [*enumerate(table[1:], start=2)]
-    for number, row in rows:
-        if row and len(row) != len(header):
-            raise UserError(f"{path}: row {number} has {len(row)} fields, the first row {len(header)}")
-    return header, [(number, [cell.strip() for cell in row]) for number, row in rows if any(row)]
 
 
 def _by_a_person(path: Path, number: int, row: dict[str, str], zone: ZoneInfo | None) -> Known:

@@ -29,7 +29,9 @@ _MOODLE = re.compile(
 )
 _OF_MOODLE = "_assignsubmission_file"
 _MOODLE_OTHER = re.compile(r".+_assignsubmission_\w+.*")  # text typed in, comments; a team without a number
-_CANVAS = re.compile(r"(?P<name>[^\W_]\w*?)_(?P<late>LATE_)?(?P<number>\d+)_\d+_(?P<file>(?!\.{1,2}$).+)")
+_CANVAS = re.compile(
+    r"(?P<name>[^\W_]\w*?)_(?P<late>LATE_)?(?P<number>\d+)_(?P<attachment>\d+)_(?P<file>(?!\.{1,2}$).+)"
+)
 _CANVAS_NUMBERS = re.compile(r"_[1-9]\d*(?=_[1-9]\d*_)")  # wherever they could stand
 _CANVAS_ANON = re.compile(r"(LATE_)?anon_\w+_\d+_(?P<file>.+)")
 _AGAIN = re.compile(r"-\d+(?=\.\w+$)")  # Canvas's "notebook-1.ipynb" of a second hand-in
@@ -46,6 +48,7 @@ class HandIn:
         system: "moodle", "canvas"; "" where a person named it.
         is_late: whether Canvas says so.
         time: when it came, where a table says so.
+        attachments: Canvas's number of each file, by the file's name.
         files: their paths begin within the hand-in.
         is_clear: whether its name can be read in one way only: a student's own name may look like the system's.
     """
@@ -57,6 +60,7 @@ class HandIn:
     files: list[HandedIn] = field(default_factory=list)
     is_clear: bool = True
     time: datetime | None = None
+    attachments: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_plain(self) -> bool:
@@ -85,6 +89,7 @@ def grouped(files: Iterable[HandedIn], lesson: Lesson) -> list[HandIn]:
             is_clear = len(_CANVAS_NUMBERS.findall(first)) == 1 or bool(is_as_released(match["file"]))
             is_late = bool(match["late"])
             each = HandIn(match["name"], match["number"], "canvas", is_late=is_late, is_clear=is_clear)
+            each.attachments[match["file"]] = match["attachment"]
             rest = (_AGAIN.sub("", match["file"]),)
         elif _MOODLE_OTHER.fullmatch(first):
             each, rest = HandIn(first, system="moodle"), rest or (first,)
@@ -101,6 +106,7 @@ def grouped(files: Iterable[HandedIn], lesson: Lesson) -> list[HandIn]:
                 continue
             rest = rest[1:] if rest[0] == lesson.slug and len(rest) > 1 else rest
         group = groups.setdefault((each.name, each.number, each.is_clear), each)
+        group.attachments |= each.attachments
         group.files.append(replace(file, parts=rest or (first,)))
     return sorted(groups.values(), key=lambda each: each.name)
 

@@ -11,7 +11,7 @@ result, a number between 0 and the cell's points shown as a card, and nothing el
 
 `RestoreCells` goes before nbgrader's own clean-up, because one learner's copied exercise cell otherwise stops
 the grading of the whole class ("old version of the nbgrader metadata format"). `PlainTexts` keeps a learner's HTML
-out of the pages that show a submission, and `PlainCode` what would keep nbgrader busy.
+out of the pages that show a submission, and `PlainCode` what would keep nbgrader busy. `Page` is what goes back.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import re
 import shutil
 import sysconfig
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ from nbgrader.utils import is_grade, is_solution
 from traitlets import Enum
 
 from autograder.engine.sandbox import LEVELS, Level
+from autograder.grading.nbgrader.pages import Page
 from course_lib.base import UserError
 
 CODE_STUB = '# Your turn: replace the next line with your code.\nraise NotImplementedError("not written yet")'
@@ -61,6 +63,15 @@ AUTOGRADE_PREPROCESSORS = [
     "nbgrader.preprocessors.AssignLatePenalties",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
+FEEDBACK_PREPROCESSORS = [
+    "autograder.grading.nbgrader.flags.Flags",
+    # Once more, behind the points by hand and the extensions that came since.
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.GetGrades",
+    "autograder.grading.nbgrader.asked.Questions",
+    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+]
+FEEDBACK = {"exporter_class": Page, "preprocessors": FEEDBACK_PREPROCESSORS}
 
 _SCHEMA_VERSION = 3
 _OURS = re.compile(r"(check|quiz)-([0-9A-Za-z]+(?:-[0-9A-Za-z]+)*)")
@@ -132,7 +143,8 @@ class MeasuredGrades(Execute):
         path = Path(resources["metadata"]["path"]).resolve() / f"{resources['metadata']['name']}.ipynb"
         for line in _told(path):
             self.log.warning("For a person to look at: %s", line)
-        answers = _answers(path, self.require_sandbox)
+        points = {grade_id: float(cell.metadata.nbgrader["points"]) for grade_id, cell in graded.items()}
+        answers = _answers(path, points, self.require_sandbox, resources["nbgrader"]["student"])
         for grade_id, cell in graded.items():
             if grade_id not in answers:
                 raise ValueError(
@@ -210,13 +222,15 @@ def _told(notebook: Path) -> list[str]:
     return told_in(notebook) if sources_at_hand() is None else []
 
 
-def _answers(notebook: Path, required: Level | None) -> dict[str, _Answer]:
-    """What the engine says about a notebook, by grade id."""
+def _answers(
+    notebook: Path, points: Mapping[str, float], required: Level | None, student: str
+) -> dict[str, _Answer]:
+    """What the engine says about a student's notebook, by grade id. On a card stand the `points` of the course."""
     from autograder.common import Result
     from autograder.course import lesson_ids, load_lesson
     from autograder.engine import check as engine
-    from autograder.grading.keys import grading_bank
     from autograder.grading.submissions import sources_at_hand
+    from autograder.grading.terms import grading_bank
     from autograder.grading.units import Unit, results_of
     from autograder.notebooks import check as notebook_check
     from autograder.quizzes import grade_html
@@ -237,7 +251,7 @@ def _answers(notebook: Path, required: Level | None) -> dict[str, _Answer]:
         require_sandbox=required,
         check=check,
         sources=sources,
-        bank_for=functools.partial(grading_bank, Path.cwd()),
+        bank_for=functools.partial(grading_bank, Path.cwd(), student=student),
         # Of the assignment: an exercise of another lesson that was pasted into it changes nothing.
         lesson=next((each for each in map(load_lesson, lesson_ids()) if each.slug == notebook.stem), None),
     )
@@ -245,8 +259,13 @@ def _answers(notebook: Path, required: Level | None) -> dict[str, _Answer]:
     for result in report.exercises:
         if required and result.sandbox and LEVELS.index(result.sandbox) > LEVELS.index(required):
             raise UserError(f"{notebook.name}, {result.id}: {result.reason}")
-        answers[f"check-{result.id.replace('.', '-')}"] = _Answer(
-            score=float(result.score), max_score=float(result.max_score), html=card.result_html(result)
+        grade_id = f"check-{result.id.replace('.', '-')}"
+        most = points.get(grade_id, result.max_score)
+        earned = most * result.score / result.max_score if result.max_score else 0.0
+        answers[grade_id] = _Answer(
+            score=float(result.score),
+            max_score=float(result.max_score),
+            html=card.result_html(replace(result, score=earned, max_score=most)),
         )
     if quiz := report.quiz:
         file = notebook.with_name(f"{load_lesson(report.lesson).slug}_answers.json")
@@ -256,7 +275,7 @@ def _answers(notebook: Path, required: Level | None) -> dict[str, _Answer]:
         answers[f"quiz-{report.lesson}"] = _Answer(
             score=float(quiz.score),
             max_score=float(quiz.max_score),
-            html=grade_html(quiz, handed_in=True),
+            html=grade_html(quiz),
         )
     return answers
 

@@ -23,6 +23,7 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.plugins import ExportPlugin
 
 from autograder.common import one_line
+from autograder.grading.terms import extend, granted_in, notes_on, settle_lateness
 
 # As a wizard may split the line where its user says another separator than ours, a cell may begin behind any of them;
 # blanks and quotation marks before a formula are dropped. A full-width sign is the sign (Unicode's NFKC), and so is the
@@ -35,13 +36,14 @@ Row = Iterable[str | float]
 
 class Csv(ExportPlugin):
     """The table of nbgrader's own `CsvExportPlugin`, which writes names as they are: a row per assignment and student,
-    with zero points for a missing submission."""
+    with zero points for a missing submission. The last column says what time was granted, and what came late."""
 
     def export(self, gradebook: Gradebook) -> None:
         own = ["assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"]
-        rows: list[Row] = [[*own, "raw_score", "late_submission_penalty", "score", "max_score"]]
+        rows: list[Row] = [[*own, "raw_score", "late_submission_penalty", "score", "max_score", "note"]]
         assignments, students = _chosen(self, gradebook)
         for assignment in assignments:
+            notes = _notes(self, gradebook, assignment)
             for student in students:
                 submission = _submission(gradebook, assignment, student)
                 raw = submission.score if submission else 0.0
@@ -50,12 +52,15 @@ class Csv(ExportPlugin):
                 texts = [assignment.name, assignment.duedate, time, student.id]
                 texts += [student.last_name, student.first_name, student.email]
                 points = [raw, penalty, max(0.0, raw - penalty), assignment.max_score]
-                rows.append([*(str(text or "") for text in texts), *points])
+                rows.append([*(str(text or "") for text in texts), *points, notes.get(student.id, "")])
         _write(self, "grades.csv", rows)
 
 
 class Canvas(ExportPlugin):
-    """For Canvas: Grades → Import. Student ids must be the SIS login ids."""
+    """For Canvas: Grades → Import. Student ids must be the SIS login ids.
+
+    Without notes: a column that Canvas does not know becomes a new assignment (its lib/gradebook_importer.rb).
+    """
 
     def export(self, gradebook: Gradebook) -> None:
         def who(student: Any) -> list[str]:
@@ -68,12 +73,25 @@ class Canvas(ExportPlugin):
 
 
 class Moodle(ExportPlugin):
-    """For Moodle: Grades → Import → CSV file, with "Username" mapped to the user's name."""
+    """For Moodle: Grades → Import → CSV file, with "Username" mapped to the user's name. The last column is for those
+    who teach: leave its mapping at "Ignore"."""
 
     def export(self, gradebook: Gradebook) -> None:
         columns = ["Username", "Email address"]
         rows = _by_student(self, gradebook, columns, lambda student: [student.id, student.email or ""])
-        _write(self, "grades-moodle.csv", rows)
+        assignments, students = _chosen(self, gradebook)
+        of_each = {each.name: _notes(self, gradebook, each) for each in assignments}
+        notes = [
+            "; ".join(
+                f"{name}: {notes[student.id]}" for name, notes in of_each.items() if student.id in notes
+            )
+            for student in students
+        ]
+        _write(
+            self,
+            "grades-moodle.csv",
+            ([*row, note] for row, note in zip(rows, ["Note", *notes], strict=True)),
+        )
 
 
 def _by_student(
@@ -90,6 +108,8 @@ def _by_student(
         possible: the same of a row with the points to reach, where the system reads one.
     """
     assignments, students = _chosen(plugin, gradebook)
+    for assignment in assignments:
+        _notes(plugin, gradebook, assignment)
     yield [*columns, *(each.name for each in assignments)]
     if possible:
         yield [*possible, *(each.max_score for each in assignments)]
@@ -104,6 +124,14 @@ def _chosen(plugin: ExportPlugin, gradebook: Gradebook) -> tuple[list[Any], list
         [each for each in gradebook.assignments if not names or each.name in names],
         [each for each in gradebook.students if not ids or each.id in ids],
     )
+
+
+def _notes(plugin: ExportPlugin, gradebook: Gradebook, assignment: Any) -> dict[str, str]:
+    """What was granted, by student; penalties are brought up to date with it."""
+    rows = granted_in(Path.cwd())  # nbgrader works in the course's root
+    extend(gradebook, assignment.name, rows)
+    settle_lateness(gradebook, assignment.name, plugin.config)
+    return notes_on(gradebook, assignment.name, rows)
 
 
 def _write(plugin: ExportPlugin, file_name: str, rows: Iterable[Row]) -> None:

@@ -35,6 +35,7 @@ NAMES: dict[str, Any] = {"exercise": _exercise} | dict.fromkeys(
         "check_quiz",
         "compare",
         "display",
+        "drawn",
         "exam",
         "get_ipython",
         "predict",

@@ -10,7 +10,7 @@ from autograder.engine import Job, measure_speedup
 from autograder.engine.told import ToldOfCall
 from autograder.lessons.checking import require_no_worse
 from autograder.lessons.lesson_01.checks.short_epochs import require_right_steps
-from autograder.lessons.lesson_01.checks.steps import likely_slow
+from autograder.lessons.lesson_01.checks.steps import ELSEWHERE, likely_slow
 
 # Standard deviation, in points, over seeds, of (accuracy of a right solution - accuracy of the naive loop):
 # `python -m tests.benchmarks.quality_spread`; of single runs on few seeds, so the estimate itself is rough.
@@ -23,11 +23,13 @@ def check_fast_epoch(job: Job) -> None:
     epoch = require_right_steps(job)
     _require_quality(job)
     looked: list[bool] = []
+    likely = likely_slow(epoch)
     measure_speedup(
         job,
         function="epoch_segment",
         compare=lambda a, b: _require_same_work(job, a, b, looked),
-        likely=likely_slow(epoch),
+        likely=likely,
+        shows_idea=likely == ELSEWHERE,
         look="time each station alone: fetch, collate, forward, backward, step. Mend the slowest, measure again.",
     )
 

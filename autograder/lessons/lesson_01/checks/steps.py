@@ -12,8 +12,6 @@ from autograder.engine import Job, failure
 from autograder.lessons.checking import are_equal, name_the_mistake, put_told, require_report, twin_of
 from autograder.lessons.lesson_01 import baselines
 
-#: The hand-written loop of 1.3 under the name that a worker of this exercise asks for.
-STEPS = baselines.TRAIN_EPOCH + "\nfast_epoch = train_one_epoch\n"
 PAD_ID = 0
 
 
@@ -162,23 +160,29 @@ def _replayed(epoch: Epoch) -> dict[str, Any]:
     return arguments | {"batches": epoch.batches()}
 
 
+def _steps(job: Job) -> str:
+    """The hand-written loop of 1.3, under the name that a worker of this exercise asks for."""
+    return f"{baselines.TRAIN_EPOCH}\n{job.entry} = train_one_epoch\n"
+
+
 def require_naive_steps(job: Job, epoch: Epoch, large: Epoch) -> None:
     """The weights and the loss that a hand-written loop reaches with the same batches.
 
     `large`: an epoch whose gradients have elements beyond 1.0, so that these would show a clipping by value.
     """
     answer, arguments = epoch.answer, _replayed(epoch)
-    twin = job.twin(STEPS).call("epoch_replay", **arguments)
+    steps = _steps(job)
+    twin = job.twin(steps).call("epoch_replay", **arguments)
 
     def unclipped(_: Any) -> str:
-        by_value = twin_of(job, STEPS, "epoch_replay", _replayed(large))("clipped by value")
+        by_value = twin_of(job, steps, "epoch_replay", _replayed(large))("clipped by value")
         is_by_value = are_equal(large.answer["weights"], by_value["weights"], "float32")
         return _TEXTS["clipped by value" if is_by_value else "unclipped"]
 
     if not are_equal(answer["weights"], twin["weights"], "float32"):
         mistake = name_the_mistake(
             _TEXTS | {"unclipped": unclipped},
-            twin=twin_of(job, STEPS, "epoch_replay", arguments),
+            twin=twin_of(job, steps, "epoch_replay", arguments),
             is_same=lambda wrong: are_equal(answer["weights"], wrong["weights"], "float32"),
         )
         raise failure(
@@ -221,6 +225,10 @@ def require_naive_steps(job: Job, epoch: Epoch, large: Epoch) -> None:
     )
 
 
+ELSEWHERE = "the loop is right, but a station outside the model takes its time"
+"""What `likely_slow` says where no count shows anything left to do."""
+
+
 def likely_slow(epoch: Epoch) -> str:
     """What of an epoch takes its time, as far as counts show it; widths of the batches first."""
     forwards = [forward for step in epoch.answer["steps"] for forward in step]
@@ -236,4 +244,4 @@ def likely_slow(epoch: Epoch) -> str:
         return f"{padding:.0%} of what the model computes is padding: batches mix short and long texts"
     if epoch.answer["syncs"] >= len(epoch.answer["steps"]):
         return f"{epoch.answer['syncs']} device syncs in {len(epoch.answer['steps'])} steps"
-    return "the loop is right, but a station outside the model takes its time"
+    return ELSEWHERE

@@ -7,7 +7,7 @@ from typing import Any
 
 from autograder.engine import APPLIES_FROM, Job, measure_speedup
 from autograder.lessons.checking import put_told, require_close, require_equal, require_products
-from autograder.lessons.lesson_02 import baselines, references
+from autograder.lessons.lesson_02 import baselines
 
 MIN_SHARE = 0.9
 LEAST_MOVED = 3.0  # times as far as a weight moves; those of 16-bit products move as far but for some percent
@@ -21,8 +21,7 @@ def measure_epochs(job: Job) -> None:
     job.progress("Probing this machine for bf16", 0.0)
     gain = known_gain(TIMED_WIDTH)
     job.counts["bf16_layer_gain"] = round(gain, 2)
-    is_reference = job.source == references.TRAIN_EPOCH  # `workbook calibrate` wants its time, whatever it is
-    if job.reference_speedup is None and not is_reference and gain < APPLIES_FROM * job.bar:
+    if job.reference_speedup is None and not job.is_reference and gain < APPLIES_FROM * job.bar:
         job.reference_speedup = gain  # no solution can be much faster than the layers that it calls
     is_asked = job.reference_speedup is None or job.reference_speedup >= APPLIES_FROM * job.bar
     _require_all_work(job, is_brief=not is_asked)

@@ -65,6 +65,7 @@ def check_train_in_budget(job: Job) -> None:
         likely=f"{per_update:.1f} micro-batches an update: each costs something whatever its size"
         if per_update > 8
         else "few micro-batches, and yet no faster: padding, or work for each text",
+        shows_idea=per_update <= 8,
         look="which is the largest micro-batch that the budget holds? And what if like lengths stand together?",
     )
     _require_peak_as_timed(job, lengths[-1], line)  # nobody knows that no clock runs any more

@@ -9,6 +9,7 @@ import numpy as np
 
 from autograder.engine import Job, failure
 from autograder.lessons.checking import TOLERANCES, name_the_mistake, relative_difference, twin_of
+from autograder.lessons.lesson_05 import twins
 
 # What a configuration is of. One trains on large gradients and has, when judged, no finite loss on some texts; one has
 # a loss there that is finite and beyond all bounds; one has next to none from its first step on; the last diverges at
@@ -28,38 +29,6 @@ CLOSE = 2e-5
 NAMED = 1e-6
 """The same where a mistake is to be told by the number that it gives: several such numbers may lie near each other."""
 
-# The same training, in which a known mistake can be made.
-_TWIN = """
-import numpy as np
-import torch
-import torch.nn.functional as F
-
-MISTAKE = "none"
-
-def run_trials(task, configs, seeds, num_steps):
-    for config in configs:
-        for seed in seeds:
-            torch.manual_seed(seed)
-            model = task.make_model(config)
-            optimizer = task.make_optimizer(model, config)
-            batches = task.train_batches(seed)
-            model.train()
-            for _ in range(num_steps):
-                batch = next(batches)
-                loss = F.cross_entropy(
-                    model(batch["input_ids"], batch["attention_mask"]),
-                    batch["labels"],
-                    reduction="sum" if MISTAKE == "sum" else "mean",
-                    label_smoothing=0.1 if MISTAKE == "smoothing" else 0.0,
-                )
-                if MISTAKE != "added up":
-                    optimizer.zero_grad()
-                loss.backward()
-                if MISTAKE == "clipped":
-                    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-                optimizer.step()
-    return np.zeros(0)
-"""
 _LIKELY = {
     "added up": "`zero_grad` is forgotten: each step also goes along the gradients of all steps before",
     "sum": "the sum of the cross-entropies is minimised, not their mean: a learning rate then means another thing for "
@@ -71,7 +40,7 @@ _LIKELY = {
 
 def run_all(job: Job, rounds: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """What the learner makes of these rounds, and the right training of those trials in which no dropout is drawn."""
-    answers, right = job.both(_TWIN, "run_all", of_twin={"rounds": _plain(rounds)}, rounds=rounds)
+    answers, right = job.both(twins.RUN_TRIALS, "run_all", of_twin={"rounds": _plain(rounds)}, rounds=rounds)
     return answers, right
 
 
@@ -84,7 +53,7 @@ def require_right_training(
 ) -> None:
     """Where no dropout is drawn there is one right training: to what weights does it come?"""
     small = _plain(rounds)
-    twin = twin_of(job, _TWIN, "run_all", {"rounds": small})
+    twin = twin_of(job, twins.RUN_TRIALS, "run_all", {"rounds": small})
     first, first_right = _weights(rounds, answers, "first"), _weights(small, right, "first")
     job.require(
         all(np.array_equal(first[trial], weights) for trial, weights in first_right.items()),

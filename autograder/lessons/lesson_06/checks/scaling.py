@@ -10,7 +10,7 @@ import numpy as np
 from autograder.engine import APPLIES_FROM, CheckFailed, Inconclusive, Job, measure_speedup
 from autograder.engine.timing import num_cores
 from autograder.lessons.checking import are_equal, name_the_mistake, require_equal, require_left_alone
-from autograder.lessons.lesson_06 import baselines, references
+from autograder.lessons.lesson_06 import baselines
 from autograder.lessons.lesson_06.checks.common import (
     CUT,
     EVALUATED,
@@ -69,9 +69,7 @@ def check_train_in_parallel(job: Job) -> None:
         look="whoever trains must see that the model has diverged: make the step of the whole batch",
     )
     job.counts["samples_of_rank_0"], job.counts["samples_of_rank_1"] = together["rows"]
-    # Of the reference `workbook calibrate` wants the time, whatever it is.
-    is_reference = job.source == references.TRAIN_IN_PARALLEL
-    if num_cores() < 2 and not is_reference:
+    if num_cores() < 2 and not job.is_reference:
         job.reference_speedup = 1.0
     try:
         measure_speedup(

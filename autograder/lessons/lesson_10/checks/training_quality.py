@@ -11,7 +11,7 @@ import numpy as np
 
 from autograder.engine import Job, at_once
 from autograder.lessons.checking import HEAD_START, compare_paired
-from autograder.lessons.lesson_10.baselines import SAME_TRAINING
+from autograder.lessons.lesson_10 import baselines
 from autograder.lessons.lesson_10.checks.tables import secret_split
 from autograder.lessons.lesson_10.checks.told_training import learnt_of
 
@@ -32,7 +32,7 @@ def num_others(some: list[str], labels: list[str]) -> int:
 
 
 def require_quality(job: Job) -> None:
-    own, theirs = job.learner(), job.worker("the same training", SAME_TRAINING)
+    own, theirs = job.learner(), job.worker("the same training", baselines.SAME_TRAINING)
     accuracies: list[tuple[float, float]] = []
 
     def difference() -> float:

@@ -14,11 +14,27 @@ from pathlib import Path
 from autograder.common import Reason, Result, named
 from autograder.course import Exercise, Lesson, title_of
 from autograder.engine import evidence, is_stub
-from autograder.grading.class_report import Alike, ClassReport, OfExercise, OfQuestion, Points, Speedups
 from autograder.grading.gradebook import nbgrader_api
-from autograder.grading.keys import grading_bank
 from autograder.grading.marking import known_lesson
+from autograder.grading.reports.class_report import (
+    Alike,
+    ClassReport,
+    Look,
+    OfExercise,
+    OfQuestion,
+    Points,
+    Speedups,
+)
 from autograder.grading.submissions import Submission, read_submission, students_of
+from autograder.grading.terms import (
+    exam_doubts,
+    extend,
+    for_others,
+    grading_bank,
+    granted_in,
+    notes_on,
+    settle_lateness,
+)
 from autograder.grading.units import Results, results_of, units_of
 from autograder.kept import read_answers
 from autograder.quizzes import grade_quiz, has_quiz
@@ -30,6 +46,7 @@ WEAK = 0.2
 """Below this discrimination a question hardly tells who knows more (Ebel and Frisbie, Essentials of Educational
 Measurement, 5th ed., 1991)."""
 _NUMBER = re.compile(r"(?<![\w.-])\d[\d.,]*(?![\w-])")  # differs from one wrong solution to the next
+_LINE = re.compile(r" \(line \d+\)$")
 _MAX_LOOKS = 20  # lines for a person, of one student
 _MAX_MISTAKES = 100  # different ones, of one exercise: the most common
 _MAX_MISTAKE = 160  # characters: what an error says is the learner's to choose
@@ -44,7 +61,7 @@ def report(lesson_id: str, course: Path) -> ClassReport:
             f"nothing was handed in for {lesson.slug}: {course}/submitted/STUDENT/{lesson.slug} is not there"
         )
     submissions = [read_submission(course, name, lesson) for name in names]
-    results, scores = results_of(course), _scores(course, lesson)
+    results, (scores, granted) = results_of(course), _scores(course, lesson)
     found = {each.student: _results(each, lesson, results) for each in submissions}
     num_cells = sum(len(units_of(each, lesson)) for each in submissions)
     return ClassReport(
@@ -62,7 +79,9 @@ def report(lesson_id: str, course: Path) -> ClassReport:
         questions=_questions(course, lesson, submissions),
         review=[line for name, each in found.items() for line in _looks(name, each)],
         alike=_alike(submissions, lesson),
-        problems={each.student: list(each.problems) for each in submissions if each.problems},
+        problems={each.student: lines for each in submissions if (lines := _problems(course, lesson, each))},
+        granted=granted,
+        looks=_grouped(submissions, found),
     )
 
 
@@ -83,7 +102,13 @@ def write_page(found: ClassReport, path: Path) -> None:
     atomic_write_text(path, page)
 
 
-def _scores(course: Path, lesson: Lesson) -> dict[str, Points]:
+def _problems(course: Path, lesson: Lesson, submission: Submission) -> list[str]:
+    about = [*exam_doubts(course, lesson, submission), *for_others(submission, lesson)]
+    return [*submission.problems, *about]
+
+
+def _scores(course: Path, lesson: Lesson) -> tuple[dict[str, Points], dict[str, str]]:
+    """Points by student, as they are with the extensions of now; and what was granted."""
     from nbgrader.api import Gradebook, MissingEntry
 
     api = nbgrader_api(course)
@@ -94,13 +119,18 @@ def _scores(course: Path, lesson: Lesson) -> dict[str, Points]:
             raise UserError(
                 f"{lesson.slug} is not in the gradebook yet: `workbook grade {lesson.id}` first"
             ) from None
-        return {
+        rows = granted_in(course)
+        extend(gradebook, lesson.slug, rows)
+        settle_lateness(gradebook, lesson.slug, api.config)
+        granted = notes_on(gradebook, lesson.slug, rows)
+        points = {
             submission.student.id: Points(
                 score=max(0.0, submission.score - submission.late_submission_penalty),
                 max_score=submission.max_score,
             )
             for submission in sorted(entered, key=lambda submission: submission.student.id)
         }
+        return points, granted
 
 
 def _results(submission: Submission, lesson: Lesson, results: Results) -> list[Result]:
@@ -140,6 +170,21 @@ def _looks(student: str, results: list[Result]) -> list[str]:
     return [*lines[:_MAX_LOOKS], *([f"{named(student)}: and {more} more like these"] if more > 0 else [])]
 
 
+def _grouped(submissions: list[Submission], found: dict[str, list[Result]]) -> list[Look]:
+    """Reasons for a person to look, each once."""
+    groups: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for submission in submissions:
+        for result in found[submission.student]:
+            for why in dict.fromkeys(_LINE.sub("", why) for why in result.review):
+                code = evidence.family(submission.sources[result.id])
+                groups[result.id, why][code].append(submission.student)
+    looks = [
+        Look(id=key[0], why=key[1], alike=sorted(codes.values(), key=lambda names: (-len(names), names)))
+        for key, codes in groups.items()
+    ]
+    return sorted(looks, key=lambda look: (_numbers(look.id), -sum(map(len, look.alike)), look.why))
+
+
 def _mistake(reason: Reason) -> str:
     """What a check held likely, without the explanation and with its numbers left out, else its first line."""
     first = (str(reason).splitlines() or [""])[0][:_MAX_MISTAKE]
@@ -151,7 +196,9 @@ def _questions(course: Path, lesson: Lesson, submissions: list[Submission]) -> l
         return []
     bank = grading_bank(course, lesson)
     graded = [
-        grade_quiz(lesson.id, read_answers(each.answers), bank=bank).questions
+        grade_quiz(
+            lesson.id, read_answers(each.answers), bank=grading_bank(course, lesson, each.student)
+        ).questions
         for each in submissions
         if each.answers
     ]

@@ -14,11 +14,24 @@ import contextlib
 import functools
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from autograder.course import Lesson, lesson_ids
+from autograder.grading.submissions import Submission
+from autograder.grading.terms.extensions import granted_in, granted_to
 from autograder.grading.units import FOLDER
-from autograder.quizzes import Bank, compile_bank, has_quiz, is_exam, keyless_name, load_bank
+from autograder.kept import read_answers
+from autograder.quizzes import (
+    Bank,
+    compile_bank,
+    doubts,
+    has_quiz,
+    is_exam,
+    keyless_name,
+    load_bank,
+    minutes_in,
+)
 from course_lib.base import UserError, atomic_write_text
 
 
@@ -83,8 +96,9 @@ def keys_path(course: Path, lesson_id: str) -> Path:
     return course / FOLDER / "keys" / f"{lesson_id}.json"
 
 
-def grading_bank(course: Path, lesson: Lesson) -> Bank:
-    """The questions with their keys that a course grades a lesson by: the last graded release's, else the lesson's own.
+def grading_bank(course: Path, lesson: Lesson, student: str = "") -> Bank:
+    """The questions with their keys that a course grades a lesson by: the last graded release's, else the lesson's own;
+    of an exam with the time that this student has.
 
     Raises:
         UserError: the course released a graded quiz, and its keys are gone or damaged. Or the lesson has no quiz.
@@ -92,7 +106,9 @@ def grading_bank(course: Path, lesson: Lesson) -> Bank:
     path = keys_path(course, lesson.id)
     was_graded = (course / "release" / lesson.slug / keyless_name(lesson.id)).exists()
     if not path.exists() and not was_graded:
-        return load_bank(lesson.id)
+        bank = load_bank(lesson.id)
+        minutes = minutes_in(course / "release" / lesson.slug, lesson.id) if bank.is_exam else 0.0
+        return replace(bank, minutes=minutes * exam_time(course, lesson, student)) if minutes else bank
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         return Bank.from_dict(json.loads(path.read_text(encoding="utf-8")))
     raise UserError(
@@ -101,11 +117,26 @@ def grading_bank(course: Path, lesson: Lesson) -> Bank:
     )
 
 
+def exam_time(course: Path, lesson: Lesson, student: str) -> float:
+    """How many times the usual time a student was granted in an exam. Raises UserError where the table is none."""
+    return granted_to(granted_in(course), student, lesson.id).exam_time or 1.0
+
+
+def exam_doubts(course: Path, lesson: Lesson, submission: Submission) -> list[str]:
+    """What a person should know of the times in which a student answered an exam that has a clock."""
+    if not submission.answers or not (has_quiz(lesson.id) and is_exam(lesson.id)):
+        return []
+    bank = grading_bank(course, lesson, submission.student)
+    granted = exam_time(course, lesson, submission.student)
+    return doubts(bank, read_answers(submission.answers), granted)
+
+
 def bank_of_hand_in(notebook: Path) -> Callable[[Lesson], Bank] | None:
     """What gives the questions that a course grades a notebook in `submitted` or `autograded` by; None elsewhere."""
     for step in notebook.resolve().parents:
         if step.name in ("submitted", "autograded") and (step.parent / "nbgrader_config.py").is_file():
-            return functools.partial(grading_bank, step.parent)
+            student = notebook.resolve().relative_to(step).parts[0]
+            return functools.partial(grading_bank, step.parent, student=student)
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +62,20 @@ class Alike:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Look:
+    """A reason for a person to look at solutions of an exercise.
+
+    Attributes:
+        why: in the words of the check, without the line of the cell.
+        alike: whose, those with equal code together, the largest group first: one look is for all of a group.
+    """
+
+    id: str
+    why: str
+    alike: list[list[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClassReport:
     """What a class did in a lesson.
 
@@ -71,8 +85,10 @@ class ClassReport:
         unchecked: cells without a kept result, for nobody graded them, or by other checks than the installed ones.
         bins: how many students in each tenth of the points.
         exercises: those that the course left in.
-        review: lines for a person.
+        review: lines for a person, by student.
+        looks: the same by exercise and reason, what most students share first.
         problems: lines by student.
+        granted: by student: more time, and whether it mattered.
     """
 
     lesson: str
@@ -86,3 +102,5 @@ class ClassReport:
     review: list[str]
     alike: list[Alike]
     problems: dict[str, list[str]]
+    granted: dict[str, str] = field(default_factory=dict)
+    looks: list[Look] = field(default_factory=list)
