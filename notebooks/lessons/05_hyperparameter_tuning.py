@@ -13,27 +13,26 @@
 # %% [markdown]
 # # 05 · Hyperparameter tuning
 #
-# *About 115 minutes: 35 of reading and quiz, 80 for 5 exercises*
+# *About 90 minutes: 15 of reading and quiz, 75 for 5 exercises*
 #
 # A search over hyperparameters is an experiment with a budget. Done carelessly it crowns the luckiest trial and hides
-# what it cost. In this lesson you draw better points, end bad trials early, pay an honest bill, and say how sure you
-# are of the winner.
+# what it cost. You begin with a grid and its bill. You draw better points, end bad trials early, and say how sure you are
+# of the winner.
 #
-# | Part | What happens there |
+# | Part | What you build there |
 # |---|---|
-# | [Why it matters](#Why-it-matters) | one value that decides more than all the others |
-# | [Watch it happen](#Watch-it-happen) | log scales, grid against random, seeds, pruning: predicted, then measured |
-# | [Worked example](#Worked-example) | a search in plain torch, then the same with `course_lib` and Optuna |
-# | [The contract](#The-contract) | what is settled before the first trial, and which knob plays which part |
-# | [Read a search](#Read-a-search) | slices, importance, and the report that you owe |
-# | [Exercises](#Exercises) | 5.1 to 5.5, each checked on secret inputs |
-# | [In the wild](#In-the-wild) | the same in Optuna, Hugging Face Trainer and Lightning |
-# | [When it goes wrong](#When-it-goes-wrong) | seven mistakes, reproduced |
-# | [Drills](#Drills), [checklist](#The-search-checklist), [quiz](#Quiz) | practice, a page to keep, the test |
+# | [The program](#The-program) | a grid of twelve trials, and its bill |
+# | [Draw](#Draw) | 5.1, points that mean something |
+# | [A fair trial](#A-fair-trial) | 5.2, the same chance for every trial |
+# | [Drop](#Drop) | 5.3, successive halving with an honest bill |
+# | [Judge](#Judge) | 5.4, a winner that is no accident |
+# | [The challenge](#The-challenge) | 5.5, the grid's quality for half its steps |
+# | [Checklist](#The-search-checklist), [quiz](#Quiz) | a page to keep, the test |
+# | [More](#More) | outside the 90 minutes: `course-lib tune`, Optuna, reading a search, frameworks, drills |
 #
-# The code of the figures is folded; the three dots open it. No cell outside the exercises depends on your solutions.
+# Cells that are folded draw pictures or set things up; the three dots open them.
 
-# %%
+# %% jupyter={"source_hidden": true}
 import contextlib
 import importlib.util
 import io
@@ -44,12 +43,13 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
 from scipy import stats
 
-from autograder import check, check_quiz, compare, exercise, predict, quiz
+from autograder import check, check_quiz, compare, exercise, predict, quiz, so_far, yours
 from autograder.plots import BLUE, GREEN, GREY, ORANGE, RED, bars, figure, show
 from course_lib import data, loop
 from course_lib.models import ModelConfig, TextClassifier
@@ -64,16 +64,14 @@ print("Optuna is installed" if HAS_OPTUNA else
       "Optuna is not installed: its cells say so and run nothing. To have it: %pip install optuna")  # fmt: skip
 
 # %% [markdown]
-# ## Why it matters
+# ## The program
 #
-# You inherit a training script. It says `learning_rate = 1e-3`, and nobody knows why. Is it good? Is it ten times too
-# small? The task is that of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb): which
-# package was a docstring written for? To keep trials short, texts are cut at 24 tokens.
-#
-# The texts fall into three parts, and each has one job. **Train** teaches the model. **Validation** chooses among
-# trials. **Test** judges the winner, once, at the very end.
+# You inherit a training script. It says `learning_rate = 1e-3`, and nobody knows why. The task is that of
+# [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb): which package was a docstring written
+# for? To keep trials short, texts are cut at 24 tokens. They fall into three parts, and each has one job. **Train**
+# teaches the model. **Validation** chooses among trials. **Test** judges the winner, once, at the very end.
 
-# %%
+# %% jupyter={"source_hidden": true}
 store, held_out = data.docstring_store(max_length=1024)
 num_classes = len(store.label_names)
 rng = np.random.default_rng(0)
@@ -97,12 +95,6 @@ print(f"{len(train_texts):,} texts to train on, {len(validation_texts)} to valid
       f"{len(test_texts):,} to test, {num_classes} classes")  # fmt: skip
 
 
-# %% [markdown]
-# A **trial** is one training with one configuration. This class is all that the lesson needs of it: a fresh model and a
-# fresh optimizer, an order of texts that follows from the seed, and a `train` that goes on where it stopped. It also
-# keeps the bill: every step of every trial, for the whole lesson.
-
-# %%
 BUDGET = 54  # steps of a whole trial
 DEFAULTS = {
     "learning_rate": 1e-3,
@@ -160,12 +152,62 @@ def trial_loss(seed: int = 0, num_steps: int = BUDGET, **config) -> float:
     return Trial(config, seed).train(num_steps)
 
 
+LOW = {"learning_rate": 1e-4, "weight_decay": 1e-4}
+HIGH = {"learning_rate": 1.0, "weight_decay": 1.0}
+
+
+def log_draw(rng, name):
+    return float(np.exp(rng.uniform(math.log(LOW[name]), math.log(HIGH[name]))))
+
+
+EVERY = BUDGET // 9  # steps from one look at the validation loss to the next
+
+
+# %% [markdown]
+# A **trial** is one training with one configuration, here of 54 steps. `Trial.steps_paid` is the bill: every step of every
+# trial. A search draws configurations, trains them, judges them on validation texts and reports the best. The first one
+# that most people write is a grid: four learning rates times three weight decays, each in full.
+
+# %%
+grid = [
+    {"learning_rate": float(rate), "weight_decay": float(decay)}
+    for rate in np.geomspace(LOW["learning_rate"], HIGH["learning_rate"], 4)
+    for decay in np.geomspace(LOW["weight_decay"], HIGH["weight_decay"], 3)
+]
+
+
+def all_in_full(configs):
+    losses = [trial_loss(**config) for config in configs]
+    return configs[int(np.argmin(losses))], losses
+
+
+program = SimpleNamespace(configs=grid, search=all_in_full, full_steps=BUDGET)
+
+
+def trainings_paid():
+    """Runs the search of the program; what it is judged by are the steps of all its trials, in full trainings."""
+    before = Trial.steps_paid
+    best, losses = program.search(program.configs)
+    found = ", ".join(f"{name} {value:.1e}" for name, value in best.items())
+    print(
+        f"{len(program.configs) or 'its own'} configurations, best loss {min(losses):.3f} with {found}"
+    )
+    return (Trial.steps_paid - before) / program.full_steps
+
+
+grid_best, grid_losses = all_in_full(grid)
+print(f"the grid: {12 * BUDGET} steps, which is 12 full trainings; best validation loss {min(grid_losses):.3f}; "
+      f"guessing evenly would give {math.log(num_classes):.3f}")  # fmt: skip
+
+# %% [markdown]
+# ## Draw
+#
+# What does one knob do? Here is the learning rate alone, from 0.00001 to 1.
+
+# %%
 rates = np.geomspace(1e-5, 1.0, 11)
 sweep = [trial_loss(learning_rate=float(rate)) for rate in rates]
 best_rate = float(rates[int(np.argmin(sweep))])
-for rate, loss in zip(rates, sweep, strict=True):
-    print(f"learning rate {rate:8.1e}   validation loss {loss:.3f}")
-print(f"guessing evenly would give {math.log(num_classes):.3f}")
 
 # %% jupyter={"source_hidden": true}
 fig, (left, right) = figure(1, 2, height=2.9, sharey=True)
@@ -184,22 +226,8 @@ show(fig, alt=f"Validation loss against the learning rate, {len(rates)} trials, 
      "nearly all points stand on the left edge.")  # fmt: skip
 
 # %% [markdown]
-# (A loss above the frame is drawn at its edge, here and in every figure below.)
-#
-# One number, and the same model learns well, hardly learns, or is destroyed. This is the picture to keep of a search:
-#
-# > draw → train → judge → drop or keep → report
-#
-# A search **draws** a configuration, **trains** it for a while, **judges** it on validation texts, **drops** it or
-# keeps it going, and in the end **reports** the winner and the bill. Each station has its own way to lie to you. The
-# lesson takes them one by one.
-#
-# ## Watch it happen
-#
-# ### Draw: a range that spans decades needs a log scale
-#
-# Look at the two axes above. The valley is wide on the log axis and invisible on the linear one. Learning rates act by
-# *ratio*: from 0.001 to 0.002 changes as much as from 0.01 to 0.02. The same holds for weight decay and batch size.
+# (A loss above the frame is drawn at its edge, here and in every figure below.) The valley is wide on the log axis and
+# invisible on the linear one. Learning rates act by *ratio*: from 0.001 to 0.002 changes as much as from 0.01 to 0.02.
 
 # %%
 predict(
@@ -229,32 +257,14 @@ compare("5a", 100 * float(np.mean(uniform > 1e-2)), unit="%")
 # it wherever you would say "ten times as much" rather than "one more": rates, decays, batch sizes, widths. Use a plain
 # uniform range for what lives between 0 and 1 and is read as a share, such as dropout.
 #
-# ### Draw: grid against random
-#
-# Two hyperparameters, twelve trials. A grid takes four learning rates times three weight decays. Random search draws
-# twelve pairs. The figure shows both, with each trial really trained.
+# And the grid? Twelve random pairs cost as much.
 
 # %%
 predict("5b", "Best loss of the 12-point grid minus best loss of 12 random points?")
 
-# %%
-LOW = {"learning_rate": 1e-4, "weight_decay": 1e-4}
-HIGH = {"learning_rate": 1.0, "weight_decay": 1.0}
-
-
-def log_draw(rng, name):
-    return float(np.exp(rng.uniform(math.log(LOW[name]), math.log(HIGH[name]))))
-
-
-grid = [
-    {"learning_rate": float(rate), "weight_decay": float(decay)}
-    for rate in np.geomspace(LOW["learning_rate"], HIGH["learning_rate"], 4)
-    for decay in np.geomspace(LOW["weight_decay"], HIGH["weight_decay"], 3)
-]
+# %% jupyter={"source_hidden": true}
 rng = np.random.default_rng(3)
 random_points = [{name: log_draw(rng, name) for name in LOW} for _ in range(12)]
-
-EVERY = BUDGET // 9  # a look at the validation loss at each ninth of a trial
 
 
 def curve_of(config, seed=0):
@@ -262,12 +272,9 @@ def curve_of(config, seed=0):
     return [trial.train(EVERY) for _ in range(BUDGET // EVERY)]
 
 
-grid_losses = [trial_loss(**point) for point in grid]
+# %%
 curves = [curve_of(point) for point in random_points]  # kept: pruning looks at them again
 random_losses = [curve[-1] for curve in curves]
-print(
-    f"best of the grid {min(grid_losses):.3f}   best of the random points {min(random_losses):.3f}"
-)
 compare("5b", min(grid_losses) - min(random_losses))
 
 # %% jupyter={"source_hidden": true}
@@ -321,9 +328,7 @@ show(fig, alt="Above, twelve points in the plane of learning rate and weight dec
 # the third has said. Random search has tried twelve learning rates for the same money ([Bergstra and Bengio, 2012](https://www.jmlr.org/papers/v13/bergstra12a.html)). When
 # only some knobs matter, and you do not know which, a grid wastes trials by its shape.
 #
-# **Why can the grid still win a round?** Decide before you open this.
-#
-# <details><summary>An answer</summary>
+# <details><summary>Why can the grid still win a round?</summary>
 #
 # With twelve points luck has a large part. A grid that happens to hold a point in the valley does well, and twelve
 # random points may leave a gap there. Over many problems random is the safer bet, not in every single search. Low-
@@ -331,9 +336,134 @@ show(fig, alt="Above, twelve points in the plane of learning rate and weight dec
 #
 # </details>
 #
-# ### Judge: the same trial twice
+# ### The rules of this lesson
 #
-# Train one configuration with eight seeds. Nothing differs but the first weights, dropout and the order of the texts.
+# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#How-exercises-work): write
+# where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. No clock
+# runs in this lesson: points rest on **properties** and on **counts** of training steps. Arguments have the types that
+# stand beside them; numbers among them are finite, and seeds lie between 0 and `2**32 - 1`, unless the text says
+# otherwise.
+#
+# Some properties are about chance: is this draw uniform, is that interval wide enough? Such a check takes thousands of
+# draws, and refuses a right solution in fewer than one check of ten thousand.
+#
+# ### 5.1 · Draw from a search space
+#
+# > Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · property · imports: all that is installed
+#
+# Every search begins here. A space is a dict of parts; a sample is a dict of values. Some keys only make sense under a
+# condition: momentum belongs to SGD, and a sample with AdamW must not have it.
+#
+# <details><summary>Hint: "the learning rate is uniform"</summary>
+#
+# Draw between the *logarithms* of the ends, and take the exponential of what comes.
+#
+# </details>
+# <details><summary>Hint: "an end is never drawn"</summary>
+#
+# `rng.integers(low, high)` leaves `high` out. It has an argument for that.
+#
+# </details>
+# <details><summary>Hint: "the key that the condition names is not there yet"</summary>
+#
+# Keys come in any order. Draw the keys without a condition first, or all of them, and take out afterwards what does not
+# apply.
+#
+# </details>
+# <details><summary>Hint: "the same generator state gives other samples"</summary>
+#
+# Every number must come from `rng`. `np.random.uniform` and `random.choice` have states of their own.
+#
+# </details>
+
+# %%
+import math
+from typing import Any
+
+import numpy as np
+
+from autograder import exercise
+
+
+@exercise("5.1")
+def sample(space: dict[str, dict[str, Any]], rng: np.random.Generator) -> dict[str, Any]:
+    """Draw one configuration from `space`. All randomness comes from `rng`.
+
+    `space` maps a name to a part, in any order:
+        {"kind": "log", "low": 1e-4, "high": 1e-1}    a float; its logarithm is uniform
+        {"kind": "float", "low": 0.0, "high": 0.5}    a float, uniform
+        {"kind": "int", "low": 1, "high": 4}          a whole number, both ends among them, equally likely
+        {"kind": "choice", "values": ["adamw", "sgd"]}   one of these, equally likely
+    Any of them may have "when": (other_name, value). Then the name is in the sample exactly if the
+    sample has `value` under `other_name`, which itself has no condition.
+
+    Returns {name: value}. Draws are independent of each other, and `space` stays as it is.
+    Raises ValueError for a range of kind "log" or "float" that cannot be: `low` not below `high`,
+    NaN too, or a log range that does not begin above 0. It is never repaired in silence, and is
+    found at every call, whether or not the key is drawn. A range of kind "int" always holds a number,
+    and fewer than 2**53.
+    """
+    ### BEGIN SOLUTION
+    for name, part in space.items():
+        if part["kind"] in ("log", "float") and not part["low"] < part["high"]:
+            raise ValueError(
+                f"{name}: low must be below high, got {part['low']} … {part['high']}"
+            )
+        if part["kind"] == "log" and part["low"] <= 0:
+            raise ValueError(f"{name}: a log range must begin above 0, got {part['low']}")
+    drawn: dict[str, Any] = {}
+    for name, part in space.items():
+        if part["kind"] == "log":
+            drawn[name] = math.exp(rng.uniform(math.log(part["low"]), math.log(part["high"])))
+        elif part["kind"] == "float":
+            drawn[name] = rng.uniform(part["low"], part["high"])
+        elif part["kind"] == "int":
+            drawn[name] = int(rng.integers(part["low"], part["high"], endpoint=True))
+        else:
+            drawn[name] = part["values"][rng.integers(len(part["values"]))]
+
+    def applies(part: dict[str, Any]) -> bool:
+        if "when" not in part:
+            return True
+        other, value = part["when"]
+        return drawn[other] == value
+
+    # Drawn first, taken out after: the order of the keys then plays no part.
+    return {name: drawn[name] for name, part in space.items() if applies(part)}
+    ### END SOLUTION
+
+
+# %%
+check("5.1")
+
+# %%
+draw = yours("5.1", None)
+if draw:
+    space = {name: {"kind": "log", "low": LOW[name], "high": HIGH[name]} for name in LOW}
+    rng = np.random.default_rng(5)
+    program.configs = [draw(space, rng) for _ in range(12)]
+so_far("5.1", "your draws", trainings_paid, unit="full trainings", start=12)
+
+# %% [markdown]
+# As many steps, but twelve different values of each knob.
+#
+# ## A fair trial
+#
+# Before the first trial, write down what stays equal in all of them. Afterwards every one of these is tempting to bend.
+#
+# | Clause | Here | Why before |
+# |---|---|---|
+# | task and data | docstrings, 24 tokens, one fixed split | another split is another exam |
+# | metric and direction | mean validation loss, lower is better | a metric chosen afterwards is the one that looks best |
+# | slices | loss on the five smallest classes too | a mean can hide a class that got worse |
+# | budget | 54 steps a trial, 24 trials | else the largest budget wins |
+# | target | what improvement would change your mind | else every difference counts |
+# | seeds | search at one, decide on five others | else luck decides |
+# | resume rule | a killed trial goes on from its checkpoint and counts once | else failures are free, or count twice |
+# | test | once, for the winner | each look at it costs some of its honesty |
+#
+# How much is luck? Train one configuration with eight seeds. Nothing differs but the first weights, dropout and the
+# order of the texts.
 
 # %%
 predict("5c", "One configuration, 8 seeds: highest minus lowest validation loss?")
@@ -344,73 +474,107 @@ seeds = range(8)
 at_best = np.array([trial_loss(seed, learning_rate=best_rate) for seed in seeds])
 at_near = np.array([trial_loss(seed, learning_rate=NEAR) for seed in seeds])
 spread = float(np.ptp(at_best))
-print(
-    f"rate {best_rate:.1e}: mean {at_best.mean():.3f}, standard deviation {at_best.std(ddof=1):.3f}"
-)
-print(
-    f"rate {NEAR:.1e}: mean {at_near.mean():.3f}, standard deviation {at_near.std(ddof=1):.3f}"
-)
 compare("5c", spread, digits=3)
 
 
+# %% [markdown]
+# That is what a difference has to beat. A trial that keeps weights from the one before, or has more steps, or another
+# seed, differs by more.
+#
+# ### 5.2 · The same chance for every trial
+#
+# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property · imports: all that is installed
+#
+# Two loops and a training: nothing easier, and nothing in a search is wrong more often. Each trial gets fresh weights,
+# a fresh optimizer, the same number of steps, and a seed that means the same for every configuration. It is judged on
+# the validation texts, after its last step.
+#
+# <details><summary>Hint: "a reused model", or "a reused optimizer"</summary>
+#
+# Count how often the lines that make them run. It must be once for each trial: configurations times seeds.
+#
+# </details>
+# <details><summary>Hint: "seeded after the model is built"</summary>
+#
+# `make_model` draws its weights from torch's global generator. Seed it directly before.
+#
+# </details>
+# <details><summary>Hint: "different budgets"</summary>
+#
+# Is there any way out of your loop before `num_steps`? A diverging trial is trained to its end too, and billed. And is
+# the stream of batches a new one for each trial?
+#
+# </details>
+# <details><summary>Hint: "NaN is neither smaller nor larger"</summary>
+#
+# `min` and `sorted` put NaN anywhere. Write `math.inf` in its place: it loses against everything.
+#
+# </details>
+
 # %%
-def mean_interval(differences, confidence=0.95):
-    """Student's t: the mean of paired differences, and the interval that holds the true one."""
-    differences = np.asarray(differences)
-    error = differences.std(ddof=1) / math.sqrt(len(differences))
-    width = stats.t.ppf(0.5 + confidence / 2, len(differences) - 1) * error
-    return differences.mean(), differences.mean() - width, differences.mean() + width
+import math
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from autograder import exercise
 
 
-gains = at_near - at_best
-mean_gain, low, high = mean_interval(gains)
-swapped = int((gains < 0).sum())
-print(
-    f"{best_rate:.1e} over {NEAR:.1e}: better by {mean_gain:.3f}, 95 % interval {low:.3f} to {high:.3f}"
-)
-print(f"at {swapped} of {len(gains)} seeds a pair of trials says the opposite")
-unpaired = 100 * np.mean(at_near[:, None] < at_best[None, :])
-print(f"of all 64 ways to take one trial of each, at any two seeds, {unpaired:.0f} % do")
+@exercise("5.2")
+def run_trials(
+    task: Any, configs: list[dict[str, float]], seeds: list[int], num_steps: int
+) -> np.ndarray:
+    """Train every configuration once with every seed; returns validation losses, float64 [configs, seeds].
 
-# %% jupyter={"source_hidden": true}
-fig, (left, right) = figure(1, 2, height=2.9, width_ratios=[1.0, 1.1])
-for one, other in zip(at_near, at_best, strict=True):
-    left.plot(
-        [0, 1],
-        [one, other],
-        color=RED if one < other else GREY,
-        marker="o",
-        markersize=4,
-        linewidth=1.2,
-    )
-left.set_xticks([0, 1], labels=[f"rate {NEAR:.1e}", f"rate {best_rate:.1e}"])
-left.set(title="Eight seeds, a line each", ylabel="validation loss", xlim=(-0.25, 1.25))
-numbers = np.arange(2, 17)
-widths = [stats.t.ppf(0.975, n - 1) * gains.std(ddof=1) / math.sqrt(n) for n in numbers]
-right.plot(numbers, np.minimum(widths, 3 * widths[2]), color=BLUE, marker="o", markersize=4)
-right.axhline(abs(mean_gain), color=ORANGE, linestyle="--")
-right.annotate(
-    "the difference found",
-    (16, abs(mean_gain)),
-    (0, 4),
-    textcoords="offset points",
-    ha="right",
-    fontsize=9.5,
-)
-right.set(title="Half width of the interval", xlabel="seeds", ylim=(0, None))
-show(fig, alt=f"Left: eight pairs of losses, one line a seed; {swapped} lines go the other way. Right: the half width of the "
-     f"95 % interval falls from {widths[1]:.2f} with 3 seeds to {widths[6]:.2f} with 8; the difference found is "
-     f"{abs(mean_gain):.2f}.")  # fmt: skip
+    task.make_model(config)              a classifier whose weights come from torch's global generator
+    task.make_optimizer(model, config)   its optimizer
+    task.train_batches(seed)             an endless generator of batches, in an order of that seed
+    task.validation_batches()            a list of batches to judge a trial on
+    task.test_batches()                  a list of batches that no search may look at
+    `model(input_ids, attention_mask)` returns logits [B, C]; a batch has these two and "labels".
+
+    Each trial, whatever ran before it: torch seeded with its seed, a fresh model, a fresh optimizer,
+    `num_steps` steps on the first `num_steps` batches of its seed, in training mode, minimising the
+    mean cross-entropy. Then the mean cross-entropy over all validation *samples*, in evaluation mode;
+    `math.inf` where that is no finite number. Every trial is trained to its end; an error on the way
+    reaches the caller.
+    """
+    ### BEGIN SOLUTION
+    losses = np.full((len(configs), len(seeds)), math.inf)
+    for row, config in enumerate(configs):
+        for column, seed in enumerate(seeds):
+            torch.manual_seed(seed)  # before the weights are drawn
+            model = task.make_model(config)
+            optimizer = task.make_optimizer(model, config)
+            batches = task.train_batches(seed)
+            model.train()
+            for _ in range(num_steps):
+                batch = next(batches)
+                logits = model(batch["input_ids"], batch["attention_mask"])
+                loss = F.cross_entropy(logits, batch["labels"])
+                optimizer.zero_grad(set_to_none=True)
+                loss.backward()
+                optimizer.step()
+            model.eval()
+            total, num_samples = 0.0, 0
+            with torch.inference_mode():
+                for batch in task.validation_batches():
+                    logits = model(batch["input_ids"], batch["attention_mask"])
+                    total += F.cross_entropy(logits, batch["labels"], reduction="sum").item()
+                    num_samples += len(batch["labels"])
+            if math.isfinite(total):
+                losses[row, column] = total / num_samples
+    return losses
+    ### END SOLUTION
+
+
+# %%
+check("5.2")
 
 # %% [markdown]
-# **How many seeds decide?** As many as it takes for the half width to fall below the difference that you care about.
-# Two or three seeds say little, because the spread itself is a guess from so few values; Student's t knows
-# that and makes the interval wide. Four times the seeds halve the width, and more than halve it where they were few.
-#
-# Compare in **pairs**: both configurations at the same seeds. A seed with hard first weights or an unlucky order is
-# hard for both, and cancels in the difference. Exercise 5.4 turns this into a decision.
-#
-# ### Drop: most trials are lost early
+# ## Drop
 #
 # These are the twelve random trials from above, with a look at each ninth of their way.
 
@@ -448,7 +612,7 @@ predict(
 )
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 def median_pruned(curves, num_startup=4, warmup_looks=2):
     """Looks that each trial gets, in the order in which the trials come."""
     kept = []
@@ -479,6 +643,7 @@ def halved(curves, first_looks, factor=3):
         looks = min(looks * factor, len(curves[0]))
 
 
+# %%
 plans = {
     "all in full": [len(curve) for curve in curves],
     "median pruner": median_pruned(curves),
@@ -508,21 +673,440 @@ show(fig, alt="The twelve curves, three times; ended trials are red with a cross
 
 # %% [markdown]
 # The steps of the red trials are spent. A report that counts only the trials that were finished is wrong, and the next
-# budget planned with it is too small.
+# budget planned with it is too small. And early looks favour whatever is fast at first: a high rate without decay, little
+# regularisation, no warmup. So let the first look come late enough that the order has settled.
 #
-# **What can go wrong with early looks?** They favour whatever is fast at first: a high rate without decay, little
-# regularisation, no warmup. And a schedule that decays over the whole trial makes an early look at a *long* trial
-# differ from the end of a *short* one. So let the first look come late enough that the order has settled: compare the
-# order at the look with the order at the end, once, on a dozen full trials. The agreement need not rise steadily:
-# trials with a high rate swing, and a look catches them up or down.
+# ### 5.3 · Successive halving with an honest bill
+#
+# > Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · property, count (every step, and no step twice) · imports: all that is installed
+#
+# You are given a function that trains. It runs in the grader's process, on learning curves that you cannot see: they
+# cross, one looks best early and then rises, one is NaN. And every step that you ask for is billed there.
+#
+# <details><summary>Hint: "each round pays for its whole length again"</summary>
+#
+# `train` goes on where the trial stopped. A trial that has had 4 steps and should have 12 needs 8 more.
+#
+# </details>
+# <details><summary>Hint: "pruned trials are counted as free"</summary>
+#
+# Keep one list of steps, a place for each configuration, written at the one line that calls `train`. Nothing is ever
+# taken out of it.
+#
+# </details>
+# <details><summary>Hint: "others go on than should"</summary>
+#
+# Lower is better, NaN is worst, and of n trials n // reduction_factor go on, but always at least one.
+#
+# </details>
+# <details><summary>Hint: "losses after different budgets are compared"</summary>
+#
+# The winner comes from the last round alone. A lower loss from an earlier round was another model, with less training.
+#
+# </details>
 
 # %%
-for look in (1, 3, 5, 8):
-    agreement = stats.spearmanr([curve[look - 1] for curve in curves], random_losses).statistic
-    print(f"after {EVERY * look:2d} steps: rank correlation with the end {agreement:.2f}")
+import math
+from collections.abc import Callable
+from typing import Any
+
+from autograder import exercise
+
+
+@exercise("5.3")
+def successive_halving(
+    configs: list[dict[str, float]],
+    train: Callable[[dict[str, float], int], float],
+    min_steps: int,
+    reduction_factor: int,
+    max_total_steps: int,
+) -> dict[str, Any]:
+    """Successive halving over `configs`, no two of them equal, within a budget. The same values under
+    other names are another configuration.
+
+    `train(config, num_steps)` trains this configuration's trial for `num_steps` *more* and returns
+    its validation loss afterwards; lower is better, NaN means that it diverged, and is no better than
+    inf. Among equals any may go on. The first call for a configuration starts its trial.
+
+    Round 1: every trial gets `min_steps`. Then, of the n trials of a round, the best
+    n // reduction_factor (at least 1) go on until each has had `reduction_factor` times as many steps
+    in all. The last round is the one in which a single trial trains alone, or the last one that fits
+    as a whole: the steps of *all* trials, pruned ones too, never exceed `max_total_steps`.
+
+    Returns, of the trial with the lowest loss in the last round:
+        "best"         its place in `configs`
+        "value"        its loss after its last step; NaN or inf where the whole round diverged
+    and the bill:
+        "num_steps"    list of ints: steps of each trial, in the order of `configs`
+        "total_steps"  their sum
+    Raises ValueError, before any training, when round 1 does not fit.
+    """
+    ### BEGIN SOLUTION
+    if len(configs) * min_steps > max_total_steps:
+        raise ValueError(
+            f"{len(configs)} trials of {min_steps} steps exceed {max_total_steps}"
+        )
+    spent = [0] * len(configs)  # the bill: nothing is ever taken out of it
+    alive, steps = list(range(len(configs))), min_steps
+    while True:
+        losses = {}
+        for place in alive:
+            loss = train(configs[place], steps - spent[place])  # the difference: trials go on
+            losses[place] = loss if math.isfinite(loss) else math.inf
+            spent[place] = steps
+        ranked = sorted(alive, key=lambda place: losses[place])
+        kept = ranked[: max(1, len(ranked) // reduction_factor)]
+        next_steps = steps * reduction_factor
+        cost = sum(next_steps - spent[place] for place in kept)
+        if len(alive) == 1 or sum(spent) + cost > max_total_steps:
+            best = ranked[0]
+            return {
+                "best": best,
+                "value": losses[best],
+                "num_steps": spent,
+                "total_steps": sum(spent),
+            }
+        alive, steps = kept, next_steps
+    ### END SOLUTION
+
+
+# %%
+check("5.3")
+
+# %%
+halve = yours("5.3", None)
+if halve and draw:
+    program.configs = [draw(space, rng) for _ in range(24)]
+
+    def search_by_halving(configs):
+        trials = {}
+
+        def train(config, num_steps):
+            return trials.setdefault(tuple(config.values()), Trial(config)).train(num_steps)
+
+        result = halve(configs, train, EVERY, 3, 6 * BUDGET)
+        return configs[result["best"]], [result["value"]]
+
+    program.search = search_by_halving
+so_far("5.3", "your halving, of 24", trainings_paid, unit="full trainings", start=12)
 
 # %% [markdown]
-# ## Worked example
+# Twice as many configurations, for half of the steps.
+#
+# ## Judge
+#
+# Two learning rates, eight seeds each, a line for a seed. Which one is better?
+
+
+# %% jupyter={"source_hidden": true}
+def mean_interval(differences, confidence=0.95):
+    """Student's t: the mean of paired differences, and the interval that holds the true one."""
+    differences = np.asarray(differences)
+    error = differences.std(ddof=1) / math.sqrt(len(differences))
+    width = stats.t.ppf(0.5 + confidence / 2, len(differences) - 1) * error
+    return differences.mean(), differences.mean() - width, differences.mean() + width
+
+
+gains = at_near - at_best
+mean_gain, low, high = mean_interval(gains)
+swapped = int((gains < 0).sum())
+print(
+    f"{best_rate:.1e} over {NEAR:.1e}: better by {mean_gain:.3f}, 95 % interval {low:.3f} to {high:.3f}"
+)
+print(f"at {swapped} of {len(gains)} seeds a pair of trials says the opposite")
+
+# %% jupyter={"source_hidden": true}
+fig, (left, right) = figure(1, 2, height=2.9, width_ratios=[1.0, 1.1])
+for one, other in zip(at_near, at_best, strict=True):
+    left.plot(
+        [0, 1],
+        [one, other],
+        color=RED if one < other else GREY,
+        marker="o",
+        markersize=4,
+        linewidth=1.2,
+    )
+left.set_xticks([0, 1], labels=[f"rate {NEAR:.1e}", f"rate {best_rate:.1e}"])
+left.set(title="Eight seeds, a line each", ylabel="validation loss", xlim=(-0.25, 1.25))
+numbers = np.arange(2, 17)
+widths = [stats.t.ppf(0.975, n - 1) * gains.std(ddof=1) / math.sqrt(n) for n in numbers]
+right.plot(numbers, np.minimum(widths, 3 * widths[2]), color=BLUE, marker="o", markersize=4)
+right.axhline(abs(mean_gain), color=ORANGE, linestyle="--")
+right.annotate(
+    "the difference found",
+    (16, abs(mean_gain)),
+    (0, 4),
+    textcoords="offset points",
+    ha="right",
+    fontsize=9.5,
+)
+right.set(title="Half width of the interval", xlabel="seeds", ylim=(0, None))
+show(fig, alt=f"Left: eight pairs of losses, one line a seed; {swapped} lines go the other way. Right: the half width of the "
+     f"95 % interval falls from {widths[1]:.2f} with 3 seeds to {widths[6]:.2f} with 8; the difference found is "
+     f"{abs(mean_gain):.2f}.")  # fmt: skip
+
+# %% [markdown]
+# **How many seeds decide?** As many as it takes for the half width to fall below the difference that you care about.
+# Two or three seeds say little, because the spread itself is a guess from so few values; Student's t knows
+# that and makes the interval wide. Four times the seeds halve the width, and more than halve it where they were few.
+#
+# Compare in **pairs**: both configurations at the same seeds. A seed with hard first weights or an unlucky order is
+# hard for both, and cancels in the difference.
+#
+# And who looks at many candidates and takes the best must share the error among them: eleven of them have eleven chances
+# to be lucky. With *k* candidates each interval may miss with a *k*-th of the 5 %. This is the Bonferroni correction.
+#
+# ### 5.4 · A winner that is no accident
+#
+# > Difficulty ●●●●○ · Importance ●●●●● · 20 minutes · property (at most 5 false winners in 100 tables of equals; a true lead of 4 times the noise found with 8 seeds in at least 80) · imports: all that is installed
+#
+# A table of losses: a row for each configuration, a column for each seed. Row 0 is what you use today. Is any other row
+# truly better? The check draws thousands of tables of which it knows the truth, and counts your errors.
+#
+# <details><summary>Hint: "the pairs are not used"</summary>
+#
+# Subtract row by row *before* you compute any spread: a hard seed is hard for all configurations, and the subtraction
+# takes it out.
+#
+# </details>
+# <details><summary>Hint: "too narrow for so few seeds"</summary>
+#
+# With four seeds the standard deviation is a guess from four values. Student's t has a quantile for that:
+# `scipy.stats.t.ppf(probability, degrees_of_freedom)`, one degree fewer than there are seeds.
+#
+# </details>
+# <details><summary>Hint: "the best of many is picked first"</summary>
+#
+# Eleven candidates have eleven chances to be lucky. Share the error among them: with k candidates each interval may
+# miss with a k-th of 1 - confidence.
+#
+# </details>
+# <details><summary>Hint: "NaN wins"</summary>
+#
+# `np.argmax` returns the place of the first NaN. Give rows that are not finite at every seed the worst possible mean.
+#
+# </details>
+
+# %%
+import math
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from autograder import exercise
+
+
+@exercise("5.4")
+def choose_winner(losses: np.ndarray, confidence: float = 0.95) -> dict[str, Any]:
+    """Is a configuration better than today's, beyond the noise of the seeds?
+
+    losses: float64 [configurations, seeds], lower is better. A column is one seed for all rows; there
+        are at least two. Row 0 is today's configuration, finite at every seed; so is at least one other row.
+        `losses` stays as it is.
+    Returns
+        "candidate"  the row, other than 0, with the lowest mean loss among rows finite at every seed
+        "interval"   (low, high), `low` finite: the candidate's improvement, (loss of row 0) - (its
+                     loss), lies in it with at least `confidence`, although it was picked as the best
+                     of all rows
+        "winner"     the candidate if `low` is above 0, else 0
+    Where all configurations are equal, a winner other than 0 comes up in at most 1 - confidence of the
+    tables. Noise is normal, with the same spread for every row; seeds may differ by far more.
+    """
+    ### BEGIN SOLUTION
+    improvements = losses[0] - losses[1:]  # in pairs: what a seed does to all rows cancels
+    is_finite = np.isfinite(improvements).all(axis=1)
+    means = np.where(is_finite, improvements.mean(axis=1), -np.inf)
+    best = int(np.argmax(means))
+    num_candidates, num_seeds = improvements.shape
+    error = improvements[best].std(ddof=1) / math.sqrt(num_seeds)
+    # Bonferroni: the best of k was picked, so each of the k intervals may miss k times more seldom.
+    share = (1 - confidence) / num_candidates
+    width = float(stats.t.ppf(1 - share / 2, num_seeds - 1) * error)
+    low, high = float(means[best]) - width, float(means[best]) + width
+    return {
+        "candidate": best + 1,
+        "interval": (low, high),
+        "winner": best + 1 if low > 0 else 0,
+    }
+    ### END SOLUTION
+
+
+# %%
+check("5.4")
+
+# %%
+choose = yours("5.4", None)
+if choose:
+    best, _ = program.search(program.configs)
+    candidates = [DEFAULTS, best, grid_best]
+    losses = np.array(
+        [[trial_loss(100 + seed, **config) for seed in range(5)] for config in candidates]
+    )
+    found = choose(losses)
+    names = ["today's configuration", "your search's", "the grid's"]
+    print(
+        f"winner: {names[found['winner']]}; improvement {found['interval'][0]:.3f} to {found['interval'][1]:.3f}"
+    )
+
+# %% [markdown]
+# ## The challenge
+#
+# ### 5.5 · Challenge: the grid's quality for half its steps
+#
+# > Difficulty ●●●●○ · Importance ●●●●○ · 15 minutes · count (at most half the training steps of a 12-point grid, over 16 secret problems) · imports: all that is installed
+#
+# Put the parts together. The problems are small real trainings, each with a secret data set, unit of its loss and seed,
+# so the best learning rate moves by decades. `train` runs in the grader's process, and bills every step. The grid
+# trains 4 learning rates × 3 weight decays in full. You have half of its steps. The grader then trains the
+# configuration that you return, and the grid's winner, afresh and in full. On average over the problems yours must be as
+# good: its loss on unseen samples at most 1.05 times the other's.
+#
+# <details><summary>Hint: "where do I start?"</summary>
+#
+# Half the steps pay for six full trials, or for twenty short ones and the best of them in full.
+#
+# </details>
+# <details><summary>Hint: "all my trials diverge"</summary>
+#
+# Look at the ranges: five decades of learning rates. On which scale do you draw?
+#
+# </details>
+# <details><summary>Hint: "within the budget, but not as good"</summary>
+#
+# What decides in the last round? If the rounds are too short, what is fast at first wins. If they are too long, too few
+# configurations are tried. Is the winner one that has had `full_steps`?
+#
+# </details>
+
+# %%
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from autograder import exercise
+
+
+@exercise("5.5")
+def search(
+    train: Callable[[dict[str, float], int], float],
+    space: dict[str, dict[str, Any]],
+    full_steps: int,
+    max_total_steps: int,
+    seed: int,
+) -> dict[str, float]:
+    """Find a good configuration for trainings of `full_steps`, 81 or more.
+
+    The steps of all trials stay within `max_total_steps`, which is 6 × `full_steps`.
+    `train(config, num_steps)` as in 5.3, for configurations inside `space`: goes on with the trial of
+        this configuration for `num_steps` more, starts it at the first call, returns its validation
+        loss; NaN where it diverged. All trials share one seed. One step beyond `max_total_steps`, and
+        the search has failed.
+    `space` as in 5.1: two names, "learning_rate" and "weight_decay", both of kind "log", in any order.
+        It stays as it is.
+    `seed`: the same one gives the same search.
+    Returns a configuration, even where every trial diverged:
+        {"learning_rate": float, "weight_decay": float}, each within its range, but for rounding.
+    """
+    ### BEGIN SOLUTION
+    rng = np.random.default_rng(seed)
+    alive = [
+        {
+            name: math.exp(rng.uniform(math.log(part["low"]), math.log(part["high"])))
+            for name, part in space.items()
+        }
+        for _ in range(24)
+    ]
+    # 24 trials for a ninth of their length, 8 for a third, 2 in full: under half of 12 in full.
+    spent = 0
+    for before, steps in (
+        (0, full_steps // 9),
+        (full_steps // 9, full_steps // 3),
+        (full_steps // 3, full_steps),
+    ):
+        cost = len(alive) * (steps - before)
+        if spent + cost > max_total_steps:
+            break
+        spent += cost
+        losses = [train(config, steps - before) for config in alive]
+        losses = [loss if math.isfinite(loss) else math.inf for loss in losses]
+        order = np.argsort(losses)
+        alive = [alive[place] for place in order[: max(1, len(alive) // 3)]]
+    return alive[0]
+    ### END SOLUTION
+
+
+# %%
+check("5.5")
+
+# %%
+search = yours("5.5", None)
+if search and draw:
+
+    def challenge(configs):
+        trials = {}
+
+        def train(config, num_steps):
+            return trials.setdefault(tuple(config.values()), Trial(config)).train(num_steps)
+
+        best = search(train, space, program.full_steps, 6 * program.full_steps, 0)
+        return best, [trials[tuple(best.values())].loss(validation)]
+
+    program.search, program.configs, program.full_steps = challenge, [], 81
+so_far("5.5", "your search", trainings_paid, unit="full trainings", start=12)
+
+# %% [markdown]
+# ## The search checklist
+#
+# | # | Before | After |
+# |---|---|---|
+# | 1 | Task, split, metric, direction, slices written down? | Best value at an end of its range? Then move the range. |
+# | 2 | Budget of a trial, of the search, and who stops it? | Steps and hours of *all* trials in the report? |
+# | 3 | Each range: log or plain? Is today's value inside? | Does the slice of each knob show a valley? |
+# | 4 | Which knob is scientific, which nuisance, which fixed? | Was each nuisance tuned for each value? |
+# | 5 | Fresh model, fresh optimizer, equal steps, equal seeds? | Same winner when the trials run in another order? |
+# | 6 | A storage that survives the night? | Killed trials counted once? |
+# | 7 | How many seeds decide, and at which difference? | Winner at *fresh* seeds, with an interval that knows the number of candidates? |
+# | 8 | Test texts locked away? | Looked at once? |
+
+# %%
+print(
+    f"this notebook's own bill: {Trial.steps_paid:,} steps in {Trial.seconds_paid:.0f} s of training and validation"
+)
+
+# %% [markdown]
+# ## Quiz
+#
+# You pass with 70 %. One of the questions is measured on this machine when you answer. Without a mouse:
+# `from autograder import answer`, then `answer("05.3", "b")`.
+
+# %%
+quiz("05")
+
+# %%
+check_quiz("05")
+
+# %% [markdown]
+# ## What next
+#
+# You can now draw from a space that means something, give every trial the same chance, end bad ones early and still pay
+# for them, and say when a winner is one.
+#
+# - Run `course-lib tune --data your.csv --trials 20` on a CSV of your own. Open `runs/tuning/tuning.html`: slices,
+#   importance, and what was spent.
+# - Take a hyperparameter of a script that you use, and ask where its value comes from. Six log-spaced trials answer.
+# - [Lesson 06](../06_distributed_training/06_distributed_training.ipynb) spreads one training over several processes. A
+#   search spreads without that: its trials need not talk to each other.
+# - [Lesson 08](../08_reproducibility/08_reproducibility.ipynb) goes on with seeds, configs and honest comparisons.
+# - The [start page](../00_start_here/00_start_here.ipynb) shows your progress and the map.
+
+# %% [markdown]
+# ## More
+#
+# From here on all is outside the 90 minutes. Take what you need. A piece needs the folded cells of
+# [the program](#The-program), or says what else.
 #
 # ### A search, in plain torch
 #
@@ -728,21 +1312,9 @@ else:
 # %% [markdown]
 # The split differs from run to run: whoever is free takes the next trial. With two workers there may be a ninth: both
 # had begun a trial when the eighth was finished. Give each worker its own sampler seed, or both draw the same points.
-#
-# ## The contract
-#
-# Before the first trial, write down what stays equal in all of them. Afterwards every one of these is tempting to bend.
-#
-# | Clause | Here | Why before |
-# |---|---|---|
-# | task and data | docstrings, 24 tokens, one fixed split | another split is another exam |
-# | metric and direction | mean validation loss, lower is better | a metric chosen afterwards is the one that looks best |
-# | slices | loss on the five smallest classes too | a mean can hide a class that got worse |
-# | budget | 54 steps a trial, 24 trials | else the largest budget wins |
-# | target | what improvement would change your mind | else every difference counts |
-# | seeds | search at one, decide on five others | else luck decides |
-# | resume rule | a killed trial goes on from its checkpoint and counts once | else failures are free, or count twice |
-# | test | once, for the winner | each look at it costs some of its honesty |
+
+# %% [markdown]
+# ### Scientific, nuisance, fixed
 #
 # Then give every hyperparameter its part. The names are those of Google's
 # [tuning playbook](https://github.com/google-research/tuning_playbook):
@@ -778,7 +1350,7 @@ print(f"each at its own rate: {min(table, key=lambda name: min(table[name]))}")
 # instead of hoping for it. The budget of the nuisance belongs to the contract too: three rates for one optimizer and
 # thirty for its rival is how new methods win.
 #
-# ### What to search first
+# #### What to search first
 #
 # | Knob | Scale | Typical part |
 # |---|---|---|
@@ -789,9 +1361,9 @@ print(f"each at its own rate: {min(table, key=lambda name: min(table[name]))}")
 # | micro-batch size | – | **not tuned for quality**: take the largest that fits ([lesson 03](../03_batch_size_and_accumulation/03_batch_size_and_accumulation.ipynb)), then tune the rate |
 # | seed | – | never. A seed that is tuned is noise that was kept |
 #
-# ## Read a search
+# ### Read a search
 #
-# Twelve more random trials, with dropout as a third knob, make 24. Two pictures tell what a search has learnt.
+# (The first twelve trials are those of [Draw](#Draw).) Twelve more random trials, with dropout as a third knob, make 24. Two pictures tell what a search has learnt.
 #
 # - A **slice** plot shows every trial against one knob. A valley says: tuned. A slope that ends at the border says: the
 #   range is too small. A flat cloud says: it does not matter *here*.
@@ -871,7 +1443,7 @@ show(fig, alt="Slices of 24 trials: the loss against learning rate, weight decay
 # Bars left of the dotted line are not told from chance. "Not important" always means: in this range, for this budget.
 # Weight decay needs long runs to show.
 #
-# ### The report that you owe
+# #### The report that you owe
 #
 # The best configuration is half a result. The other half is what it cost, how sure you are, and what an unseen text
 # says. Here is the whole of it, for the search at the top of this section: three finalists, five seeds, then one look
@@ -923,474 +1495,12 @@ print(f"this section: {Trial.steps_paid - before + len(more) * BUDGET} steps; th
 # This is the Bonferroni correction, and exercise 5.4 asks for it, or for something at least as careful.
 
 # %% [markdown]
-# ## Exercises
-#
-# The rules are those of [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#How-exercises-work): write
-# where the cell raises `NotImplementedError`, and put all that your code needs into that cell, imports too. No clock
-# runs in this lesson: points rest on **properties** and on **counts** of training steps. Arguments have the types that
-# stand beside them; numbers among them are finite, and seeds lie between 0 and `2**32 - 1`, unless the text says
-# otherwise.
-#
-# Some properties are about chance: is this draw uniform, is that interval wide enough? Such a check takes thousands of
-# draws, and refuses a right solution in fewer than one check of ten thousand.
-#
-# ### 5.1 · Draw from a search space
-#
-# > Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · property · imports: all that is installed
-#
-# Every search begins here. A space is a dict of parts; a sample is a dict of values. Some keys only make sense under a
-# condition: momentum belongs to SGD, and a sample with AdamW must not have it.
-#
-# <details><summary>Hint: "the learning rate is uniform"</summary>
-#
-# Draw between the *logarithms* of the ends, and take the exponential of what comes.
-#
-# </details>
-# <details><summary>Hint: "an end is never drawn"</summary>
-#
-# `rng.integers(low, high)` leaves `high` out. It has an argument for that.
-#
-# </details>
-# <details><summary>Hint: "the key that the condition names is not there yet"</summary>
-#
-# Keys come in any order. Draw the keys without a condition first, or all of them, and take out afterwards what does not
-# apply.
-#
-# </details>
-# <details><summary>Hint: "the same generator state gives other samples"</summary>
-#
-# Every number must come from `rng`. `np.random.uniform` and `random.choice` have states of their own.
-#
-# </details>
-
-# %%
-import math
-from typing import Any
-
-import numpy as np
-
-from autograder import exercise
-
-
-@exercise("5.1")
-def sample(space: dict[str, dict[str, Any]], rng: np.random.Generator) -> dict[str, Any]:
-    """Draw one configuration from `space`. All randomness comes from `rng`.
-
-    `space` maps a name to a part, in any order:
-        {"kind": "log", "low": 1e-4, "high": 1e-1}    a float; its logarithm is uniform
-        {"kind": "float", "low": 0.0, "high": 0.5}    a float, uniform
-        {"kind": "int", "low": 1, "high": 4}          a whole number, both ends among them, equally likely
-        {"kind": "choice", "values": ["adamw", "sgd"]}   one of these, equally likely
-    Any of them may have "when": (other_name, value). Then the name is in the sample exactly if the
-    sample has `value` under `other_name`, which itself has no condition.
-
-    Returns {name: value}. Draws are independent of each other, and `space` stays as it is.
-    Raises ValueError for a range of kind "log" or "float" that cannot be: `low` not below `high`,
-    NaN too, or a log range that does not begin above 0. It is never repaired in silence, and is
-    found at every call, whether or not the key is drawn. A range of kind "int" always holds a number,
-    and fewer than 2**53.
-    """
-    ### BEGIN SOLUTION
-    for name, part in space.items():
-        if part["kind"] in ("log", "float") and not part["low"] < part["high"]:
-            raise ValueError(
-                f"{name}: low must be below high, got {part['low']} … {part['high']}"
-            )
-        if part["kind"] == "log" and part["low"] <= 0:
-            raise ValueError(f"{name}: a log range must begin above 0, got {part['low']}")
-    drawn: dict[str, Any] = {}
-    for name, part in space.items():
-        if part["kind"] == "log":
-            drawn[name] = math.exp(rng.uniform(math.log(part["low"]), math.log(part["high"])))
-        elif part["kind"] == "float":
-            drawn[name] = rng.uniform(part["low"], part["high"])
-        elif part["kind"] == "int":
-            drawn[name] = int(rng.integers(part["low"], part["high"], endpoint=True))
-        else:
-            drawn[name] = part["values"][rng.integers(len(part["values"]))]
-
-    def applies(part: dict[str, Any]) -> bool:
-        if "when" not in part:
-            return True
-        other, value = part["when"]
-        return drawn[other] == value
-
-    # Drawn first, taken out after: the order of the keys then plays no part.
-    return {name: drawn[name] for name, part in space.items() if applies(part)}
-    ### END SOLUTION
-
-
-# %%
-check("5.1")
-
-# %% [markdown]
-# ### 5.2 · The same chance for every trial
-#
-# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property · imports: all that is installed
-#
-# Two loops and a training: nothing easier, and nothing in a search is wrong more often. Each trial gets fresh weights,
-# a fresh optimizer, the same number of steps, and a seed that means the same for every configuration. It is judged on
-# the validation texts, after its last step.
-#
-# <details><summary>Hint: "a reused model", or "a reused optimizer"</summary>
-#
-# Count how often the lines that make them run. It must be once for each trial: configurations times seeds.
-#
-# </details>
-# <details><summary>Hint: "seeded after the model is built"</summary>
-#
-# `make_model` draws its weights from torch's global generator. Seed it directly before.
-#
-# </details>
-# <details><summary>Hint: "different budgets"</summary>
-#
-# Is there any way out of your loop before `num_steps`? A diverging trial is trained to its end too, and billed. And is
-# the stream of batches a new one for each trial?
-#
-# </details>
-# <details><summary>Hint: "NaN is neither smaller nor larger"</summary>
-#
-# `min` and `sorted` put NaN anywhere. Write `math.inf` in its place: it loses against everything.
-#
-# </details>
-
-# %%
-import math
-from typing import Any
-
-import numpy as np
-import torch
-import torch.nn.functional as F
-
-from autograder import exercise
-
-
-@exercise("5.2")
-def run_trials(
-    task: Any, configs: list[dict[str, float]], seeds: list[int], num_steps: int
-) -> np.ndarray:
-    """Train every configuration once with every seed; returns validation losses, float64 [configs, seeds].
-
-    task.make_model(config)              a classifier whose weights come from torch's global generator
-    task.make_optimizer(model, config)   its optimizer
-    task.train_batches(seed)             an endless generator of batches, in an order of that seed
-    task.validation_batches()            a list of batches to judge a trial on
-    task.test_batches()                  a list of batches that no search may look at
-    `model(input_ids, attention_mask)` returns logits [B, C]; a batch has these two and "labels".
-
-    Each trial, whatever ran before it: torch seeded with its seed, a fresh model, a fresh optimizer,
-    `num_steps` steps on the first `num_steps` batches of its seed, in training mode, minimising the
-    mean cross-entropy. Then the mean cross-entropy over all validation *samples*, in evaluation mode;
-    `math.inf` where that is no finite number. Every trial is trained to its end; an error on the way
-    reaches the caller.
-    """
-    ### BEGIN SOLUTION
-    losses = np.full((len(configs), len(seeds)), math.inf)
-    for row, config in enumerate(configs):
-        for column, seed in enumerate(seeds):
-            torch.manual_seed(seed)  # before the weights are drawn
-            model = task.make_model(config)
-            optimizer = task.make_optimizer(model, config)
-            batches = task.train_batches(seed)
-            model.train()
-            for _ in range(num_steps):
-                batch = next(batches)
-                logits = model(batch["input_ids"], batch["attention_mask"])
-                loss = F.cross_entropy(logits, batch["labels"])
-                optimizer.zero_grad(set_to_none=True)
-                loss.backward()
-                optimizer.step()
-            model.eval()
-            total, num_samples = 0.0, 0
-            with torch.inference_mode():
-                for batch in task.validation_batches():
-                    logits = model(batch["input_ids"], batch["attention_mask"])
-                    total += F.cross_entropy(logits, batch["labels"], reduction="sum").item()
-                    num_samples += len(batch["labels"])
-            if math.isfinite(total):
-                losses[row, column] = total / num_samples
-    return losses
-    ### END SOLUTION
-
-
-# %%
-check("5.2")
-
-# %% [markdown]
-# ### 5.3 · Successive halving with an honest bill
-#
-# > Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · property, count (every step, and no step twice) · imports: all that is installed
-#
-# You are given a function that trains. It runs in the grader's process, on learning curves that you cannot see: they
-# cross, one looks best early and then rises, one is NaN. And every step that you ask for is billed there.
-#
-# <details><summary>Hint: "each round pays for its whole length again"</summary>
-#
-# `train` goes on where the trial stopped. A trial that has had 4 steps and should have 12 needs 8 more.
-#
-# </details>
-# <details><summary>Hint: "pruned trials are counted as free"</summary>
-#
-# Keep one list of steps, a place for each configuration, written at the one line that calls `train`. Nothing is ever
-# taken out of it.
-#
-# </details>
-# <details><summary>Hint: "others go on than should"</summary>
-#
-# Lower is better, NaN is worst, and of n trials n // reduction_factor go on, but always at least one.
-#
-# </details>
-# <details><summary>Hint: "losses after different budgets are compared"</summary>
-#
-# The winner comes from the last round alone. A lower loss from an earlier round was another model, with less training.
-#
-# </details>
-
-# %%
-import math
-from collections.abc import Callable
-from typing import Any
-
-from autograder import exercise
-
-
-@exercise("5.3")
-def successive_halving(
-    configs: list[dict[str, float]],
-    train: Callable[[dict[str, float], int], float],
-    min_steps: int,
-    reduction_factor: int,
-    max_total_steps: int,
-) -> dict[str, Any]:
-    """Successive halving over `configs`, no two of them equal, within a budget. The same values under
-    other names are another configuration.
-
-    `train(config, num_steps)` trains this configuration's trial for `num_steps` *more* and returns
-    its validation loss afterwards; lower is better, NaN means that it diverged, and is no better than
-    inf. Among equals any may go on. The first call for a configuration starts its trial.
-
-    Round 1: every trial gets `min_steps`. Then, of the n trials of a round, the best
-    n // reduction_factor (at least 1) go on until each has had `reduction_factor` times as many steps
-    in all. The last round is the one in which a single trial trains alone, or the last one that fits
-    as a whole: the steps of *all* trials, pruned ones too, never exceed `max_total_steps`.
-
-    Returns, of the trial with the lowest loss in the last round:
-        "best"         its place in `configs`
-        "value"        its loss after its last step; NaN or inf where the whole round diverged
-    and the bill:
-        "num_steps"    list of ints: steps of each trial, in the order of `configs`
-        "total_steps"  their sum
-    Raises ValueError, before any training, when round 1 does not fit.
-    """
-    ### BEGIN SOLUTION
-    if len(configs) * min_steps > max_total_steps:
-        raise ValueError(
-            f"{len(configs)} trials of {min_steps} steps exceed {max_total_steps}"
-        )
-    spent = [0] * len(configs)  # the bill: nothing is ever taken out of it
-    alive, steps = list(range(len(configs))), min_steps
-    while True:
-        losses = {}
-        for place in alive:
-            loss = train(configs[place], steps - spent[place])  # the difference: trials go on
-            losses[place] = loss if math.isfinite(loss) else math.inf
-            spent[place] = steps
-        ranked = sorted(alive, key=lambda place: losses[place])
-        kept = ranked[: max(1, len(ranked) // reduction_factor)]
-        next_steps = steps * reduction_factor
-        cost = sum(next_steps - spent[place] for place in kept)
-        if len(alive) == 1 or sum(spent) + cost > max_total_steps:
-            best = ranked[0]
-            return {
-                "best": best,
-                "value": losses[best],
-                "num_steps": spent,
-                "total_steps": sum(spent),
-            }
-        alive, steps = kept, next_steps
-    ### END SOLUTION
-
-
-# %%
-check("5.3")
-
-# %% [markdown]
-# ### 5.4 · A winner that is no accident
-#
-# > Difficulty ●●●●○ · Importance ●●●●● · 20 minutes · property (at most 5 false winners in 100 tables of equals; a true lead of 4 times the noise found with 8 seeds in at least 80) · imports: all that is installed
-#
-# A table of losses: a row for each configuration, a column for each seed. Row 0 is what you use today. Is any other row
-# truly better? The check draws thousands of tables of which it knows the truth, and counts your errors.
-#
-# <details><summary>Hint: "the pairs are not used"</summary>
-#
-# Subtract row by row *before* you compute any spread: a hard seed is hard for all configurations, and the subtraction
-# takes it out.
-#
-# </details>
-# <details><summary>Hint: "too narrow for so few seeds"</summary>
-#
-# With four seeds the standard deviation is a guess from four values. Student's t has a quantile for that:
-# `scipy.stats.t.ppf(probability, degrees_of_freedom)`, one degree fewer than there are seeds.
-#
-# </details>
-# <details><summary>Hint: "the best of many is picked first"</summary>
-#
-# Eleven candidates have eleven chances to be lucky. Share the error among them: with k candidates each interval may
-# miss with a k-th of 1 - confidence.
-#
-# </details>
-# <details><summary>Hint: "NaN wins"</summary>
-#
-# `np.argmax` returns the place of the first NaN. Give rows that are not finite at every seed the worst possible mean.
-#
-# </details>
-
-# %%
-import math
-from typing import Any
-
-import numpy as np
-from scipy import stats
-
-from autograder import exercise
-
-
-@exercise("5.4")
-def choose_winner(losses: np.ndarray, confidence: float = 0.95) -> dict[str, Any]:
-    """Is a configuration better than today's, beyond the noise of the seeds?
-
-    losses: float64 [configurations, seeds], lower is better. A column is one seed for all rows; there
-        are at least two. Row 0 is today's configuration, finite at every seed; so is at least one other row.
-        `losses` stays as it is.
-    Returns
-        "candidate"  the row, other than 0, with the lowest mean loss among rows finite at every seed
-        "interval"   (low, high), `low` finite: the candidate's improvement, (loss of row 0) - (its
-                     loss), lies in it with at least `confidence`, although it was picked as the best
-                     of all rows
-        "winner"     the candidate if `low` is above 0, else 0
-    Where all configurations are equal, a winner other than 0 comes up in at most 1 - confidence of the
-    tables. Noise is normal, with the same spread for every row; seeds may differ by far more.
-    """
-    ### BEGIN SOLUTION
-    improvements = losses[0] - losses[1:]  # in pairs: what a seed does to all rows cancels
-    is_finite = np.isfinite(improvements).all(axis=1)
-    means = np.where(is_finite, improvements.mean(axis=1), -np.inf)
-    best = int(np.argmax(means))
-    num_candidates, num_seeds = improvements.shape
-    error = improvements[best].std(ddof=1) / math.sqrt(num_seeds)
-    # Bonferroni: the best of k was picked, so each of the k intervals may miss k times more seldom.
-    share = (1 - confidence) / num_candidates
-    width = float(stats.t.ppf(1 - share / 2, num_seeds - 1) * error)
-    low, high = float(means[best]) - width, float(means[best]) + width
-    return {
-        "candidate": best + 1,
-        "interval": (low, high),
-        "winner": best + 1 if low > 0 else 0,
-    }
-    ### END SOLUTION
-
-
-# %%
-check("5.4")
-
-# %% [markdown]
-# ### 5.5 · Challenge: the grid's quality for half its steps
-#
-# > Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · count (at most half the training steps of a 12-point grid, over 16 secret problems) · imports: all that is installed
-#
-# Put the parts together. The problems are small real trainings, each with a secret data set, unit of its loss and seed,
-# so the best learning rate moves by decades. `train` runs in the grader's process, and bills every step. The grid
-# trains 4 learning rates × 3 weight decays in full. You have half of its steps. The grader then trains the
-# configuration that you return, and the grid's winner, afresh and in full. On average over the problems yours must be as
-# good: its loss on unseen samples at most 1.05 times the other's.
-#
-# <details><summary>Hint: "where do I start?"</summary>
-#
-# Half the steps pay for six full trials, or for twenty short ones and the best of them in full.
-#
-# </details>
-# <details><summary>Hint: "all my trials diverge"</summary>
-#
-# Look at the ranges: five decades of learning rates. On which scale do you draw?
-#
-# </details>
-# <details><summary>Hint: "within the budget, but not as good"</summary>
-#
-# What decides in the last round? If the rounds are too short, what is fast at first wins. If they are too long, too few
-# configurations are tried. Is the winner one that has had `full_steps`?
-#
-# </details>
-
-# %%
-import math
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-
-from autograder import exercise
-
-
-@exercise("5.5")
-def search(
-    train: Callable[[dict[str, float], int], float],
-    space: dict[str, dict[str, Any]],
-    full_steps: int,
-    max_total_steps: int,
-    seed: int,
-) -> dict[str, float]:
-    """Find a good configuration for trainings of `full_steps`, 81 or more.
-
-    The steps of all trials stay within `max_total_steps`, which is 6 × `full_steps`.
-    `train(config, num_steps)` as in 5.3, for configurations inside `space`: goes on with the trial of
-        this configuration for `num_steps` more, starts it at the first call, returns its validation
-        loss; NaN where it diverged. All trials share one seed. One step beyond `max_total_steps`, and
-        the search has failed.
-    `space` as in 5.1: two names, "learning_rate" and "weight_decay", both of kind "log", in any order.
-        It stays as it is.
-    `seed`: the same one gives the same search.
-    Returns a configuration, even where every trial diverged:
-        {"learning_rate": float, "weight_decay": float}, each within its range, but for rounding.
-    """
-    ### BEGIN SOLUTION
-    rng = np.random.default_rng(seed)
-    alive = [
-        {
-            name: math.exp(rng.uniform(math.log(part["low"]), math.log(part["high"])))
-            for name, part in space.items()
-        }
-        for _ in range(24)
-    ]
-    # 24 trials for a ninth of their length, 8 for a third, 2 in full: under half of 12 in full.
-    spent = 0
-    for before, steps in (
-        (0, full_steps // 9),
-        (full_steps // 9, full_steps // 3),
-        (full_steps // 3, full_steps),
-    ):
-        cost = len(alive) * (steps - before)
-        if spent + cost > max_total_steps:
-            break
-        spent += cost
-        losses = [train(config, steps - before) for config in alive]
-        losses = [loss if math.isfinite(loss) else math.inf for loss in losses]
-        order = np.argsort(losses)
-        alive = [alive[place] for place in order[: max(1, len(alive) // 3)]]
-    return alive[0]
-    ### END SOLUTION
-
-
-# %%
-check("5.5")
-
-# %% [markdown]
-# ## In the wild
+# ### In the wild
 #
 # The defaults below are those of Optuna 5.0, Transformers 5.23 and Lightning 2.6. The cells run the real thing where it
 # is installed.
 #
-# ### Optuna
+# #### Optuna
 #
 # Its default sampler, TPE, is no longer blind: after some random trials it draws near the values that good trials had
 # and bad ones had not ([Bergstra and others, 2011](https://papers.nips.cc/paper_files/paper/2011/hash/86e8f7ab32cfd12577bc2619bc635690-Abstract.html)).
@@ -1408,7 +1518,7 @@ check("5.5")
 # | resume | `load_if_exists=` | `False` | the second run stops with an error |
 # | best value | `study.best_value` | – | the best *completed* trial, of one seed; pruned steps are in `study.trials` alone |
 #
-# ### Hugging Face Trainer
+# #### Hugging Face Trainer
 #
 # | This lesson | `Trainer.hyperparameter_search` | Default | What surprises |
 # |---|---|---|---|
@@ -1486,7 +1596,7 @@ if is_installed("transformers", "accelerate", "optuna"):
     )
 
 # %% [markdown]
-# ### Lightning
+# #### Lightning
 #
 # Lightning has no search; it has a *range test*. `Tuner.lr_find` raises the rate at every step of one short run, and
 # suggests the rate at which the loss fell fastest. It takes one run instead of many, and gives a start for a range, not
@@ -1551,156 +1661,7 @@ if is_installed("lightning"):
     )
 
 # %% [markdown]
-# ## When it goes wrong
-#
-# Seven mistakes, each made here in small. Learn the *symptom*: it is what you will see.
-#
-# ### A reused model or optimizer
-# *Symptom:* later trials are better, whatever their values. Shuffle the trials, and another one wins.
-
-# %%
-same = {"learning_rate": best_rate}
-reused = Trial(same)
-print("one model for three equal trials:  ", [f"{reused.train(BUDGET):.3f}" for _ in range(3)])
-print("a fresh model for each, same seed: ", [f"{trial_loss(**same):.3f}" for _ in range(3)])
-
-# %% [markdown]
-# *Cure:* make model and optimizer inside the loop over trials. An optimizer that is kept is worse: it holds the *old*
-# model's parameters, and the new model is never trained. Caught by [5.2](#5.2-·-The-same-chance-for-every-trial).
-#
-# ### Different budgets
-# *Symptom:* the winner is the one that trained longest, and at equal steps it loses.
-
-# %%
-slow, quick = {"learning_rate": best_rate / 10}, {"learning_rate": best_rate}
-budgets = [(slow, 4 * BUDGET), (quick, BUDGET // 2), (slow, BUDGET // 2)]
-for config, steps in budgets:
-    print(
-        f"rate {config['learning_rate']:.1e}, {steps:3d} steps: loss {trial_loss(num_steps=steps, **config):.3f}"
-    )
-
-# %% [markdown]
-# The first line had eight times the steps of the second. Compare the last two: those are a comparison. Budgets differ
-# quietly where trials are counted in epochs and the batch size varies, where early stopping ends each trial at another
-# step, and where a time limit meets a busy machine.
-#
-# *Cure:* equal steps for equal batches, equal samples where the batch varies; compare at equal steps only. Caught by
-# [5.2](#5.2-·-The-same-chance-for-every-trial) and [5.3](#5.3-·-Successive-halving-with-an-honest-bill).
-#
-# ### Picked on train, or on test
-# *Symptom, train:* the winner has no dropout, no decay, and the validation loss rises while it "improves".
-
-# %%
-few = train_texts[:64]
-few_batches = batches_of(few)
-rows = []
-for steps in (20, 60, 140):
-    trial = Trial({"learning_rate": best_rate, "dropout": 0.0, "weight_decay": 0.0}, texts=few)
-    validation_loss = trial.train(steps)
-    rows.append((steps, trial.loss(few_batches), validation_loss))
-    print(
-        f"{steps:3d} steps: train loss {rows[-1][1]:.3f}   validation loss {validation_loss:.3f}"
-    )
-by_train, by_validation = (min(rows, key=lambda row: row[k])[0] for k in (1, 2))
-print(f"picked on train: {by_train} steps; picked on validation: {by_validation} steps")
-
-# %% [markdown]
-# *Symptom, test:* the reported accuracy does not come back in use. The more trials, the larger the gap. Here all trials
-# are equally good, 80 % in truth, and the "best" is picked on 300 test samples, and then judged on the same ones.
-
-# %%
-rng = np.random.default_rng(0)
-for num_trials in (1, 10, 100):
-    best_on_test = rng.binomial(300, 0.8, size=(2000, num_trials)).max(axis=1) / 300
-    print(f"best of {num_trials:3d}: reported {100 * best_on_test.mean():.1f} %   true 80.0 %")
-
-# %% [markdown]
-# *Cure:* choose on validation, and look at the test set once, for the winner. Caught by
-# [5.2](#5.2-·-The-same-chance-for-every-trial).
-#
-# ### A uniform learning rate
-# *Symptom:* most trials diverge or hover at guessing; the few good ones stand at the lower end of the range.
-
-# %%
-rng = np.random.default_rng(5)
-drawn = {
-    "uniform": rng.uniform(1e-5, 1.0, size=6),
-    "log-uniform": np.exp(rng.uniform(math.log(1e-5), 0.0, size=6)),
-}
-for name, values in drawn.items():
-    found = sorted(trial_loss(learning_rate=float(value)) for value in values)
-    print(f"{name:<12} losses {', '.join(f'{loss:.2f}' for loss in found)}")
-
-# %% [markdown]
-# *Cure:* `log=True`, `log:1e-5..1`, or the exponential of a uniform logarithm. Caught by
-# [5.1](#5.1-·-Draw-from-a-search-space) and [5.5](#5.5-·-Challenge:-the-grid's-quality-for-half-its-steps).
-#
-# ### Best of noise, from one seed
-# *Symptom:* the winner's loss is lower than anything you see when you train it again.
-
-# %%
-lucky = int(at_best.argmin())  # the eight seeds of one configuration, from above
-print(
-    f"eight equal trials: the 'winner' has {at_best[lucky]:.3f}, the mean is {at_best.mean():.3f}"
-)
-again = np.array([trial_loss(50 + seed, learning_rate=best_rate) for seed in range(3)])
-print(
-    f"the winner's configuration at three fresh seeds: {', '.join(f'{loss:.3f}' for loss in again)}"
-)
-lead = float(np.random.default_rng(0).normal(size=(20_000, 24)).max(axis=1).mean())
-print(
-    f"the best of 24 equal trials leads their mean by {lead:.1f} standard deviations, by luck alone"
-)
-
-# %% [markdown]
-# *Cure:* search at one seed, decide on several, in pairs, with an interval that knows how many candidates there were.
-# Report the value at fresh seeds. Caught by [5.4](#5.4-·-A-winner-that-is-no-accident).
-#
-# ### Pruned trials counted as free
-# *Symptom:* the report and the invoice disagree, and the next search runs out of money.
-
-# %%
-kept = plans["halving"]
-finished = EVERY * sum(length for length in kept if length == max(kept))
-print(f"steps of the trials that were finished: {finished}")
-print(f"steps that were paid:                   {EVERY * sum(kept)}")
-print(f"the search looks {sum(kept) * EVERY / finished:.1f} times as cheap as it was")
-
-# %% [markdown]
-# *Cure:* one counter, at the one line that trains. Failed and killed trials are in it too. Caught by
-# [5.3](#5.3-·-Successive-halving-with-an-honest-bill) and
-# [5.5](#5.5-·-Challenge:-the-grid's-quality-for-half-its-steps).
-#
-# ### The search space is silently clipped
-# *Symptom:* the best trial stands exactly on an end of the range, and so do many others.
-
-# %%
-rng = np.random.default_rng(0)
-wide = np.exp(rng.normal(math.log(1e-2), 2.5, size=10_000))
-clipped = np.clip(wide, 1e-4, 1e-1)
-print(f"drawn wide and clipped: {100 * np.mean(clipped == 1e-4):.0f} % exactly at the lower end, "
-      f"{100 * np.mean(clipped == 1e-1):.0f} % at the upper")  # fmt: skip
-narrow = np.geomspace(best_rate / 300, best_rate / 10, 5)
-narrow_losses = [trial_loss(learning_rate=float(rate)) for rate in narrow]
-place = int(np.argmin(narrow_losses))
-print(f"a range that ends too soon: the best of five rates is number {place + 1}, {narrow[place]:.1e}, "
-      f"loss {narrow_losses[place]:.3f}; in a wider range it was {min(sweep):.3f}")  # fmt: skip
-
-if HAS_OPTUNA:
-    from course_lib.errors import UserError
-    from course_lib.search_space import make_space
-
-    try:
-        make_space({"weight_decay": "log:0..0.1"}, shared)
-    except UserError as error:
-        print("course_lib refuses:", error)
-
-# %% [markdown]
-# A range is clipped in code by `np.clip`, by `int(...)`, by a model that caps its own argument; and in mind by the
-# person who chose it. *Cure:* refuse what cannot be, and when the best value stands at an end, move the range and
-# search on. Caught by [5.1](#5.1-·-Draw-from-a-search-space).
-#
-# ## Drills
+# ### Drills
 #
 # Not graded. Each takes a few minutes: predict, run, then change the value that says `try` and run again.
 #
@@ -1751,7 +1712,7 @@ print(f"best of {drill_trials}: {lead:.2f} standard deviations of luck")
 compare("5g", lead)
 
 # %% [markdown]
-# **Drill 4 · Pairs against no pairs.** The eight seeds from above, once as pairs and once as two separate groups. How
+# **Drill 4 · Pairs against no pairs.** The eight seeds of [A fair trial](#A-fair-trial), once as pairs and once as two separate groups. How
 # many times wider is the interval without the pairs?
 
 # %%
@@ -1766,48 +1727,3 @@ compare("5h", separate_error / paired_error, unit="×")
 # %% [markdown]
 # A number near 1 says that seeds here are not hard or easy in themselves: then pairs cost nothing and gain nothing.
 # Where data order and first weights matter much, as in short fine-tuning, they gain a lot.
-#
-# ## The search checklist
-#
-# | # | Before | After |
-# |---|---|---|
-# | 1 | Task, split, metric, direction, slices written down? | Best value at an end of its range? Then move the range. |
-# | 2 | Budget of a trial, of the search, and who stops it? | Steps and hours of *all* trials in the report? |
-# | 3 | Each range: log or plain? Is today's value inside? | Does the slice of each knob show a valley? |
-# | 4 | Which knob is scientific, which nuisance, which fixed? | Was each nuisance tuned for each value? |
-# | 5 | Fresh model, fresh optimizer, equal steps, equal seeds? | Same winner when the trials run in another order? |
-# | 6 | A storage that survives the night? | Killed trials counted once? |
-# | 7 | How many seeds decide, and at which difference? | Winner at *fresh* seeds, with an interval that knows the number of candidates? |
-# | 8 | Test texts locked away? | Looked at once? |
-
-# %%
-print(
-    f"this notebook's own bill: {Trial.steps_paid:,} steps in {Trial.seconds_paid:.0f} s of training and validation"
-)
-workspace.cleanup()
-
-# %% [markdown]
-# ## Quiz
-#
-# You pass with 70 %. One of the questions is measured on this machine when you answer. Without a mouse:
-# `from autograder import answer`, then `answer("05.3", "b")`.
-
-# %%
-quiz("05")
-
-# %%
-check_quiz("05")
-
-# %% [markdown]
-# ## What next
-#
-# You can now draw from a space that means something, give every trial the same chance, end bad ones early and still pay
-# for them, and say when a winner is one.
-#
-# - Run `course-lib tune --data your.csv --trials 20` on a CSV of your own. Open `runs/tuning/tuning.html`: slices,
-#   importance, and what was spent.
-# - Take a hyperparameter of a script that you use, and ask where its value comes from. Six log-spaced trials answer.
-# - [Lesson 06](../06_distributed_training/06_distributed_training.ipynb) spreads one training over several processes. A
-#   search spreads without that: its trials need not talk to each other.
-# - [Lesson 08](../08_reproducibility/08_reproducibility.ipynb) goes on with seeds, configs and honest comparisons.
-# - The [start page](../00_start_here/00_start_here.ipynb) shows your progress and the map.

@@ -12,6 +12,7 @@ RESHAPED = [
     "02_mixed_precision",
     "03_batch_size_and_accumulation",
     "04_checkpointing_and_early_stopping",
+    "05_hyperparameter_tuning",
 ]
 
 
