@@ -151,14 +151,6 @@ def _parser() -> argparse.ArgumentParser:
         "--answers", action="store_true", help="begin the quiz answers and predictions anew too"
     )
     again.add_argument("--dir", type=Path, metavar="FOLDER", help="as given to start")
-    pages = verb("site", _site, "write the lessons as plain pages, with the outputs of this machine")
-    pages.description = (
-        "Write the lessons as plain pages to read: texts, figures and outputs of this machine, exercises without "
-        "solutions, questions without keys, a front page and a search. They need no network and no server. Running "
-        "all lessons takes about 15 minutes; what has not changed since is not run again."
-    )
-    pages.add_argument("lesson", nargs="*", help='numbers, such as "01"; without any, all')
-    pages.add_argument("--out", type=Path, required=True, metavar="DIR", help="a folder for the pages")
     cli_course.add_verbs(verb)
     cli_checkout.add_verbs(verb)
     cli_feedback.add_verbs(verb)
@@ -220,22 +212,6 @@ def _check(arguments: argparse.Namespace) -> int:
     for result in report.exercises:
         tell(result)
     return 0 if full_marks(report) else 1
-
-
-def _site(arguments: argparse.Namespace) -> int:
-    from autograder.cli.check_report import progress_bar
-    from autograder.notebooks import make_site
-
-    lessons = [lesson.zfill(2) for lesson in arguments.lesson]
-    with progress_bar("running") as show:
-        written = make_site(
-            arguments.out,
-            lessons,
-            on_lesson=lambda lesson, done, of: show(f"{lesson} · cell {done} of {of}", done / of),
-        )
-    said = f"Wrote {len(written) - 1} lessons; open {arguments.out / 'index.html'}"
-    answer(arguments, {"pages": [str(page) for page in written]}, said)
-    return 0
 
 
 def _progress(arguments: argparse.Namespace) -> int:

@@ -395,7 +395,8 @@ show(fig, alt="Left, distance from the uninterrupted run after 20 steps, by what
 
 # %% [markdown]
 # Look at the dashed line. Where it is *below* the others, the run has not become better: it is seeing the texts of this
-# epoch a second time. A resume that looks good can be wrong.
+# epoch a second time. A resume that looks good can be wrong. And the promise has its condition: bits are equal on a CPU
+# with as many threads as before; on a GPU the kernels must be deterministic too.
 #
 # <details><summary>Why is so little enough?</summary>
 #

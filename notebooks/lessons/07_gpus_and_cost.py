@@ -585,7 +585,7 @@ for name, value in bill.items():
 # |---|---|---|
 # | `seconds / 3600 * price` | `CostMeter(config, device)` among the callbacks | it counts the sessions before a resume too |
 # | the loop over the records | `time_to_target`, in the summary | a target that is not reached gives `None`, never 0 |
-# | – | `energy_watt_hours`, `energy_source` | says whether it is measured or estimated |
+# | – | `energy_watt_hours`, `energy_source` | says whether it is measured, estimated or not known |
 # | – | `budget` in the config | stops the run before the money is spent |
 #
 # In a terminal, the same: `course-lib train --set price_per_hour=2.5 --set monitor=accuracy --set target=0.6
@@ -954,7 +954,7 @@ joules = cost.energy_joules(device) - energy
 for name, value in cost.readings(device).items():
     print(f"{name:>24}  {value:,.3g}")
 print(f"energy {joules:.1f} J in {seconds:.2f} s, {joules / seconds:.1f} W")
-print(cost.GPU_ENERGY if device.type == "cuda" else cost.CPU_ENERGY)
+print(cost.energy_source(device, joules))
 
 # %% [markdown]
 # | Reading | What it says | What it does not say |

@@ -11,7 +11,7 @@ import re
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor
-from traitlets import Bool
+from traitlets import Bool, List
 
 # As `result.html` writes them: nothing in one ends it, for what it quotes is escaped.
 _FLAG = re.compile(r'<div class="workbook-flag">.*?</div>\s*', re.DOTALL)
@@ -23,6 +23,9 @@ class Flags(NbGraderPreprocessor):
     on_students_pages = Bool(False, help="Whether students see why a person should look at a solution.").tag(
         config=True
     )
+
+    # nbconvert's page sets it for all steps, and warns where it is not
+    display_data_priority = List().tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         if not self.on_students_pages:

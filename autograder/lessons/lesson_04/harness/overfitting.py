@@ -81,7 +81,7 @@ class Overfitting:
         self._train, self._validation, self._test = (
             _samples(rng, directions, size, noise) for size, noise in ((200, 0.4), (800, 0.4), (4000, 0.0))
         )
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.model = new_model()
         self._centred: _Centred = self.model[0]  # type: ignore[assignment]
