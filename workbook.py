@@ -26,7 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 
 VERBS = (
-    "start test doctor check release collect grade report return regrade extend calibrate progress certificate "
+    "start test doctor check release collect grade report return regrade extend calibrate progress certificate site "
     "reset build package"
 ).split()
 USAGE = """usage: python3 workbook.py VERB [options]

@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 01 · Efficient training loops
 #
-# *About 85 minutes: 15 of reading and quiz, 70 for 6 exercises*
+# *About 90 minutes: 25 of reading and quiz, 65 for 6 exercises*
 #
 # The same model, the same data, the same number of updates: and one loop takes three times as long as the other.
 # You begin with a slow program. You find out where its time goes, write a better part, and your part takes the
@@ -24,15 +24,15 @@
 # | [The program](#The-program) | a slow training program, and the number it is judged by |
 # | [Less padding](#Less-padding) | 1.1, a batch that pads no more than it must |
 # | [Like lengths together](#Like-lengths-together) | 1.2, a sampler |
-# | [One wait an epoch](#One-wait-an-epoch) | 1.3, the training loop |
+# | [A handful of waits](#A-handful-of-waits-an-epoch) | 1.3, the training loop |
 # | [An honest evaluation](#An-honest-evaluation) | 1.4, the evaluation |
 # | [Waiting for data](#Waiting-for-data) | 1.5, the loader |
 # | [Read the signals](#Read-the-signals) | six sick runs for you to diagnose |
 # | [The challenge](#The-challenge) | 1.6, all of it at once, three times as fast |
 # | [Checklist](#The-five-minute-checklist), [quiz](#Quiz) | a page to keep, the test |
-# | [More](#More) | outside the 85 minutes: losses, schedules, frameworks, rarer mistakes, drills |
+# | [More](#More) | outside the 90 minutes: losses, schedules, frameworks, rarer mistakes, drills |
 #
-# Cells that are folded draw pictures or set things up; the three dots open them.
+# Cells that are folded draw pictures or set things up: run them too; the three dots open them.
 
 # %% jupyter={"source_hidden": true}
 import importlib.util
@@ -59,7 +59,7 @@ from course_lib import data, loop
 from course_lib.bench import paired_speedup
 from course_lib.counters import count_events
 from course_lib.models import ModelConfig, TextClassifier
-from course_lib.naive import pad_to_maximum
+from course_lib.naive import naive_epoch, pad_to_maximum  # noqa: F401
 from course_lib.optim import make_optimizer
 from course_lib.schedules import warmup_cosine
 
@@ -147,8 +147,8 @@ def naive_evaluate(model, batches):
     num_right = num_samples = 0
     for batch in batches:
         batch = {name: tensor.to(device) for name, tensor in batch.items()}
-        logits = model(batch["input_ids"], batch["attention_mask"])
-        num_right += (logits.argmax(dim=-1) == batch["labels"]).sum().item()
+        predicted = model(batch["input_ids"], batch["attention_mask"]).argmax(dim=-1)
+        num_right += (predicted == batch["labels"]).sum().item()
         num_samples += len(batch["labels"])
     return {"accuracy": num_right / num_samples}
 
@@ -283,6 +283,9 @@ show(fig, alt=f"Left: histogram of text lengths, median {median}, 90 % below {p9
 # have the types that stand beside them; numbers among them are finite, and seeds and epochs lie between 0 and
 # `2**32 - 1`, unless the text says otherwise.
 #
+# Models and batches may lie on different devices: take the device from the model
+# (`next(model.parameters()).device`) and move each batch there.
+#
 # A *sample* is `(ids, label)`, a *batch* is what `collate` of 1.1 returns, B is the number of samples in a batch, T its
 # width in tokens, and C the number of classes. **Property** means: the results are right. **Count**: a cost without
 # noise, such as padded positions. **Speed**: a speedup over a fixed baseline, measured in pairs. If the machine is too
@@ -358,7 +361,8 @@ def collate(batch: list[tuple[np.ndarray, int]]) -> dict[str, torch.Tensor]:
 check("1.1")
 
 # %% [markdown]
-# Your function now takes the place of ours. The bar shows how many times as fast the whole program became.
+# Your function now takes the place of ours. The bar shows how many times as fast the whole program became: both run in
+# turns, which takes some seconds.
 
 # %%
 program.collate = yours("1.1", program.collate)
@@ -398,7 +402,10 @@ bucketed_speedup = paired_speedup(
     blocks=3,
     min_seconds=0.1,
 )
-print(f"bucketing over padding to {PAD_TO}: speedup {bucketed_speedup}")
+positions = PAD_TO * 64 / sum(pool_lengths[rows].max() * len(rows) for rows in bucketed)
+print(
+    f"bucketing over padding to {PAD_TO}: {positions:.1f} times fewer positions, speedup {bucketed_speedup}"
+)
 compare("1b", bucketed_speedup.estimate, unit="×")
 
 # %% jupyter={"source_hidden": true}
@@ -537,7 +544,7 @@ if sampler is not None:
 so_far("1.2", "your sampler", measure)
 
 # %% [markdown]
-# ## One wait an epoch
+# ## A handful of waits an epoch
 #
 # A GPU works behind Python's back: a line like `loss.backward()` only *queues* work, and Python runs ahead. The moment
 # you ask for a value (`loss.item()`, `float(loss)`, `print(loss)`, `if loss > 3`) Python must wait until the queue is
@@ -570,7 +577,7 @@ show(
 #
 # 1. forward, loss: the model is in `train()` mode, so that dropout is on
 # 2. `optimizer.zero_grad()`, then `loss.backward()`
-# 3. **clip**: take all gradients as one long vector; if its length, the *gradient norm*, is above `max_norm`, scale it
+# 3. **clip** (`torch.nn.utils.clip_grad_norm_`): take all gradients as one long vector; if its length, the *gradient norm*, is above `max_norm`, scale it
 #    down to that length. It keeps one bad batch from throwing the weights far away
 # 4. `optimizer.step()`. AdamW scales each weight's step by running averages of its gradient
 # 5. `scheduler.step()`: the learning rate's plan, once an update
@@ -734,7 +741,7 @@ print(f"both switches over neither: speedup {evaluation_speedup}")
 compare("1o", evaluation_speedup.estimate, unit="×")
 
 # %% [markdown]
-# There is a third trap. The last batch is shorter. A mean of batch means gives its samples more weight than the others:
+# The switch for gradients saves memory above all. Beside the two switches there is a trap. The last batch is shorter. A mean of batch means gives its samples more weight than the others:
 
 # %%
 losses = torch.tensor([0.2] * 32 + [3.0] * 2)  # the last batch holds two hard samples
@@ -828,7 +835,8 @@ so_far("1.4", "your evaluation", measure)
 # %% [markdown]
 # ## Waiting for data
 #
-# Which station is the slowest now? Measure again: the line as it was, and the line as you have made it.
+# Measure again: the line as it was, and the line as you have made it. Forward and backward are work on real tokens
+# now. Which station is the slowest of those that are no work on the model?
 
 # %%
 line_now = time_stations(
@@ -856,9 +864,12 @@ predict("1c", "How many times faster is reading stored ids than tokenising again
 
 # %%
 tokenising = Tokenised(texts, labels, tokenizer, max_length=LONGEST)
+stored = f"{tempfile.mkdtemp()}/ids.npy"  # the same texts, as ids in a file
+np.save(stored, np.concatenate([tokenising[i][0] for i in range(24)]))
+ends = np.cumsum([len(tokenising[i][0]) for i in range(24)])
 tokenise_speedup = paired_speedup(
     lambda: [tokenising[i] for i in range(24)],
-    lambda: [train[i] for i in range(24)],
+    lambda: np.split(np.load(stored), ends[:-1]),
     blocks=3,
     min_seconds=0.01,
 )
@@ -875,7 +886,7 @@ program.samples = SlowSamples([tokenising[i] for i in range(len(texts))], second
 predict("1d", "How many times faster is a pass with 4 workers than with none?", unit="×")
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 def loader_pass(num_workers: int):
     loader = DataLoader(
         SlowSamples(short[:64], seconds=0.002),
@@ -922,12 +933,12 @@ show(fig, alt="Milliseconds a step spent waiting for data: "
 
 # %% [markdown]
 # The share of time spent waiting for data is called **data-wait** here. It is the first number to look at when a GPU
-# is half idle. Workers help as long as there is waiting; beyond that they only cost memory. The switches of a loader
-# are under [More](#The-switches-of-a-loader).
+# is half idle. One worker alone may cost more than it hides: samples travel between processes. Several overlap their
+# waits. Beyond that they only cost memory. The switches of a loader are under [More](#The-switches-of-a-loader).
 #
 # ### 1.5 · A loader that hides the wait
 #
-# > Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · property, speed (at least 2× over a loader without workers) · imports: all that is installed
+# > Difficulty ●●○○○ · Importance ●●●●○ · 5 minutes · property, speed (at least 2× over a loader without workers) · imports: all that is installed
 #
 # Each sample takes a while to arrive, as from storage. The sum of the waits is fixed; you choose how many happen at
 # the same time. The check makes your loader once and times passes over it, as in a training of several epochs. The
@@ -1035,13 +1046,14 @@ reveal({
     "1l": ("Run D", "e", "Two batches had wrong labels. Look at the batch at the spike: labels, lengths, duplicates. "
            "Clipping limits the harm."),
     "1m": ("Run E", "b", "A decay that was planned by epochs was stepped once a batch. Count in updates."),
-    "1n": ("Run F", "f", "Utilisation is under 40 %. Data-wait first; then syncs; then tiny batches."),
+    "1n": ("Run F", "f", f"It waits {100 - sick.busy:.0f} % of the time. Below about 40 % of busy time, look at "
+           "data-wait first; then syncs; then tiny batches."),
 })  # fmt: skip
 
 # %% [markdown]
 # A run that turned NaN is lost: NaN in, NaN out, at every weight. `course_lib` stops there and names the step. Log these
 # five always, besides the loss: **tokens/s** (real tokens, not padding), **pad fraction**, **learning rate**,
-# **gradient norm**, **data-wait**. The library's report has them:
+# **gradient norm**, **data-wait**. The library's report has four of them, the scheduler the rate:
 
 # %%
 model = new_model(seed=1)
@@ -1072,7 +1084,7 @@ print(f"{'lr after the epoch':>20}  {scheduler.get_last_lr()[0]:.1e}")
 # <details><summary>Hint: "fast, but the accuracy is lower"</summary>
 #
 # Are the batches shuffled, or does the epoch go from short to long? Is every sample used? Is the gradient clipped at
-# 1.0, as in the naive loop?
+# 1.0, as in `naive_epoch`?
 #
 # </details>
 # <details><summary>Hint: "stuck between 2× and 3×"</summary>
@@ -1205,15 +1217,15 @@ five_minute_check(new_model, short, lambda: (data.collate(chosen) for chosen in 
 # |---|---|---|
 # | 1 | Does the printed batch look like the data you meant? | tokenizer, labels, mask, truncation |
 # | 2 | Does a tiny subset go to almost zero loss? | the bug is in model or loop, not in the data or the size |
-# | 3 | Is everything finite? | empty rows, too high a rate, log or division of zero |
+# | 3 | Is everything finite? | empty rows, too high a rate, log of zero, division by zero |
 # | 4 | Is data-wait under 10 %, as a rule of thumb? | workers, a store, bucketing |
 # | 5 | Is the logged learning rate the planned one? | scheduler stepped in the wrong unit or the wrong order |
 #
 # ## Quiz
 #
 # You pass with 70 %. Each answer is saved at once; run the cell again and it is there. Two of the questions are measured
-# on this machine when you answer. Without a mouse: `from autograder import answer`, then `answer("01.3", "b")`. The last
-# cell counts your points.
+# on this machine when you answer. Without a mouse: `from autograder import answer`, then `answer("01.3", "b")`. The
+# cell after the quiz counts your points.
 
 # %%
 quiz("01")
@@ -1236,8 +1248,8 @@ check_quiz("01")
 # %% [markdown]
 # ## More
 #
-# From here on all is outside the 85 minutes. Take what you need. A piece needs the first cells of
-# [the program](#The-program) alone.
+# From here on all is outside the 90 minutes. Take what you need. A piece needs the first cells of
+# [the program](#The-program) alone; the cells of Accelerate and Lightning also the one of the Trainer.
 #
 # ### The loop in plain torch, and with `course_lib`
 #
@@ -1317,7 +1329,7 @@ print(f"\nlargest difference between the two models' weights: {largest:.1e}")
 # | two parameter groups by hand | `make_optimizer(model)` | nothing; it takes the fused kernel only where the device has one |
 # | the factor function | `warmup_cosine(optimizer, …)` | nothing; it refuses `warmup_steps > max_steps` |
 # | the six lines from `loss` to `scheduler.step()` | `train_step(model, batch, optimizer)` | nothing; it returns loss and norm as tensors |
-# | `loss_sum` | the report | loss, gradient norm, tokens/s, pad fraction, data-wait: still one sync an epoch |
+# | `loss_sum` | the report | loss, gradient norm, tokens/s, pad fraction, data-wait: still a handful of syncs an epoch |
 # | – | `NonFiniteError` | a NaN stops the run, and the error names the step |
 #
 # ### Three losses, one function
@@ -1352,7 +1364,7 @@ print(
     f"token classification  {token_loss:.3f}   by hand, over real tokens only: {by_hand:.3f}"
 )
 print(f"next token            {next_token:.3f}   ln {VOCAB_SIZE} = {math.log(VOCAB_SIZE):.3f}")
-print("random logits give a little more than ln of the number of choices")
+print("random logits give about 0.5 more than ln of the number of choices; four texts scatter")
 
 # Forget the mask, give padding the tag 0, and a model that learned "padding is 0" looks excellent:
 tag_logits[~is_real, 0] += 6.0
@@ -1475,7 +1487,7 @@ show(fig, alt="Six learning-rate curves, 100 steps: warmup then cosine, linear o
 # | reduce on plateau | the length is open and validation decides | once an *evaluation*, with the metric |
 #
 # The right column is where loops go wrong. A schedule planned in epochs but stepped once a batch is over in
-# minutes; the next section shows such a run.
+# minutes: run E of the sick runs is one.
 
 # %% [markdown]
 # ### The switches of a loader
@@ -1680,7 +1692,7 @@ if is_installed("lightning"):
 # %% [markdown]
 # ### When it goes wrong
 #
-# Three mistakes that no check catches. Learn the *symptom*: it is what you will see.
+# Three mistakes that the checks of this lesson do not look for. Learn the *symptom*: it is what you will see.
 #
 # #### The sampler is never told the epoch
 # *Symptom:* the loss curve shows the same bumps at the same place in every epoch.
@@ -1736,7 +1748,7 @@ for width in (8, 64):
 # Not graded. Each takes a few minutes: predict, run, then change the value that says `try` and run again.
 #
 # **Drill 1 · Batch size and padding.** With random batches and dynamic padding, does a *larger* batch waste a larger
-# or a smaller share? The figure above used batches of 32.
+# or a smaller share? [Less padding](#Less-padding) used batches of 32.
 
 # %%
 predict("1e", "Random batches of 128, dynamic padding: share of padding?", unit="%")

@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 02 · Mixed precision
 #
-# *About 80 minutes: 15 of reading and quiz, 65 for 5 exercises*
+# *About 85 minutes: 25 of reading and quiz, 60 for 5 exercises*
 #
 # Every number of your training takes 32 bits. Most of them do well with 16: less memory, and on hardware made for it
 # a multiple of the speed. A few do not, and then the loss stands still, or is NaN. You begin with a step in fp32, and
@@ -28,11 +28,11 @@
 # | [As good as before?](#As-good-as-before?) | 2.4, an epoch in either |
 # | [The challenge](#The-challenge) | 2.5, find the operation that breaks, and repair it |
 # | [Checklist](#The-five-minute-checklist), [quiz](#Quiz) | a page to keep, the test |
-# | [More](#More) | outside the 80 minutes: tf32, the scaler by hand, frameworks, mistakes, drills |
+# | [More](#More) | outside the 85 minutes: tf32, the scaler by hand, frameworks, mistakes, drills |
 #
 # You need [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb): its loop, clipping and paired
 # speedups are used here without a word. A CPU is enough for everything that is graded, fp16 included. Cells that are
-# folded draw pictures or set things up; the three dots open them.
+# folded draw pictures or set things up: run them too; the three dots open them.
 
 # %% jupyter={"source_hidden": true}
 import importlib.util
@@ -209,7 +209,7 @@ if gains[256] >= precision.MIN_LAYER_GAIN:
     print("This machine has units for bf16, and wide layers gain.")
     if gains[32] < gains[256]:
         print(
-            "Narrow layers gain less: autocast converts weights and activations, which grows with the width,"
+            "Narrow layers gain less: autocast converts activations, which grows with the width,"
         )
         print("and speeds up arithmetic, which grows with its square.")
 else:
@@ -234,7 +234,10 @@ else:
 # > Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · property · imports: all that is installed, except `course_lib`
 #
 # A config says `auto`. Your function says what that comes to on the machine at hand, and why. A person who names a
-# precision gets it. The rules:
+# precision gets it.
+#
+# `"32-true"` is fp32 throughout. `"bf16-mixed"` and `"16-mixed"` compute products in one of two 16-bit formats. Only the
+# second, fp16, needs a *scaler*; the next section shows why. The rules:
 #
 # | Request | Device | Precision |
 # |---|---|---|
@@ -315,7 +318,7 @@ def resolve_precision(
 check("2.1")
 
 # %%
-facts = {
+machine = {
     "device_type": device.type,
     "device_name": torch.cuda.get_device_name() if device.type == "cuda" else "this CPU",
     "bf16_units": torch.cuda.is_bf16_supported(including_emulation=False)
@@ -324,15 +327,15 @@ facts = {
 }
 resolve = yours("2.1", None)
 if resolve:
-    print("for layers 32 wide:", resolve("auto", facts, lambda: gains[32])["reason"])
-    print("for layers 256 wide:", resolve("auto", facts, lambda: gains[256])["reason"])
+    print("for layers 32 wide:", resolve("auto", machine, lambda: gains[32])["reason"])
+    print("for layers 256 wide:", resolve("auto", machine, lambda: gains[256])["reason"])
 
 # %% [markdown]
 # ## Gradients that vanish
 #
 # A floating-point number is a sign, an *exponent* and a *fraction*. The exponent says how large the number is, the
 # fraction says where it stands between two powers of two. With 16 bits you must choose: many exponent bits give
-# **range**, many fraction bits give **precision**.
+# **range**, many fraction bits give **precision**. bf16 has 8 bits for the exponent and 7 for the fraction, fp16 5 and 10.
 
 # %%
 predict("2a", "How many different numbers has bf16 from 1 up to, not including, 2?")
@@ -544,9 +547,16 @@ show(fig, alt=f"Two histograms of gradient sizes. As they are, half lie below {2
 #
 # torch's `GradScaler` looks for the right scale all the time. **An infinity anywhere in the gradients halves the scale and
 # skips the step; `growth_interval` good steps in a row double it.** Its state is the scale *and* the count of good steps.
-# The order is worth learning by heart:
+# What computes in fp16 stands under `torch.autocast`: forward and loss, nothing else.
 #
-# > **scale → backward → unscale → clip → step → update**
+# ```python
+# with torch.autocast(device_type, torch.float16):
+#     loss = ...
+# ```
+#
+# The order of the rest is worth learning by heart:
+#
+# > `scaler.scale(loss)` → `backward()` → `scaler.unscale_(optimizer)` → clip → `scaler.step(optimizer)` → `scaler.update()`
 #
 # Unscale comes before clip, because only then are the gradients the true ones.
 #
@@ -656,9 +666,14 @@ class Fp16Trainer:
 check("2.2")
 
 # %%
-Trainer = yours("2.2", None)
-if Trainer:
-    program.step = lambda model, batch, optimizer: Trainer(model, optimizer).train_step(batch)
+predict("2e", "Bytes that autograd keeps under bf16 autocast, as a share of fp32's?", unit="%")
+
+# %%
+MyTrainer = yours("2.2", None)
+if MyTrainer:
+    program.step = lambda model, batch, optimizer: MyTrainer(model, optimizer).train_step(
+        batch
+    )
 so_far("2.2", "your fp16 step", kept_megabytes, unit="MB", start=memory["kept for backward"])
 
 # %% [markdown]
@@ -700,14 +715,10 @@ with torch.autocast(device.type, torch.bfloat16):
 # | **cast to fp32** | losses; on CUDA also softmax, layer norm, exp, log, pow, sum, norms | large sums and steep functions need range and digits |
 # | **leave as it comes** | everything else: `+`, `*`, GELU, ReLU, dropout; the wider type wins | cheap, and mostly harmless |
 #
-# The last four lines of the list depend on the device: CUDA computes them in fp32, a CPU as they come. And "mostly
-# harmless" has one hole: a plain `*` has no guard anywhere. [Exercise 2.5](#2.5-·-Find-and-repair-the-operation-that-breaks)
-# falls into it.
+# The last four lines of the list depend on the device: CUDA computes them in fp32, a CPU as they come.
 #
-# One more consequence. Losses, norms and the residual stream stay fp32, and so does what they keep.
-
-# %%
-predict("2e", "Bytes that autograd keeps under bf16 autocast, as a share of fp32's?", unit="%")
+# One more consequence. The embedding is fp32, and fp32 + 16 bits is fp32. So the sum that runs through the blocks, the
+# *residual stream*, stays fp32, and with it what the norms keep.
 
 # %%
 model = new_model(d_model=64, num_layers=4, num_heads=4)
@@ -784,9 +795,9 @@ def mixed_step(
 check("2.3")
 
 # %%
-step = yours("2.3", None)
-if step:
-    program.step = lambda model, batch, optimizer: step(model, batch, optimizer, 1.0)
+my_step = yours("2.3", None)
+if my_step:
+    program.step = lambda model, batch, optimizer: my_step(model, batch, optimizer, 1.0)
 so_far("2.3", "your bf16 step", kept_megabytes, unit="MB", start=memory["kept for backward"])
 
 # %% [markdown]
@@ -847,8 +858,8 @@ show(fig, alt="Accuracy by precision, a line for each of three seeds. " + "; ".j
 
 # %% [markdown]
 # Look along the lines, not at the height of the points. From seed to seed fp32 differs from *itself*. Only a difference
-# that all lines share, and that is more than a text or two (one of 960 is 0.1 points), says anything about precision.
-# With three seeds that is a first look;
+# that all lines share, and that is more than a few texts (one of 960 is 0.1 points), says anything about precision.
+# With three seeds that is a first look, and no verdict;
 # [lesson 08](../08_reproducibility/08_reproducibility.ipynb#Compare-runs-honestly) decides such questions properly.
 #
 # ### 2.4 · An epoch in bf16, faster where the hardware has it
@@ -936,10 +947,13 @@ if epoch:
 so_far("2.4", "your epoch", kept_megabytes, unit="MB", start=memory["kept for backward"])
 
 # %% [markdown]
+# The three bars are equal: which 16-bit format it is, and who wrote the loop, changes nothing that forward keeps.
+
+# %% [markdown]
 # ## The challenge
 #
-# No scaler helps when *forward* overflows. Then you need the operation. torch shows you each one on its way, after autocast
-# has chosen the types: the first infinity names itself.
+# Sometimes an operation breaks in 16 bits, and you have to find it. torch shows you each one on its way, after autocast has
+# chosen the types. An infinity, for instance, names itself:
 
 # %%
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -982,9 +996,9 @@ for dtype in (torch.float32, torch.float16):
 #
 # ### 2.5 · Find and repair the operation that breaks
 #
-# > Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · property, count (at least 90 % of the products' FLOPs in fp16), validation accuracy within 0.5 points of fp32 · imports: all that is installed
+# > Difficulty ●●●●○ · Importance ●●●●○ · 15 minutes · property, count (at least 90 % of the products' FLOPs in fp16), validation accuracy within 0.5 points of fp32 · imports: all that is installed
 #
-# A colleague hands you a classifier. Its `__init__` stands in the cell below; this is its `forward`:
+# A colleague hands you a classifier. Its `__init__` stands in the exercise's cell; this is its `forward`:
 #
 # ```python
 # weights = attention_mask / attention_mask.sum(dim=1, keepdim=True)
@@ -1027,6 +1041,12 @@ diagnose(
         "the learning rate is too high for fp16",
     ],
 )
+
+# %% jupyter={"source_hidden": true}
+reveal({
+    "2j": ("16-mixed", "b", "A scale that stands still says that gradients are neither lost nor infinite. "
+           "Logits that do not depend on the text say that forward lost it."),
+})  # fmt: skip
 
 # %% [markdown]
 # No NaN, no error, the scaler is content, and every text gets the same logits: the model learns how frequent the classes
@@ -1093,12 +1113,6 @@ class SturdyClassifier(torch.nn.Module):
 
 # %%
 check("2.5")
-
-# %% jupyter={"source_hidden": true}
-reveal({
-    "2j": ("16-mixed", "b", "A scale that stands still says that gradients are neither lost nor infinite. "
-           "Logits that do not depend on the text say that forward lost it."),
-})  # fmt: skip
 
 # %% [markdown]
 # ## The five-minute checklist
@@ -1173,17 +1187,18 @@ check_quiz("02")
 # %% [markdown]
 # ## More
 #
-# From here on all is outside the 80 minutes. Take what you need. A piece needs the folded cells of
+# From here on all is outside the 85 minutes. Take what you need. A piece needs the folded cells of
 # [the program](#The-program) alone, or says what else.
 #
 # ### What a format does to a number
 #
+# (It needs `FORMATS` of [Gradients that vanish](#Gradients-that-vanish).)
 # And to a matrix product with fp32 sums, as the units form them:
 
 
 # %%
 def rounded(values, name):
-    """`values` as they come back from a format; tf32 by cutting bits, as no tensor is stored in it."""
+    """`values` as they come back from a format; tf32 by rounding bits away, as no tensor is stored in it."""
     if name == "tf32":
         bits = values.view(torch.int32)
         return ((bits + 0x0FFF + ((bits >> 13) & 1)) & ~0x1FFF).view(torch.float32)
@@ -1595,7 +1610,7 @@ if is_installed("lightning"):
 # %% [markdown]
 # ### When it goes wrong
 #
-# Two mistakes that no check catches. Learn the *symptom*: it is what you will see.
+# Two mistakes that the checks of this lesson do not look for. Learn the *symptom*: it is what you will see.
 #
 # #### A second loss that is faint
 # *Symptom:* the loss falls more slowly than in fp32, or not at all. No NaN.
@@ -1651,9 +1666,8 @@ for a in SEEDS:
 print("* equal seeds: the only differences that say something about bf16")
 
 # %% [markdown]
-# *Cure:* equal seeds, equal batches, equal order, and several seeds. The check of
-# [2.5](#2.5-·-Find-and-repair-the-operation-that-breaks) does it so: three seeds, or more when in doubt. No exercise of
-# this lesson compares runs. Later ones do, and there it is caught: by
+# *Cure:* equal seeds, equal batches, equal order, and several seeds. No exercise of this lesson asks *you* to compare
+# runs. Later ones do, and there it is caught: by
 # [5.2](../05_hyperparameter_tuning/05_hyperparameter_tuning.ipynb#5.2-·-The-same-chance-for-every-trial) and
 # [8.5](../08_reproducibility/08_reproducibility.ipynb#8.5-·-Did-the-change-help?).
 #

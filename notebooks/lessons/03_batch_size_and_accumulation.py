@@ -13,11 +13,11 @@
 # %% [markdown]
 # # 03 · Batch size and gradient accumulation
 #
-# *About 85 minutes: 15 of reading and quiz, 70 for 6 exercises*
+# *About 100 minutes: 25 of reading and quiz, 75 for 6 exercises*
 #
 # How many texts fit on the device, how many make an update, and how large the step should be: three numbers that are
-# often taken for one. You begin with an update that does not fit into memory. You cut it, fill the memory that there
-# is, and scale the learning rate to the batch that comes of it.
+# often taken for one. You begin with an update that does not fit into memory. You cut it and fill the memory that there
+# is. Then the batch itself grows, and you scale the learning rate to it.
 #
 # | Part | What you build there |
 # |---|---|
@@ -29,7 +29,7 @@
 # | [Activations, computed again](#Activations,-computed-again) | 3.5, less memory for more arithmetic |
 # | [The challenge](#The-challenge) | 3.6, a fixed budget, the best throughput |
 # | [Checklist](#The-batch-size-checklist), [quiz](#Quiz) | a page to keep, the test |
-# | [More](#More) | outside the 85 minutes: when larger batches stop paying, optimizers, frameworks, drills |
+# | [More](#More) | outside the 100 minutes: when larger batches stop paying, optimizers, frameworks, drills |
 #
 # Cells that are folded draw pictures or set things up; the three dots open them.
 
@@ -64,8 +64,8 @@ print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} thread"
 # ## The program
 #
 # A colleague sends you a recipe: learning rate 0.001, batch 64. It was found on a large GPU. Yours has 10 MB left for it.
-# Three numbers are at work. On the assembly line of
-# [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#The-program) they are:
+# Three numbers are at work. Give the assembly line of
+# [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb#The-program) trays and a truck:
 #
 # > - **the tray** is the *micro-batch*: what goes through forward and backward together. Memory limits it.
 # > - **the truck** is the *effective batch*: what is gathered before one optimizer step. It decides what is learned.
@@ -215,7 +215,7 @@ show(fig, alt="Left, throughput as a share of that at 64: "
 #   operation, one more addition into every gradient. Once the arithmetic of a micro-batch outweighs them, a larger one
 #   gains little. A GPU has far more units to fill, so there the bend comes later.
 # - **Memory is a straight line**, with an offset. Activations grow with rows × width. Gradients and the optimizer's
-#   state do not grow at all.
+#   state do not grow at all; with one or two rows they are the whole peak.
 #
 # So take the largest micro-batch that fits, as long as the curve still rises. And look at the left curve from right to
 # left: cutting the update did not make it faster. **Accumulation saves memory, not time.**
@@ -267,7 +267,7 @@ ways = {
     "labels of the window": right,
     "mean of means": gradient([len(window) * count for count in labels]),
     "positions": gradient([sum(batch["labels"].numel() for batch in window)] * 3),
-    "not divided": gradient(labels),
+    "sum of means": gradient(labels),
 }
 error = {name: ((found - right).norm() / right.norm()).item() for name, found in ways.items()}
 length = {name: (found.norm() / right.norm()).item() for name, found in ways.items()}
@@ -295,9 +295,9 @@ show(fig, alt="Four ways to divide the loss of a window. "
 # - **Mean of means** divides each micro-batch by its own count, then by the number of micro-batches. A label in the
 #   smallest micro-batch weighs many times as much as one in the largest. The direction is wrong, not only the length.
 #   This bug lived in several libraries for years, until it was [found and mended in autumn
-#   2024](https://huggingface.co/blog/gradient_accumulation).
+#   2024](https://huggingface.co/blog/gradient_accumulation), there for models that take the count.
 # - **Positions** has the right direction and is too short: padding and -100 are in the divisor.
-# - **Not divided** is too long and has the wrong direction. With AdamW the length matters little and the run looks
+# - **Sum of means**, the loss not divided at all, is too long and has the wrong direction. With AdamW the length matters little and the run looks
 #   fine, which makes the mistake hard to see; clipping then acts on another number.
 #
 # The count must be known *before* the first backward, or the gradients scaled *after* the last one. Both are right:
@@ -435,8 +435,9 @@ so_far("3.1", "in pieces of 8", peak_megabytes, unit="MB", start=at_first)
 # step, read its peak, and search. Three details decide whether the answer is right:
 #
 # - Try the **longest** texts that can come. A limit found on short ones fails in the middle of an epoch.
-# - Try **whole** steps, two of them. A forward pass alone holds neither gradients nor the optimizer's state.
-# - Leave a margin. The allocator of a GPU keeps blocks of its own, and a full device fragments.
+# - Try **whole** updates. A forward pass alone holds neither gradients nor the optimizer's state, and AdamW makes its state
+#   in the first step: the peak comes in the second.
+# - Take a budget with a margin. The allocator of a GPU keeps blocks of its own, and a full device fragments.
 
 # %%
 predict("3i", "Within 10 MB: how many texts of 64 tokens fit into a micro-batch?")
@@ -530,7 +531,8 @@ if search and accumulate:
 so_far("3.2", "as large as fits", peak_megabytes, unit="MB", start=at_first)
 
 # %% [markdown]
-# In `course_lib` this is `micro_batch_size: auto`.
+# More memory than with pieces of 8, on purpose: it is there, and fewer pieces cost less time. In `course_lib` this is
+# `micro_batch_size: auto`.
 #
 # ## Once an update
 #
@@ -663,7 +665,7 @@ so_far("3.3", "in bf16", peak_megabytes, unit="MB", start=at_first)
 # ## The larger batch
 #
 # Until here nothing that the model learns has changed: the same gradient, cut in other ways. Now the truck itself
-# grows. A batch 8 times as large means an eighth of the updates for each epoch. The gradient of a batch is an average,
+# grows. Take another recipe: 0.001 at a batch of 8. A batch 8 times as large means an eighth of the updates for each epoch. The gradient of a batch is an average,
 # so it does not grow with the batch: it only gets less noisy. With the same rate and an eighth of the updates the
 # weights travel about an eighth of the way. The rate has to make up for it. Two rules are in use:
 #
@@ -681,7 +683,7 @@ so_far("3.3", "in bf16", peak_megabytes, unit="MB", start=at_first)
 # %%
 predict(
     "3c",
-    "Batch 8 pushes the loss below that of guessing. Batch 64 at the same rate: how much of that way?",
+    "Batch 8 gains so much on the loss of guessing. Batch 64 at the same rate: which share of that gain?",
     unit="%",
 )
 
@@ -759,8 +761,9 @@ show(fig, alt="Left: the learning rates of five runs. Right: their training loss
 
 # %% [markdown]
 # Compare the runs at the right edge, where all have seen the same texts. The red line is the recipe with
-# one number changed: the same data, an eighth of the updates, steps of the old length. The scaled runs make up for part
-# of it or for all of it. Which rule is best depends on optimizer, model and moment; the rules are where you *start*.
+# one number changed: the same data, an eighth of the updates, steps of the old length. It still gains most, because the
+# first steps gain most. The scaled runs make up for part of the rest or for all of it. Which rule is best depends on optimizer, model and moment: in a run as short as this one even × 8 may win with AdamW. The
+# rules are where you *start*, and the root is the safer start.
 # Take the one that did best here, and vary it by a factor of 2 in both directions
 # ([lesson 05](../05_hyperparameter_tuning/05_hyperparameter_tuning.ipynb)).
 #
@@ -880,7 +883,7 @@ predict(
     unit="%",
 )
 
-# %%
+# %% jupyter={"source_hidden": true}
 DEEP = {"num_layers": 6, "d_model": 64, "dropout": 0.1}
 
 
@@ -900,13 +903,16 @@ print(f"time of a step, checkpointed over plain: {1 / checkpoint_speedup.estimat
 compare("3e", share, unit="%")
 
 # %% [markdown]
-# Backward costs about twice a forward, so one more forward makes the step up to a third longer; less where other things
-# take time too. The room it makes can be filled with a larger micro-batch. Whether that pays is read off the throughput
-# curve: on its flat part you pay the third and gain nothing. Checkpointing is for models and widths that do not fit
+# Backward costs about twice a forward, so by arithmetic one more forward makes the step a third longer. A small model
+# pays more: Python and the state of the random generator count twice too. The room it makes can be filled with a larger micro-batch. Whether that pays is read off the throughput
+# curve: on its flat part you pay and gain nothing. Checkpointing is for models and widths that do not fit
 # *at all*, or whose micro-batch would be 1.
 #
 # The second forward must be the *same* forward. Dropout draws random numbers, so torch keeps the generator's state at
 # each checkpoint and puts it back. Without it the gradients are wrong, silently.
+#
+# `torch.utils.checkpoint.checkpoint(function, *inputs, use_reentrant=False)` is one such block. The older form,
+# `use_reentrant=True`, gives no gradients where no input has one, as behind frozen embeddings.
 #
 # ### 3.5 · Compute again instead of keeping
 #
@@ -980,7 +986,7 @@ so_far("3.5", "with checkpoints", peak_megabytes, unit="MB", start=at_first)
 #
 # ### 3.6 · Challenge: a fixed budget, the best throughput
 #
-# > Difficulty ●●●●○ · Importance ●●●●○ · 15 minutes · property, count (peak bytes), speed (at least 1.3× over micro-batches of 4) · imports: all that is installed
+# > Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · property, count (peak bytes), speed (at least 1.3× over micro-batches of 4) · imports: all that is installed
 #
 # Everything together: updates of a given size, a budget in bytes, texts of very different lengths. Somebody chose
 # micro-batches of 4, because that always fits. You know better.
@@ -1079,10 +1085,10 @@ check("3.6")
 # |---|---|---|
 # | 1 | What is the effective batch? Write it down: micro-batch × devices × accumulation steps | the config, and the count of updates per epoch |
 # | 2 | Does the micro-batch fit with the longest texts, a whole step, and a margin? | 3.2 |
-# | 3 | Is the throughput curve still rising at your micro-batch? If not, take a smaller one | the first figure, on your machine |
+# | 3 | Is the throughput curve still rising at your micro-batch? If not, a smaller one is as fast and leaves memory | the first figure, on your machine |
 # | 4 | Is the loss of an update divided by the items of its window, -100 left out? | one big batch against accumulation, weights after one step of SGD |
 # | 5 | Does the tail step, with its own count? | updates per epoch, rounded up |
-# | 6 | Clip, unscale, step, schedule: once an update? | the log of the learning rate |
+# | 6 | Unscale, clip, step, schedule: once an update? | the log of the learning rate |
 # | 7 | Was the rate scaled with the batch, and warmed up? | linear for SGD, square root for AdamW, then vary by 2 |
 # | 8 | Memory still short? In this order: smaller micro-batch and accumulation, mixed precision, checkpointing, an optimizer with less state | each measured before the next |
 #
@@ -1114,8 +1120,9 @@ check_quiz("03")
 # %% [markdown]
 # ## More
 #
-# From here on all is outside the 85 minutes. Take what you need. A piece needs the folded cells of
-# [the program](#The-program) alone, or says what else.
+# From here on all is outside the 100 minutes. Take what you need. A piece needs the cells of
+# [the program](#The-program), and what stands above it under the same heading; drill 3 also those of
+# [Activations, computed again](#Activations,-computed-again).
 #
 # ### Accumulation in plain torch
 #
@@ -1378,9 +1385,10 @@ print(f"the largest is {max(ratios.values()) / min(ratios.values()):.0f} times t
 # ### Muon beside AdamW
 #
 # Muon ([Jordan, 2024](https://kellerjordan.github.io/posts/muon/)) makes the step of each matrix orthogonal, so that no
-# direction of it is learned much faster than the others. It keeps one average for a matrix where AdamW keeps two. Here
+# direction of it is learned much faster than the others. It keeps one average for a matrix of the blocks where AdamW keeps two; embeddings and head, most of this model, stay with
+# AdamW. Here
 # are both, and LAMB where it is installed, on the same batches of 64 at the same rates. (It needs
-# [The larger batch](#The-larger-batch) and `is_installed` from the piece above.)
+# [The larger batch](#The-larger-batch) and `is_installed` from the piece above. The rates are AdamW's; LAMB wants others.)
 
 # %%
 names = ["adamw", "muon", *(["lamb"] if is_installed("pytorch_optimizer") else [])]
@@ -1597,7 +1605,8 @@ if is_installed("lightning"):
 #
 # Not graded. Each takes a few minutes: predict, run, then change the value that says `try` and run again.
 #
-# **Drill 1 · Half the width.** Above you found the largest micro-batch for texts of 64 tokens in 10 MB. Now the texts
+# **Drill 1 · Half the width.** [3.2](#3.2-·-The-largest-micro-batch-that-fits) found a micro-batch for texts of 64 tokens in 10 MB, with
+# another one before it. Here an update is one piece. Now the texts
 # have 32.
 
 # %%
@@ -1687,5 +1696,4 @@ print(f"speedup {trade}")
 compare("3h", trade.estimate, unit="×")
 
 # %% [markdown]
-# Above 1, the larger micro-batch won back more than the second forward costs; below 1, the throughput
-# curve was already flat.
+# Above 1, the larger micro-batch won back more than the second forward costs; below 1, less.

@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 04 · Checkpointing and early stopping
 #
-# *About 90 minutes: 15 of reading and quiz, 75 for 5 exercises*
+# *About 105 minutes: 25 of reading and quiz, 80 for 5 exercises*
 #
 # Long runs are interrupted. You begin with a run that is sent back to its start by each kill. You make it one that does
 # not mind: it goes on, and ends with the same weights, to the last bit. Then you let it end itself when more steps no
@@ -25,9 +25,9 @@
 # | [A photograph of the line](#A-photograph-of-the-line) | 4.1, a checkpoint with everything in it |
 # | [Kills do not wait](#Kills-do-not-wait) | 4.2, a save that survives `kill -9` |
 # | [When more steps no longer help](#When-more-steps-no-longer-help) | 4.3, early stopping; 4.4, the best weights |
-# | [How often to save](#How-often-to-save) | 4.5, the challenge: saves at a price that you choose |
+# | [How often to save](#How-often-to-save) | 4.5, saves at a price that you choose |
 # | [Checklist](#The-checklist), [quiz](#Quiz) | a page to keep, the test |
-# | [More](#More) | outside the 90 minutes: asynchronous saves, safe loading, export, frameworks, drills |
+# | [More](#More) | outside the 105 minutes: asynchronous saves, safe loading, export, frameworks, drills |
 #
 # Cells that are folded draw pictures or set things up; the three dots open them.
 
@@ -518,7 +518,8 @@ so_far("4.1", "your checkpoint", lambda: play(program), unit="s", start=at_first
 # %% [markdown]
 # ## Kills do not wait
 #
-# It saves every 5 steps, and one of the kills came in the middle of a save.
+# The program saves every 5 steps, in place. The first of its kills comes in the middle of a save and leaves half a file: what
+# was done until then is lost.
 # `torch.save(checkpoint, "last.pt")` empties the old file first, then it writes. In between there is no checkpoint at
 # all. A kill, a full disk, a power cut: any of them finds the moment, because long runs save thousands of times.
 #
@@ -670,8 +671,8 @@ so_far("4.2", "no broken file", lambda: play(program), unit="s", start=at_first,
 # %% [markdown]
 # ## When more steps no longer help
 #
-# A small model learns 192 texts. It is validated every 5 steps, on other texts. Look at where the validation loss
-# is lowest, and at how much of the run comes after that.
+# A small model learns 192 texts. It is validated every 5 steps, on other texts. Where will the validation loss be lowest, and
+# how much of the run comes after that?
 
 # %%
 predict(
@@ -860,7 +861,7 @@ so_far("4.3", "your early stop", lambda: play(program), unit="s", start=at_first
 # %% [markdown]
 # ### 4.4 · Stop early, keep the best
 #
-# > Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · property, count (at least 30 % of the steps saved, accuracy within 3 points) · imports: all that is installed
+# > Difficulty ●●●○○ · Importance ●●●●● · 20 minutes · property, count (at least 30 % of the steps saved, accuracy within 3 points) · imports: all that is installed
 #
 # You get a run and decide how often it is validated and when it ends. The check compares the test accuracy of your weights
 # with that at the run's best step, which it finds with all of the validation set: the mean of eight secret runs.
@@ -930,10 +931,7 @@ check("4.4")
 # %% [markdown]
 # ## How often to save
 #
-# A save takes time; rare saves risk work. Say that a save costs *C* seconds, that you save every *τ* seconds of work, and
-# that interruptions come *M* seconds apart on average. Then about *C/τ* of the time goes into saves. About *τ/2M* goes
-# into work done twice: half an interval is lost per interruption. The sum is smallest at *τ* = √(2*CM*)
-# ([Young, 1974](https://doi.org/10.1145/361147.361115)).
+# A save takes time; rare saves risk work.
 
 # %%
 predict(
@@ -941,6 +939,12 @@ predict(
     "A save takes 20 s, a failure comes every 6 hours: save every how many minutes?",
     unit="min",
 )
+
+# %% [markdown]
+# Say that a save costs *C* seconds, that you save every *τ* seconds of work, and
+# that interruptions come *M* seconds apart on average. Then about *C/τ* of the time goes into saves. About *τ/2M* goes
+# into work done twice: half an interval is lost per interruption. The sum is smallest at *τ* = √(2*CM*)
+# ([Young, 1974](https://doi.org/10.1145/361147.361115)).
 
 # %% jupyter={"source_hidden": true}
 SAVE_COST, BETWEEN_FAILURES = 20.0, 6 * 3600.0
@@ -993,7 +997,8 @@ show(fig, alt=f"A valley: {simulated[0]:.0f} % of the time wasted with a save ea
      f"{simulated[-1]:.0f} % with a save every 2 hours. The formula follows the points.")  # fmt: skip
 
 # %% [markdown]
-# The valley is flat: half or double the best interval costs little more. So the rule need not be exact. It must follow
+# The valley is flat: half or double the best interval costs little more. So the rule need not be exact. *M* is seldom known; then bound both losses instead: the work at risk, and the share of
+# the time in saves. The rule must follow
 # the *clock*, though, and not the steps: when steps become slower, the same number of them is more work at risk.
 #
 # ### 4.5 · How often to save
@@ -1115,8 +1120,10 @@ check_quiz("04")
 # %% [markdown]
 # ## More
 #
-# From here on all is outside the 90 minutes. Take what you need. A piece needs the folded cells of
-# [the program](#The-program), or says what else.
+# From here on all is outside the 105 minutes. Take what you need. A piece needs the cells of
+# [the program](#The-program), and what stands above it under the same heading. What a checkpoint weighs is that of
+# [A photograph of the line](#A-photograph-of-the-line), the curve that of
+# [When more steps no longer help](#When-more-steps-no-longer-help).
 #
 # ### What an interruption costs
 #
@@ -1168,7 +1175,7 @@ print(f"the price: {whole / 1e6:.1f} MB of memory for the copy, and a core for t
 compare("4e", pause_speedup.estimate, unit="×", digits=1)
 
 # %% [markdown]
-# An asynchronous save has three duties more. It writes one file at a time, and waits for the last before it begins the
+# An asynchronous save has three more duties. It writes one file at a time, and waits for the last before it begins the
 # next. An error in the thread must reach the loop. And the end of the run waits for the last write. `course_lib`'s
 # `Checkpointer` does all of it with `is_async=True`. On two cores the writing thread also takes time from the training:
 # measure both.
@@ -1451,10 +1458,10 @@ torch.save(
     model.state_dict(), folder / f"{stem}.pt"
 )  # weights alone: your code builds the model
 batch_size, width = torch.export.Dim("batch"), torch.export.Dim("width", max=48)
-program = torch.export.export(
+exported_program = torch.export.export(
     model, inputs, dynamic_shapes=({0: batch_size, 1: width}, {0: batch_size, 1: width})
 )
-torch.export.save(program, folder / f"{stem}.pt2")  # a graph: torch alone builds it
+torch.export.save(exported_program, folder / f"{stem}.pt2")  # a graph: torch alone builds it
 with warnings.catch_warnings(action="ignore"):  # it says itself that it is on its way out
     torch.jit.save(torch.jit.trace(model, inputs, check_trace=False), folder / f"{stem}.ts")
     script = torch.jit.load(folder / f"{stem}.ts")

@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 05 · Hyperparameter tuning
 #
-# *About 90 minutes: 15 of reading and quiz, 75 for 5 exercises*
+# *About 100 minutes: 25 of reading and quiz, 75 for 5 exercises*
 #
 # A search over hyperparameters is an experiment with a budget. Done carelessly it crowns the luckiest trial and hides
 # what it cost. You begin with a grid and its bill. You draw better points, end bad trials early, and say how sure you are
@@ -28,7 +28,7 @@
 # | [Judge](#Judge) | 5.4, a winner that is no accident |
 # | [The challenge](#The-challenge) | 5.5, the grid's quality for half its steps |
 # | [Checklist](#The-search-checklist), [quiz](#Quiz) | a page to keep, the test |
-# | [More](#More) | outside the 90 minutes: `course-lib tune`, Optuna, reading a search, frameworks, drills |
+# | [More](#More) | outside the 100 minutes: `course-lib tune`, Optuna, reading a search, frameworks, drills |
 #
 # Cells that are folded draw pictures or set things up; the three dots open them.
 
@@ -59,6 +59,12 @@ from course_lib.optim import make_optimizer
 torch.set_num_threads(1)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 HAS_OPTUNA = importlib.util.find_spec("optuna") is not None
+if HAS_OPTUNA:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # it logs every trial to stderr
+workspace = tempfile.TemporaryDirectory()  # gone with the kernel
+folder = Path(workspace.name)
 print(f"torch {torch.__version__} on {device}, {torch.get_num_threads()} thread")
 print("Optuna is installed" if HAS_OPTUNA else
       "Optuna is not installed: its cells say so and run nothing. To have it: %pip install optuna")  # fmt: skip
@@ -69,7 +75,8 @@ print("Optuna is installed" if HAS_OPTUNA else
 # You inherit a training script. It says `learning_rate = 1e-3`, and nobody knows why. The task is that of
 # [lesson 01](../01_efficient_training_loops/01_efficient_training_loops.ipynb): which package was a docstring written
 # for? To keep trials short, texts are cut at 24 tokens. They fall into three parts, and each has one job. **Train**
-# teaches the model. **Validation** chooses among trials. **Test** judges the winner, once, at the very end.
+# teaches the model. **Validation** chooses among trials. **Test** judges the winner, once, at the very
+# end ([Read a search](#Read-a-search) does it).
 
 # %% jupyter={"source_hidden": true}
 store, held_out = data.docstring_store(max_length=1024)
@@ -160,13 +167,23 @@ def log_draw(rng, name):
     return float(np.exp(rng.uniform(math.log(LOW[name]), math.log(HIGH[name]))))
 
 
+ceiling = 1.15 * math.log(num_classes)  # of the figures
 EVERY = BUDGET // 9  # steps from one look at the validation loss to the next
+
+
+def mean_interval(differences, confidence=0.95):
+    """Student's t: the mean of paired differences, and the interval that holds the true one."""
+    differences = np.asarray(differences)
+    error = differences.std(ddof=1) / math.sqrt(len(differences))
+    width = stats.t.ppf(0.5 + confidence / 2, len(differences) - 1) * error
+    return differences.mean(), differences.mean() - width, differences.mean() + width
 
 
 # %% [markdown]
 # A **trial** is one training with one configuration, here of 54 steps. `Trial.steps_paid` is the bill: every step of every
 # trial. A search draws configurations, trains them, judges them on validation texts and reports the best. The first one
-# that most people write is a grid: four learning rates times three weight decays, each in full.
+# that most people write is a grid: four learning rates times three weight decays, both from 0.0001 to 1, each trained in
+# full by `trial_loss`.
 
 # %%
 grid = [
@@ -257,10 +274,12 @@ compare("5a", 100 * float(np.mean(uniform > 1e-2)), unit="%")
 # it wherever you would say "ten times as much" rather than "one more": rates, decays, batch sizes, widths. Use a plain
 # uniform range for what lives between 0 and 1 and is read as a share, such as dropout.
 #
-# And the grid? Twelve random pairs cost as much.
+# Twelve random pairs cost as much as the grid of twelve. Are they better?
 
 # %%
-predict("5b", "Best loss of the 12-point grid minus best loss of 12 random points?")
+predict(
+    "5b", "Best loss of the grid minus best loss of 12 random points (below 0: the grid wins)?"
+)
 
 # %% jupyter={"source_hidden": true}
 rng = np.random.default_rng(3)
@@ -275,11 +294,10 @@ def curve_of(config, seed=0):
 # %%
 curves = [curve_of(point) for point in random_points]  # kept: pruning looks at them again
 random_losses = [curve[-1] for curve in curves]
-compare("5b", min(grid_losses) - min(random_losses))
+compare("5b", min(grid_losses) - min(random_losses), digits=3)
 
 # %% jupyter={"source_hidden": true}
 fig, axes = figure(2, 2, height=5.2, sharex=True, height_ratios=[1, 1.1])
-ceiling = 1.15 * math.log(num_classes)
 for column, (name, points, losses) in enumerate(
     [("Grid: 4 × 3", grid, grid_losses), ("Random: 12", random_points, random_losses)]
 ):
@@ -324,15 +342,15 @@ show(fig, alt="Above, twelve points in the plane of learning rate and weight dec
 
 # %% [markdown]
 # In the upper row, yellow is a low loss and dark a high one. Look at the lower row. In the grid three points stand
-# above each learning rate. Where they coincide, weight decay changes nothing, and two of the three trials repeat what
+# above each learning rate. Where they coincide below the frame's edge, weight decay changes nothing, and two of the three trials repeat what
 # the third has said. Random search has tried twelve learning rates for the same money ([Bergstra and Bengio, 2012](https://www.jmlr.org/papers/v13/bergstra12a.html)). When
 # only some knobs matter, and you do not know which, a grid wastes trials by its shape.
 #
 # <details><summary>Why can the grid still win a round?</summary>
 #
 # With twelve points luck has a large part. A grid that happens to hold a point in the valley does well, and twelve
-# random points may leave a gap there. Over many problems random is the safer bet, not in every single search. Low-
-# discrepancy points (Sobol, Halton) fill the gaps and keep the projections distinct: `optuna.samplers.QMCSampler`.
+# random points may leave a gap there. Over many problems random is the safer bet, not in every single search. Low-discrepancy
+# points (Sobol, Halton) fill the gaps and keep the projections distinct: `optuna.samplers.QMCSampler`.
 #
 # </details>
 #
@@ -442,6 +460,7 @@ if draw:
     space = {name: {"kind": "log", "low": LOW[name], "high": HIGH[name]} for name in LOW}
     rng = np.random.default_rng(5)
     program.configs = [draw(space, rng) for _ in range(12)]
+    program.search, program.full_steps = all_in_full, BUDGET
 so_far("5.1", "your draws", trainings_paid, unit="full trainings", start=12)
 
 # %% [markdown]
@@ -470,7 +489,7 @@ predict("5c", "One configuration, 8 seeds: highest minus lowest validation loss?
 
 # %%
 NEAR = 0.7 * best_rate
-seeds = range(8)
+seeds = range(1, 9)  # fresh ones: seed 0 has chosen the rate
 at_best = np.array([trial_loss(seed, learning_rate=best_rate) for seed in seeds])
 at_near = np.array([trial_loss(seed, learning_rate=NEAR) for seed in seeds])
 spread = float(np.ptp(at_best))
@@ -478,8 +497,8 @@ compare("5c", spread, digits=3)
 
 
 # %% [markdown]
-# That is what a difference has to beat. A trial that keeps weights from the one before, or has more steps, or another
-# seed, differs by more.
+# One trial against one trial says nothing about a difference smaller than this. Pairs of trials, at equal seeds, will do
+# better: see [Judge](#Judge). But only if nothing else differs: no weights kept from the trial before, no step more.
 #
 # ### 5.2 · The same chance for every trial
 #
@@ -773,40 +792,43 @@ def successive_halving(
 # %%
 check("5.3")
 
+
+# %% jupyter={"source_hidden": true}
+def going_on():
+    """A `train(config, num_steps)` that goes on with the trial of a configuration."""
+    trials = {}
+
+    def train(config, num_steps):
+        key = tuple(sorted(config.items()))
+        if key not in trials:
+            trials[key] = Trial(config)
+        return trials[key].train(num_steps)
+
+    return train
+
+
 # %%
 halve = yours("5.3", None)
 if halve and draw:
     program.configs = [draw(space, rng) for _ in range(24)]
 
     def search_by_halving(configs):
-        trials = {}
-
-        def train(config, num_steps):
-            return trials.setdefault(tuple(config.values()), Trial(config)).train(num_steps)
-
-        result = halve(configs, train, EVERY, 3, 6 * BUDGET)
+        result = halve(configs, going_on(), EVERY, 3, 6 * BUDGET)
         return configs[result["best"]], [result["value"]]
 
-    program.search = search_by_halving
+    program.search, program.full_steps = search_by_halving, BUDGET
 so_far("5.3", "your halving, of 24", trainings_paid, unit="full trainings", start=12)
 
 # %% [markdown]
-# Twice as many configurations, for half of the steps.
+# Twice as many configurations, for half of the steps. Best losses that lie this near to each other are a tie; what you have
+# saved are steps.
 #
 # ## Judge
 #
-# Two learning rates, eight seeds each, a line for a seed. Which one is better?
+# The best learning rate of the sweep, and 0.7 times it, at the same eight seeds. Which one is better?
 
 
 # %% jupyter={"source_hidden": true}
-def mean_interval(differences, confidence=0.95):
-    """Student's t: the mean of paired differences, and the interval that holds the true one."""
-    differences = np.asarray(differences)
-    error = differences.std(ddof=1) / math.sqrt(len(differences))
-    width = stats.t.ppf(0.5 + confidence / 2, len(differences) - 1) * error
-    return differences.mean(), differences.mean() - width, differences.mean() + width
-
-
 gains = at_near - at_best
 mean_gain, low, high = mean_interval(gains)
 swapped = int((gains < 0).sum())
@@ -846,15 +868,16 @@ show(fig, alt=f"Left: eight pairs of losses, one line a seed; {swapped} lines go
      f"{abs(mean_gain):.2f}.")  # fmt: skip
 
 # %% [markdown]
-# **How many seeds decide?** As many as it takes for the half width to fall below the difference that you care about.
+# **How many seeds decide?** Fix their number before you look: enough for a half width of half the difference that you care
+# about.
 # Two or three seeds say little, because the spread itself is a guess from so few values; Student's t knows
 # that and makes the interval wide. Four times the seeds halve the width, and more than halve it where they were few.
 #
 # Compare in **pairs**: both configurations at the same seeds. A seed with hard first weights or an unlucky order is
 # hard for both, and cancels in the difference.
 #
-# And who looks at many candidates and takes the best must share the error among them: eleven of them have eleven chances
-# to be lucky. With *k* candidates each interval may miss with a *k*-th of the 5 %. This is the Bonferroni correction.
+# And who looks at many candidates and takes the best must share the error among them: eleven candidates have eleven
+# chances to be lucky. With *k* candidates each interval may miss with a *k*-th of the 5 %. This is the Bonferroni correction.
 #
 # ### 5.4 · A winner that is no accident
 #
@@ -937,7 +960,7 @@ check("5.4")
 
 # %%
 choose = yours("5.4", None)
-if choose:
+if choose and halve and draw:
     best, _ = program.search(program.configs)
     candidates = [DEFAULTS, best, grid_best]
     losses = np.array(
@@ -1046,13 +1069,11 @@ search = yours("5.5", None)
 if search and draw:
 
     def challenge(configs):
-        trials = {}
-
-        def train(config, num_steps):
-            return trials.setdefault(tuple(config.values()), Trial(config)).train(num_steps)
-
-        best = search(train, space, program.full_steps, 6 * program.full_steps, 0)
-        return best, [trials[tuple(best.values())].loss(validation)]
+        best = search(going_on(), space, program.full_steps, 6 * program.full_steps, 0)
+        before = Trial.steps_paid
+        losses = [trial_loss(num_steps=program.full_steps, **best)]  # a look of ours
+        Trial.steps_paid = before
+        return best, losses
 
     program.search, program.configs, program.full_steps = challenge, [], 81
 so_far("5.5", "your search", trainings_paid, unit="full trainings", start=12)
@@ -1065,7 +1086,7 @@ so_far("5.5", "your search", trainings_paid, unit="full trainings", start=12)
 # | 1 | Task, split, metric, direction, slices written down? | Best value at an end of its range? Then move the range. |
 # | 2 | Budget of a trial, of the search, and who stops it? | Steps and hours of *all* trials in the report? |
 # | 3 | Each range: log or plain? Is today's value inside? | Does the slice of each knob show a valley? |
-# | 4 | Which knob is scientific, which nuisance, which fixed? | Was each nuisance tuned for each value? |
+# | 4 | Which knob is the question (scientific), which must be tuned again for each value of it (nuisance), which stays fixed? | Was each nuisance tuned for each value? |
 # | 5 | Fresh model, fresh optimizer, equal steps, equal seeds? | Same winner when the trials run in another order? |
 # | 6 | A storage that survives the night? | Killed trials counted once? |
 # | 7 | How many seeds decide, and at which difference? | Winner at *fresh* seeds, with an interval that knows the number of candidates? |
@@ -1096,7 +1117,7 @@ check_quiz("05")
 #
 # - Run `course-lib tune --data your.csv --trials 20` on a CSV of your own. Open `runs/tuning/tuning.html`: slices,
 #   importance, and what was spent.
-# - Take a hyperparameter of a script that you use, and ask where its value comes from. Six log-spaced trials answer.
+# - Take a hyperparameter of a script that you use, and ask where its value comes from. Six log-spaced trials give a first answer; seeds decide.
 # - [Lesson 06](../06_distributed_training/06_distributed_training.ipynb) spreads one training over several processes. A
 #   search spreads without that: its trials need not talk to each other.
 # - [Lesson 08](../08_reproducibility/08_reproducibility.ipynb) goes on with seeds, configs and honest comparisons.
@@ -1105,7 +1126,7 @@ check_quiz("05")
 # %% [markdown]
 # ## More
 #
-# From here on all is outside the 90 minutes. Take what you need. A piece needs the folded cells of
+# From here on all is outside the 100 minutes. Take what you need. A piece needs the folded cells of
 # [the program](#The-program), or says what else.
 #
 # ### A search, in plain torch
@@ -1149,8 +1170,6 @@ print(
 # %%
 import csv
 
-workspace = tempfile.TemporaryDirectory()
-folder = Path(workspace.name)
 texts = data.load_docstrings()
 chosen = np.random.default_rng(0).choice(len(texts.texts), size=900, replace=False)
 with (folder / "texts.csv").open("w", newline="", encoding="utf-8") as file:
@@ -1222,9 +1241,6 @@ else:
 
 # %%
 if HAS_OPTUNA:
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)  # it logs every trial to stderr
     database = f"sqlite:///{folder / 'study.db'}"
 
     def objective(trial):
@@ -1470,7 +1486,7 @@ print(
     f"\nbest configuration: {', '.join(f'{k} {v:.2e}' for k, v in candidates[chosen].items())}"
 )
 print(
-    f"lowest validation loss in the search {losses.min():.3f}; this configuration at fresh seeds "
+    f"its validation loss in the search {np.sort(losses)[chosen - 1]:.3f}; at fresh seeds "
     f"{table[chosen].mean():.3f}"
 )
 print(f"test, looked at once: loss {final.loss(test):.3f}")
@@ -1480,13 +1496,14 @@ if rare := [text for text in test_texts if text[1] in smallest]:
     print(
         f"slice of the five smallest classes, {len(rare)} texts: loss {final.loss(batches_of(rare)):.3f}"
     )
-print(f"this section: {Trial.steps_paid - before + len(more) * BUDGET} steps; the whole lesson so far: "
+print(f"this search: {Trial.steps_paid - before + len(searched) * BUDGET} steps; the whole lesson so far: "
       f"{Trial.steps_paid:,} steps, {Trial.seconds_paid:.0f} s")  # fmt: skip
 
 # %% [markdown]
 # Look at the two validation losses. The value *in the search* is the lowest of 24, so it is part skill and part luck;
 # and all 24 ran at one seed, which may be a hard one or an easy one for everybody. So it can be lower or higher than
-# what fresh seeds give. Report the value at fresh seeds: it is free of both, but for the little luck of a pick among three.
+# what fresh seeds give. Report the value at fresh seeds: it is free of the seed's luck, and of nearly all luck of the pick. The texts are still those
+# that chose it; this is what the test texts are for.
 #
 # And look at the slice. The mean is a mean over texts, and most texts are of the large classes. A search that compares
 # means alone would not notice if the small ones got worse.
@@ -1712,11 +1729,11 @@ print(f"best of {drill_trials}: {lead:.2f} standard deviations of luck")
 compare("5g", lead)
 
 # %% [markdown]
-# **Drill 4 · Pairs against no pairs.** The eight seeds of [A fair trial](#A-fair-trial), once as pairs and once as two separate groups. How
-# many times wider is the interval without the pairs?
+# **Drill 4 · Pairs against no pairs.** The eight seeds of [Judge](#Judge), once as pairs and once as two separate groups. How
+# many times larger is the standard error without the pairs?
 
 # %%
-predict("5h", "Width of the interval without pairs over the width with pairs?", unit="×")
+predict("5h", "Standard error without pairs over the one with pairs?", unit="×")
 
 # %%
 paired_error = gains.std(ddof=1) / math.sqrt(len(gains))
@@ -1725,5 +1742,6 @@ print(f"standard error: {paired_error:.4f} with pairs, {separate_error:.4f} with
 compare("5h", separate_error / paired_error, unit="×")
 
 # %% [markdown]
-# A number near 1 says that seeds here are not hard or easy in themselves: then pairs cost nothing and gain nothing.
+# A number near 1 would say that seeds are not hard or easy in themselves. Then pairs gain nothing, and cost half of the
+# degrees of freedom.
 # Where data order and first weights matter much, as in short fine-tuning, they gain a lot.

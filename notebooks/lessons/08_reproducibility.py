@@ -553,7 +553,7 @@ compare("8e", 100 * gained, unit="%")
 # ### Many seeds, in pairs
 #
 # The cure has two parts. *Many seeds* tell how far luck reaches. *Pairs*, as in
-# [lesson 05](../05_hyperparameter_tuning/05_hyperparameter_tuning.ipynb#Judge:-the-same-trial-twice), take away the
+# [lesson 05](../05_hyperparameter_tuning/05_hyperparameter_tuning.ipynb#A-fair-trial), take away the
 # luck that both sides share. Only the differences count, seed by seed.
 #
 # The change to judge: three epochs instead of two. Before the runs, one number is written down: the **margin**, what a

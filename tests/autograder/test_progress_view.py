@@ -105,7 +105,7 @@ def test_what_is_unfinished_comes_first_then_what_follows_it() -> None:
     assert _place() == ("01", "exercise 1.2")
     progress.record_visit("01", "prediction 1c")
     assert _place() == ("01", "prediction 1c")
-    assert "prediction 1c in “Tokenise once" in repr(progress_html())
+    assert "prediction 1c in “Waiting for data" in repr(progress_html())
     for number in (3, 4, 5, 6):
         _check(f"1.{number}")
     assert _place() == ("01", "quiz"), "what follows the last exercise, although 1.2 is open"

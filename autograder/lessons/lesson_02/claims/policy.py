@@ -11,6 +11,9 @@ POLICY: Claims = {
         "the same reason whatever decided",
     ),
     "A person who names a precision gets it.": ("named, and not to be had on a CPU",),
+    '`"32-true"` is fp32 throughout.': EXPLAINS,
+    '`"bf16-mixed"` and `"16-mixed"` compute products in one of two 16-bit formats.': EXPLAINS,
+    "Only the second, fp16, needs a *scaler*; the next section shows why.": EXPLAINS,
     "The rules:": EXPLAINS,
     "| a known name | any | that name |": ("named, and not to be had on a CPU",),
     '`"auto"` | CUDA with bf16 units | `"bf16-mixed"`': ("the two kinds of GPU swapped",),
@@ -183,7 +186,7 @@ SCALER: Claims = {
 
 ROUNDING: Claims = {
     "A colleague hands you a classifier.": EXPLAINS,
-    "Its `__init__` stands in the cell below; this is its `forward`:": EXPLAINS,
+    "Its `__init__` stands in the exercise's cell; this is its `forward`:": EXPLAINS,
     "mean_square = (pooled * pooled).mean(dim=-1, keepdim=True)": ("not repaired",),
     "It trains in fp32 and in bf16.": EXPLAINS,
     "In fp16 it does this:": EXPLAINS,
