@@ -39,10 +39,14 @@ class Learnt:
         self.num_rows += len(logits)
         see("rows", self.rank, len(logits))
         if model.training:
-            logits.register_hook(self._note_slope)
+            values = logits.detach()
+            logits.register_hook(lambda slope: self._note_slope(slope, values))
 
-    def _note_slope(self, slope: torch.Tensor) -> None:
-        number = int((slope.detach() != 0).flatten(1).any(dim=1).sum())
+    def _note_slope(self, slope: torch.Tensor, logits: torch.Tensor) -> None:
+        # Where one class lies so far above all others that nothing of them is left in float32, a right row may be
+        # learnt without a slope.
+        is_decided = (torch.softmax(logits.float(), dim=-1) == 1).flatten(1).any(dim=1)
+        number = int(((slope.detach() != 0).flatten(1).any(dim=1) | is_decided).sum())
         self.num_learnt += number
         see("learnt", self.rank, number)
 
