@@ -121,6 +121,9 @@ def new_model(seed: int = 0, **sizes: int) -> TextClassifier:
     ).to(device)
 
 
+print(f"{len(pool):,} texts for the experiments, {len(texts)} for the program")
+
+
 # %%
 def naive_collate(batch):  # samples (ids, label) -> one batch
     return pad_to_maximum(batch, LONGEST)
@@ -1207,6 +1210,8 @@ def five_minute_check(make_model, samples, make_batches, num_overfit_steps=60):
     # 5. Is the learning rate what you planned?
     print(f"5. lr: first {rates[0]:.1e}, peak {max(rates):.1e}, last {rates[-1]:.1e}")
 
+
+print("five_minute_check is set up")
 
 # %%
 lists = [pool[i : i + 16] for i in range(0, 256, 16)]

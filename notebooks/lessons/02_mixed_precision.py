@@ -190,6 +190,8 @@ def gain_of(width):
     return paired_speedup(step(False), step(True), blocks=4, min_seconds=0.05).estimate
 
 
+print("gain_of is set up: it times one layer both ways")
+
 # %%
 gains = {width: gain_of(width) for width in (32, 64, 128, 256)}
 compare("2d", gains[256], unit="×")
@@ -501,6 +503,8 @@ def lost(scale):
     shares = (in_fp16 == 0, scaled < 2.0**-14, in_fp16.isinf())
     return [share.float().mean().item() for share in shares]
 
+
+print(f"{len(gradients):,} gradients of one batch")
 
 # %%
 for name, scale in {"as they are": 1.0, "times 65,536": 2.0**16}.items():
@@ -1141,6 +1145,8 @@ def mixed_precision_check(model, batch, name, width):
     print(f"4. infinities in forward: {watch.found or 'none'}")
     print(f"5. loss {mixed.item():.4f}, in fp32 {full.item():.4f}")
 
+
+print("mixed_precision_check is set up")
 
 # %%
 for name in ("bf16-mixed", "16-mixed"):

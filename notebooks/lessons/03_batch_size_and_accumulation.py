@@ -105,6 +105,9 @@ UPDATE = pool[:64]
 BUDGET = 10_000_000  # bytes
 
 
+print(f"{len(pool)} texts of {WIDTH} tokens, {num_classes} classes")
+
+
 # %%
 def update_at_once(model, micro_batches, optimizer):
     (batch,) = micro_batches
@@ -174,6 +177,9 @@ def peak_of(micro_batch_size: int, num_texts: int = 64, **sizes: float) -> int:
 
 # Each against the update in one piece, in pairs: a speedup below 1 is a slowdown.
 quick = {"blocks": 3, "min_steps": 1, "min_seconds": 0.03}
+
+
+print(f"the update can be cut in pieces of {', '.join(map(str, SIZES))}")
 
 # %%
 against_one_piece = {
@@ -257,6 +263,8 @@ def gradient(divisors):
         (loss / divisor).backward()
     return torch.cat([p.grad.flatten() for p in tagger.parameters()])
 
+
+print("a tagger is set up")
 
 # %%
 window = [tagged(4, 60, 1.0), tagged(4, 12, 0.5), tagged(1, 8, 0.5)]
@@ -418,6 +426,8 @@ class OneToken(torch.nn.Module):
 def as_tagged(batches):
     return [batch | {"labels": batch["labels"][:, None]} for batch in batches]
 
+
+print("set up: the classifier as a tagger of texts with one token")
 
 # %%
 accumulate = yours("3.1", None)
@@ -718,6 +728,8 @@ def rates_for(batch_size, rule, warmup_share=0.15):
     warmup = round(warmup_share * num_updates)
     return schedule_values("constant", peak, num_updates, warmup_steps=warmup)
 
+
+print(f"{len(short):,} texts of at most {SHORT} tokens to train on")
 
 # %%
 plans = {

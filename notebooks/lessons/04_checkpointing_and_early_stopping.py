@@ -222,6 +222,8 @@ def story_parts():
     }
 
 
+print(f"{len(pool):,} texts to train on, {len(held_out)} to validate")
+
 # %%
 program = SimpleNamespace(
     checkpoint=None,  # (parts, stopper) -> an object with save(path, step) and load(path) -> step
@@ -312,6 +314,9 @@ whole = file_size(
     {name: part.state_dict() for name, part in parts.items()} | {"rng": rng_state()}
 )
 
+
+print(f"a run stands at step {len(losses)}")
+
 # %%
 compare("4a", whole / sizes["model"], unit="×")
 
@@ -357,6 +362,9 @@ at_save = flat(parts["model"]).clone()
 true_losses = train_on(parts, 20)
 truth = flat(parts["model"])
 way = (truth - at_save).norm()
+
+
+print(f"saved at step 30, and the truth at step {30 + len(true_losses)}")
 
 # %%
 left_out = {
@@ -574,6 +582,8 @@ def kill_many(how: str, num_kills: int) -> float:
     return 100 * num_broken / num_kills
 
 
+print("a program that saves all the time is set up")
+
 # %%
 NUM_KILLS = 20
 broken = {how: kill_many(how, NUM_KILLS) for how in ("in place", "atomic")}
@@ -711,6 +721,8 @@ def stop_on(values, patience, min_delta=0.0, mode="min"):
             return number + 1, stopper.best_step
     return len(values), stopper.best_step
 
+
+print(f"{FULL_RUN} steps, validated every {EVERY_5}")
 
 # %%
 num_validations, best_at = stop_on(curve["validation"], patience=6)
@@ -968,6 +980,9 @@ intervals = np.geomspace(60, 2 * 3600, 17)
 simulated = [np.mean([wasted(t, seed=s) for s in range(5)]) for t in intervals]
 per_second = SAVE_COST / intervals + intervals / (2 * BETWEEN_FAILURES)  # wasted, of work
 formula = 100 * per_second / (1 + per_second)
+
+
+print(f"{len(intervals)} intervals simulated")
 
 # %%
 best_interval = math.sqrt(2 * SAVE_COST * BETWEEN_FAILURES)

@@ -291,6 +291,8 @@ def curve_of(config, seed=0):
     return [trial.train(EVERY) for _ in range(BUDGET // EVERY)]
 
 
+print(f"{len(random_points)} random points drawn")
+
 # %%
 curves = [curve_of(point) for point in random_points]  # kept: pruning looks at them again
 random_losses = [curve[-1] for curve in curves]
@@ -662,6 +664,8 @@ def halved(curves, first_looks, factor=3):
         looks = min(looks * factor, len(curves[0]))
 
 
+print("median pruner and halving are set up")
+
 # %%
 plans = {
     "all in full": [len(curve) for curve in curves],
@@ -806,6 +810,8 @@ def going_on():
 
     return train
 
+
+print("set up: a trial that goes on")
 
 # %%
 halve = yours("5.3", None)
