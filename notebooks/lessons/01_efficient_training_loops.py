@@ -34,6 +34,10 @@
 #
 # Cells that are folded draw pictures or set things up: run them too; the three dots open them.
 
+# %%
+from autograder import check, check_quiz, compare, diagnose, exercise, predict, quiz, reveal
+from autograder import so_far, yours
+
 # %% jupyter={"source_hidden": true}
 import importlib.util
 import logging
@@ -51,8 +55,6 @@ import torch.nn.functional as F
 from torch.optim import lr_scheduler
 from torch.utils.data import DataLoader, Subset
 
-from autograder import check, check_quiz, compare, diagnose, exercise, predict, quiz, reveal
-from autograder import so_far, yours
 from autograder.lab import SickRuns, SlowSamples, Tokenised, time_stations
 from autograder.plots import BLUE, GREEN, ORANGE, RED, bars, figure, mark, show
 from course_lib import data, loop

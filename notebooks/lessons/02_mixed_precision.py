@@ -34,6 +34,10 @@
 # speedups are used here without a word. A CPU is enough for everything that is graded, fp16 included. Cells that are
 # folded draw pictures or set things up: run them too; the three dots open them.
 
+# %%
+from autograder import check, check_quiz, compare, diagnose, exercise, predict, quiz, reveal
+from autograder import so_far, yours
+
 # %% jupyter={"source_hidden": true}
 import importlib.util
 import math
@@ -45,8 +49,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder import check, check_quiz, compare, diagnose, exercise, predict, quiz, reveal
-from autograder import so_far, yours
 from autograder.lessons.lesson_02.fragile import FragileClassifier
 from autograder.plots import BLUE, GREEN, GREY, ORANGE, RED, bars, figure, mark, show
 from course_lib import data, loop, precision
@@ -54,7 +56,6 @@ from course_lib.bench import paired_speedup
 from course_lib.counters import count_events
 from course_lib.models import EncoderBlock, ModelConfig, TextClassifier
 from course_lib.optim import make_optimizer
-
 
 torch.set_num_threads(1)  # steadier timings
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -31,6 +31,9 @@
 #
 # Cells that are folded draw pictures or set things up; the three dots open them.
 
+# %%
+from autograder import check, check_quiz, compare, exercise, predict, quiz, so_far, yours
+
 # %% jupyter={"source_hidden": true}
 import contextlib
 import copy
@@ -54,7 +57,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from autograder import check, check_quiz, compare, exercise, predict, quiz, so_far, yours
 from autograder.plots import BLUE, GREEN, GREY, ORANGE, RED, bars, figure, mark, show
 from course_lib import checkpoint, data, early_stopping, loop
 from course_lib.bench import paired_speedup

@@ -32,6 +32,9 @@
 #
 # Cells that are folded draw pictures or set things up; the three dots open them.
 
+# %%
+from autograder import check, check_quiz, compare, exercise, predict, quiz, so_far, yours
+
 # %% jupyter={"source_hidden": true}
 import contextlib
 import importlib.util
@@ -49,7 +52,6 @@ import numpy as np
 import torch
 from scipy import stats
 
-from autograder import check, check_quiz, compare, exercise, predict, quiz, so_far, yours
 from autograder.plots import BLUE, GREEN, GREY, ORANGE, RED, bars, figure, show
 from course_lib import data, loop
 from course_lib.models import ModelConfig, TextClassifier

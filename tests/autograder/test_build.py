@@ -46,7 +46,7 @@ def test_build_names_what_it_wrote_and_then_has_nothing_to_do(project: Path) -> 
 def test_one_lesson_built_alone_changes_its_own_part_of_the_outline(project: Path) -> None:
     run(project)
     text = project / "notebooks" / "lessons" / f"{LESSON_01}.py"
-    said = text.read_text(encoding="utf-8").replace("*About 115 minutes", "*About 120 minutes")
+    said = text.read_text(encoding="utf-8").replace("*About 90 minutes", "*About 120 minutes")
     text.write_text(said, encoding="utf-8")
     outline = project / "autograder" / "course" / "course.json"
     before = json.loads(outline.read_text(encoding="utf-8"))
