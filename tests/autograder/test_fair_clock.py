@@ -88,9 +88,15 @@ def test_a_bar_below_one_asks_for_no_more_than_its_half() -> None:
 
 @pytest.mark.measures
 @pytest.mark.further
-def test_a_loader_that_fetches_ahead_by_one_thread_has_what_its_counts_earn() -> None:
-    """Whatever this machine's noise: surely below the bar and undecided pay the same."""
+def test_a_loader_that_fetches_ahead_by_one_thread_has_what_its_counts_earn_or_is_told_that_it_is_slower() -> (
+    None
+):
+    """It is about as fast as the baseline. Surely below the bar and undecided pay the same; surely slower than the
+    baseline pays nothing, and says so."""
     source = MAKE_LOADER.replace("ThreadPoolExecutor(16)", "ThreadPoolExecutor(1)")
     result = check_source("1.5", source.replace("\ndef make_loader", '\n@exercise("1.5")\ndef make_loader'))
-    assert result.verdict in ("fail", "inconclusive") and result.score == 4, result.reason
-    assert "points that need no clock are yours" in str(result.reason)
+    is_slower = "Slower than the baseline" in str(result.reason)
+    assert result.verdict in ("fail", "inconclusive") and result.score == (0 if is_slower else 4), (
+        result.reason
+    )
+    assert is_slower or "points that need no clock are yours" in str(result.reason)
